@@ -1,0 +1,208 @@
+// Tensor: a handle to sizes, strides, dtype, device and a Storage. Copying a handle aliases; operators are methods
+// generated from the operator table (tensor_methods.inc) and free functions of the same names (calque/op/ops.h).
+// Sizes are SymInts: sizes() gives plain integers and throws when one is symbolic, sym_sizes() gives them as they are.
+// An undefined Tensor stands for None.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "calque/base/error.h"
+#include "calque/base/list_ref.h"
+#include "calque/sym/sym_int.h"
+#include "calque/tensor/device.h"
+#include "calque/tensor/dtype.h"
+#include "calque/tensor/scalar.h"
+#include "calque/tensor/storage.h"
+
+namespace calque {
+
+class Generator;
+class Tensor;
+class Index;
+class ShapeEnv;
+using TensorList = ListRef<Tensor>;
+
+// What a shape rule says of an output: everything but the bytes.
+struct Meta {
+  SymInts sizes;
+  SymInts strides;
+  DType dtype = DType::float32;
+  Device device;
+};
+
+// Anything a mode hangs onto a tensor (a graph node, a fake mode). Owned by the tensor.
+class TensorExtra {
+ public:
+  virtual ~TensorExtra() = default;
+};
+
+class TensorImpl {
+ public:
+  TensorImpl(Ref<Storage> storage, const Meta& meta, SymInt offset);
+
+  SymInts sizes;
+  SymInts strides;
+  SymInt offset = 0;  // in elements
+  Ref<Storage> storage;
+  DType dtype;
+  Device device;
+  bool symbolic = false;        // some size, stride or offset is symbolic
+  bool special = false;         // no kernel may answer: fake, meta or a proxy
+  bool requires_grad = false;
+  bool is_leaf = true;
+  bool wrapped_number = false;  // made from a Python-like number: weak in promotion
+  bool is_view = false;
+  std::shared_ptr<ShapeEnv> env;  // keeps symbolic sizes alive
+  std::shared_ptr<TensorExtra> extra;
+
+ private:
+  template <class>
+  friend class Ref;
+  void destroy() { delete this; }
+  std::atomic<uint32_t> refs_{1};
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  TensorImpl& impl() const { return *impl_; }
+  bool is_same(const Tensor& o) const { return impl_.get() == o.impl_.get(); }
+  uint32_t use_count() const { return impl_.use_count(); }
+
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  Layout layout() const { return Layout::strided; }
+  int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
+  IntList sizes() const;    // UserError when symbolic
+  IntList strides() const;  // UserError when symbolic
+  SymIntList sym_sizes() const { return impl_->sizes; }
+  SymIntList sym_strides() const { return impl_->strides; }
+  int64_t size(int64_t d) const;  // negative d counts from the end; UserError out of range
+  int64_t stride(int64_t d) const;
+  SymInt sym_size(int64_t d) const;
+  SymInt sym_stride(int64_t d) const;
+  int64_t numel() const;
+  SymInt sym_numel() const;
+  int64_t storage_offset() const { return impl_->offset.as_int(); }
+  SymInt sym_storage_offset() const { return impl_->offset; }
+  int64_t element_size() const { return static_cast<int64_t>(item_size(impl_->dtype)); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * item_size(impl_->dtype); }
+  bool is_symbolic() const { return impl_->symbolic; }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::contiguous) const;
+  bool is_non_overlapping_and_dense() const;
+  MemoryFormat suggest_memory_format() const;
+  bool is_floating_point() const { return is_floating(dtype()); }
+  bool is_fake() const { return impl_->special; }
+
+  const Ref<Storage>& storage() const { return impl_->storage; }
+  // First element. UserError for a tensor without data (fake, meta). `mutable_data` also advances nothing: in-place
+  // operators bump the version once per call.
+  const void* data() const;
+  void* mutable_data() const;
+  template <class T>
+  const T* data_as() const {
+    check_dtype(dtype_v<T>);
+    return static_cast<const T*>(data());
+  }
+  template <class T>
+  T* mutable_data_as() const {
+    check_dtype(dtype_v<T>);
+    return static_cast<T*>(mutable_data());
+  }
+  uint32_t version() const { return impl_->storage->version(); }
+
+  bool requires_grad() const { return impl_->requires_grad; }
+  const Tensor& set_requires_grad(bool value = true) const;  // UserError for integer dtypes and non-leaves
+  bool is_leaf() const { return impl_->is_leaf; }
+
+  std::string str() const;  // as PyTorch prints it
+  Meta meta() const { return {impl_->sizes, impl_->strides, impl_->dtype, impl_->device}; }
+
+  // Indexing: slices, integers, tensors, None, ellipsis, booleans. Defined with the operator table.
+  Tensor operator[](const Index& index) const;
+  Tensor index_by(std::initializer_list<Index> indices) const;  // x[i, j, ...]
+  void set_by(std::initializer_list<Index> indices, const Tensor& value) const;
+  template <class T>
+  T item_as() const;  // the one element, converted; UserError unless numel() == 1
+
+#if __has_include("calque/tensor/tensor_methods.inc")
+#include "calque/tensor/tensor_methods.inc"
+#endif
+
+ private:
+  void check_dtype(DType expected) const;
+  Ref<TensorImpl> impl_;
+};
+
+// A Tensor parameter of a typed operator front: remembers the line that made the call, for the nodes of a trace.
+class TensorArg {
+ public:
+  TensorArg(const Tensor& t, std::source_location where = std::source_location::current()) : tensor_(t), where_(where) {}
+  operator const Tensor&() const { return tensor_; }
+  const Tensor& get() const { return tensor_; }
+  const std::source_location& where() const { return where_; }
+
+ private:
+  const Tensor& tensor_;
+  std::source_location where_;
+};
+
+// ---- construction -------------------------------------------------------------------------------------------------
+// Uninitialised memory as `meta` says; without data when `fake` or on the meta device.
+Tensor make_tensor(const Meta& meta, bool fake = false);
+Tensor make_tensor(IntList sizes, DType dtype);  // contiguous, cpu, uninitialised
+// A view of the same storage. `base` may be any tensor; the result keeps its dtype, device and kind.
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset);
+// A tensor over existing bytes.
+Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset);
+template <class T>
+Tensor tensor_of(ListRef<T> values, IntList sizes) {
+  Tensor t = make_tensor(sizes, dtype_v<T>);
+  if (static_cast<size_t>(t.numel()) != values.size()) throw UserError("tensor_of: values do not fill the sizes given");
+  T* out = t.template mutable_data_as<T>();
+  for (size_t i = 0; i < values.size(); ++i) out[i] = values[i];
+  return t;
+}
+// A 0-d tensor that promotes as the number it holds.
+Tensor wrapped_scalar(const Scalar& value);
+Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device = {});
+
+// ---- shape arithmetic ---------------------------------------------------------------------------------------------
+SymInts contiguous_strides(SymIntList sizes);
+SymInts strides_for(MemoryFormat format, SymIntList sizes);  // contiguous or channels-last
+SymInts broadcast_sizes(SymIntList a, SymIntList b, const char* op);
+SymInt product(SymIntList sizes);
+int64_t wrap_dim(int64_t d, int64_t ndim, const char* op);  // negative from the end; UserError "Dimension out of range ..."
+std::string str(SymIntList sizes);                          // "[2, s0]"
+std::string str(IntList sizes);
+
+// Could two elements of the tensor share memory (expanded, overlapping as_strided)?
+bool has_internal_overlap(const Tensor& t);
+enum class Overlap { none, partial, full, unknown };
+Overlap memory_overlap(const Tensor& a, const Tensor& b);
+
+// ---- gradient mode ------------------------------------------------------------------------------------------------
+bool grad_enabled();
+class GradModeScope {  // sets the calling thread's mode, restores it
+ public:
+  explicit GradModeScope(bool enabled);
+  ~GradModeScope();
+  GradModeScope(const GradModeScope&) = delete;
+  GradModeScope& operator=(const GradModeScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace calque
