@@ -1,0 +1,37 @@
+# Compiler flags: calque_flags is what every target of ours is compiled with, calque_kernel_options what code that
+# computes adds to it. Nothing here reaches a consumer of the installed library.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CALQUE_CCACHE ccache)
+  mark_as_advanced(CALQUE_CCACHE)
+  if(CALQUE_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CALQUE_CCACHE}")
+  endif()
+endif()
+
+add_library(calque_flags INTERFACE)
+target_compile_options(calque_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion
+  # A product and a sum are rounded separately unless the code says fma: results do not depend on the compiler's mood.
+  -ffp-contract=off
+  # Source locations end up in graphs and messages; files must not depend on where they were built.
+  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/="
+  "-ffile-prefix-map=${PROJECT_BINARY_DIR}/="
+  # Position independent code with the inlining of code that is not.
+  -fno-semantic-interposition)
+
+if(CALQUE_SANITIZE)
+  target_compile_options(calque_flags INTERFACE
+    -fsanitize=${CALQUE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(calque_flags INTERFACE -fsanitize=${CALQUE_SANITIZE})
+endif()
+
+set(calque_kernel_options
+  -fopenmp-simd -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)

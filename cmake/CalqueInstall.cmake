@@ -1,0 +1,19 @@
+# `cmake --install`, and what find_package(calque) reads.
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS calque EXPORT calqueTargets ARCHIVE LIBRARY RUNTIME)
+install(DIRECTORY include/calque DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
+if(TARGET calque_generated)
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/generated/include/calque" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
+set(calque_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/calque")
+install(EXPORT calqueTargets NAMESPACE calque:: DESTINATION "${calque_config_dir}")
+configure_package_config_file(cmake/calqueConfig.cmake.in calqueConfig.cmake INSTALL_DESTINATION "${calque_config_dir}")
+write_basic_package_version_file(calqueConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
+  cmake/FindOneDNN.cmake cmake/FindSleef.cmake
+  DESTINATION "${calque_config_dir}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

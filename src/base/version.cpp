@@ -1,0 +1,7 @@
+#include "calque/base/version.h"
+
+namespace calque {
+
+std::string_view version() { return CALQUE_VERSION; }
+
+}  // namespace calque

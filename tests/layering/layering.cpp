@@ -1,0 +1,116 @@
+#include "layering.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <stdexcept>
+
+namespace calque::layering {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_source(const fs::path& path) {
+  const auto extension = path.extension();
+  return extension == ".h" || extension == ".hpp" || extension == ".cpp" || extension == ".inc";
+}
+
+class Checker {
+ public:
+  Checker(fs::path root, const std::vector<std::string>& rooms) : root_(std::move(root)), rooms_(rooms) {}
+
+  std::vector<std::string> run() {
+    check_tree("include/calque", /*is_public=*/true);
+    check_tree("src", /*is_public=*/false);
+    std::sort(violations_.begin(), violations_.end());
+    return std::move(violations_);
+  }
+
+ private:
+  std::optional<std::size_t> level(const std::string& room) const {
+    const auto found = std::find(rooms_.begin(), rooms_.end(), room);
+    if (found == rooms_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - rooms_.begin());
+  }
+
+  // Files that lie directly in the folder belong to no room (an umbrella header): they may include everything public.
+  void check_tree(const fs::path& folder, bool is_public) {
+    if (!fs::exists(root_ / folder)) return;
+    for (const auto& entry : fs::directory_iterator(root_ / folder)) {
+      if (!entry.is_directory()) continue;
+      const std::string room = entry.path().filename().string();
+      if (!level(room)) {
+        violations_.push_back((folder / room).string() + ":0: '" + room + "' is not in the list of rooms");
+        continue;
+      }
+      for (const auto& file : fs::recursive_directory_iterator(entry.path())) {
+        if (file.is_regular_file() && is_source(file.path())) check_file(file.path(), room, is_public);
+      }
+    }
+  }
+
+  void check_file(const fs::path& path, const std::string& room, bool is_public) {
+    static const std::regex include_line(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"].*)re");
+    std::ifstream in(path);
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include_line)) continue;
+      const std::string reason = why_wrong(path, room, is_public, match[1].str());
+      if (reason.empty()) continue;
+      violations_.push_back(fs::relative(path, root_).string() + ":" + std::to_string(number) + ": " + reason);
+    }
+  }
+
+  std::string why_wrong(const fs::path& path, const std::string& room, bool is_public, const std::string& included) const {
+    const std::string prefix = "calque/";
+    std::string inner = included;
+    const bool names_public = included.starts_with(prefix);
+    if (names_public) {
+      inner = included.substr(prefix.size());
+    } else if (included.starts_with(".")) {
+      // Relative: see where it lands among the folders of this tree.
+      const fs::path tree = is_public ? root_ / "include/calque" : root_ / "src";
+      inner = (path.parent_path() / included).lexically_normal().lexically_relative(tree).generic_string();
+      if (inner.starts_with("..")) return "'" + included + "' leaves its tree";
+    }
+    const auto slash = inner.find('/');
+    if (slash == std::string::npos) {
+      return names_public ? "'" + included + "' belongs to no room, so it may include all of them" : std::string();
+    }
+    const std::string target = inner.substr(0, slash);
+    const auto target_level = level(target);
+    if (!target_level) {
+      return names_public ? "'" + included + "' is in '" + target + "', which is no room" : std::string();
+    }
+    if (is_public && !names_public && !included.starts_with(".")) {
+      return "a public header includes the private '" + included + "'";
+    }
+    if (*target_level > *level(room)) return "'" + room + "' includes '" + included + "', and '" + target + "' is above it";
+    return {};
+  }
+
+  fs::path root_;
+  const std::vector<std::string>& rooms_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace
+
+std::vector<std::string> read_rooms(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  std::vector<std::string> rooms;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.front() != '#') rooms.push_back(line);
+  }
+  return rooms;
+}
+
+std::vector<std::string> find_violations(const fs::path& root, const std::vector<std::string>& rooms) {
+  return Checker(root, rooms).run();
+}
+
+}  // namespace calque::layering

@@ -1,0 +1,18 @@
+// Checks the one rule of the house: a file includes its own room and the rooms below it, and a public header includes
+// no private one. Reads #include lines only; it does not preprocess, so an include under #if counts too.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace calque::layering {
+
+/// The rooms in `path` (cmake/rooms.txt), lowest first.
+std::vector<std::string> read_rooms(const std::filesystem::path& path);
+
+/// One line for each include under `root`/include/calque and `root`/src that breaks the rule, and for each folder there
+/// that is no room; "file:line: what is wrong", sorted.
+std::vector<std::string> find_violations(const std::filesystem::path& root, const std::vector<std::string>& rooms);
+
+}  // namespace calque::layering

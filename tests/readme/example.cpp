@@ -1,0 +1,7 @@
+#include <calque/base/version.h>
+
+#include <iostream>
+
+int main() {
+  std::cout << "calque " << calque::version() << "\n";
+}
