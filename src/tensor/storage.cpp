@@ -1,0 +1,172 @@
+#include "calque/tensor/storage.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace {
+
+constexpr size_t header_bytes = (sizeof(Storage) + Storage::alignment - 1) / Storage::alignment * Storage::alignment;
+// Blocks from here on get their own pages and are kept for reuse when freed; below, malloc's own free lists serve.
+constexpr size_t large = size_t{64} << 10;
+
+// Four size classes per power of two: at most a quarter of a block is slack.
+size_t size_class(size_t nbytes) {
+  size_t step = size_t{1} << 12;
+  while (step * 8 <= nbytes) step <<= 1;
+  return (nbytes + step - 1) / step * step;
+}
+
+void* aligned(size_t nbytes) {
+  // aligned_alloc wants a multiple of the alignment.
+  void* p = std::aligned_alloc(Storage::alignment, (nbytes + Storage::alignment - 1) / Storage::alignment * Storage::alignment);
+  if (!p) throw UserError("out of memory: could not allocate " + std::to_string(nbytes) + " bytes");
+  return p;
+}
+
+class BlockCache {
+ public:
+  static BlockCache& instance() {
+    static auto* cache = new BlockCache;  // outlives every static tensor
+    return *cache;
+  }
+
+  void* take(size_t capacity) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = free_.find(capacity);
+      if (it != free_.end() && !it->second.empty()) {
+        void* p = it->second.back();
+        it->second.pop_back();
+        held_ -= capacity;
+        return p;
+      }
+    }
+    void* p = std::aligned_alloc(4096, capacity);
+    if (!p) throw UserError("out of memory: could not allocate " + std::to_string(capacity) + " bytes");
+#ifdef MADV_HUGEPAGE
+    if (capacity >= (size_t{4} << 20)) madvise(p, capacity, MADV_HUGEPAGE);
+#endif
+    return p;
+  }
+
+  void give(void* p, size_t capacity) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (held_ + capacity <= limit_) {
+        free_[capacity].push_back(p);
+        held_ += capacity;
+        return;
+      }
+    }
+    std::free(p);
+  }
+
+  void set_limit(size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      limit_ = bytes;
+    }
+    if (bytes == 0) clear();
+  }
+
+  size_t held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [capacity, blocks] : free_)
+      for (void* p : blocks) std::free(p);
+    free_.clear();
+    held_ = 0;
+  }
+
+ private:
+  BlockCache() {
+    if (const char* text = std::getenv("CALQUE_CACHE_BYTES")) limit_ = std::strtoull(text, nullptr, 10);
+  }
+
+  std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;
+  size_t held_ = 0;
+  size_t limit_ = size_t{512} << 20;
+};
+
+}  // namespace
+
+Ref<Storage> Storage::allocate(size_t nbytes) {
+  if (nbytes > SIZE_MAX / 2) throw UserError("out of memory: a storage of " + std::to_string(nbytes) + " bytes was asked for");
+  if (nbytes < large) {
+    auto* s = new (aligned(header_bytes + nbytes)) Storage;
+    s->data_ = reinterpret_cast<std::byte*>(s) + header_bytes;
+    s->nbytes_ = nbytes;
+    return Ref<Storage>(s);
+  }
+  const size_t capacity = size_class(nbytes);
+  void* block = BlockCache::instance().take(capacity);
+  auto* s = new (aligned(header_bytes)) Storage;
+  s->data_ = block;
+  s->nbytes_ = nbytes;
+  s->capacity_ = capacity;
+  return Ref<Storage>(s);
+}
+
+Ref<Storage> Storage::borrow(void* data, size_t nbytes, std::shared_ptr<const void> owner, bool read_only) {
+  auto* s = new (aligned(header_bytes)) Storage;
+  s->data_ = data;
+  s->nbytes_ = nbytes;
+  s->owner_ = std::move(owner);
+  s->read_only_ = read_only;
+  return Ref<Storage>(s);
+}
+
+Ref<Storage> Storage::without_data(size_t nbytes) {
+  auto* s = new (aligned(header_bytes)) Storage;
+  s->nbytes_ = nbytes;
+  return Ref<Storage>(s);
+}
+
+void Storage::release_data() {
+  if (capacity_) BlockCache::instance().give(data_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+void Storage::destroy() {
+  release_data();
+  this->~Storage();
+  std::free(this);
+}
+
+void Storage::resize(size_t nbytes) {
+  if (owner_) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
+  if (!has_data()) {
+    nbytes_ = nbytes;
+    return;
+  }
+  const size_t capacity = size_class(std::max(nbytes, large));
+  void* fresh = BlockCache::instance().take(capacity);
+  if (nbytes_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));
+  release_data();
+  data_ = fresh;
+  nbytes_ = nbytes;
+  capacity_ = capacity;
+}
+
+void set_block_cache_limit(size_t bytes) { BlockCache::instance().set_limit(bytes); }
+size_t block_cache_bytes() { return BlockCache::instance().held(); }
+void clear_block_cache() { BlockCache::instance().clear(); }
+
+}  // namespace calque

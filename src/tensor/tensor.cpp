@@ -1,0 +1,353 @@
+#include "calque/tensor/tensor.h"
+
+#include <algorithm>
+
+#include "calque/sym/shape_env.h"
+
+namespace calque {
+namespace {
+
+bool any_symbolic(SymIntList values) {
+  return std::any_of(values.begin(), values.end(), [](SymInt v) { return v.is_symbolic(); });
+}
+
+// A size or offset that is plainly out of its domain is caught here, once for every way to make a tensor.
+size_t storage_bytes(const Meta& meta) {
+  SymInt last = 1;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    const SymInt size = meta.sizes[d];
+    if (size.is_symbolic() || meta.strides[d].is_symbolic()) return 0;
+    if (size.as_int() == 0) return 0;
+    last += (size - 1) * meta.strides[d];
+  }
+  return static_cast<size_t>((last * static_cast<int64_t>(item_size(meta.dtype))).as_int());
+}
+
+[[noreturn]] void throw_symbolic(const char* what, SymIntList values) {
+  throw UserError(std::string("this tensor has symbolic ") + what + " " + str(values) + "; use sym_" + what +
+                  "(), or run the operator under a mode that understands them");
+}
+
+IntList plain(SymIntList values) {
+  return {reinterpret_cast<const int64_t*>(values.data()), values.size()};  // a plain SymInt is its word
+}
+
+thread_local bool thread_grad_enabled = true;
+
+}  // namespace
+
+TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
+    : sizes(meta.sizes), strides(meta.strides), offset(first), storage(std::move(s)), dtype(meta.dtype), device(meta.device) {
+  symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
+  if (symbolic) [[unlikely]] {
+    env = env_of(offset);
+    for (size_t d = 0; d < sizes.size() && !env; ++d) env = sizes[d].is_symbolic() ? env_of(sizes[d]) : env_of(strides[d]);
+  }
+}
+
+IntList Tensor::sizes() const {
+  if (impl_->symbolic) [[unlikely]]
+    if (any_symbolic(impl_->sizes)) throw_symbolic("sizes", impl_->sizes);
+  return plain(impl_->sizes);
+}
+
+IntList Tensor::strides() const {
+  if (impl_->symbolic) [[unlikely]]
+    if (any_symbolic(impl_->strides)) throw_symbolic("strides", impl_->strides);
+  return plain(impl_->strides);
+}
+
+SymInt Tensor::sym_size(int64_t d) const { return impl_->sizes[static_cast<size_t>(wrap_dim(d, dim(), "size"))]; }
+SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[static_cast<size_t>(wrap_dim(d, dim(), "stride"))]; }
+int64_t Tensor::size(int64_t d) const { return sym_size(d).as_int(); }
+int64_t Tensor::stride(int64_t d) const { return sym_stride(d).as_int(); }
+SymInt Tensor::sym_numel() const { return product(impl_->sizes); }
+int64_t Tensor::numel() const {
+  int64_t n = 1;
+  for (const int64_t s : sizes()) n *= s;  // cannot overflow: construction checked the product
+  return n;
+}
+
+const void* Tensor::data() const {
+  const Storage& s = *impl_->storage;
+  if (!s.has_data() || impl_->special) [[unlikely]]
+    throw UserError("this tensor has no data (it is fake or on the meta device, sizes " + calque::str(sym_sizes()) +
+                    "); only its shape, dtype and device can be read");
+  return static_cast<const std::byte*>(s.data()) + impl_->offset.as_int() * element_size();
+}
+
+void* Tensor::mutable_data() const {
+  if (impl_->storage->is_read_only()) [[unlikely]]
+    throw UserError("this tensor's memory is read-only (a mapped file); clone() it before writing");
+  return const_cast<void*>(data());
+}
+
+void Tensor::check_dtype(DType expected) const {
+  if (dtype() != expected)
+    throw UserError("expected a tensor of dtype " + std::string(name(expected)) + ", found " + std::string(name(dtype())));
+}
+
+const Tensor& Tensor::set_requires_grad(bool value) const {
+  if (value && !is_floating(dtype()) && !is_complex(dtype()))
+    throw UserError("requires_grad: only tensors of floating point and complex dtype can require gradients, found " +
+                    std::string(name(dtype())));
+  if (!value && !impl_->is_leaf)
+    throw UserError("requires_grad: only leaf tensors can stop requiring gradients; use detach()");
+  impl_->requires_grad = value;
+  return *this;
+}
+
+// PyTorch's walk from the innermost dimension outwards; dimensions of size 1 may have any stride.
+static bool strides_follow(SymIntList sizes, SymIntList strides, const int* order, size_t n) {
+  SymInt expected = 1;
+  for (size_t i = 0; i < n; ++i) {
+    const auto d = static_cast<size_t>(order[i]);
+    if (guard_or(sizes[d] == 1, false)) continue;
+    if (!guard_or(strides[d] == expected, false)) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  const size_t n = impl_->sizes.size();
+  if (!impl_->symbolic) {
+    for (const SymInt s : impl_->sizes)
+      if (s.word() == 0) return format == MemoryFormat::contiguous || n == (format == MemoryFormat::channels_last ? 4U : 5U);
+  } else if (guard_or(sym_numel() == 0, false)) {
+    return true;
+  }
+  if (format == MemoryFormat::channels_last || format == MemoryFormat::channels_last_3d) {
+    static constexpr int order4[] = {1, 3, 2, 0};
+    static constexpr int order5[] = {1, 4, 3, 2, 0};
+    if (n != (format == MemoryFormat::channels_last ? 4U : 5U)) return false;
+    return strides_follow(impl_->sizes, impl_->strides, n == 4 ? order4 : order5, n);
+  }
+  SymInt expected = 1;
+  for (size_t d = n; d-- > 0;) {
+    const SymInt size = impl_->sizes[d];
+    if (!impl_->symbolic) {
+      if (size.word() == 1) continue;
+      if (impl_->strides[d].word() != expected.word()) return false;
+    } else {
+      if (guard_or(size == 1, false)) continue;
+      if (!guard_or(impl_->strides[d] == expected, false)) return false;
+    }
+    expected *= size;
+  }
+  return true;
+}
+
+bool Tensor::is_non_overlapping_and_dense() const {
+  const size_t n = impl_->sizes.size();
+  if (is_contiguous()) return true;
+  SmallVector<int, 8> order(n);
+  for (size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);
+  // Sizes below 2 go last; others by stride.
+  const auto& sizes = impl_->sizes;
+  const auto& strides = impl_->strides;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const auto i = static_cast<size_t>(a);
+    const auto j = static_cast<size_t>(b);
+    if (guard_or(sizes[i] < 2, false)) return false;
+    if (guard_or(sizes[j] < 2, false)) return true;
+    return guard_or(strides[i] < strides[j], false);
+  });
+  SymInt expected = 1;
+  for (const int o : order) {
+    const auto d = static_cast<size_t>(o);
+    if (guard_or(sizes[d] < 2, false)) return true;
+    if (!guard_or(strides[d] == expected, false)) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+// PyTorch's is_channels_last_strides: strides must not decrease from C outwards (W, H, D, N), with ties broken so that
+// an ambiguous N111 tensor counts as contiguous.
+MemoryFormat Tensor::suggest_memory_format() const {
+  const size_t n = impl_->sizes.size();
+  if (n != 4 && n != 5) return MemoryFormat::contiguous;
+  static constexpr int order4[] = {1, 3, 2, 0};
+  static constexpr int order5[] = {1, 4, 3, 2, 0};
+  const int* order = n == 4 ? order4 : order5;
+  const auto& sizes = impl_->sizes;
+  const auto& strides = impl_->strides;
+  if (guard_or(strides[1] == 0, false)) return MemoryFormat::contiguous;
+  SymInt min = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const auto d = static_cast<size_t>(order[i]);
+    if (guard_or(sizes[d] == 0, false)) return MemoryFormat::contiguous;
+    if (guard_or(strides[d] < min, false)) return MemoryFormat::contiguous;
+    if (d == 0 && identical(min, strides[1])) return MemoryFormat::contiguous;
+    min = strides[d];
+    if (guard_or(sizes[d] > 1, true)) min *= sizes[d];
+  }
+  return n == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
+}
+
+Tensor make_tensor(const Meta& meta, bool fake) {
+  for (const SymInt s : meta.sizes)
+    if (!s.is_symbolic() && s.as_int() < 0)
+      throw UserError("negative size in a tensor of sizes " + str(SymIntList(meta.sizes)) + "; sizes must be 0 or more");
+  const bool special = fake || meta.device.type != DeviceType::cpu;
+  const size_t nbytes = storage_bytes(meta);
+  Ref<Storage> storage = special ? Storage::without_data(nbytes) : Storage::allocate(nbytes);
+  auto* impl = new TensorImpl(std::move(storage), meta, 0);
+  impl->special = special;
+  return Tensor(Ref<TensorImpl>(impl));
+}
+
+Tensor make_tensor(IntList sizes, DType dtype) {
+  const SymIntList s = as_sym(sizes);
+  return make_tensor(Meta{SymInts(s.begin(), s.end()), contiguous_strides(s), dtype, Device{}});
+}
+
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
+  const TensorImpl& b = base.impl();
+  auto* impl = new TensorImpl(b.storage, Meta{sizes, strides, b.dtype, b.device}, offset);
+  impl->special = b.special;
+  impl->is_view = true;
+  impl->requires_grad = b.requires_grad && grad_enabled();
+  impl->is_leaf = !impl->requires_grad;
+  if (impl->symbolic && !impl->env) impl->env = b.env;
+  return Tensor(Ref<TensorImpl>(impl));
+}
+
+Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset) {
+  const SymIntList s = as_sym(sizes);
+  const SymIntList t = as_sym(strides);
+  if (s.size() != t.size()) throw UserError("from_storage: " + std::to_string(s.size()) + " sizes but " + std::to_string(t.size()) + " strides");
+  const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}};
+  for (size_t d = 0; d < s.size(); ++d)
+    if (sizes[d] < 0 || strides[d] < 0) throw UserError("from_storage: negative size or stride in " + str(sizes) + ", " + str(strides));
+  const size_t needed = storage_bytes(meta);
+  const size_t available = storage->nbytes();
+  const size_t skip = static_cast<size_t>(offset) * item_size(dtype);
+  if (offset < 0 || (needed && (skip > available || needed > available - skip)))
+    throw UserError("from_storage: sizes " + str(sizes) + ", strides " + str(strides) + " at offset " + std::to_string(offset) +
+                    " need " + std::to_string(needed) + " bytes, the storage has " + std::to_string(available));
+  return Tensor(Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset)));
+}
+
+Tensor wrapped_scalar(const Scalar& value) {
+  const DType dtype = value.is_floating() ? DType::float64 : value.is_complex() ? DType::complex128 : value.dtype();
+  Tensor t = wrapped_scalar(value, dtype);
+  t.impl().wrapped_number = true;
+  return t;
+}
+
+Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device) {
+  const Meta meta{{}, {}, dtype, device};
+  Tensor t = make_tensor(meta, value.is_symbolic());
+  if (!t.impl().special) dispatch(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      *static_cast<T*>(t.mutable_data()) = value.to<T>();
+    });
+  return t;
+}
+
+SymInts contiguous_strides(SymIntList sizes) {
+  SymInts strides(sizes.size());
+  SymInt running = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = running;
+    running *= sym_max(sizes[d], 1);
+  }
+  return strides;
+}
+
+SymInts strides_for(MemoryFormat format, SymIntList sizes) {
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return contiguous_strides(sizes);
+  const size_t n = format == MemoryFormat::channels_last ? 4 : 5;
+  if (sizes.size() != n && sizes.size() != n - 1)
+    throw UserError("memory format " + std::string(name(format)) + " needs a tensor of " + std::to_string(n) + " dimensions, found " +
+                    std::to_string(sizes.size()));
+  // Innermost first: C, W, H, (D), N; an unbatched tensor has no N.
+  SymInts strides(sizes.size());
+  const size_t channel = sizes.size() - (n - 1);
+  SymInt running = 1;
+  strides[channel] = running;
+  running *= sym_max(sizes[channel], 1);
+  for (size_t d = sizes.size(); d-- > channel + 1;) {
+    strides[d] = running;
+    running *= sym_max(sizes[d], 1);
+  }
+  if (channel == 1) strides[0] = running;
+  return strides;
+}
+
+SymInts broadcast_sizes(SymIntList a, SymIntList b, const char* op) {
+  const SymIntList& longer = a.size() >= b.size() ? a : b;
+  const SymIntList& shorter = a.size() >= b.size() ? b : a;
+  SymInts out(longer.begin(), longer.end());
+  const size_t lead = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    SymInt& x = out[lead + i];
+    const SymInt y = shorter[i];
+    if (identical(x, y)) continue;
+    if (guard_or(y == 1, false)) continue;
+    if (guard_or(x == 1, false)) {
+      x = y;
+      continue;
+    }
+    if (!check(x == y))
+      throw UserError(std::string(op) + ": the size of tensor a (" + a[a.size() - shorter.size() + i].str() +
+                      ") must match the size of tensor b (" + b[b.size() - shorter.size() + i].str() + ") at non-singleton dimension " +
+                      std::to_string(lead + i) + " (sizes " + str(a) + " and " + str(b) + ")");
+    if (x.is_symbolic() && !y.is_symbolic()) x = y;
+  }
+  return out;
+}
+
+SymInt product(SymIntList sizes) {
+  SymInt n = 1;
+  for (const SymInt s : sizes) n *= s;
+  return n;
+}
+
+int64_t wrap_dim(int64_t d, int64_t ndim, const char* op) {
+  const int64_t n = ndim == 0 ? 1 : ndim;  // a 0-d tensor accepts 0 and -1
+  if (d < -n || d >= n) [[unlikely]]
+    throw UserError(std::string(op) + ": Dimension out of range (expected to be in range of [" + std::to_string(-n) + ", " +
+                    std::to_string(n - 1) + "], but got " + std::to_string(d) + ")");
+  return d < 0 ? d + n : d;
+}
+
+std::string str(SymIntList sizes) {
+  std::string s = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + sizes[i].str();
+  return s + "]";
+}
+std::string str(IntList sizes) { return str(as_sym(sizes)); }
+
+bool has_internal_overlap(const Tensor& t) {
+  const auto sizes = t.sym_sizes();
+  const auto strides = t.sym_strides();
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!strides[d].is_symbolic() && strides[d].as_int() == 0 && guard_or(sizes[d] > 1, false)) return true;
+  return false;
+}
+
+Overlap memory_overlap(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return Overlap::full;
+  if (a.storage().get() != b.storage().get()) return Overlap::none;
+  if (a.is_symbolic() || b.is_symbolic()) return Overlap::unknown;
+  if (a.numel() == 0 || b.numel() == 0) return Overlap::none;
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return Overlap::unknown;
+  const int64_t a_begin = a.storage_offset() * a.element_size();
+  const int64_t a_end = a_begin + a.numel() * a.element_size();
+  const int64_t b_begin = b.storage_offset() * b.element_size();
+  const int64_t b_end = b_begin + b.numel() * b.element_size();
+  if (a_begin == b_begin && a_end == b_end) {
+    const bool same = std::equal(a.strides().begin(), a.strides().end(), b.strides().begin(), b.strides().end());
+    return same ? Overlap::full : Overlap::partial;
+  }
+  return a_begin < b_end && b_begin < a_end ? Overlap::partial : Overlap::none;
+}
+
+bool grad_enabled() { return thread_grad_enabled; }
+GradModeScope::GradModeScope(bool enabled) : before_(thread_grad_enabled) { thread_grad_enabled = enabled; }
+GradModeScope::~GradModeScope() { thread_grad_enabled = before_; }
+
+}  // namespace calque
