@@ -200,12 +200,12 @@ Tensor make_tensor(const Meta& meta, bool fake) {
 
 Tensor make_tensor(IntList sizes, DType dtype) {
   const SymIntList s = as_sym(sizes);
-  return make_tensor(Meta{SymInts(s.begin(), s.end()), contiguous_strides(s), dtype, Device{}});
+  return make_tensor(Meta{SymInts(s.begin(), s.end()), contiguous_strides(s), dtype, Device{}, false});
 }
 
 Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
   const TensorImpl& b = base.impl();
-  auto* impl = new TensorImpl(b.storage, Meta{sizes, strides, b.dtype, b.device}, offset);
+  auto* impl = new TensorImpl(b.storage, Meta{sizes, strides, b.dtype, b.device, false}, offset);
   impl->special = b.special;
   impl->is_view = true;
   impl->requires_grad = b.requires_grad && grad_enabled();
@@ -218,7 +218,7 @@ Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList st
   const SymIntList s = as_sym(sizes);
   const SymIntList t = as_sym(strides);
   if (s.size() != t.size()) throw UserError("from_storage: " + std::to_string(s.size()) + " sizes but " + std::to_string(t.size()) + " strides");
-  const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}};
+  const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}, false};
   for (size_t d = 0; d < s.size(); ++d)
     if (sizes[d] < 0 || strides[d] < 0) throw UserError("from_storage: negative size or stride in " + str(sizes) + ", " + str(strides));
   const size_t needed = storage_bytes(meta);
@@ -238,7 +238,7 @@ Tensor wrapped_scalar(const Scalar& value) {
 }
 
 Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device) {
-  const Meta meta{{}, {}, dtype, device};
+  const Meta meta{{}, {}, dtype, device, false};
   Tensor t = make_tensor(meta, value.is_symbolic());
   if (!t.impl().special) dispatch(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;

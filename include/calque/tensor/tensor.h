@@ -36,6 +36,7 @@ struct Meta {
   SymInts strides;
   DType dtype = DType::float32;
   Device device;
+  bool undefined = false;  // an output that this call does not make (masked off)
 };
 
 // Anything a mode hangs onto a tensor (a graph node, a fake mode). Owned by the tensor.
@@ -127,7 +128,7 @@ class Tensor {
   bool is_leaf() const { return impl_->is_leaf; }
 
   std::string str() const;  // as PyTorch prints it
-  Meta meta() const { return {impl_->sizes, impl_->strides, impl_->dtype, impl_->device}; }
+  Meta meta() const { return {impl_->sizes, impl_->strides, impl_->dtype, impl_->device, false}; }
 
   // Indexing: slices, integers, tensors, None, ellipsis, booleans. Defined with the operator table.
   Tensor operator[](const Index& index) const;

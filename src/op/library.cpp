@@ -1,0 +1,155 @@
+#include "calque/op/library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "kernel/cpu/copy.h"
+#include "op/derived_schema.h"
+#include "op/table.h"
+
+namespace calque {
+namespace op_detail {
+
+Tensor allocate(const Meta& meta, bool fake) { return meta.undefined ? Tensor() : make_tensor(meta, fake); }
+
+void mark_requires_grad(const Tensor& t) {
+  if (!t.defined() || !(is_floating(t.dtype()) || is_complex(t.dtype()))) return;
+  t.impl().requires_grad = true;
+  t.impl().is_leaf = false;
+}
+
+void check_writable(const Operator& op, const Tensor& self) {
+  if (has_internal_overlap(self))
+    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location "
+                                "(sizes " + str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + "); clone() the tensor first");
+  if (self.requires_grad() && self.is_leaf() && grad_enabled())
+    throw UserError(op.name() + ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
+}
+
+namespace {
+
+std::string bad_cast(const Operator& op, DType from, DType to) {
+  return op.name() + ": result type " + std::string(name(from)) + " can't be cast to the desired output type " + std::string(name(to));
+}
+
+bool same_sizes(SymIntList a, SymIntList b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!identical(a[i], b[i]) && !guard(a[i] == b[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+void check_in_place(const Operator& op, const Meta& result, const Tensor& self) {
+  if (!can_cast(result.dtype, self.dtype())) throw UserError(bad_cast(op, result.dtype, self.dtype()));
+  if (!same_sizes(result.sizes, self.sym_sizes()))
+    throw UserError(op.name() + ": output with shape " + str(self.sym_sizes()) + " doesn't match the broadcast shape " + str(SymIntList(result.sizes)));
+  check_writable(op, self);
+}
+
+void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
+  if (!out.defined()) throw UserError(op.name() + ": the out= argument is missing");
+  if (!can_cast(result.dtype, out.dtype())) throw UserError(bad_cast(op, result.dtype, out.dtype()));
+  if (!(result.device == out.device()))
+    throw UserError(op.name() + ": expected out= on device " + result.device.str() + ", found " + out.device().str());
+  if (out.requires_grad() && grad_enabled())
+    throw UserError(op.name() + ": functions with out=... arguments don't support automatic differentiation, but out requires grad");
+  if (!same_sizes(result.sizes, out.sym_sizes())) {
+    if (!guard(out.sym_numel() == 0))
+      warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) + ", which does not match the required output shape " +
+           str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
+    TensorImpl& impl = out.impl();
+    Meta fresh = result;
+    fresh.dtype = out.dtype();
+    const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
+    const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();
+    if (needed > impl.storage->nbytes()) impl.storage->resize(needed);
+    impl.sizes = result.sizes;
+    impl.strides = result.strides;
+    impl.symbolic = shape.impl().symbolic;
+    impl.env = shape.impl().env;
+  }
+  if (has_internal_overlap(out))
+    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location; clone() out first");
+}
+
+void check_overlap(const Operator& op, const Tensor& written, const Tensor& input) {
+  if (memory_overlap(written, input) == Overlap::partial)
+    throw UserError(op.name() + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; "
+                                "clone() one of them first");
+}
+
+bool shares_memory(const Tensor& a, const Tensor& b) { return a.storage().get() == b.storage().get(); }
+
+bool writes_directly(const Operator& base, const Meta& result, const Tensor& target, bool in_place) {
+  if (base.has_tag(Tag::pointwise)) return true;
+  if (result.dtype != target.dtype()) return false;
+  if (in_place) return base.has_tag(Tag::self_in_out);
+  if (base.has_tag(Tag::strided_out)) return true;
+  const SymIntList strides = target.sym_strides();
+  return std::equal(strides.begin(), strides.end(), result.strides.begin(), result.strides.end(), [](SymInt a, SymInt b) { return identical(a, b); });
+}
+
+void write_result(const Tensor& result, const Tensor& target) { kernel::copy(result, target); }
+
+}  // namespace op_detail
+
+namespace {
+
+// "const Tensor&" and "Tensor" name the same parameter.
+
+void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel, Operator::ErasedFunction eager,
+                    Operator::Boxed boxed_eager, Operator::Boxed boxed_fake) {
+  op_->form_ = form;
+  op_->rule_ = rule;
+  op_->kernel_ = kernel;
+  op_->eager_ = eager;
+  op_->boxed_eager_ = boxed_eager;
+  op_->boxed_fake_ = boxed_fake;
+}
+
+void OpBuilder::add_tags(uint32_t tags) { op_->tags_ |= tags; }
+
+void OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& functions) {
+  if (!functions.eager) throw UserError(op_->name() + ": this operator has no in-place or out= form to derive");
+  Operator& d = OperatorTable::instance().add(std::move(schema));
+  // The form derived from a composite one is composite itself: it is made of operator calls.
+  const bool by_calls = op_->form_ == Operator::Form::composite || op_->form_ == Operator::Form::own;
+  d.form_ = by_calls ? Operator::Form::composite : form;
+  d.base_ = op_;
+  d.eager_ = functions.eager;
+  d.boxed_eager_ = functions.boxed_eager;
+  d.boxed_fake_ = functions.boxed_fake;
+  d.tags_ = static_cast<uint32_t>(form == Operator::Form::in_place ? Tag::in_place : Tag::out);
+  if (form == Operator::Form::in_place) op_->in_place_ = &d;
+}
+
+OpBuilder& OpBuilder::in_place(std::string_view name) {
+  add_derived(Operator::Form::in_place, derive_in_place(op_->schema(), name), in_place_);
+  return *this;
+}
+
+OpBuilder& OpBuilder::out(std::string_view spec) {
+  add_derived(Operator::Form::out, derive_out(op_->schema(), spec), out_);
+  return *this;
+}
+
+OpBuilder Library::def(std::string_view schema) { return OpBuilder(OperatorTable::instance().add(parse_schema(schema, name_space_))); }
+
+void load_operator_library(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw UserError(ErrorKind::bad_file, "cannot load the operator library " + path + ": " + dlerror());
+  using Entry = void (*)();
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "calque_register_operators"));
+  if (!entry) {
+    dlclose(handle);
+    throw UserError(ErrorKind::bad_file, "the operator library " + path + " does not define extern \"C\" void calque_register_operators()");
+  }
+  entry();
+}
+
+}  // namespace calque

@@ -1,0 +1,117 @@
+#include "calque/op/mode.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/sym/shape_env.h"
+
+namespace calque {
+
+namespace mode_detail {
+thread_local constinit int active_modes = 0;
+thread_local constinit std::source_location const* site = nullptr;
+}  // namespace mode_detail
+
+namespace {
+
+struct Stack {
+  std::vector<Mode*> modes;  // ordered by slot, the newest of a slot first
+  size_t position = 0;       // modes before this one have handled the call already
+};
+
+Stack& stack() {
+  thread_local Stack s;
+  return s;
+}
+
+// Composite operators expand once the call is past the slots that want to see them whole.
+constexpr ModeSlot first_below_composite = ModeSlot::functional;
+
+void set_position(size_t position) {
+  Stack& s = stack();
+  s.position = position;
+  mode_detail::active_modes = static_cast<int>(s.modes.size() - std::min(position, s.modes.size()));
+}
+
+class PositionScope {
+ public:
+  explicit PositionScope(size_t position) : before_(stack().position) { set_position(position); }
+  ~PositionScope() { set_position(before_); }
+  PositionScope(const PositionScope&) = delete;
+  PositionScope& operator=(const PositionScope&) = delete;
+
+ private:
+  size_t before_;
+};
+
+bool value_is_special(const Value& v) {
+  switch (v.kind()) {
+    case Value::Kind::tensor: return v.to_tensor().impl().special;
+    case Value::Kind::integer: return v.to_sym_int().is_symbolic();
+    case Value::Kind::floating: return v.to_sym_float().is_symbolic();
+    case Value::Kind::list:
+    case Value::Kind::tuple: return std::any_of(v.to_items().begin(), v.to_items().end(), value_is_special);
+    default: return false;
+  }
+}
+
+bool asks_for_no_data(const Values& args) {
+  return std::any_of(args.begin(), args.end(), [](const Value& v) {
+    return value_is_special(v) || (v.kind() == Value::Kind::device && v.to_device().type != DeviceType::cpu);
+  });
+}
+
+Value answer(const Operator& op, const Values& args) {
+  if (op.is_composite()) return op.run_eager(args);
+  if (asks_for_no_data(args)) {
+    const GuardOperatorScope scope(op.name());
+    return op.run_fake(args);
+  }
+  return op.run_eager(args);
+}
+
+}  // namespace
+
+Value dispatch(const Operator& op, const Values& args) {
+  Stack& s = stack();
+  if (s.position < s.modes.size()) {
+    Mode& mode = *s.modes[s.position];
+    if (!(op.is_composite() && mode.slot() >= first_below_composite)) {
+      const PositionScope scope(s.position + 1);
+      return mode.call(op, args);
+    }
+  }
+  return answer(op, args);
+}
+
+Value call_next(const Operator& op, const Values& args) { return dispatch(op, args); }
+
+Value call(const Operator& op, Values positional, std::vector<std::pair<std::string, Value>> keyword) {
+  return dispatch(op, bind_arguments(op.schema(), std::move(positional), std::move(keyword)));
+}
+
+Value call(std::string_view name, Values positional, std::vector<std::pair<std::string, Value>> keyword) {
+  return call(get_operator(name), std::move(positional), std::move(keyword));
+}
+
+std::source_location call_site() { return mode_detail::site ? *mode_detail::site : std::source_location(); }
+
+ModeScope::ModeScope(Mode& mode) : mode_(&mode) {
+  Stack& s = stack();
+  auto at = s.modes.begin() + static_cast<std::ptrdiff_t>(s.position);
+  while (at != s.modes.end() && (*at)->slot() < mode.slot()) ++at;
+  s.modes.insert(at, &mode);
+  set_position(s.position);
+}
+
+ModeScope::~ModeScope() {
+  Stack& s = stack();
+  const auto at = std::find(s.modes.begin() + static_cast<std::ptrdiff_t>(s.position), s.modes.end(), mode_);
+  if (at != s.modes.end()) s.modes.erase(at);
+  set_position(s.position);
+}
+
+NoModesScope::NoModesScope() : before_(stack().position) { set_position(stack().modes.size()); }
+NoModesScope::~NoModesScope() { set_position(before_); }
+
+}  // namespace calque

@@ -1,0 +1,111 @@
+#include "calque/op/operator.h"
+
+#include <mutex>
+
+#include "calque/base/error.h"
+#include "op/table.h"
+
+namespace calque {
+namespace {
+
+// Python spells a target "aten.relu.default"; the table's key is "aten::relu".
+std::string canonical(std::string_view name) {
+  std::string s(name);
+  if (s.starts_with("torch.ops.")) s.erase(0, 10);
+  if (s.find("::") == std::string::npos) {
+    const size_t dot = s.find('.');
+    if (dot != std::string::npos) s.replace(dot, 1, "::");
+  }
+  if (s.ends_with(".default")) s.resize(s.size() - 8);
+  return s;
+}
+
+}  // namespace
+
+OperatorTable& OperatorTable::instance() {
+  static auto* table = new OperatorTable;  // operators live as long as the process
+  static std::once_flag filled;
+  thread_local bool filling = false;  // the stanzas being registered come back here
+  if (!filling) {
+    std::call_once(filled, [] {
+      filling = true;
+      register_builtin_operators();
+      filling = false;
+    });
+  }
+  return *table;
+}
+
+Operator& OperatorTable::add(Schema schema) {
+  const std::unique_lock lock(mutex_);
+  auto op = std::make_unique<Operator>();
+  op->name_ = schema.full_name();
+  op->schema_ = std::move(schema);
+  const auto [it, fresh] = by_name_.emplace(op->name_, op.get());
+  if (!fresh) throw UserError("operator " + op->name_ + " is registered already; choose another name or overload");
+  overloads_[op->schema_.name_space + "::" + op->schema_.name].push_back(op.get());
+  operators_.push_back(std::move(op));
+  return *operators_.back();
+}
+
+const Operator* OperatorTable::find(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+std::vector<const Operator*> OperatorTable::all() const {
+  const std::shared_lock lock(mutex_);
+  std::vector<const Operator*> out;
+  for (const auto& op : operators_) out.push_back(op.get());
+  return out;
+}
+
+std::vector<const Operator*> OperatorTable::overloads(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
+  const auto it = overloads_.find(name);
+  return it == overloads_.end() ? std::vector<const Operator*>{} : it->second;
+}
+
+const Operator* find_operator(std::string_view name) { return OperatorTable::instance().find(canonical(name)); }
+
+const Operator& get_operator(std::string_view name) {
+  if (const Operator* op = find_operator(name)) return *op;
+  const std::string key = canonical(name);
+  std::string message = "no operator named " + std::string(name);
+  const std::string base = key.substr(0, key.find('.', key.find("::") == std::string::npos ? 0 : key.find("::")));
+  std::string others;
+  for (const Operator* op : overloads_of(base)) others += (others.empty() ? "" : ", ") + op->name();
+  if (!others.empty()) message += "; its overloads are " + others;
+  throw UserError(ErrorKind::unsupported_operator, message);
+}
+
+std::vector<const Operator*> all_operators() { return OperatorTable::instance().all(); }
+std::vector<const Operator*> overloads_of(std::string_view name) { return OperatorTable::instance().overloads(canonical(name)); }
+
+const Operator& resolve_overload(std::string_view name, const Values& positional, const std::vector<std::pair<std::string, Value>>& keyword) {
+  const auto candidates = overloads_of(name);
+  if (candidates.empty()) return get_operator(name);
+  std::string reasons;
+  for (const Operator* op : candidates) {
+    try {
+      bind_arguments(op->schema(), positional, keyword);
+      return *op;
+    } catch (const UserError& e) {
+      reasons += std::string("\n  ") + e.what();
+    }
+  }
+  throw UserError(std::string(name) + ": no overload fits the arguments:" + reasons);
+}
+
+Value Operator::run_eager(const Values& args) const {
+  if (!boxed_eager_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without an implementation");
+  return boxed_eager_(*this, args);
+}
+
+Value Operator::run_fake(const Values& args) const {
+  if (!boxed_fake_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without a shape rule");
+  return boxed_fake_(*this, args);
+}
+
+}  // namespace calque

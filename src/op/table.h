@@ -1,0 +1,34 @@
+// The table behind find_operator. Filled with the built-in operators on first use by a call to
+// register_builtin_operators, which the generator writes: nothing depends on static initialisers surviving the linker.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "calque/op/operator.h"
+
+namespace calque {
+
+class OperatorTable {
+ public:
+  static OperatorTable& instance();
+  Operator& add(Schema schema);
+  const Operator* find(const std::string& name) const;
+  std::vector<const Operator*> all() const;
+  std::vector<const Operator*> overloads(const std::string& name) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<std::unique_ptr<Operator>> operators_;
+  std::unordered_map<std::string, Operator*> by_name_;
+  std::map<std::string, std::vector<const Operator*>> overloads_;
+};
+
+// Generated: calls the register function of every stanza file in src/op/aten.
+void register_builtin_operators();
+
+}  // namespace calque
