@@ -97,7 +97,7 @@ calque_build() {
 # calque_peers_python: makes the virtual environment with PyTorch and friends, outside the tree, and sets $peers_python.
 calque_peers_python() {
   local requirements=tools/peers/requirements.txt
-  local folder=${CALQUE_PEERS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/calque/peers}
+  local folder=${CALQUE_PEERS_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/calque/peers}
   peers_python=$folder/bin/python
   if [[ -x $peers_python ]] && cmp -s "$requirements" "$folder/requirements.txt"; then return; fi
 
