@@ -19,6 +19,7 @@
 #include "calque/sym/sym_int.h"
 #include "calque/tensor/device.h"
 #include "calque/tensor/dtype.h"
+#include "calque/tensor/optional_list.h"
 #include "calque/tensor/scalar.h"
 #include "calque/tensor/storage.h"
 
