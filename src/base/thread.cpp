@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "calque/base/error.h"
@@ -57,10 +58,8 @@ struct Job {
   int64_t chunks;
 
   void run(int64_t chunk) const {
-    // 128 bits, since size * chunk may pass 64.
-    const auto bound = [this](int64_t i) {
-      return begin + static_cast<int64_t>(static_cast<__int128>(size) * i / chunks);
-    };
+    // size * i / chunks, in parts that do not overflow.
+    const auto bound = [this](int64_t i) { return begin + size / chunks * i + size % chunks * i / chunks; };
     function(context, bound(chunk), bound(chunk + 1));
   }
 };
@@ -89,7 +88,7 @@ struct alignas(64) Slot {
 
 class Pool {
  public:
-  /// Null when another caller holds the pool.
+  /// False when another caller holds the pool.
   bool try_run(const Job& job) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;

@@ -13,7 +13,7 @@ namespace {
 
 template <class S>
 const GemmKernels<S>& kernels() {
-#if defined(__x86_64__)
+#if defined(CALQUE_HAVE_ISA_AVX2)
   if constexpr (std::is_same_v<S, float>) return pick(generic::gemm_float, avx2::gemm_float, avx512::gemm_float);
   if constexpr (std::is_same_v<S, double>) return pick(generic::gemm_double, avx2::gemm_double, avx512::gemm_double);
   if constexpr (std::is_same_v<S, BFloat16>)

@@ -61,7 +61,7 @@ inline int64_t dot_stride(int64_t k) { return (k + 31) / 32 * 32; }
   extern const GemmKernels<Half> gemm_half;             \
   }
 CALQUE_DECLARE_GEMM(generic)
-#if defined(__x86_64__)
+#if defined(CALQUE_HAVE_ISA_AVX2)
 CALQUE_DECLARE_GEMM(avx2)
 CALQUE_DECLARE_GEMM(avx512)
 #endif

@@ -44,7 +44,7 @@ void tile(int64_t k, const T* a, int64_t a_row, const T* b, T* out, int64_t out_
     for (int i = 0; i < R; ++i) {
       const Vec<T> av = splat(a[i * a_row + p]);
 #pragma GCC unroll 4
-      for (int j = 0; j < V; ++j) acc[i][j] += av * bv[j];
+      for (int j = 0; j < V; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
     }
   }
 #pragma GCC unroll 16
@@ -296,7 +296,10 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c)
 #pragma GCC unroll 2
-        for (int s = 0; s < sets; ++s) acc[splits_pairs<S> && R * C > 8 ? 0 : s][r][c] += wv[s] * xv[s][c];
+        for (int s = 0; s < sets; ++s) {
+          Vec<T>& to = acc[splits_pairs<S> && R * C > 8 ? 0 : s][r][c];
+          to = fma(wv[s], xv[s][c], to);
+        }
     }
   }
 #pragma GCC unroll 8
@@ -367,7 +370,7 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, Accumulate<S>* su
     for (int u = 0; u < U; ++u) {
       const Vec<T> bv = load_wide(b + u * g.cols_k + j);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) total[r] += av[r][u] * bv;
+      for (int r = 0; r < R; ++r) total[r] = fma(av[r][u], bv, total[r]);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) store(out + r * g.col_count + j, total[r]);

@@ -8,7 +8,12 @@
 #include "calque/base/half.h"
 
 #if defined(__F16C__) || defined(__AVX512F__)
+// GCC 12 warns about its own deliberately undefined operands.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace calque {
@@ -50,6 +55,26 @@ CALQUE_INLINE void store(T* p, Vec<T> v) {
 template <class T>
 CALQUE_INLINE Vec<T> splat(T x) {
   return x - Vec<T>{};
+}
+
+/// a * b + c, rounded once where the machine can.
+CALQUE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+CALQUE_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
 }
 
 CALQUE_INLINE float widen(float x) { return x; }
@@ -155,7 +180,7 @@ CALQUE_INLINE void store_narrow(BFloat16* p, Vec<float> v) {
   const Vec<uint32_t> nan = splat<uint32_t>(0x7fc0U);
   const Vec<uint32_t> bits = (u & 0x7fffffffU) > 0x7f800000U ? nan : rounded;
   const VecU16Half h = __builtin_convertvector(bits, VecU16Half);
-  std::memcpy(p, &h, sizeof h);
+  std::memcpy(&p->bits, &h, sizeof h);
 }
 CALQUE_INLINE void store_narrow(Half* p, Vec<float> v) {
 #if defined(__AVX512F__)
