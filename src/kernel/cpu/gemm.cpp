@@ -1,0 +1,214 @@
+#include "kernel/cpu/gemm.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "calque/base/thread.h"
+#include "kernel/cpu/gemm_block.h"
+#include "kernel/cpu/isa.h"
+#include "kernel/cpu/scratch.h"
+
+namespace calque {
+namespace {
+
+template <class S>
+const GemmKernels<S>& kernels() {
+#if defined(CALQUE_HAVE_ISA_AVX2)
+  if constexpr (std::is_same_v<S, float>) return pick(generic::gemm_float, avx2::gemm_float, avx512::gemm_float);
+  if constexpr (std::is_same_v<S, double>) return pick(generic::gemm_double, avx2::gemm_double, avx512::gemm_double);
+  if constexpr (std::is_same_v<S, BFloat16>)
+    return pick(generic::gemm_bfloat16, avx2::gemm_bfloat16, avx512::gemm_bfloat16);
+  if constexpr (std::is_same_v<S, Half>) return pick(generic::gemm_half, avx2::gemm_half, avx512::gemm_half);
+#else
+  if constexpr (std::is_same_v<S, float>) return generic::gemm_float;
+  if constexpr (std::is_same_v<S, double>) return generic::gemm_double;
+  if constexpr (std::is_same_v<S, BFloat16>) return generic::gemm_bfloat16;
+  if constexpr (std::is_same_v<S, Half>) return generic::gemm_half;
+#endif
+}
+
+/// Work (multiplications) below which another thread costs more than it saves.
+constexpr int64_t work_per_thread = 1 << 16;
+
+template <class T>
+int64_t batch_count(const Gemm<T>& g) {
+  int64_t count = 1;
+  for (int64_t d = 0; d < g.batch_dims; ++d) count *= g.batch_sizes[d];
+  return count;
+}
+
+/// The problem of one batch index.
+template <class T>
+Gemm<T> batch_item(const Gemm<T>& g, int64_t index) {
+  Gemm<T> item = g;
+  item.batch_dims = 0;
+  for (int64_t d = g.batch_dims - 1; d >= 0; --d) {
+    const int64_t i = index % g.batch_sizes[d];
+    index /= g.batch_sizes[d];
+    item.a += i * g.a_batch[d];
+    item.b += i * g.b_batch[d];
+    item.c += i * g.c_batch[d];
+  }
+  return item;
+}
+
+/// Splits batch x size/unit pieces over the threads; fn(item index, first, last) gets a range of `size` of one item.
+template <class F>
+void parallel_pieces(int64_t batch, int64_t size, int64_t unit, int64_t work_per_unit, const F& fn) {
+  const int64_t units = (size + unit - 1) / unit;
+  const int64_t grain = std::max<int64_t>(1, work_per_thread / std::max<int64_t>(1, work_per_unit));
+  parallel_for(0, batch * units, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t item = begin / units;
+      const int64_t first = begin % units;
+      const int64_t last = std::min(units, first + (end - begin));
+      fn(item, first * unit, std::min(size, last * unit));
+      begin += last - first;
+    }
+  });
+}
+
+/// `swapped` computes the transpose: its rows are the columns of b.
+template <class S>
+GemmPart<S> whole(const Gemm<S>& g, bool swapped) {
+  using T = Accumulate<S>;
+  const auto alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
+  if (swapped)
+    return {g.n,     g.m,     g.k,    g.b,           g.b_col, g.b_row, g.a,  g.a_col, g.a_row, g.c,
+            g.c_col, g.c_row, g.bias, g.bias_stride, 0,       alpha,   beta};
+  return {g.m,     g.n,     g.k,    g.a, g.a_row,       g.a_col, g.b, g.b_row, g.b_col, g.c,
+          g.c_row, g.c_col, g.bias, 0,   g.bias_stride, alpha,   beta};
+}
+
+template <class S>
+GemmPart<S> rows_of(GemmPart<S> part, int64_t first, int64_t last) {
+  part.row_count = last - first;
+  part.rows += first * part.rows_row;
+  part.out += first * part.out_row;
+  if (part.bias != nullptr) part.bias += first * part.bias_row;
+  return part;
+}
+
+template <class S>
+GemmPart<S> cols_of(GemmPart<S> part, int64_t first, int64_t last) {
+  part.col_count = last - first;
+  part.cols += first * part.cols_col;
+  part.out += first * part.out_col;
+  if (part.bias != nullptr) part.bias += first * part.bias_col;
+  return part;
+}
+
+/// Few columns against rows that lie along k: every row is read once, in place.
+template <class S>
+void run_dot(const Gemm<S>& g, bool swapped) {
+  using T = Accumulate<S>;
+  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmPart<S> first = whole(g, swapped);
+  const int64_t batch = batch_count(g), stride = dot_stride(g.k) * first.col_count;
+  T* const packed = scratch<T>(Scratch::packed, static_cast<size_t>(batch * stride));
+  for (int64_t i = 0; i < batch; ++i) kernel.pack_dot(whole(batch_item(g, i), swapped), packed + i * stride);
+  parallel_pieces(batch, first.row_count, 1, g.k * first.col_count, [&](int64_t item, int64_t begin, int64_t end) {
+    kernel.dot(rows_of(whole(batch_item(g, item), swapped), begin, end), packed + item * stride);
+  });
+}
+
+/// Few rows against a matrix that lies along its columns: the matrix is read once, row after row.
+template <class S>
+void run_stream(const Gemm<S>& g, bool swapped) {
+  using T = Accumulate<S>;
+  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmPart<S> first = whole(g, swapped);
+  constexpr int64_t unit = 64;
+  parallel_pieces(batch_count(g), first.col_count, unit, unit * g.k * first.row_count,
+                  [&](int64_t item, int64_t begin, int64_t end) {
+                    const GemmPart<S> part = cols_of(whole(batch_item(g, item), swapped), begin, end);
+                    kernel.stream(part, scratch<T>(Scratch::block, static_cast<size_t>(part.row_count * part.col_count)));
+                  });
+}
+
+template <class S>
+void run_block(const Gemm<S>& g, bool swapped) {
+  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmPart<S> first = whole(g, swapped);
+  const auto bytes = static_cast<size_t>(kernel.scratch_bytes);
+  // Splitting the columns lets each thread pack only its own; it needs enough of them to fill wide tiles.
+  constexpr int64_t col_unit = 16, row_unit = 8;
+  if (first.col_count >= 128 * num_threads()) {
+    parallel_pieces(batch_count(g), first.col_count, col_unit, col_unit * g.k * first.row_count,
+                    [&](int64_t item, int64_t begin, int64_t end) {
+                      kernel.block(cols_of(whole(batch_item(g, item), swapped), begin, end),
+                                   scratch_bytes(Scratch::block, bytes));
+                    });
+  } else {
+    parallel_pieces(batch_count(g), first.row_count, row_unit, row_unit * g.k * first.col_count,
+                    [&](int64_t item, int64_t begin, int64_t end) {
+                      kernel.block(rows_of(whole(batch_item(g, item), swapped), begin, end),
+                                   scratch_bytes(Scratch::block, bytes));
+                    });
+  }
+}
+
+template <class S>
+void gemm_float(const Gemm<S>& g) {
+  const GemmKernels<S>& kernel = kernels<S>();
+  const bool a_along_k = g.a_col == 1 || g.k <= 1, b_along_k = g.b_row == 1 || g.k <= 1;
+  const bool a_along_m = g.a_row == 1, b_along_n = g.b_col == 1;
+  if (g.m <= kernel.dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);
+  if (g.n <= kernel.dot_columns && a_along_k) return run_dot(g, false);
+  if (g.m <= kernel.stream_rows && b_along_n) return run_stream(g, false);
+  if (g.n <= kernel.stream_rows && a_along_m) return run_stream(g, true);
+  // Rows are best read in place; of two that could be, the smaller operand is the one to be packed.
+  run_block(g, b_along_k && (!a_along_k || g.m < g.n));
+}
+
+template <class T>
+void gemm_integer(const Gemm<T>& g) {
+  // Unsigned and at least 32 bits wide, so that overflow wraps.
+  using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  constexpr int64_t unit = 4;
+  parallel_pieces(batch_count(g), g.m, unit, unit * g.k * g.n, [&](int64_t item_index, int64_t begin, int64_t end) {
+    const Gemm<T> item = batch_item(g, item_index);
+    U* const sums = scratch<U>(Scratch::block, static_cast<size_t>(item.n));
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill_n(sums, item.n, U{0});
+      for (int64_t p = 0; p < item.k; ++p) {
+        const auto x = static_cast<U>(item.a[i * item.a_row + p * item.a_col]);
+        const T* const b = item.b + p * item.b_row;
+        if (item.b_col == 1)
+          for (int64_t j = 0; j < item.n; ++j) sums[j] += x * static_cast<U>(b[j]);
+        else
+          for (int64_t j = 0; j < item.n; ++j) sums[j] += x * static_cast<U>(b[j * item.b_col]);
+      }
+      for (int64_t j = 0; j < item.n; ++j) {
+        T& out = item.c[i * item.c_row + j * item.c_col];
+        U value = static_cast<U>(item.alpha) * sums[j];
+        if (item.beta != 0) value += static_cast<U>(item.beta) * static_cast<U>(out);
+        if (item.bias != nullptr) value += static_cast<U>(item.bias[j * item.bias_stride]);
+        out = static_cast<T>(value);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void gemm(const Gemm<T>& problem) {
+  if (problem.m <= 0 || problem.n <= 0 || batch_count(problem) == 0) return;
+  if constexpr (std::is_integral_v<T>)
+    gemm_integer(problem);
+  else
+    gemm_float(problem);
+}
+
+template void gemm(const Gemm<float>&);
+template void gemm(const Gemm<double>&);
+template void gemm(const Gemm<BFloat16>&);
+template void gemm(const Gemm<Half>&);
+template void gemm(const Gemm<uint8_t>&);
+template void gemm(const Gemm<int8_t>&);
+template void gemm(const Gemm<int16_t>&);
+template void gemm(const Gemm<int32_t>&);
+template void gemm(const Gemm<int64_t>&);
+
+}  // namespace calque

@@ -1,0 +1,70 @@
+// The serial, instruction-set specific part of matrix multiplication, behind one table of functions per (storage type,
+// instruction set). gemm.cpp decides the orientation, splits the work over threads and calls these on parts of the output.
+#pragma once
+
+#include <cstdint>
+
+#include "calque/base/half.h"
+
+namespace calque {
+
+/// The type that products of S are summed in.
+template <class S>
+struct AccumulateType {
+  using type = float;
+};
+template <>
+struct AccumulateType<double> {
+  using type = double;
+};
+template <class S>
+using Accumulate = typename AccumulateType<S>::type;
+
+/// out[i, j] = alpha * sum_k rows[i, k] * cols[k, j] + beta * out[i, j] + bias[i, j], all strides in elements and free.
+/// `rows` is read fastest when its k stride is 1 (numbers are broadcast from it in place), `cols` is copied into panels.
+template <class S>
+struct GemmPart {
+  int64_t row_count, col_count, k;
+  const S* rows;
+  int64_t rows_row, rows_k;
+  const S* cols;
+  int64_t cols_k, cols_col;
+  S* out;
+  int64_t out_row, out_col;
+  const S* bias;  // null for none
+  int64_t bias_row, bias_col;
+  Accumulate<S> alpha, beta;
+};
+
+template <class S>
+struct GemmKernels {
+  /// Any shape. `scratch` has `scratch_bytes` bytes, 64-byte aligned.
+  void (*block)(const GemmPart<S>&, void* scratch);
+  int64_t scratch_bytes;
+  /// Few columns (col_count <= dot_columns), both operands with k stride 1: one pass over `rows`, no copy of it.
+  /// `packed_cols` is what pack_dot made of `cols`, dot_bytes(k) bytes for each column.
+  void (*pack_dot)(const GemmPart<S>&, void* packed_cols);
+  void (*dot)(const GemmPart<S>&, const void* packed_cols);
+  int64_t dot_columns;
+  /// Few rows, `cols` with column stride 1: streams the rows of `cols`. Scratch: row_count * col_count accumulators.
+  void (*stream)(const GemmPart<S>&, void* scratch);
+  int64_t stream_rows;
+};
+
+inline int64_t dot_stride(int64_t k) { return (k + 31) / 32 * 32; }
+
+#define CALQUE_DECLARE_GEMM(ns)                         \
+  namespace ns {                                        \
+  extern const GemmKernels<float> gemm_float;           \
+  extern const GemmKernels<double> gemm_double;         \
+  extern const GemmKernels<BFloat16> gemm_bfloat16;     \
+  extern const GemmKernels<Half> gemm_half;             \
+  }
+CALQUE_DECLARE_GEMM(generic)
+#if defined(CALQUE_HAVE_ISA_AVX2)
+CALQUE_DECLARE_GEMM(avx2)
+CALQUE_DECLARE_GEMM(avx512)
+#endif
+#undef CALQUE_DECLARE_GEMM
+
+}  // namespace calque

@@ -1,0 +1,59 @@
+#include "kernel/cpu/isa.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace calque {
+namespace {
+
+#if defined(__x86_64__)
+Isa best_isa() noexcept {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::generic;
+}
+
+bool allow_amx() noexcept {
+  if (isa() != Isa::avx512) return false;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24;
+  if ((d & amx_bf16) == 0 || (d & amx_tile) == 0) return false;
+  constexpr long arch_req_xcomp_perm = 0x1023, xfeature_xtiledata = 18;
+  return syscall(SYS_arch_prctl, arch_req_xcomp_perm, xfeature_xtiledata) == 0;
+}
+#else
+Isa best_isa() noexcept { return Isa::generic; }
+bool allow_amx() noexcept { return false; }
+#endif
+
+Isa chosen_isa() noexcept {
+  const Isa best = best_isa();
+  const char* text = std::getenv("CALQUE_ISA");
+  const std::string_view wish = text != nullptr ? text : "";
+  if (wish == "generic") return Isa::generic;
+  if (wish == "avx2" && best == Isa::avx512) return Isa::avx2;
+  return best;
+}
+
+}  // namespace
+
+Isa isa() noexcept {
+  static const Isa value = chosen_isa();
+  return value;
+}
+
+bool has_amx_bf16() noexcept {
+  static const bool value = allow_amx();
+  return value;
+}
+
+}  // namespace calque
