@@ -138,7 +138,7 @@ class Tensor {
   template <class T>
   T item_as() const;  // the one element, converted; UserError unless numel() == 1
 
-#if __has_include("calque/tensor/tensor_methods.inc")
+#ifndef CALQUE_NO_TENSOR_METHODS
 #include "calque/tensor/tensor_methods.inc"
 #endif
 

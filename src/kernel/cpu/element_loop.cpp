@@ -1,0 +1,239 @@
+#include "kernel/cpu/element_loop.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/base/thread.h"
+
+namespace calque::kernel {
+namespace {
+
+constexpr int64_t chunk = 1024;      // elements handed to a kernel at once; a few of these fit the first-level cache
+constexpr int64_t long_row = 64;     // rows from here on are walked one by one, shorter ones are gathered together
+
+constexpr bool is_native(DType d) { return d == DType::float32 || d == DType::float64 || d == DType::int64; }
+
+}  // namespace
+
+ElementLoop::Operand& ElementLoop::add(bool is_output) {
+  internal_assert(count_ < max_operands, "too many operands in an elementwise loop");
+  Operand& o = operands_[count_++];
+  o.is_output = is_output;
+  o.constant = false;
+  return o;
+}
+
+ElementLoop& ElementLoop::output(const Tensor& t) {
+  const IntList sizes = t.sizes();
+  if (count_ == 0) {
+    sizes_.assign(sizes.begin(), sizes.end());
+    numel_ = t.numel();
+  }
+  Operand& o = add(true);
+  o.dtype = t.dtype();
+  o.data = numel_ ? static_cast<char*>(t.mutable_data()) : nullptr;
+  const int64_t item = t.element_size();
+  o.strides.clear();
+  for (const int64_t s : t.strides()) o.strides.push_back(s * item);
+  return *this;
+}
+
+ElementLoop& ElementLoop::input(const Tensor& t) {
+  Operand& o = add(false);
+  o.dtype = t.dtype();
+  o.data = numel_ ? static_cast<char*>(const_cast<void*>(t.data())) : nullptr;
+  const IntList sizes = t.sizes();
+  const IntList strides = t.strides();
+  const int64_t item = t.element_size();
+  internal_assert(sizes.size() <= sizes_.size(), "an input has more dimensions than the output");
+  const size_t lead = sizes_.size() - sizes.size();
+  o.strides.clear();
+  o.strides.resize(sizes_.size(), 0);
+  for (size_t d = 0; d < sizes.size(); ++d) o.strides[lead + d] = sizes[d] == 1 ? 0 : strides[d] * item;
+  return *this;
+}
+
+ElementLoop& ElementLoop::input(const Scalar& s) {
+  Operand& o = add(false);
+  o.dtype = common_;
+  dispatch(common_, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *reinterpret_cast<T*>(o.value) = s.to<T>();
+  });
+  o.data = o.value;
+  o.strides.clear();
+  o.strides.resize(sizes_.size(), 0);
+  return *this;
+}
+
+void ElementLoop::plan() {
+  const int n = static_cast<int>(sizes_.size());
+  // Iterate in the order of memory: by the first operand whose strides tell two dimensions apart.
+  SmallVector<int, 8> order(static_cast<size_t>(n));
+  for (int i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+  const auto outer_first = [&](int a, int b) {
+    for (int k = 0; k < count_; ++k) {
+      const int64_t sa = operands_[k].strides[static_cast<size_t>(a)];
+      const int64_t sb = operands_[k].strides[static_cast<size_t>(b)];
+      if (sa == 0 || sb == 0 || sa == sb) continue;
+      return sa > sb;
+    }
+    return false;
+  };
+  for (size_t i = 1; i < order.size(); ++i)  // insertion sort: the comparison is no strict weak order
+    for (size_t j = i; j > 0 && outer_first(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
+
+  SmallVector<int64_t, 8> sizes;
+  SmallVector<int64_t, 8> strides[max_operands];
+  for (const int dim : order) {
+    const auto d = static_cast<size_t>(dim);
+    if (sizes_[d] == 1) continue;
+    bool merges = !sizes.empty();
+    for (int k = 0; k < count_ && merges; ++k) merges = strides[k].back() == operands_[k].strides[d] * sizes_[d];
+    if (merges) {
+      sizes.back() *= sizes_[d];
+      for (int k = 0; k < count_; ++k) strides[k].back() = operands_[k].strides[d];
+    } else {
+      sizes.push_back(sizes_[d]);
+      for (int k = 0; k < count_; ++k) strides[k].push_back(operands_[k].strides[d]);
+    }
+  }
+  if (sizes.empty()) {
+    sizes.push_back(1);
+    for (int k = 0; k < count_; ++k) strides[k].push_back(0);
+  }
+  sizes_ = sizes;
+  for (int k = 0; k < count_; ++k) {
+    Operand& o = operands_[k];
+    o.strides = strides[k];
+    o.native = o.dtype == common_ && is_native(o.dtype);
+    const auto item = static_cast<int64_t>(item_size(o.dtype));
+    o.constant = !o.is_output && std::all_of(o.strides.begin(), o.strides.end(), [](int64_t s) { return s == 0; });
+    o.flat = numel_ == 1;
+    if (!o.flat && !o.constant) {
+      int64_t expected = item;
+      o.flat = true;
+      for (size_t d = sizes_.size(); d-- > 0;) {
+        o.flat = o.flat && o.strides[d] == expected;
+        expected *= sizes_[d];
+      }
+    }
+    if (o.data == o.value || numel_ == 1) o.constant = !o.is_output;
+  }
+}
+
+namespace {
+
+// Walks the row segments of the linear range [position, position + n): fn(byte offset, segment length, elements before).
+template <class F>
+void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_t, 8>& strides, int64_t position, int64_t n, F&& fn) {
+  const size_t dims = sizes.size();
+  const size_t last = dims - 1;
+  SmallVector<int64_t, 8> index(dims);
+  int64_t rest = position;
+  int64_t offset = 0;
+  for (size_t d = dims; d-- > 0;) {
+    index[d] = rest % sizes[d];
+    rest /= sizes[d];
+    offset += index[d] * strides[d];
+  }
+  int64_t done = 0;
+  while (true) {
+    const int64_t length = std::min(sizes[last] - index[last], n - done);
+    fn(offset, length, done);
+    done += length;
+    if (done == n) return;
+    offset -= index[last] * strides[last];
+    index[last] = 0;
+    for (size_t d = last; d-- > 0;) {
+      offset += strides[d];
+      if (++index[d] < sizes[d]) break;
+      offset -= index[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void ElementLoop::gather(const Operand& o, int64_t position, int64_t n, void* to) const {
+  const LoadFn load = load_fn(o.dtype, compute_);
+  const int64_t width = compute_size(compute_);
+  each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
+    load(o.data + offset, o.strides.back(), static_cast<char*>(to) + done * width, length);
+  });
+  if (o.dtype != common_)
+    if (const NormalizeFn normalize = normalize_fn(common_)) normalize(to, n);
+}
+
+void ElementLoop::scatter(const Operand& o, int64_t position, int64_t n, void* from) const {
+  if (o.dtype != common_)
+    if (const NormalizeFn normalize = normalize_fn(common_)) normalize(from, n);
+  const StoreFn store = store_fn(compute_, o.dtype);
+  const int64_t width = compute_size(compute_);
+  each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
+    store(static_cast<const char*>(from) + done * width, o.data + offset, o.strides.back(), length);
+  });
+}
+
+void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const {
+  alignas(64) std::byte buffers[max_operands][chunk * 16];
+  const int64_t limit = compute_ == Compute::c128 ? chunk : chunk * 2;
+  void* arrays[max_operands];
+  bool all_flat = true;
+  for (int k = 0; k < count_; ++k) {
+    const Operand& o = operands_[k];
+    if (o.constant) {
+      arrays[k] = buffers[k];
+      const int64_t n = std::min(limit, end - begin);
+      load_fn(o.dtype, compute_)(o.data, 0, buffers[k], n);
+      if (o.dtype != common_)
+        if (const NormalizeFn normalize = normalize_fn(common_)) normalize(buffers[k], n);
+    } else if (!(o.flat && o.native)) {
+      all_flat = false;
+    }
+  }
+  const int64_t row = sizes_.back();
+  const bool by_row = !all_flat && sizes_.size() > 1 && row >= long_row;
+  for (int64_t at = begin; at < end;) {
+    int64_t n = std::min(limit, end - at);
+    const int64_t in_row = at % row;
+    if (by_row) n = std::min(n, row - in_row);
+    const bool one_row = in_row + n <= row;
+    for (int k = 0; k < count_; ++k) {
+      const Operand& o = operands_[k];
+      if (o.constant) continue;
+      const auto item = static_cast<int64_t>(item_size(o.dtype));
+      if (o.native && o.flat) {
+        arrays[k] = o.data + at * item;
+      } else if (o.native && one_row && o.strides.back() == item) {
+        int64_t rest = at / row;
+        int64_t offset = in_row * item;
+        for (size_t d = sizes_.size() - 1; d-- > 0;) {
+          offset += rest % sizes_[d] * o.strides[d];
+          rest /= sizes_[d];
+        }
+        arrays[k] = o.data + offset;
+      } else {
+        arrays[k] = buffers[k];
+        if (!o.is_output) gather(o, at, n, buffers[k]);
+      }
+    }
+    fn(arrays, n, parameters);
+    for (int k = 0; k < count_ && operands_[k].is_output; ++k)
+      if (arrays[k] == buffers[k]) scatter(operands_[k], at, n, buffers[k]);
+    at += n;
+  }
+}
+
+void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
+  if (numel_ == 0) return;
+  plan();
+  if (numel_ < 2 * grain) {
+    run_range(0, numel_, fn, parameters);
+    return;
+  }
+  parallel_for(0, numel_, grain, [&](int64_t b, int64_t e) { run_range(b, e, fn, parameters); });
+}
+
+}  // namespace calque::kernel

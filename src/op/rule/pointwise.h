@@ -1,0 +1,25 @@
+// Shape rules of elementwise operators: broadcast sizes, promoted dtype, and strides as PyTorch's TensorIterator lays
+// its outputs out.
+#pragma once
+
+#include <initializer_list>
+
+#include "calque/tensor/promotion.h"
+#include "calque/tensor/tensor.h"
+
+namespace calque::rule {
+
+// The strides of an output of `sizes` for these inputs: theirs where they agree, in their order of memory otherwise.
+SymInts pointwise_strides(const SymInts& sizes, std::initializer_list<const Tensor*> inputs);
+
+// Sizes, strides and device for these inputs (undefined ones are skipped); the caller gives the dtype.
+Meta pointwise(const char* op, DType dtype, std::initializer_list<const Tensor*> inputs);
+
+inline Meta unary(const char* op, const Tensor& self) { return pointwise(op, self.dtype(), {&self}); }
+inline Meta unary_float(const char* op, const Tensor& self) { return pointwise(op, float_type(self.dtype()), {&self}); }
+inline Meta unary_bool(const char* op, const Tensor& self) { return pointwise(op, DType::bool_, {&self}); }
+inline Meta binary(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, result_type(a, b), {&a, &b}); }
+inline Meta binary_float(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, float_type(result_type(a, b)), {&a, &b}); }
+inline Meta comparison(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, DType::bool_, {&a, &b}); }
+
+}  // namespace calque::rule
