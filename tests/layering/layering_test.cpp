@@ -17,7 +17,8 @@ TEST(Layering, NoRoomIncludesUpwards) {
   const fs::path root = CALQUE_SOURCE_DIR;
   const auto rooms = read_rooms(root / "cmake/rooms.txt");
   ASSERT_GE(rooms.size(), 16u);
-  for (const auto& violation : find_violations(root, rooms)) ADD_FAILURE() << violation;
+  for (const auto& violation : find_violations(root, rooms))
+    ADD_FAILURE() << violation;
 }
 
 // The checker itself, on a house of three rooms made for each test.
@@ -48,14 +49,16 @@ TEST_F(Checker, AllowsOwnRoomLowerRoomsAndTheWorldOutside) {
 
 TEST_F(Checker, FindsAnUpwardIncludeInAPublicHeader) {
   write("include/calque/base/a.h", "#pragma once\n#include \"calque/tensor/b.h\"\n");
-  EXPECT_THAT(violations(), ElementsAre("include/calque/base/a.h:2: 'base' includes 'calque/tensor/b.h', and 'tensor' is above it"));
+  EXPECT_THAT(violations(),
+              ElementsAre("include/calque/base/a.h:2: 'base' includes 'calque/tensor/b.h', and 'tensor' is above it"));
 }
 
 TEST_F(Checker, FindsAnUpwardIncludeOfAPrivateHeaderHoweverItIsSpelt) {
   write("src/base/deep/a.cpp", "#include \"op/x.h\"\n  #  include <calque/op/y.h>  // why\n#include \"../../tensor/z.h\"\n");
-  EXPECT_THAT(violations(), ElementsAre("src/base/deep/a.cpp:1: 'base' includes 'op/x.h', and 'op' is above it",
-                                        "src/base/deep/a.cpp:2: 'base' includes 'calque/op/y.h', and 'op' is above it",
-                                        "src/base/deep/a.cpp:3: 'base' includes '../../tensor/z.h', and 'tensor' is above it"));
+  EXPECT_THAT(violations(),
+              ElementsAre("src/base/deep/a.cpp:1: 'base' includes 'op/x.h', and 'op' is above it",
+                          "src/base/deep/a.cpp:2: 'base' includes 'calque/op/y.h', and 'op' is above it",
+                          "src/base/deep/a.cpp:3: 'base' includes '../../tensor/z.h', and 'tensor' is above it"));
 }
 
 TEST_F(Checker, FindsAPublicHeaderThatIncludesAPrivateOne) {
@@ -66,7 +69,8 @@ TEST_F(Checker, FindsAPublicHeaderThatIncludesAPrivateOne) {
 TEST_F(Checker, FindsARoomThatIncludesTheUmbrellaHeader) {
   write("include/calque/calque.h", "#include \"calque/op/a.h\"\n");
   write("src/op/a.cpp", "#include \"calque/calque.h\"\n");
-  EXPECT_THAT(violations(), ElementsAre("src/op/a.cpp:1: 'calque/calque.h' belongs to no room, so it may include all of them"));
+  EXPECT_THAT(violations(),
+              ElementsAre("src/op/a.cpp:1: 'calque/calque.h' belongs to no room, so it may include all of them"));
 }
 
 TEST_F(Checker, FindsFoldersAndIncludesOutsideTheListOfRooms) {

@@ -2,6 +2,4 @@
 
 #include <iostream>
 
-int main() {
-  std::cout << "calque " << calque::version() << "\n";
-}
+int main() { std::cout << "calque " << calque::version() << "\n"; }
