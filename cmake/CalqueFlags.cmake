@@ -8,12 +8,22 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+set(calque_path_maps
+  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=")
+
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CALQUE_CCACHE ccache)
   mark_as_advanced(CALQUE_CCACHE)
   if(CALQUE_CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER "${CALQUE_CCACHE}")
   endif()
+endif()
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
+  # Another clone or worktree of this tree finds what this one compiled: ccache makes paths below the base relative to the
+  # build folder, and the map takes that prefix away as well.
+  list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1)
+  file(RELATIVE_PATH to_source "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+  list(APPEND calque_path_maps "-ffile-prefix-map=${to_source}=")
 endif()
 
 add_library(calque_flags INTERFACE)
@@ -22,8 +32,7 @@ target_compile_options(calque_flags INTERFACE
   # A product and a sum are rounded separately unless the code says fma: results do not depend on the compiler's mood.
   -ffp-contract=off
   # Source locations end up in graphs and messages; files must not depend on where they were built.
-  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/="
-  "-ffile-prefix-map=${PROJECT_BINARY_DIR}/="
+  ${calque_path_maps}
   # Position independent code with the inlining of code that is not.
   -fno-semantic-interposition)
 

@@ -1,0 +1,15 @@
+#include <gtest/gtest.h>
+
+#include <source_location>
+
+namespace calque {
+namespace {
+
+// Graphs carry source locations, and files must be byte-stable: a location names the file within the tree.
+TEST(BuildPath, IsMappedAwayFromSourceLocations) {
+  EXPECT_STREQ(std::source_location::current().file_name(), "tests/base/build_path_test.cpp");
+  EXPECT_STREQ(__FILE__, "tests/base/build_path_test.cpp");
+}
+
+}  // namespace
+}  // namespace calque
