@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
-#include "calque/tensor/scalar.h"
+#include "calque/tensor/number_text.h"
 
 namespace calque {
 
@@ -17,7 +17,9 @@ using Json = nlohmann::ordered_json;
 // Types whose children are named by mapping keys although their context looks like a dataclass's.
 constexpr std::string_view mapping_types[] = {"transformers.cache_utils.DynamicCache"};
 
-[[noreturn]] void refuse(const std::string& what) { throw UserError(ErrorKind::bad_file, "tree spec: " + what); }
+[[noreturn]] void refuse(const std::string& what) {
+  throw UserError(ErrorKind::bad_file, "tree spec: " + what);
+}
 
 Json parse(std::string_view text, size_t deepest, const std::string& what) {
   const auto limit = [&](int depth, Json::parse_event_t, Json&) {
@@ -43,14 +45,18 @@ Json loaded_context(std::string_view type, const std::string& context) {
   return outer;
 }
 
-bool is_key(const Json& j) { return !j.is_array() && !j.is_object(); }
+bool beyond_int64(const Json& j) {
+  return j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+}
+bool is_key(const Json& j) {
+  return !j.is_array() && !j.is_object() && !beyond_int64(j);
+}
 
 Value key_value(const Json& j) {
   if (j.is_null()) return None{};
   if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_float()) return j.get<double>();
-  if (j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-    refuse("the key " + j.dump() + " is beyond 64-bit integers");
+  if (beyond_int64(j)) refuse("the key " + j.dump() + " is beyond 64-bit integers");
   if (j.is_number_integer()) return j.get<int64_t>();
   if (j.is_string()) return j.get<std::string>();
   refuse("a dict key must be a string, a number, true, false or null, found " + std::string(j.type_name()));
@@ -59,12 +65,14 @@ Value key_value(const Json& j) {
 bool is_list_of(const Json& j, bool (*accepts)(const Json&)) {
   return j.is_array() && std::all_of(j.begin(), j.end(), [&](const Json& x) { return accepts(x); });
 }
-bool is_string(const Json& j) { return j.is_string(); }
+bool is_string(const Json& j) {
+  return j.is_string();
+}
 
 std::string float_text(double v) {
   if (std::isnan(v)) return "NaN";
   if (std::isinf(v)) return v < 0 ? "-Infinity" : "Infinity";
-  return Scalar(v).str();
+  return python_repr(v);
 }
 
 // As Python's json.dumps with its default settings.
@@ -108,18 +116,19 @@ void write(const Json& j, std::string& out) {
   }
 }
 
-std::string python_repr(const Json& j) {
+std::string json_repr(const Json& j) {
   std::string out;
   if (j.is_object()) {
     for (const auto& [key, value] : j.items())
-      out += (out.empty() ? "" : ", ") + Value(key).str() + ": " + python_repr(value);
+      out += (out.empty() ? "" : ", ") + Value(key).str() + ": " + json_repr(value);
     return "{" + out + "}";
   }
   if (j.is_array()) {
-    for (const Json& item : j) out += (out.empty() ? "" : ", ") + python_repr(item);
+    for (const Json& item : j)
+      out += (out.empty() ? "" : ", ") + json_repr(item);
     return "[" + out + "]";
   }
-  return key_value(j).str();
+  return beyond_int64(j) ? j.dump() : key_value(j).str();
 }
 
 std::string key_list(const Values& keys) {
@@ -243,7 +252,8 @@ class Loader {
       refuse(where + ": " + type + " has " + std::to_string(list.size()) + " keys for " +
              std::to_string(children.size()) + " children");
     Values keys;
-    for (const Json& key : list) keys.push_back(key_value(key));
+    for (const Json& key : list)
+      keys.push_back(key_value(key));
     return TreeSpec::dict(std::move(keys), std::move(children), type == tree_json::ordered_dict_type);
   }
 
@@ -267,7 +277,8 @@ void collect_namedtuples(const TreeSpec& spec, NamedTupleFields& out) {
     if (!fresh && at->second != spec.fields())
       throw UserError("treespec: two namedtuples with different fields are both registered as " + name);
   }
-  for (const TreeSpec& child : spec.children()) collect_namedtuples(child, out);
+  for (const TreeSpec& child : spec.children())
+    collect_namedtuples(child, out);
 }
 
 }  // namespace
@@ -296,7 +307,8 @@ std::vector<TreeKey> structure_keys(std::string_view type, const std::string& co
                                     const std::vector<std::string>& fields, size_t count) {
   std::vector<TreeKey> out;
   const auto add = [&](const Json& names, TreeKey::Kind kind) {
-    for (const Json& name : names) out.push_back({kind, key_value(name)});
+    for (const Json& name : names)
+      out.push_back({kind, key_value(name)});
   };
   if (type != namedtuple_type && type != deque_type) {
     Json j;
@@ -306,14 +318,14 @@ std::vector<TreeKey> structure_keys(std::string_view type, const std::string& co
       j = nullptr;  // a context of a form of its own, which names nothing
     }
     if (type == default_dict_type && j.is_object() && j.contains("dict_context")) j = Json(j["dict_context"]);
-    if (is_list_of(j, is_key) && j.size() == count && (type == default_dict_type || is_list_of(j, is_string) ||
-                                                       fields.empty())) {
+    if (is_list_of(j, is_key) && j.size() == count &&
+        (type == default_dict_type || is_list_of(j, is_string) || fields.empty())) {
       add(j, TreeKey::Kind::mapping);
       return out;
     }
     if (j.is_array() && j.size() == 2 && is_list_of(j[0], is_string) && j[0].size() == count && j[1].is_array()) {
-      const bool mapping = !is_list_of(j[1], is_string) ||
-                           std::find(std::begin(mapping_types), std::end(mapping_types), type) != std::end(mapping_types);
+      const bool mapping = !is_list_of(j[1], is_string) || std::find(std::begin(mapping_types), std::end(mapping_types),
+                                                                     type) != std::end(mapping_types);
       add(j[0], mapping ? TreeKey::Kind::mapping : TreeKey::Kind::attribute);
       return out;
     }
@@ -336,9 +348,9 @@ std::string context_repr(std::string_view type, const std::string& context) {
     const Json& module = j["default_factory_module"];
     const std::string name = unquote(j["default_factory_name"].dump());
     const std::string full = module == "builtins" ? name : unquote(module.dump()) + "." + name;
-    return "[<class '" + full + "'>, " + python_repr(j["dict_context"]) + "]";
+    return "[<class '" + full + "'>, " + json_repr(j["dict_context"]) + "]";
   }
-  return python_repr(j);
+  return json_repr(j);
 }
 
 }  // namespace tree_json
@@ -363,6 +375,8 @@ NamedTupleFields namedtuple_fields(const TreeSpec& spec) {
   return out;
 }
 
-std::string quoted_context(std::string_view json) { return tree_json::quote(json); }
+std::string quoted_context(std::string_view json) {
+  return tree_json::quote(json);
+}
 
 }  // namespace calque

@@ -5,18 +5,22 @@
 #include <cstdio>
 #include <type_traits>
 
+#include "calque/tensor/number_text.h"
+
 namespace calque {
 
 namespace {
 
 constexpr std::array<std::string_view, 17> kind_names = {
-    "None",  "bool",   "int",    "float",         "complex",   "str",  "slice", "Tensor", "dtype",
-    "device", "layout", "memory_format", "Generator", "list", "tuple", "dict",  "struct"};
+    "None",   "bool",   "int",           "float",     "complex", "str",   "slice", "Tensor", "dtype",
+    "device", "layout", "memory_format", "Generator", "list",    "tuple", "dict",  "struct"};
 static_assert(kind_names.size() == static_cast<size_t>(Value::Kind::structure) + 1);
 
 constexpr size_t longest_shown = 60;  // of a value in an error message
 
-bool is_number(Value::Kind k) { return k >= Value::Kind::boolean && k <= Value::Kind::complex; }
+bool is_number(Value::Kind k) {
+  return k >= Value::Kind::boolean && k <= Value::Kind::complex;
+}
 
 [[noreturn]] void throw_mismatch(const Value& v, std::string_view expected) {
   std::string text = "expected ";
@@ -47,14 +51,11 @@ double plain_float(SymFloat f, std::string_view expected) {
 }
 
 int64_t plain_int(SymInt i, std::string_view expected) {
-  if (i.is_symbolic() && i.expr() != nullptr) {
-    try {
-      return i.as_int();  // an integer below SymInt's plain range is kept as an expression
-    } catch (const UserError&) {
-      throw_symbolic(i.str(), expected);
-    }
+  try {
+    return i.as_int();
+  } catch (const UserError&) {
+    throw_symbolic(i.str(), expected);
   }
-  return i.as_int();
 }
 
 // The same number: NaN equals itself and the two zeros differ, so that equal Values are interchangeable in a graph.
@@ -191,7 +192,11 @@ std::string dict_repr(const DictValue& d) {
 }
 
 std::string struct_repr(const StructValue& s) {
-  std::string out = s.type.substr(s.type.rfind('.') + 1) + "(";
+  // PyTorch's context of a namedtuple is the name it was registered under, in quotes.
+  std::string_view type = s.type;
+  if (type == "collections.namedtuple" && s.context.size() > 2)
+    type = std::string_view(s.context).substr(1, s.context.size() - 2);
+  std::string out = std::string(type.substr(type.rfind('.') + 1)) + "(";
   for (size_t i = 0; i < s.items.size(); ++i) {
     if (i != 0) out += ", ";
     if (i < s.fields.size()) out += s.fields[i] + "=";
@@ -209,8 +214,8 @@ struct Repr {
   std::string operator()(None) const { return "None"; }
   std::string operator()(SymBool b) const { return b.is_symbolic() ? b.str() : b.plain() ? "True" : "False"; }
   std::string operator()(SymInt i) const { return i.str(); }
-  std::string operator()(SymFloat f) const { return f.is_symbolic() ? f.str() : Scalar(f.as_float()).str(); }
-  std::string operator()(const std::complex<double>& c) const { return Scalar(c).str(); }
+  std::string operator()(SymFloat f) const { return f.is_symbolic() ? f.str() : python_repr(f.as_float()); }
+  std::string operator()(const std::complex<double>& c) const { return python_repr(c); }
   std::string operator()(const std::shared_ptr<const std::string>& s) const { return string_repr(*s); }
   std::string operator()(const std::shared_ptr<const SliceValue>& s) const {
     return "slice(" + s->start.str() + ", " + s->stop.str() + ", " + s->step.str() + ")";
@@ -260,9 +265,9 @@ struct Same {
     return a == b || (*this)(*a, *b);
   }
   template <class T>
-    requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> ||
-             std::same_as<T, MemoryFormat> || std::same_as<T, Generator*>)
-  bool operator()(const T& a, const T& b) const {
+  requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> ||
+           std::same_as<T, MemoryFormat> || std::same_as<T, Generator*>) bool
+  operator()(const T& a, const T& b) const {
     return a == b;
   }
 };
@@ -293,14 +298,18 @@ Value::Value(const Scalar& s) {
   }
 }
 
-bool Value::to_bool() const { return plain_bool(to_sym_bool(), "a bool"); }
+bool Value::to_bool() const {
+  return plain_bool(to_sym_bool(), "a bool");
+}
 
 SymBool Value::to_sym_bool() const {
   if (const auto* b = std::get_if<SymBool>(&v_)) return *b;
   throw_mismatch(*this, "a bool");
 }
 
-int64_t Value::to_int() const { return plain_int(to_sym_int(), "an int"); }
+int64_t Value::to_int() const {
+  return plain_int(to_sym_int(), "an int");
+}
 
 SymInt Value::to_sym_int() const {
   if (const auto* i = std::get_if<SymInt>(&v_)) return *i;
@@ -310,7 +319,8 @@ SymInt Value::to_sym_int() const {
 
 double Value::to_float() const {
   if (const auto* f = std::get_if<SymFloat>(&v_)) return plain_float(*f, "a float");
-  if (kind() == Kind::integer || kind() == Kind::boolean) return static_cast<double>(plain_int(to_sym_int(), "a float"));
+  if (kind() == Kind::integer || kind() == Kind::boolean)
+    return static_cast<double>(plain_int(to_sym_int(), "a float"));
   throw_mismatch(*this, "a float");
 }
 
@@ -398,7 +408,9 @@ const StructValue& Value::to_struct() const {
   throw_mismatch(*this, "a struct");
 }
 
-std::string Value::str() const { return std::visit(Repr{}, v_); }
+std::string Value::str() const {
+  return std::visit(Repr{}, v_);
+}
 
 bool Value::equals(const Value& other) const {
   if (kind() != other.kind()) return false;
@@ -410,7 +422,9 @@ bool Value::equals(const Value& other) const {
       v_);
 }
 
-std::string_view Value::kind_name(Kind k) { return kind_names[static_cast<size_t>(k)]; }
+std::string_view Value::kind_name(Kind k) {
+  return kind_names[static_cast<size_t>(k)];
+}
 
 const Value* DictValue::find(std::string_view key) const {
   for (const auto& [k, v] : items)
@@ -418,6 +432,8 @@ const Value* DictValue::find(std::string_view key) const {
   return nullptr;
 }
 
-Value dict(std::vector<std::pair<Value, Value>> items) { return Value(DictValue{std::move(items), false}); }
+Value dict(std::vector<std::pair<Value, Value>> items) {
+  return Value(DictValue{std::move(items), false});
+}
 
 }  // namespace calque

@@ -27,7 +27,7 @@ struct TreeKey {
   bool operator==(const TreeKey& other) const { return kind == other.kind && key.equals(other.key); }
 };
 using KeyPath = std::vector<TreeKey>;
-std::string keystr(const KeyPath& path);                     // "[0]['a'].field"
+std::string keystr(const KeyPath& path);                       // "[0]['a'].field"
 const Value& key_get(const Value& tree, const KeyPath& path);  // UserError when there is nothing there
 
 class TreeSpec {
@@ -40,7 +40,8 @@ class TreeSpec {
   static TreeSpec tuple(std::vector<TreeSpec> children);
   static TreeSpec list(std::vector<TreeSpec> children);
   static TreeSpec dict(Values keys, std::vector<TreeSpec> children, bool ordered = false);
-  // `context` is the JSON text that stands for the context in PyTorch's file, `fields` the children's names where known.
+  // `context` is the JSON text that stands for the context in PyTorch's file, `fields` the children's names where
+  // known.
   static TreeSpec structure(std::string type, std::string context, std::vector<std::string> fields,
                             std::vector<TreeSpec> children);
 
@@ -50,12 +51,12 @@ class TreeSpec {
   size_t num_nodes() const;
   size_t num_children() const { return children().size(); }
   const std::vector<TreeSpec>& children() const;
-  std::string_view type() const;                  // "builtins.tuple", ...; empty for a leaf
-  const std::string& context() const;             // of a structure; empty otherwise
+  std::string_view type() const;                   // "builtins.tuple", ...; empty for a leaf
+  const std::string& context() const;              // of a structure; empty otherwise
   const std::vector<std::string>& fields() const;  // of a structure; may be empty
-  const Values& dict_keys() const;                // of a dict
-  std::vector<TreeKey> keys() const;              // one per child
-  std::vector<KeyPath> paths() const;             // one per leaf
+  const Values& dict_keys() const;                 // of a dict
+  std::vector<TreeKey> keys() const;               // one per child
+  std::vector<KeyPath> paths() const;              // one per leaf
 
   // Types, contexts, keys in their order, children. Field names do not count: PyTorch's file has them elsewhere.
   bool operator==(const TreeSpec& other) const;
@@ -85,7 +86,8 @@ struct FlatTreeWithPaths {
 };
 
 // A StructValue with an empty context flattens as transformers' ModelOutput does: fields that are None are no children,
-// and the context lists the names of the others. With a context, every item is a child and the context is kept as it is.
+// and the context lists the names of the others. With a context, every item is a child and the context is kept as it
+// is.
 FlatTree tree_flatten(const Value& tree, const LeafPredicate& is_leaf = {});
 FlatTreeWithPaths tree_flatten_with_path(const Value& tree, const LeafPredicate& is_leaf = {});
 Value tree_unflatten(ListRef<Value> leaves, const TreeSpec& spec);
@@ -101,7 +103,8 @@ Value tree_map_with_path(const std::function<Value(const KeyPath&, const Value&)
 // Tensors are mapped, other leaves stay.
 Value tree_map_tensors(const std::function<Value(const Tensor&)>& fn, const Value& tree);
 
-// The leaves of `tree` repeated so that there is one for each leaf of `spec`; nothing when `tree` is not a prefix of it.
+// The leaves of `tree` repeated so that there is one for each leaf of `spec`; nothing when `tree` is not a prefix of
+// it.
 std::optional<Values> broadcast_to_and_flatten(const Value& tree, const TreeSpec& spec,
                                                const LeafPredicate& is_leaf = {});
 

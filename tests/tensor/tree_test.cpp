@@ -1,0 +1,328 @@
+// The pytree, hand-made cases and those that PyTorch described (golden/tree.jsonl, written by tools/golden/tree.py).
+#include "calque/tensor/tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace calque {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+const TreeSpec leaf;
+constexpr std::string_view leaf_text = R"({"type": null, "context": null, "children_spec": []})";
+
+template <class F>
+std::string error_of(F&& fn) {
+  try {
+    fn();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Value key_of(const Json& j) {
+  if (j.is_null()) return None{};
+  if (j.is_boolean()) return j.get<bool>();
+  if (j.is_number_integer()) return j.get<int64_t>();
+  if (j.is_number()) return j.get<double>();
+  return j.get<std::string>();
+}
+
+Value build(const Json& j) {
+  const auto kind = j["t"].get<std::string>();
+  if (kind == "none") return None{};
+  if (kind == "leaf") return 1;
+  Values items;
+  for (const Json& c : j["c"])
+    items.push_back(build(c));
+  if (kind == "tuple") return tuple(items);
+  if (kind == "list") return list(items);
+  if (kind == "namedtuple") return namedtuple(j["name"], j["fields"], items);
+  if (kind == "output") return StructValue{j["name"], "", j["fields"], items};
+  DictValue d;
+  d.ordered = kind == "odict";
+  for (size_t i = 0; i < items.size(); ++i)
+    d.items.emplace_back(key_of(j["k"][i]), items[i]);
+  return d;
+}
+
+std::vector<std::string> path_texts(const TreeSpec& spec) {
+  std::vector<std::string> out;
+  for (const KeyPath& path : spec.paths())
+    out.push_back(keystr(path));
+  return out;
+}
+
+TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
+  std::ifstream in(CALQUE_SOURCE_DIR "/tests/tensor/golden/tree.jsonl");
+  ASSERT_TRUE(in);
+  std::string line;
+  int cases = 0;
+  int built = 0;
+  while (std::getline(in, line)) {
+    const Json c = Json::parse(line);
+    const auto text = c["dumps"].get<std::string>();
+    const NamedTupleFields fields = c["namedtuples"].get<NamedTupleFields>();
+    const TreeSpec spec = treespec_loads(text, fields);
+    ++cases;
+    EXPECT_EQ(treespec_dumps(spec), text);
+    EXPECT_EQ(spec.str(), c["repr"].get<std::string>());
+    EXPECT_EQ(path_texts(spec), c["paths"].get<std::vector<std::string>>());
+    EXPECT_EQ(spec.num_leaves(), c["leaves"].get<size_t>());
+    EXPECT_EQ(spec.num_nodes(), c["nodes"].get<size_t>());
+    EXPECT_EQ(namedtuple_fields(spec), fields);
+
+    Values leaves;
+    for (size_t i = 0; i < spec.num_leaves(); ++i)
+      leaves.emplace_back(i);
+    const Value tree = spec.unflatten(leaves);
+    const FlatTree again = tree_flatten(tree);
+    EXPECT_EQ(again.spec, spec);
+    EXPECT_TRUE(list(again.leaves).equals(list(leaves)));
+    for (const auto& [path, value] : tree_flatten_with_path(tree).leaves)
+      EXPECT_TRUE(key_get(tree, path).equals(value)) << keystr(path);
+
+    if (!c.contains("tree")) continue;
+    ++built;
+    const TreeSpec native = tree_structure(build(c["tree"]));
+    EXPECT_EQ(treespec_dumps(native), text);
+    EXPECT_EQ(native, spec);
+    EXPECT_EQ(path_texts(native), c["paths"].get<std::vector<std::string>>());
+  }
+  EXPECT_GE(cases, 150);
+  EXPECT_GE(built, 140);
+}
+
+TEST(Tree, LeavesComeInOrderAndGoBack) {
+  const Value tree = tuple({1, list({"a", None{}}), dict({{"k", tuple({2.5})}})});
+  const auto [leaves, spec] = tree_flatten(tree);
+  EXPECT_EQ(list(leaves).str(), "[1, 'a', None, 2.5]");
+  EXPECT_TRUE(spec.unflatten(leaves).equals(tree));
+  EXPECT_TRUE(tree_unflatten(leaves, spec).equals(tree));
+}
+
+TEST(Tree, SlicesNoneAndTensorsAreLeaves) {
+  const Tensor t = make_tensor({2}, DType::float32);
+  EXPECT_TRUE(tree_structure(SliceValue{1, 2, 3}).is_leaf());
+  EXPECT_TRUE(tree_structure(None{}).is_leaf());
+  EXPECT_TRUE(tree_structure(t).is_leaf());
+}
+
+TEST(Tree, APredicateMakesLeavesOfContainers) {
+  const auto is_tuple = [](const Value& v) { return v.kind() == Value::Kind::tuple; };
+  const auto [leaves, spec] = tree_flatten(list({tuple({1, 2}), 3}), is_tuple);
+  EXPECT_EQ(list(leaves).str(), "[(1, 2), 3]");
+  EXPECT_EQ(spec, TreeSpec::list({leaf, leaf}));
+}
+
+TEST(Tree, EqualityMindsKindKeysOrderAndContext) {
+  EXPECT_EQ(TreeSpec::list({leaf}), TreeSpec::list({leaf}));
+  EXPECT_FALSE(TreeSpec::list({leaf}) == TreeSpec::tuple({leaf}));
+  EXPECT_FALSE(TreeSpec::list({leaf}) == leaf);
+  EXPECT_FALSE(TreeSpec::dict({"a", "b"}, {leaf, leaf}) == TreeSpec::dict({"b", "a"}, {leaf, leaf}));
+  EXPECT_FALSE(TreeSpec::dict({"a"}, {leaf}) == TreeSpec::dict({"a"}, {leaf}, true));
+  EXPECT_FALSE(TreeSpec::structure("T", "1", {}, {leaf}) == TreeSpec::structure("T", "2", {}, {leaf}));
+  EXPECT_EQ(TreeSpec::structure("T", "1", {}, {leaf}), TreeSpec::structure("T", "1", {"x"}, {leaf}));
+}
+
+TEST(Tree, MapKeepsTheStructure) {
+  const auto twice = [](const Value& v) { return Value(v.to_int() * 2); };
+  EXPECT_EQ(tree_map(twice, list({1, tuple({2}), dict({{"a", 3}})})).str(), "[2, (4,), {'a': 6}]");
+  const auto pair = [](const Value& a, const Value& b) { return tuple({a, b}); };
+  EXPECT_EQ(tree_map(pair, list({5, 6}), list({list({7, 9}), 1})).str(), "[(5, [7, 9]), (6, 1)]");
+  const auto named = [](const KeyPath& path, const Value&) { return Value(keystr(path)); };
+  EXPECT_EQ(tree_map_with_path(named, dict({{"a", list({0, 0})}})).str(), "{'a': [\"['a'][0]\", \"['a'][1]\"]}");
+  const Tensor t = make_tensor({2}, DType::float32);
+  EXPECT_EQ(tree_map_tensors([](const Tensor& x) { return Value(x.dim()); }, list({t, "x", None{}})).str(),
+            "[1, 'x', None]");
+}
+
+TEST(Tree, DictsMatchWhateverTheirKindAndOrder) {
+  const TreeSpec spec = tree_structure(dict({{"a", 1}, {"b", 2}}));
+  const Value other = DictValue{{{"b", 20}, {"a", list({10})}}, true};
+  EXPECT_EQ(list(spec.flatten_up_to(other)).str(), "[[10], 20]");
+  const Value factory = StructValue{
+      "collections.defaultdict",
+      R"({"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": ["b", "a"]})",
+      {"b", "a"},
+      {20, 10}};
+  EXPECT_EQ(list(spec.flatten_up_to(factory)).str(), "[10, 20]");
+  EXPECT_EQ(list(tree_structure(factory).flatten_up_to(dict({{"a", 1}, {"b", 2}}))).str(), "[2, 1]");
+}
+
+TEST(Tree, AMismatchIsNamedWithItsPlace) {
+  const TreeSpec spec = tree_structure(list({0, dict({{"a", tuple({1, 2})}})}));
+  EXPECT_EQ(error_of([&] { spec.flatten_up_to(list({0})); }),
+            "tree: at the root: expected builtins.list of 2 children, found builtins.list of 1 child");
+  EXPECT_EQ(error_of([&] {
+              spec.flatten_up_to(list({0, dict({{"a", list({1, 2})}})}));
+            }),
+            "tree: at [1]['a']: expected builtins.tuple of 2 children, found builtins.list of 2 children");
+  EXPECT_EQ(error_of([&] {
+              spec.flatten_up_to(list({0, dict({{"b", 1}})}));
+            }),
+            "tree: at [1]: expected builtins.dict of 1 child, found builtins.dict of 1 child; missing keys: 'a'; "
+            "extra keys: 'b'");
+  EXPECT_EQ(error_of([&] {
+              spec.flatten_up_to(list({0, 7}));
+            }),
+            "tree: at [1]: expected builtins.dict of 1 child, found int");
+  EXPECT_EQ(
+      error_of([&] { tree_structure(namedtuple("m.P", {"x"}, {1})).flatten_up_to(namedtuple("m.Q", {"x"}, {1})); }),
+      "tree: at the root: expected collections.namedtuple of 1 child, found collections.namedtuple of 1 child; "
+      "expected context \"m.P\", found \"m.Q\"");
+  EXPECT_THAT(error_of([&] { spec.unflatten({1, 2}); }), HasSubstr("tree_unflatten: expected 3 leaves, found 2"));
+}
+
+TEST(Tree, ADequesLengthMayDiffer) {
+  const Value a = StructValue{"collections.deque", quoted_context("3"), {}, {1, 2}};
+  const Value b = StructValue{"collections.deque", quoted_context("null"), {}, {5, 6}};
+  EXPECT_EQ(list(tree_structure(a).flatten_up_to(b)).str(), "[5, 6]");
+}
+
+TEST(Tree, APrefixIsBroadcast) {
+  const TreeSpec spec = tree_structure(list({1, tuple({2, 3}), dict({{"a", 4}})}));
+  EXPECT_EQ(list(*broadcast_to_and_flatten(0, spec)).str(), "[0, 0, 0, 0]");
+  EXPECT_EQ(list(*broadcast_to_and_flatten(list({7, 8, dict({{"a", 9}})}), spec)).str(), "[7, 8, 8, 9]");
+  EXPECT_FALSE(broadcast_to_and_flatten(list({7, 8}), spec).has_value());
+  EXPECT_FALSE(broadcast_to_and_flatten(tuple({7, 8, 9}), spec).has_value());
+}
+
+TEST(Tree, KeyGetNamesWhatIsMissing) {
+  const Value tree = list({dict({{"a", 1}})});
+  EXPECT_EQ(key_get(tree, {{TreeKey::Kind::index, 0}, {TreeKey::Kind::mapping, "a"}}).to_int(), 1);
+  EXPECT_EQ(error_of([&] {
+              (void)key_get(tree, {{TreeKey::Kind::index, 0}, {TreeKey::Kind::mapping, "b"}});
+            }),
+            "tree: [0] is builtins.dict of 1 child and has no ['b']");
+  EXPECT_EQ(error_of([&] {
+              (void)key_get(tree, {{TreeKey::Kind::index, 3}});
+            }),
+            "tree: the root is builtins.list of 1 child and has no [3]");
+  EXPECT_EQ(error_of([&] {
+              (void)key_get(1, {{TreeKey::Kind::attribute, "x"}});
+            }),
+            "tree: the root is int and has no .x");
+}
+
+TEST(Tree, ModelOutputsDropTheirNoneFields) {
+  const Value out = StructValue{"m.Output", "", {"loss", "logits", "past"}, {None{}, 1, None{}}};
+  const auto [leaves, spec] = tree_flatten(out);
+  EXPECT_EQ(list(leaves).str(), "[1]");
+  EXPECT_EQ(spec.context(), R"("[\"logits\"]")");
+  EXPECT_EQ(spec.unflatten(leaves).str(), "Output(logits=1)");
+  EXPECT_EQ(key_get(out, spec.paths()[0]).to_int(), 1);
+}
+
+TEST(Tree, ANamedtuplePrintsUnderItsOwnName) {
+  EXPECT_EQ(namedtuple("m.Point", {"x", "y"}, {1, 2}).str(), "Point(x=1, y=2)");
+  EXPECT_EQ(error_of([] { namedtuple("m.P", {"x"}, {}); }), "namedtuple m.P: 1 fields for 0 items");
+}
+
+TEST(Tree, UnknownTypesSurviveWithAnyContext) {
+  for (const char* context :
+       {R"("null")", R"("not json")", R"({"a": [1, 2.5, null, true], "b": "\u00e9"})", "null", "7", R"([["x"], []])",
+        R"("{\"k\": 1e-07}")", "18446744073709551615", "[18446744073709551615]", "-1"}) {
+    const std::string text = "[1, {\"type\": \"some.Type\", \"context\": " + std::string(context) +
+                             ", \"children_spec\": [" + std::string(leaf_text) + "]}]";
+    const TreeSpec spec = treespec_loads(text);
+    EXPECT_EQ(treespec_dumps(spec), text);
+    EXPECT_EQ(treespec_dumps(tree_structure(spec.unflatten({1}))), text);
+    EXPECT_FALSE(spec.str().empty());
+    EXPECT_EQ(spec.paths().size(), 1U);
+  }
+}
+
+std::string wrapped(const std::string& body) {
+  return "[1, " + body + "]";
+}
+
+TEST(Tree, ABadTextIsRefusedWithItsPosition) {
+  EXPECT_EQ(error_of([] { treespec_loads(""); }), "tree spec: the text is not valid JSON at byte 1 of 0");
+  EXPECT_EQ(error_of([] { treespec_loads("[1, {\"type\": nul}]"); }),
+            "tree spec: the text is not valid JSON at byte 17 of 18");
+  EXPECT_EQ(error_of([] { treespec_loads("{}"); }), "tree spec: expected [protocol, spec], found object");
+  EXPECT_EQ(error_of([] { treespec_loads("[2, {}]"); }), "tree spec: unknown protocol 2; this reads protocol 1");
+  EXPECT_EQ(error_of([] { treespec_loads("[1, []]"); }), "tree spec: spec must be an object, found array");
+  EXPECT_EQ(error_of([] { treespec_loads("[1, {}]"); }), "tree spec: spec has no \"type\"");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": null, "context": "x", "children_spec": []})")); }),
+            "tree spec: spec has no type but a context or children");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": 3, "context": null, "children_spec": []})")); }),
+            "tree spec: spec.type must be a name or null, found 3");
+  EXPECT_EQ(
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": 3})")); }),
+      "tree spec: spec.children_spec must be an array, found number");
+  EXPECT_EQ(error_of([] {
+              treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": [1]})"));
+            }),
+            "tree spec: spec.children_spec[0] must be an object, found number");
+  EXPECT_EQ(
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "3", "children_spec": []})")); }),
+      "tree spec: spec.context of builtins.list must be \"null\", found \"3\"");
+  EXPECT_EQ(error_of([] {
+              treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[\"a\"]", "children_spec": []})"));
+            }),
+            "tree spec: spec: builtins.dict has 1 keys for 0 children");
+  EXPECT_EQ(
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[", "children_spec": []})")); }),
+      "tree spec: spec.context is not valid JSON at byte 2 of 1");
+  EXPECT_EQ(
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "{}", "children_spec": []})")); }),
+      "tree spec: spec.context of builtins.dict must hold a list of keys, found {}");
+  const std::string list_key =
+      wrapped(R"({"type": "builtins.dict", "context": "[[]]", "children_spec": [)" + std::string(leaf_text) + "]}");
+  EXPECT_THAT(error_of([&] { treespec_loads(list_key); }), HasSubstr("a dict key must be a string"));
+}
+
+TEST(Tree, DeepNestingIsRefusedNotFollowed) {
+  std::string text;
+  for (int i = 0; i < 100000; ++i)
+    text += '[';
+  EXPECT_THAT(error_of([&] { treespec_loads(text); }), HasSubstr("nested deeper than"));
+  std::string open = "[1, ";
+  std::string close = "]";
+  for (size_t i = 0; i < TreeSpec::max_depth + 1; ++i) {
+    open += R"({"type": "builtins.list", "context": "null", "children_spec": [)";
+    close = "]}" + close;
+  }
+  EXPECT_THAT(error_of([&] { treespec_loads(open + std::string(leaf_text) + close); }),
+              HasSubstr("nested deeper than 500"));
+  Value v = 1;
+  for (size_t i = 0; i < TreeSpec::max_depth; ++i)
+    v = list({v});
+  EXPECT_EQ(treespec_loads(treespec_dumps(tree_structure(v))).num_nodes(), TreeSpec::max_depth + 1);
+  v = list({v});
+  EXPECT_THAT(error_of([&] { tree_structure(v); }), HasSubstr("nested deeper than 500"));
+}
+
+TEST(Tree, KeysWithoutAJsonFormAreRefused) {
+  const TreeSpec spec = tree_structure(dict({{tuple({1}), 2}}));
+  EXPECT_EQ(error_of([&] { treespec_dumps(spec); }), "treespec_dumps: a dict key of kind tuple has no JSON form");
+  EXPECT_EQ(error_of([&] {
+              treespec_dumps(tree_structure(dict({{"\xff", 2}})));
+            }),
+            "treespec: a string is not valid UTF-8");
+}
+
+TEST(Tree, NamedtupleFieldsComeFromTheFile) {
+  const TreeSpec spec = tree_structure(namedtuple("m.P", {"x", "y"}, {1, 2}));
+  const NamedTupleFields fields = namedtuple_fields(spec);
+  EXPECT_EQ(fields.at("m.P"), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(path_texts(treespec_loads(treespec_dumps(spec), fields)), (std::vector<std::string>{".x", ".y"}));
+  EXPECT_EQ(path_texts(treespec_loads(treespec_dumps(spec))), (std::vector<std::string>{"[0]", "[1]"}));
+  EXPECT_EQ(error_of([&] {
+              treespec_loads(treespec_dumps(spec), {{"m.P", {"x"}}});
+            }),
+            "tree spec: spec: namedtuple m.P has 1 fields, found 2 children");
+  const TreeSpec both = TreeSpec::list({spec, tree_structure(namedtuple("m.P", {"a", "b"}, {1, 2}))});
+  EXPECT_THAT(error_of([&] { namedtuple_fields(both); }), HasSubstr("different fields are both registered as m.P"));
+}
+
+}  // namespace
+}  // namespace calque
