@@ -76,7 +76,8 @@ void uniform_kernel(const Tensor& out, double from, double to, Generator* genera
     const T low_out = static_cast<T>(low);
     const C high = static_cast<C>(static_cast<T>(static_cast<C>(to)));
     fill(static_cast<T*>(out.mutable_data()), walk, [&] {
-      const T value = static_cast<T>(draw_unit<C>(g) * span + low);
+      const C unit = draw_unit<C>(g);
+      const T value = static_cast<T>(low == 0 ? unit * span : std::fma(unit, span, low));
       // Rounding may have reached the excluded bound.
       return static_cast<C>(value) == high ? low_out : value;
     });
@@ -94,7 +95,7 @@ void cauchy_kernel(const Tensor& out, double median, double sigma, Generator* ge
   if (!is_floating(out.dtype())) refuse_dtype("cauchy_", out.dtype(), "a floating-point dtype");
   if (out.numel() == 0) return;
   fill_floating(out, "cauchy_", generator,
-                [=](double u) { return median + sigma * std::tan(std::numbers::pi * (u - 0.5)); });
+                [=](double u) { return std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median); });
 }
 
 void geometric_kernel(const Tensor& out, double p, Generator* generator) {
