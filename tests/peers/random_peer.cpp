@@ -1,5 +1,5 @@
-// random_peer SCRIPT OUT: runs a script of random calls (tests/kernel/random_support.h) and writes every result's bytes,
-// one after the other.
+// random_peer SCRIPT OUT: runs a script of random calls (tests/kernel/random_support.h) and writes every result's
+// bytes, one after the other.
 #include <fstream>
 #include <iostream>
 

@@ -1,5 +1,5 @@
-// Sixteen uniforms to sixteen normal samples, in place; element i is paired with i + 8. One version for each instruction
-// set, all equal to the bit.
+// Sixteen uniforms to sixteen normal samples, in place; element i is paired with i + 8. One version for each
+// instruction set, all equal to the bit.
 #pragma once
 
 namespace calque {

@@ -1,6 +1,5 @@
 #include "kernel/cpu/random.h"
 
-#include <cstdio>
 #include <numbers>
 
 #include "kernel/cpu/random_fill.h"
@@ -22,16 +21,6 @@ double largest(DType dtype) {
   }
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
-void require(bool holds, const char* op, const char* expected, double found) {
-  if (!holds) throw UserError(std::string(op) + ": expected " + expected + ", found " + number(found));
-}
-
 // A fill of one float64 draw for each element.
 template <class Draw>
 void fill_floating(const Tensor& out, const char* op, Generator* generator, Draw&& draw) {
@@ -48,13 +37,14 @@ void check_uniform_bounds(DType dtype, double from, double to) {
   const double limit = largest(dtype);
   for (const auto& [what, value] : {std::pair{"from", from}, std::pair{"to", to}})
     if (!(value >= -limit && value <= limit))
-      throw UserError(std::string("uniform_: ") + what + " = " + number(value) + " is out of bounds for " +
+      throw UserError(std::string("uniform_: ") + what + " = " + short_text(value) + " is out of bounds for " +
                       std::string(name(dtype)));
   if (!(from <= to))
-    throw UserError("uniform_: expected a range [from, to), found from = " + number(from) + " > to = " + number(to));
+    throw UserError("uniform_: expected a range [from, to), found from = " + short_text(from) +
+                    " > to = " + short_text(to));
   if (!(to - from <= limit))
     throw UserError("uniform_: to - from exceeds the largest " + std::string(name(dtype)) +
-                    ", found from = " + number(from) + ", to = " + number(to));
+                    ", found from = " + short_text(from) + ", to = " + short_text(to));
 }
 
 }  // namespace
@@ -139,16 +129,16 @@ void bernoulli_kernel(const Tensor& out, const Tensor& p, Generator* generator) 
     for_each_row(walk, [&](int64_t out_at, int64_t in_at) {
       for (int64_t i = 0; i < n; ++i) {
         const C chance = static_cast<C>(probabilities[in_at + i * in_step]);
-        if (!(chance >= 0 && chance <= 1)) require(false, "bernoulli_", "every p in [0, 1]", static_cast<double>(chance));
+        if (!(chance >= 0 && chance <= 1))
+          require(false, "bernoulli_", "every p in [0, 1]", static_cast<double>(chance));
         data[out_at + i * out_step] = draw_unit<C>(g) < chance ? one : T{};
       }
     });
   };
   dispatch_numbers<true>(out.dtype(), "bernoulli_", [&](auto tag) {
     auto* data = static_cast<typename decltype(tag)::type*>(out.mutable_data());
-    dispatch_floating(p.dtype(), "bernoulli_ (argument p)", [&](auto p_tag) {
-      run(data, static_cast<const typename decltype(p_tag)::type*>(p.data()));
-    });
+    dispatch_floating(p.dtype(), "bernoulli_ (argument p)",
+                      [&](auto p_tag) { run(data, static_cast<const typename decltype(p_tag)::type*>(p.data())); });
   });
 }
 

@@ -1,5 +1,6 @@
 #include "kernel/cpu/random_fill.h"
 
+#include <cstdio>
 #include <numbers>
 
 namespace calque {
@@ -71,7 +72,8 @@ void check_no_overlap(const Tensor& out, const char* op) {
   for (size_t d = 0; d < out.sizes().size(); ++d)
     if (out.sizes()[d] > 1 && out.strides()[d] == 0)
       throw UserError(std::string(op) + ": more than one element of the written-to tensor refers to a single memory " +
-                      "location (sizes " + str(out.sizes()) + ", strides " + str(out.strides()) + "); clone() it first");
+                      "location (sizes " + str(out.sizes()) + ", strides " + str(out.strides()) +
+                      "); clone() it first");
 }
 
 }  // namespace
@@ -101,8 +103,19 @@ FillWalk make_component_walk(const Tensor& out, const char* op) {
   check_no_overlap(out, op);
   SmallVector<Dim, 6> dims;
   dims.push_back({2, 1, 0});
-  for (size_t d = out.sizes().size(); d-- > 0;) dims.push_back({out.sizes()[d], out.strides()[d] * 2, 0});
+  for (size_t d = out.sizes().size(); d-- > 0;)
+    dims.push_back({out.sizes()[d], out.strides()[d] * 2, 0});
   return walk_of(dims, false);
+}
+
+std::string short_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void require(bool holds, const char* op, const char* expected, double found) {
+  if (!holds) throw UserError(std::string(op) + ": expected " + expected + ", found " + short_text(found));
 }
 
 void refuse_dtype(const char* op, DType dtype, const char* expected) {

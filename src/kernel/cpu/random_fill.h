@@ -62,7 +62,8 @@ void fill(T* data, const FillWalk& walk, Draw&& draw) {
   const int64_t step = walk.out_strides[0];
   for_each_row(walk, [&](int64_t out, int64_t) {
     T* p = data + out;
-    for (int64_t i = 0; i < n; ++i) p[i * step] = draw();
+    for (int64_t i = 0; i < n; ++i)
+      p[i * step] = draw();
   });
 }
 
@@ -85,6 +86,9 @@ inline constexpr int significand_bits<Half> = 11;
 template <>
 inline constexpr int significand_bits<BFloat16> = 8;
 
+std::string short_text(double value);  // "0.5", "1e+06"
+// UserError "OP: expected EXPECTED, found FOUND" unless `holds`.
+void require(bool holds, const char* op, const char* expected, double found);
 [[noreturn]] void refuse_dtype(const char* op, DType dtype, const char* expected);
 
 template <class F>
@@ -102,11 +106,13 @@ template <bool with_bool, class F>
 void dispatch_numbers(DType dtype, const char* op, F&& fn) {
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_kernel_float<T> || (std::integral<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, bool>)))
+    if constexpr (is_kernel_float<T> ||
+                  (std::integral<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, bool>)))
       fn(tag);
     else
-      refuse_dtype(op, dtype, with_bool ? "bool, uint8, int8 to int64 or a 16- to 64-bit float"
-                                        : "uint8, int8 to int64 or a 16- to 64-bit float");
+      refuse_dtype(op, dtype,
+                   with_bool ? "bool, uint8, int8 to int64 or a 16- to 64-bit float"
+                             : "uint8, int8 to int64 or a 16- to 64-bit float");
   });
 }
 
@@ -123,11 +129,13 @@ T from_double(double value) {
     return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
   } else {
     return static_cast<T>(value > -0x1p31 - 1 && value < 0x1p31 ? static_cast<int32_t>(value)
-                                                               : std::numeric_limits<int32_t>::min());
+                                                                : std::numeric_limits<int32_t>::min());
   }
 }
 
-inline Generator& or_default(Generator* generator) { return generator != nullptr ? *generator : default_generator(); }
+inline Generator& or_default(Generator* generator) {
+  return generator != nullptr ? *generator : default_generator();
+}
 
 // [0, 1): 24 bits of one draw, or 53 of two.
 template <std::floating_point T>

@@ -29,7 +29,8 @@ template <class T>
 int64_t spacing(int64_t value) {
   const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   int log2 = -1;
-  for (uint64_t m = magnitude; m != 0; m >>= 1) ++log2;
+  for (uint64_t m = magnitude; m != 0; m >>= 1)
+    ++log2;
   return int64_t{1} << std::max(log2 - significand_bits<T> + 1, 0);
 }
 
@@ -86,7 +87,9 @@ void fill_range(const Tensor& out, uint64_t range, int64_t base, Generator* gene
   Generator& g = or_default(generator);
   const std::lock_guard lock(g.mutex());
   T* data = static_cast<T*>(out.mutable_data());
-  const auto place = [base](uint64_t offset) { return from_int64<T>(wrapping_add(base, static_cast<int64_t>(offset))); };
+  const auto place = [base](uint64_t offset) {
+    return from_int64<T>(wrapping_add(base, static_cast<int64_t>(offset)));
+  };
   // Wide ranges take 64 bits, so that the remainder stays close to even.
   if (range >= 1ULL << 28) {
     fill(data, walk, [&] { return place(g.random64() % range); });
@@ -101,8 +104,7 @@ void fill_all_bits(const Tensor& out, Generator* generator) {
   const FillWalk walk = make_fill_walk(out, "random_");
   Generator& g = or_default(generator);
   const std::lock_guard lock(g.mutex());
-  fill(static_cast<T*>(out.mutable_data()), walk,
-       [&] { return from_int64<T>(static_cast<int64_t>(g.random64())); });
+  fill(static_cast<T*>(out.mutable_data()), walk, [&] { return from_int64<T>(static_cast<int64_t>(g.random64())); });
 }
 
 template <class T>
@@ -142,7 +144,8 @@ void permute(T* data, int64_t n, int64_t step, Generator& g) {
   // Beyond this a 32-bit draw's remainder would be visibly uneven.
   constexpr int64_t small = std::numeric_limits<uint32_t>::max() / 20;
   if (n < small) {
-    for (int64_t i = 0; i < n; ++i) data[i * step] = from_int64<T>(i);
+    for (int64_t i = 0; i < n; ++i)
+      data[i * step] = from_int64<T>(i);
     for (int64_t i = 0; i < n - 1; ++i)
       std::swap(data[i * step], data[(i + static_cast<int64_t>(g.random() % static_cast<uint32_t>(n - i))) * step]);
     return;
@@ -167,7 +170,7 @@ void random_kernel(const Tensor& out, Generator* generator) {
     if constexpr (std::same_as<T, bool>) {
       fill(data, walk, [&] { return (g.random() & 1U) != 0; });
     } else if constexpr (is_kernel_float<T>) {
-      constexpr uint64_t range = (1ULL << significand_bits<T>) + 1;
+      constexpr uint64_t range = (1ULL << significand_bits<T>)+1;
       fill(data, walk, [&] {
         if constexpr (std::same_as<T, double>)
           return static_cast<double>(g.random64() % range);
@@ -214,7 +217,7 @@ void randperm_kernel(const Tensor& out, Generator* generator) {
     if constexpr (std::integral<T> && sizeof(T) < 8)
       most = static_cast<int64_t>(std::numeric_limits<T>::max()) + 1;
     else if constexpr (is_kernel_float<T> && !std::same_as<T, BFloat16>)
-      most = (int64_t{1} << significand_bits<T>) + 1;
+      most = (int64_t{1} << significand_bits<T>)+1;
     if (n > most)
       throw UserError("randperm: n = " + std::to_string(n) + " is more than " + std::string(name(out.dtype())) +
                       " can count; expected at most " + std::to_string(most));

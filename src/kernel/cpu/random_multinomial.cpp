@@ -1,6 +1,6 @@
-// multinomial: rows of weights to indices drawn by them, along PyTorch's two paths. Without replacement, and for a single
-// sample, every weight is divided by an exponential draw and the largest quotients win; with replacement each sample
-// is looked up in the row's cumulative distribution.
+// multinomial: rows of weights to indices drawn by them, along PyTorch's two paths. Without replacement, and for a
+// single sample, every weight is divided by an exponential draw and the largest quotients win; with replacement each
+// sample is looked up in the row's cumulative distribution.
 #include <vector>
 
 #include "kernel/cpu/random.h"
@@ -29,12 +29,13 @@ void check_weights(const T* weights, const Rows& rows) {
     for (int64_t j = 0; j < rows.categories; ++j) {
       const C w = static_cast<C>(weights[r * rows.row_stride + j * rows.stride]);
       if (!(w >= 0 && w <= std::numeric_limits<C>::max()))
-        throw UserError("multinomial: expected finite weights >= 0, found " + std::to_string(w) + " in row " +
-                        std::to_string(r) + ", category " + std::to_string(j));
+        throw UserError("multinomial: expected finite weights >= 0, found " + short_text(static_cast<double>(w)) +
+                        " in row " + std::to_string(r) + ", category " + std::to_string(j));
       any = any || w > 0;
     }
     if (!any)
-      throw UserError("multinomial: expected a positive sum of weights, found none above 0 in row " + std::to_string(r));
+      throw UserError("multinomial: expected a positive sum of weights, found none above 0 in row " +
+                      std::to_string(r));
   }
 }
 
@@ -63,16 +64,17 @@ void take_largest(std::vector<std::pair<C, int64_t>>& row, int64_t n, int64_t* o
     std::nth_element(row.begin(), row.begin() + n - 1, row.end(), before);
     std::sort(row.begin(), row.begin() + n - 1, before);
   }
-  for (int64_t j = 0; j < n; ++j) out[j * step] = row[static_cast<size_t>(j)].second;
+  for (int64_t j = 0; j < n; ++j)
+    out[j * step] = row[static_cast<size_t>(j)].second;
 }
 
 template <class T>
 void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows& rows, Generator& g) {
   using C = Compute<T>;
   // The draws fill a tensor laid out like the weights, so a transposed matrix is drawn column by column.
-  const bool by_column = rows.row_stride != 0 && rows.stride != 0 &&
-                         (rows.row_stride < rows.stride ||
-                          (rows.row_stride == rows.stride && rows.categories > rows.count));
+  const bool by_column =
+      rows.row_stride != 0 && rows.stride != 0 &&
+      (rows.row_stride < rows.stride || (rows.row_stride == rows.stride && rows.categories > rows.count));
   std::vector<C> quotients(static_cast<size_t>(rows.count * rows.categories));
   const auto draw = [&](int64_t r, int64_t j) {
     const T e = from_double<T>(-1.0 * std::log1p(-draw_unit<double>(g)));
@@ -81,10 +83,12 @@ void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows&
   };
   if (by_column) {
     for (int64_t j = 0; j < rows.categories; ++j)
-      for (int64_t r = 0; r < rows.count; ++r) draw(r, j);
+      for (int64_t r = 0; r < rows.count; ++r)
+        draw(r, j);
   } else {
     for (int64_t r = 0; r < rows.count; ++r)
-      for (int64_t j = 0; j < rows.categories; ++j) draw(r, j);
+      for (int64_t j = 0; j < rows.categories; ++j)
+        draw(r, j);
   }
   std::vector<std::pair<C, int64_t>> row(static_cast<size_t>(rows.categories));
   for (int64_t r = 0; r < rows.count; ++r) {
@@ -104,7 +108,8 @@ void by_cumulative(int64_t* out, const Rows& to, const T* weights, const Rows& r
       sum += static_cast<C>(weights[r * rows.row_stride + j * rows.stride]);
       cumulative[static_cast<size_t>(j)] = sum;
     }
-    for (C& c : cumulative) c /= sum;
+    for (C& c : cumulative)
+      c /= sum;
     cumulative.back() = 1;
     for (int64_t k = 0; k < to.categories; ++k) {
       const double u = draw_unit<double>(g);

@@ -16,25 +16,29 @@ void normal_fill(T* data, int64_t n, double mean, double std, Generator& g) {
   static const BoxMuller& box_muller = best_box_muller();
   C buffer[block];
   const auto one_block = [&](int64_t at) {
-    for (C& u : buffer) u = draw_unit<C>(g);
+    for (C& u : buffer)
+      u = draw_unit<C>(g);
     if constexpr (std::same_as<C, double>)
       box_muller.f64(buffer, mean, std);
     else
       box_muller.f32(buffer, static_cast<float>(mean), static_cast<float>(std));
-    for (int i = 0; i < block; ++i) data[at + i] = static_cast<T>(buffer[i]);
+    for (int i = 0; i < block; ++i)
+      data[at + i] = static_cast<T>(buffer[i]);
   };
   int64_t i = 0;
-  for (; i + block <= n; i += block) one_block(i);
+  for (; i + block <= n; i += block)
+    one_block(i);
   if (i == n) return;
   if constexpr (std::same_as<T, C>)
-    for (; i < n; ++i) draw_unit<C>(g);
+    for (; i < n; ++i)
+      draw_unit<C>(g);
   one_block(n - block);
 }
 
 }  // namespace
 
 void normal_kernel(const Tensor& out, double mean, double std, Generator* generator) {
-  if (!(std >= 0)) throw UserError("normal_: expected std >= 0, found std = " + std::to_string(std));
+  require(std >= 0, "normal_", "std >= 0", std);
   if (out.numel() == 0) return;
   const bool complex = is_complex(out.dtype());
   const FillWalk walk = complex ? make_component_walk(out, "normal_") : make_fill_walk(out, "normal_");
@@ -52,7 +56,7 @@ void normal_kernel(const Tensor& out, double mean, double std, Generator* genera
 }
 
 void log_normal_kernel(const Tensor& out, double mean, double std, Generator* generator) {
-  if (!(std > 0)) throw UserError("log_normal_: expected std > 0, found std = " + std::to_string(std));
+  require(std > 0, "log_normal_", "std > 0", std);
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "log_normal_");
   Generator& g = or_default(generator);
