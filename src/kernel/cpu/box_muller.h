@@ -1,0 +1,16 @@
+// Sixteen uniforms to sixteen normal samples, in place; element i is paired with i + 8. One version for each
+// instruction set, all equal to the bit.
+#pragma once
+
+namespace calque {
+
+inline constexpr int box_muller_block = 16;
+
+struct BoxMuller {
+  void (*f32)(float* data, float mean, float std);
+  void (*f64)(double* data, double mean, double std);
+};
+
+const BoxMuller& best_box_muller();  // for the processor this runs on
+
+}  // namespace calque
