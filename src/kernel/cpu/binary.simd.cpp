@@ -1,0 +1,189 @@
+// Elementwise loops over two operands, compiled once per instruction set.
+#include "kernel/cpu/binary.h"
+#include "kernel/cpu/vec_loops.h"
+#include "kernel/cpu/vec_math.h"
+
+namespace calque::kernel::CALQUE_ISA {
+namespace {
+
+template <class T>
+constexpr bool is_float = std::is_floating_point_v<T>;
+
+template <class T>
+CALQUE_INLINE Vec<T> one_or_zero(decltype(Vec<T>{} == Vec<T>{}) mask) {
+  return mask ? splat<T>(1) : splat<T>(0);
+}
+CALQUE_INLINE float s_fmod(float a, float b) { return __builtin_fmodf(a, b); }
+CALQUE_INLINE double s_fmod(double a, double b) { return __builtin_fmod(a, b); }
+CALQUE_INLINE float s_copysign(float a, float b) { return __builtin_copysignf(a, b); }
+CALQUE_INLINE double s_copysign(double a, double b) { return __builtin_copysign(a, b); }
+
+// The parameters of integer loops carry a flag that a division by zero sets; the caller throws.
+struct Fault {
+  bool* division_by_zero;
+};
+
+template <class F>
+CALQUE_INLINE void divide(void* const* arrays, int64_t n, const void* parameters, F f) {
+  bool zero = false;
+  each2<int64_t>(arrays, n, [&](int64_t a, int64_t b) -> int64_t {
+    if (b == 0) {
+      zero = true;
+      return 0;
+    }
+    if (b == -1) return f(a, b, true);
+    return f(a, b, false);
+  });
+  if (zero) *static_cast<const Fault*>(parameters)->division_by_zero = true;
+}
+CALQUE_INLINE int64_t negate(int64_t a) { return static_cast<int64_t>(0 - static_cast<uint64_t>(a)); }
+CALQUE_INLINE int64_t wrap_mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+CALQUE_INLINE int64_t int_pow(int64_t base, int64_t exponent) {
+  if (exponent < 0) {
+    if (base == 1) return 1;
+    if (base == -1) return exponent % 2 ? -1 : 1;
+    return 0;
+  }
+  int64_t result = 1;
+  while (exponent) {
+    if (exponent & 1) result = wrap_mul(result, base);
+    exponent /= 2;
+    base = wrap_mul(base, base);
+  }
+  return result;
+}
+
+// X(name, expression of vectors a and b). T is the element type, V the vector.
+#define FLOAT_LOOP(name, expression)                                                          \
+  template <class T>                                                                          \
+  void name##_float(void* const* arrays, int64_t n, const void*) {                            \
+    using V = Vec<T>;                                                                         \
+    map2<T>(arrays, n, [](V a, V b) -> V { return expression; });                             \
+  }
+#define FLOAT_EACH(name, expression)                                                          \
+  template <class T>                                                                          \
+  void name##_float(void* const* arrays, int64_t n, const void*) {                            \
+    each2<T>(arrays, n, [](T a, T b) -> T { return expression; });                            \
+  }
+#define INT_LOOP(name, expression)                                                            \
+  void name##_int(void* const* arrays, int64_t n, const void*) {                              \
+    each2<int64_t>(arrays, n, [](int64_t a, int64_t b) -> int64_t { return expression; });    \
+  }
+#define INT_DIVIDE(name, general, by_minus_one)                                               \
+  void name##_int(void* const* arrays, int64_t n, const void* parameters) {                   \
+    divide(arrays, n, parameters, [](int64_t a, int64_t b, bool minus_one) -> int64_t { return minus_one ? (by_minus_one) : (general); }); \
+  }
+
+FLOAT_LOOP(add, a + b)
+INT_LOOP(add, static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)))
+FLOAT_LOOP(sub, a - b)
+INT_LOOP(sub, static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)))
+FLOAT_LOOP(rsub, b - a)
+INT_LOOP(rsub, static_cast<int64_t>(static_cast<uint64_t>(b) - static_cast<uint64_t>(a)))
+FLOAT_LOOP(mul, a* b)
+INT_LOOP(mul, wrap_mul(a, b))
+FLOAT_LOOP(div, a / b)
+FLOAT_LOOP(div_trunc, v_trunc(a / b))
+INT_DIVIDE(div_trunc, a / b, negate(a))
+INT_DIVIDE(div_floor, a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0), negate(a))
+template <class T>
+void div_floor_float(void* const* arrays, int64_t n, const void*) {
+  each2<T>(arrays, n, [](T a, T b) -> T {
+    if (b == 0) return a / b;
+    const T mod = s_fmod(a, b);
+    T quotient = (a - mod) / b;
+    if (mod != 0 && (b < 0) != (mod < 0)) quotient -= 1;
+    if (quotient == 0) return s_copysign(T(0), a / b);
+    T floored = static_cast<T>(__builtin_floor(static_cast<double>(quotient)));
+    if (quotient - floored > T(0.5)) floored += 1;
+    return floored;
+  });
+}
+INT_DIVIDE(remainder, (a % b != 0 && ((a % b < 0) != (b < 0))) ? a % b + b : a % b, 0)
+template <class T>
+void remainder_float(void* const* arrays, int64_t n, const void*) {
+  each2<T>(arrays, n, [](T a, T b) -> T {
+    T mod = s_fmod(a, b);
+    if (mod != 0 && (b < 0) != (mod < 0)) mod += b;
+    return mod;
+  });
+}
+INT_DIVIDE(fmod, a % b, 0)
+FLOAT_EACH(fmod, s_fmod(a, b))
+FLOAT_LOOP(pow, v_pow(a, b))
+INT_LOOP(pow, int_pow(a, b))
+FLOAT_LOOP(atan2, v_atan2(a, b))
+FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a > b ? a : b))
+INT_LOOP(maximum, a > b ? a : b)
+FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a < b ? a : b))
+INT_LOOP(minimum, a < b ? a : b)
+FLOAT_LOOP(fmax, (a != a) ? b : (b != b) ? a : (a > b ? a : b))
+FLOAT_LOOP(fmin, (a != a) ? b : (b != b) ? a : (a < b ? a : b))
+INT_LOOP(bitwise_and, a & b)
+INT_LOOP(bitwise_or, a | b)
+INT_LOOP(bitwise_xor, a ^ b)
+INT_LOOP(shift_left, b < 0 || b >= 64 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b))
+INT_LOOP(shift_right, a >> (b < 0 || b >= 64 ? 63 : b))
+FLOAT_LOOP(eq, one_or_zero<T>(a == b))
+INT_LOOP(eq, a == b)
+FLOAT_LOOP(ne, one_or_zero<T>(a != b))
+INT_LOOP(ne, a != b)
+FLOAT_LOOP(lt, one_or_zero<T>(a < b))
+INT_LOOP(lt, a < b)
+FLOAT_LOOP(le, one_or_zero<T>(a <= b))
+INT_LOOP(le, a <= b)
+FLOAT_LOOP(gt, one_or_zero<T>(a > b))
+INT_LOOP(gt, a > b)
+FLOAT_LOOP(ge, one_or_zero<T>(a >= b))
+INT_LOOP(ge, a >= b)
+FLOAT_LOOP(logical_and, one_or_zero<T>((a != 0) & (b != 0)))
+INT_LOOP(logical_and, a != 0 && b != 0)
+FLOAT_LOOP(logical_or, one_or_zero<T>((a != 0) | (b != 0)))
+INT_LOOP(logical_or, a != 0 || b != 0)
+FLOAT_LOOP(logical_xor, one_or_zero<T>((a != 0) ^ (b != 0)))
+INT_LOOP(logical_xor, (a != 0) != (b != 0))
+FLOAT_LOOP(xlogy, (b != b) ? b : (a == 0) ? V{} : a * v_log(b))
+FLOAT_LOOP(hypot, v_hypot(a, b))
+FLOAT_EACH(copysign, s_copysign(a, b))
+template <class T>
+void nextafter_float(void* const* arrays, int64_t n, const void*) {
+  each2<T>(arrays, n, [](T a, T b) -> T {
+    if constexpr (std::is_same_v<T, float>) return __builtin_nextafterf(a, b);
+    else return __builtin_nextafter(a, b);
+  });
+}
+FLOAT_LOOP(logaddexp, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp(-v_fabs(a - b))))
+FLOAT_LOOP(logaddexp2, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp2(-v_fabs(a - b))) * T(1.4426950408889634))
+
+#define BOTH(name) BinaryRow{&name##_float<float>, &name##_float<double>, &name##_int}
+#define FLOATS(name) BinaryRow{&name##_float<float>, &name##_float<double>, nullptr}
+#define INTS(name) BinaryRow{nullptr, nullptr, &name##_int}
+
+}  // namespace
+
+extern const BinaryRow binary_table[];
+// In the order of Binary.
+const BinaryRow binary_table[] = {
+    BOTH(add), BOTH(sub), BOTH(rsub), BOTH(mul), FLOATS(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
+    BOTH(maximum), BOTH(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
+    BOTH(eq), BOTH(ne), BOTH(lt), BOTH(le), BOTH(gt), BOTH(ge), BOTH(logical_and), BOTH(logical_or), BOTH(logical_xor), FLOATS(xlogy), FLOATS(hypot),
+    FLOATS(copysign), FLOATS(nextafter), FLOATS(logaddexp), FLOATS(logaddexp2),
+};
+static_assert(sizeof(binary_table) / sizeof(BinaryRow) == static_cast<size_t>(Binary::count));
+
+namespace {
+template <class T>
+void add_scaled_loop(void* const* arrays, int64_t n, const void* parameters) {
+  const T alpha = *static_cast<const T*>(parameters);
+  if constexpr (is_float<T>) {
+    const Vec<T> scale = splat<T>(alpha);
+    map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });
+  } else {
+    each2<T>(arrays, n, [alpha](T a, T b) -> T { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(wrap_mul(alpha, b))); });
+  }
+}
+}  // namespace
+extern const BinaryRow add_scaled_table[];
+const BinaryRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};
+
+}  // namespace calque::kernel::CALQUE_ISA

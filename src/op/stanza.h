@@ -1,0 +1,8 @@
+// What every stanza file (src/op/aten/*.cpp) includes: the door, the rules' vocabulary and the typed operators that
+// composite bodies call. A stanza file FILE.cpp defines register_FILE(Library&) and nothing else that is visible.
+#pragma once
+
+#include "calque/op/library.h"
+#include "calque/op/ops.h"
+#include "calque/tensor/promotion.h"
+#include "op/rule/pointwise.h"
