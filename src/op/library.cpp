@@ -98,9 +98,15 @@ void write_result(const Tensor& result, const Tensor& target) { kernel::copy(res
 
 }  // namespace op_detail
 
-namespace {
-
-// "const Tensor&" and "Tensor" name the same parameter.
+void OpBuilder::check_types(const std::vector<std::string_view>& parameters) const {
+  const Schema& s = op_->schema();
+  if (parameters.size() != s.arguments.size())
+    throw UserError(op_->name() + ": the function takes " + std::to_string(parameters.size()) + " parameters, the schema has " + std::to_string(s.arguments.size()));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (s.arguments[i].type.cpp_type() != parameters[i])
+      throw UserError(op_->name() + ": parameter " + std::to_string(i) + " ('" + s.arguments[i].name + "') must be " + s.arguments[i].type.cpp_type() +
+                      " for schema type " + s.arguments[i].type.str() + ", found " + std::string(parameters[i]));
+}
 
 void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel, Operator::ErasedFunction eager,
                     Operator::Boxed boxed_eager, Operator::Boxed boxed_fake) {

@@ -88,21 +88,11 @@ constexpr ConvertRow row() {
 
 // In the order of CALQUE_DTYPES; complex types as plain pairs, because std::complex would emit shared code.
 template <class T>
-struct Raw {
-  using type = T;
-};
-template <>
-struct Raw<Complex64> {
-  using type = RawComplex<float>;
-};
-template <>
-struct Raw<Complex128> {
-  using type = RawComplex<double>;
-};
+using RawOf = std::conditional_t<std::is_same_v<T, Complex64>, RawComplex<float>, std::conditional_t<std::is_same_v<T, Complex128>, RawComplex<double>, T>>;
 
 extern const ConvertRow convert_table[];
 const ConvertRow convert_table[] = {
-#define X(name, type, category, number) row<typename Raw<type>::type>(),
+#define X(name, type, category, number) row<RawOf<type>>(),
     CALQUE_DTYPES(X)
 #undef X
 };
