@@ -22,4 +22,24 @@ inline Meta binary(const char* op, const Tensor& a, const Tensor& b) { return po
 inline Meta binary_float(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, float_type(result_type(a, b)), {&a, &b}); }
 inline Meta comparison(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, DType::bool_, {&a, &b}); }
 
+// Ready-made rules that carry the operator's name: `.compute(rule::Named<"mul">::binary, ...)`.
+template <size_t N>
+struct OpName {
+  char text[N];
+  consteval OpName(const char (&s)[N]) {
+    for (size_t i = 0; i < N; ++i) text[i] = s[i];
+  }
+};
+template <OpName op>
+struct Named {
+  static Meta unary(const Tensor& self) { return rule::unary(op.text, self); }
+  static Meta unary_float(const Tensor& self) { return rule::unary_float(op.text, self); }
+  static Meta unary_bool(const Tensor& self) { return rule::unary_bool(op.text, self); }
+  static Meta binary(const Tensor& a, const Tensor& b) { return rule::binary(op.text, a, b); }
+  static Meta binary_scalar(const Tensor& a, const Scalar& b) { return rule::pointwise(op.text, result_type(a, b), {&a}); }
+  static Meta binary_float(const Tensor& a, const Tensor& b) { return rule::binary_float(op.text, a, b); }
+  static Meta comparison(const Tensor& a, const Tensor& b) { return rule::comparison(op.text, a, b); }
+  static Meta comparison_scalar(const Tensor& a, const Scalar&) { return rule::unary_bool(op.text, a); }
+};
+
 }  // namespace calque::rule
