@@ -9,6 +9,7 @@ namespace calque::kernel {
 
 CALQUE_ISA_ARRAY(BinaryRow, binary_table)
 CALQUE_ISA_ARRAY(BinaryRow, add_scaled_table)
+CALQUE_ISA_ARRAY(BinaryRow, pow_table)
 
 namespace {
 
@@ -31,33 +32,68 @@ bool is_expensive(Binary fn) {
   }
 }
 
-template <class A, class B>
-void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out) {
-  ElementLoop loop(common);
+ElementFn find(Binary fn, const ElementLoop& loop, DType common) {
   const ElementFn f = choose(binary_table()[static_cast<size_t>(fn)], loop.compute());
-  if (!f) throw UserError(ErrorKind::unsupported_operator, "this elementwise function is not implemented for " + std::string(name(common)));
+  if (!f) throw UserError(ErrorKind::unsupported_operator, "this elementwise function is not implemented for dtype " + std::string(name(common)));
+  return f;
+}
+
+template <class A, class B>
+void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out, bool wide) {
+  ElementLoop loop(common);
+  const ElementFn f = find(fn, loop, common);
   bool division_by_zero = false;
   bool* fault = &division_by_zero;
-  loop.output(out).input(a).input(b).run(f, &fault, is_expensive(fn) ? ElementLoop::expensive : ElementLoop::cheap);
+  loop.output(out).input(a).input(b);
+  if (wide) loop.keep_wide();
+  loop.run(f, &fault, is_expensive(fn) ? ElementLoop::expensive : ElementLoop::cheap);
   if (division_by_zero) throw UserError("ZeroDivisionError: integer division or modulo by zero");
+}
+
+template <class A, class B>
+void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+  if (!alpha.is_complex() && alpha.to_double() == 1) return run(subtract ? Binary::sub : Binary::add, common, a, b, out, true);
+  ElementLoop loop(common);
+  const ElementFn f = choose(add_scaled_table()[0], loop.compute());
+  if (!f) throw UserError(ErrorKind::unsupported_operator, "add: not implemented for dtype " + std::string(name(common)));
+  const double f64 = alpha.to_double() * (subtract ? -1.0 : 1.0);
+  const auto f32 = static_cast<float>(f64);
+  const int64_t i64 = loop.compute() == Compute::i64 ? (subtract ? -alpha.to_int() : alpha.to_int()) : 0;
+  const void* parameter = loop.compute() == Compute::f32 ? static_cast<const void*>(&f32) : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64) : &i64;
+  loop.output(out).input(a).input(b).keep_wide().run(f, parameter);
 }
 
 }  // namespace
 
-void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out); }
-void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) { run(fn, common, a, b, out); }
-void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out); }
+void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, false); }
+void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) { run(fn, common, a, b, out, false); }
+void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, false); }
+void binary_wide(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, true); }
+void binary_wide(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) { run(fn, common, a, b, out, true); }
 
 void add_scaled(DType common, const Tensor& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out) {
-  if (alpha.equals(Scalar(1)) || (alpha.is_boolean() && alpha.to_bool())) return binary(subtract ? Binary::sub : Binary::add, common, a, b, out);
+  run_scaled(common, a, b, alpha, subtract, out);
+}
+void add_scaled(DType common, const Tensor& a, const Scalar& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+  run_scaled(common, a, b, alpha, subtract, out);
+}
+void add_scaled(DType common, const Scalar& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+  run_scaled(common, a, b, alpha, subtract, out);
+}
+
+void pow_scalar(DType common, const Tensor& self, const Scalar& exponent, const Tensor& out) {
   ElementLoop loop(common);
-  const ElementFn f = choose(add_scaled_table()[0], loop.compute());
-  if (!f) throw UserError(ErrorKind::unsupported_operator, "add: not implemented for " + std::string(name(common)));
-  const float f32 = static_cast<float>(alpha.is_complex() ? 0 : alpha.to_double()) * (subtract ? -1.0F : 1.0F);
-  const double f64 = alpha.to_double() * (subtract ? -1.0 : 1.0);
-  const int64_t i64 = loop.compute() == Compute::i64 ? (subtract ? -alpha.to_int() : alpha.to_int()) : 0;
-  const void* parameter = loop.compute() == Compute::f32 ? static_cast<const void*>(&f32) : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64) : &i64;
-  loop.output(out).input(a).input(b).run(f, parameter);
+  if (loop.compute() == Compute::i64 || exponent.is_complex()) return binary(Binary::pow, common, self, exponent, out);
+  const double e = exponent.to_double();
+  size_t which = 0;
+  for (const double special : pow_exponents) {
+    if (e == special) {
+      loop.output(out).input(self).run(choose(pow_table()[which], loop.compute()));
+      return;
+    }
+    ++which;
+  }
+  binary(Binary::pow, common, self, exponent, out);
 }
 
 }  // namespace calque::kernel

@@ -16,11 +16,22 @@ struct BinaryRow {
   ElementFn f32, f64, i64;  // null where the function has no such form
 };
 
-// out = fn(a, b), computed as `common`. An operand may be a Scalar.
+// Exponents with a loop of their own, in the order of pow_table.
+inline constexpr double pow_exponents[] = {0, 1, 2, 3, 0.5, -1, -2, -0.5};
+
+// out = fn(a, b), computed as `common`. An operand may be a Scalar; not both.
 void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out);
 void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out);
 void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out);
-// out = a + alpha * b (rounded once per PyTorch's order: the product in compute precision)
+// The same where a one-element second operand keeps its float32 value beside 16-bit floats, as PyTorch's add, sub, mul
+// and div have it.
+void binary_wide(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out);
+void binary_wide(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out);
+// out = a + alpha * b, or a - alpha * b.
 void add_scaled(DType common, const Tensor& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out);
+void add_scaled(DType common, const Tensor& a, const Scalar& b, const Scalar& alpha, bool subtract, const Tensor& out);
+void add_scaled(DType common, const Scalar& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out);
+// self to a number: small whole and half exponents by multiplication and roots, as PyTorch does.
+void pow_scalar(DType common, const Tensor& self, const Scalar& exponent, const Tensor& out);
 
 }  // namespace calque::kernel

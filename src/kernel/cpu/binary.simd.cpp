@@ -182,7 +182,26 @@ void add_scaled_loop(void* const* arrays, int64_t n, const void* parameters) {
     each2<T>(arrays, n, [alpha](T a, T b) -> T { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(wrap_mul(alpha, b))); });
   }
 }
+
+#define POWER(name, expression)                                      \
+  template <class T>                                                 \
+  void name(void* const* arrays, int64_t n, const void*) {           \
+    map1<T>(arrays, n, [](Vec<T> x) -> Vec<T> { return expression; }); \
+  }
+POWER(power_0, (static_cast<void>(x), splat<T>(1)))
+POWER(power_1, x)
+POWER(power_2, x* x)
+POWER(power_3, x* x* x)
+POWER(root, v_sqrt(x))
+POWER(reciprocal, T(1) / x)
+POWER(reciprocal_2, T(1) / (x * x))
+POWER(reciprocal_root, T(1) / v_sqrt(x))
+#define ROW(name) BinaryRow{&name<float>, &name<double>, nullptr}
 }  // namespace
+extern const BinaryRow pow_table[];
+const BinaryRow pow_table[] = {ROW(power_0), ROW(power_1), ROW(power_2), ROW(power_3), ROW(root), ROW(reciprocal), ROW(reciprocal_2), ROW(reciprocal_root)};
+static_assert(sizeof(pow_table) / sizeof(BinaryRow) == sizeof(pow_exponents) / sizeof(double));
+
 extern const BinaryRow add_scaled_table[];
 const BinaryRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};
 

@@ -20,6 +20,7 @@ ElementLoop::Operand& ElementLoop::add(bool is_output) {
   Operand& o = operands_[count_++];
   o.is_output = is_output;
   o.constant = false;
+  o.wide = false;
   return o;
 }
 
@@ -54,15 +55,27 @@ ElementLoop& ElementLoop::input(const Tensor& t) {
 }
 
 ElementLoop& ElementLoop::input(const Scalar& s) {
+  // Kept as the number it is (double or int64) and brought to `common` like any other operand: it may wrap or round.
   Operand& o = add(false);
-  o.dtype = common_;
-  dispatch(common_, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    *reinterpret_cast<T*>(o.value) = s.to<T>();
-  });
+  if (s.is_complex()) {
+    o.dtype = DType::complex128;
+    *reinterpret_cast<Complex128*>(o.value) = s.to_complex();
+  } else if (s.is_floating()) {
+    o.dtype = DType::float64;
+    *reinterpret_cast<double*>(o.value) = s.to_double();
+  } else {
+    o.dtype = DType::int64;
+    *reinterpret_cast<int64_t*>(o.value) = s.to_int();
+  }
   o.data = o.value;
   o.strides.clear();
   o.strides.resize(sizes_.size(), 0);
+  return *this;
+}
+
+ElementLoop& ElementLoop::keep_wide() {
+  Operand& o = operands_[count_ - 1];
+  o.wide = std::all_of(o.strides.begin(), o.strides.end(), [](int64_t stride) { return stride == 0; });
   return *this;
 }
 
@@ -187,7 +200,7 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
       arrays[k] = buffers[k];
       const int64_t n = std::min(limit, end - begin);
       load_fn(o.dtype, compute_)(o.data, 0, buffers[k], n);
-      if (o.dtype != common_)
+      if (o.dtype != common_ && !o.wide)
         if (const NormalizeFn normalize = normalize_fn(common_)) normalize(buffers[k], n);
     } else if (!(o.flat && o.native)) {
       all_flat = false;

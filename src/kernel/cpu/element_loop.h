@@ -27,7 +27,8 @@ class ElementLoop {
   ElementLoop& output(const Tensor& t);
   ElementLoop& input(const Tensor& t);
   ElementLoop& input(const Scalar& s);
-  // An input brought to another dtype than `common`'s (a condition, an exponent); same compute type required.
+  // The last input, if it has one element, is taken at compute precision instead of being rounded to `common`.
+  ElementLoop& keep_wide();
   void run(ElementFn fn, const void* parameters = nullptr, int64_t grain = cheap);
 
   Compute compute() const { return compute_; }
@@ -38,6 +39,7 @@ class ElementLoop {
     char* data;
     DType dtype;
     bool is_output;
+    bool wide;       // not rounded to `common`
     bool constant;   // one value for the whole loop
     bool native;     // memory already holds `common` in the compute type
     bool flat;       // contiguous in iteration order

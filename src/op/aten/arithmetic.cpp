@@ -1,26 +1,144 @@
-// Arithmetic on two operands: add, sub, mul, div and kin, with their Scalar overloads.
+// Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
 #include "kernel/cpu/binary.h"
+#include "kernel/cpu/copy.h"
+#include "op/rule/binary_kernels.h"
 #include "op/stanza.h"
 
 namespace calque {
 namespace {
 
 using kernel::Binary;
+using rule::OpName;
+
+[[noreturn]] void refuse(const char* op, DType d) {
+  throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for dtype " + std::string(name(d)));
+}
 
 // alpha must not be of a higher kind than what is computed.
 void check_alpha(const char* op, DType common, const Scalar& alpha) {
-  if (alpha.is_boolean() && common != DType::bool_) throw UserError(std::string(op) + ": Boolean alpha only supported for Boolean results, found dtype " + std::string(name(common)));
+  if (alpha.is_boolean() && common != DType::bool_)
+    throw UserError(std::string(op) + ": Boolean alpha only supported for Boolean results, found dtype " + std::string(name(common)));
   if (alpha.is_floating() && is_integral(common))
     throw UserError(std::string(op) + ": For integral input tensors, argument alpha must not be a floating point number, found " + alpha.str());
 }
+template <OpName op>
+void check_sub(DType a, DType b) {
+  if (std::string_view(op.text) == "add") return;
+  if (a == DType::bool_ && b == DType::bool_)
+    throw UserError(std::string(op.text) + ": subtraction of two bool tensors is not supported; use bitwise_xor or logical_xor instead");
+  if (a == DType::bool_ || b == DType::bool_)
+    throw UserError(std::string(op.text) + ": subtraction with a bool tensor is not supported; use bitwise_not or logical_not to invert a mask");
+}
 
+template <OpName op>
 Meta add_rule(const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  const Meta m = rule::binary("add", self, other);
-  check_alpha("add", m.dtype, alpha);
+  const Meta m = rule::binary(op.text, self, other);
+  check_sub<op>(self.dtype(), other.dtype());
+  check_alpha(op.text, m.dtype, alpha);
   return m;
 }
-void add_kernel(const Tensor& self, const Tensor& other, const Scalar& alpha, const Tensor& out) {
-  kernel::add_scaled(result_type(self, other), self, other, alpha, false, out);
+template <OpName op>
+Meta add_scalar_rule(const Tensor& self, const Scalar& other, const Scalar& alpha) {
+  const Meta m = rule::pointwise(op.text, result_type(self, other), {&self});
+  check_sub<op>(self.dtype(), other.is_boolean() ? DType::bool_ : DType::int64);
+  check_alpha(op.text, m.dtype, alpha);
+  return m;
+}
+template <class B>
+void add_kernel(const Tensor& a, const B& b, const Scalar& alpha, const Tensor& out) {
+  kernel::add_scaled(result_type(a, b), a, b, alpha, false, out);
+}
+template <class B>
+void sub_kernel(const Tensor& a, const B& b, const Scalar& alpha, const Tensor& out) {
+  kernel::add_scaled(result_type(a, b), a, b, alpha, true, out);
+}
+template <class B>
+void rsub_kernel(const Tensor& a, const B& b, const Scalar& alpha, const Tensor& out) {
+  kernel::add_scaled(result_type(a, b), b, a, alpha, true, out);
+}
+
+template <Binary fn>
+void wide_arithmetic(const Tensor& a, const Tensor& b, const Tensor& out) {
+  kernel::binary_wide(fn, result_type(a, b), a, b, out);
+}
+template <Binary fn>
+void wide_arithmetic_scalar(const Tensor& a, const Scalar& b, const Tensor& out) {
+  kernel::binary_wide(fn, result_type(a, b), a, b, out);
+}
+
+Meta divide_scalar_rule(const Tensor& a, const Scalar& b) { return rule::pointwise("div", float_type(result_type(a, b)), {&a}); }
+template <class B>
+void true_divide_kernel(const Tensor& a, const B& b, const Tensor& out) {
+  kernel::binary_wide(Binary::div, float_type(result_type(a, b)), a, b, out);
+}
+
+// None, "trunc" or "floor".
+Binary rounding(std::optional<std::string_view> mode) {
+  if (!mode) return Binary::div;
+  if (*mode == "trunc") return Binary::div_trunc;
+  if (*mode == "floor") return Binary::div_floor;
+  throw UserError("div: expected rounding_mode to be one of None, 'trunc' or 'floor', found '" + std::string(*mode) + "'");
+}
+template <class B>
+Meta divide_mode_rule(const Tensor& a, const B& b, std::optional<std::string_view> mode) {
+  const DType common = result_type(a, b);
+  const DType dtype = rounding(mode) == Binary::div ? float_type(common) : common;
+  if constexpr (std::is_same_v<B, Tensor>) return rule::pointwise("div", dtype, {&a, &b});
+  else return rule::pointwise("div", dtype, {&a});
+}
+template <class B>
+void divide_mode_kernel(const Tensor& a, const B& b, std::optional<std::string_view> mode, const Tensor& out) {
+  const Binary fn = rounding(mode);
+  if (fn == Binary::div) true_divide_kernel(a, b, out);
+  else kernel::binary(fn, result_type(a, b), a, b, out);
+}
+
+template <OpName op>
+Meta no_bool(const Tensor& a, const Tensor& b) {
+  const Meta m = rule::binary(op.text, a, b);
+  if (m.dtype == DType::bool_) refuse(op.text, m.dtype);
+  return m;
+}
+template <OpName op>
+Meta no_bool_scalar(const Tensor& a, const Scalar& b) {
+  const Meta m = rule::pointwise(op.text, result_type(a, b), {&a});
+  if (m.dtype == DType::bool_) refuse(op.text, m.dtype);
+  return m;
+}
+template <OpName op>
+Meta only_floats(const Tensor& a, const Tensor& b) {
+  const Meta m = rule::binary(op.text, a, b);
+  if (!is_floating(m.dtype)) refuse(op.text, m.dtype);
+  return m;
+}
+template <OpName op>
+Meta scalar_first(const Scalar& a, const Tensor& b) {
+  return rule::pointwise(op.text, result_type(b, a), {&b});
+}
+template <OpName op>
+Meta float_scalar(const Tensor& a, const Scalar& b) {
+  return rule::pointwise(op.text, float_type(result_type(a, b)), {&a});
+}
+template <OpName op>
+Meta scalar_float(const Scalar& a, const Tensor& b) {
+  return float_scalar<op>(b, a);
+}
+// Integers have no NaN: the ordinary extremum serves them.
+template <Binary floats, Binary integers>
+void ignoring_nan(const Tensor& a, const Tensor& b, const Tensor& out) {
+  const DType common = result_type(a, b);
+  kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
+}
+
+Meta pow_scalar_rule(const Tensor& self, const Scalar& exponent) {
+  const DType dtype = result_type(self, exponent);
+  if (is_integral(self.dtype()) && exponent.is_integral(true) && !exponent.is_symbolic() && exponent.to_int() < 0)
+    throw UserError("pow: Integers to negative integer powers are not allowed (exponent " + exponent.str() + "); convert self to a floating dtype first");
+  return rule::pointwise("pow", dtype, {&self});
+}
+void pow_scalar_kernel(const Tensor& self, const Scalar& exponent, const Tensor& out) { kernel::pow_scalar(result_type(self, exponent), self, exponent, out); }
+void scalar_pow_kernel(const Scalar& self, const Tensor& exponent, const Tensor& out) {
+  kernel::binary(Binary::pow, result_type(exponent, self), self, exponent, out);
 }
 
 }  // namespace
@@ -28,16 +146,178 @@ void add_kernel(const Tensor& self, const Tensor& other, const Scalar& alpha, co
 void register_arithmetic(Library& aten);
 void register_arithmetic(Library& aten) {
   aten.def("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-      .compute(add_rule, add_kernel)
+      .compute(add_rule<"add">, add_kernel<Tensor>)
       .in_place("add_.Tensor")
       .out("add.out")
       .tags(Tag::pointwise, Tag::core);
+  aten.def("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .compute(add_scalar_rule<"add">, add_kernel<Scalar>)
+      .in_place("add_.Scalar")
+      .out("add.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .compute(add_rule<"sub">, sub_kernel<Tensor>)
+      .in_place("sub_.Tensor")
+      .out("sub.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .compute(add_scalar_rule<"sub">, sub_kernel<Scalar>)
+      .in_place("sub_.Scalar")
+      .out("sub.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .compute(add_rule<"rsub">, rsub_kernel<Tensor>)
+      .out("rsub.Tensor_out")
+      .tags(Tag::pointwise);
+  aten.def("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .compute(add_scalar_rule<"rsub">, rsub_kernel<Scalar>)
+      .out("rsub.Scalar_out")
+      .tags(Tag::pointwise);
   aten.def("mul.Tensor(Tensor self, Tensor other) -> Tensor")
-      .compute([](const Tensor& a, const Tensor& b) { return rule::binary("mul", a, b); },
-               [](const Tensor& a, const Tensor& b, const Tensor& out) { kernel::binary(Binary::mul, result_type(a, b), a, b, out); })
+      .compute(rule::Named<"mul">::binary, wide_arithmetic<Binary::mul>)
       .in_place("mul_.Tensor")
       .out("mul.out")
       .tags(Tag::pointwise, Tag::core);
+  aten.def("mul.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(rule::Named<"mul">::binary_scalar, wide_arithmetic_scalar<Binary::mul>)
+      .in_place("mul_.Scalar")
+      .out("mul.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("div.Tensor(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"div">::binary_float, true_divide_kernel<Tensor>)
+      .in_place("div_.Tensor")
+      .out("div.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("div.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(divide_scalar_rule, true_divide_kernel<Scalar>)
+      .in_place("div_.Scalar")
+      .out("div.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+      .compute(divide_mode_rule<Tensor>, divide_mode_kernel<Tensor>)
+      .in_place("div_.Tensor_mode")
+      .out("div.out_mode")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
+      .compute(divide_mode_rule<Scalar>, divide_mode_kernel<Scalar>)
+      .in_place("div_.Scalar_mode")
+      .out("div.Scalar_mode_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("floor_divide(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"floor_divide">::binary, arithmetic<Binary::div_floor>)
+      .in_place("floor_divide_.Tensor")
+      .out("floor_divide.out")
+      .tags(Tag::pointwise);
+  aten.def("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(rule::Named<"floor_divide">::binary_scalar, arithmetic_scalar<Binary::div_floor>)
+      .in_place("floor_divide_.Scalar")
+      .out("floor_divide.Scalar_out")
+      .tags(Tag::pointwise);
+  aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return div(a, b); }).in_place("true_divide_.Tensor").out("true_divide.out");
+  aten.def("true_divide.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return div(a, b); }).in_place("true_divide_.Scalar");
+  aten.def("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+      .compute(no_bool<"remainder">, arithmetic<Binary::remainder>)
+      .in_place("remainder_.Tensor")
+      .out("remainder.Tensor_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(no_bool_scalar<"remainder">, arithmetic_scalar<Binary::remainder>)
+      .in_place("remainder_.Scalar")
+      .out("remainder.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+      .compute(no_bool<"fmod">, arithmetic<Binary::fmod>)
+      .in_place("fmod_.Tensor")
+      .out("fmod.Tensor_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(no_bool_scalar<"fmod">, arithmetic_scalar<Binary::fmod>)
+      .in_place("fmod_.Scalar")
+      .out("fmod.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+      .compute(scalar_first<"remainder">, scalar_arithmetic<Binary::remainder>)
+      .out("remainder.Scalar_Tensor_out")
+      .tags(Tag::pointwise);
+  aten.def("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .compute(rule::Named<"pow">::binary, arithmetic<Binary::pow>)
+      .in_place("pow_.Tensor")
+      .out("pow.Tensor_Tensor_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+      .compute(pow_scalar_rule, pow_scalar_kernel)
+      .in_place("pow_.Scalar")
+      .out("pow.Tensor_Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+      .compute(scalar_first<"pow">, scalar_pow_kernel)
+      .out("pow.Scalar_out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("atan2(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"atan2">::binary_float, float_arithmetic<Binary::atan2>)
+      .in_place("atan2_")
+      .out("atan2.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("maximum(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"maximum">::binary, arithmetic<Binary::maximum>)
+      .out("maximum.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("minimum(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"minimum">::binary, arithmetic<Binary::minimum>)
+      .out("minimum.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("fmax(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"fmax">::binary, ignoring_nan<Binary::fmax, Binary::maximum>)
+      .out("fmax.out")
+      .tags(Tag::pointwise);
+  aten.def("fmin(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"fmin">::binary, ignoring_nan<Binary::fmin, Binary::minimum>)
+      .out("fmin.out")
+      .tags(Tag::pointwise);
+  aten.def("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); }).out("max.out");
+  aten.def("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return minimum(a, b); }).out("min.out");
+  aten.def("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"xlogy">::binary_float, float_arithmetic<Binary::xlogy>)
+      .in_place("xlogy_.Tensor")
+      .out("xlogy.OutTensor")
+      .tags(Tag::pointwise);
+  aten.def("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
+      .compute(float_scalar<"xlogy">, float_arithmetic_scalar<Binary::xlogy>)
+      .in_place("xlogy_.Scalar_Other")
+      .out("xlogy.OutScalar_Other")
+      .tags(Tag::pointwise);
+  aten.def("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
+      .compute(scalar_float<"xlogy">, scalar_float_arithmetic<Binary::xlogy>)
+      .out("xlogy.OutScalar_Self")
+      .tags(Tag::pointwise);
+  aten.def("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
+      .compute(rule::Named<"copysign">::binary_float, float_arithmetic<Binary::copysign>)
+      .in_place("copysign_.Tensor")
+      .out("copysign.out")
+      .tags(Tag::pointwise);
+  aten.def("copysign.Scalar(Tensor self, Scalar other) -> Tensor")
+      .compute(float_scalar<"copysign">, float_arithmetic_scalar<Binary::copysign>)
+      .in_place("copysign_.Scalar")
+      .out("copysign.Scalar_out")
+      .tags(Tag::pointwise);
+  aten.def("hypot(Tensor self, Tensor other) -> Tensor")
+      .compute(only_floats<"hypot">, arithmetic<Binary::hypot>)
+      .in_place("hypot_")
+      .out("hypot.out")
+      .tags(Tag::pointwise);
+  aten.def("nextafter(Tensor self, Tensor other) -> Tensor")
+      .compute(only_floats<"nextafter">, arithmetic<Binary::nextafter>)
+      .in_place("nextafter_")
+      .out("nextafter.out")
+      .tags(Tag::pointwise);
+  aten.def("logaddexp(Tensor self, Tensor other) -> Tensor")
+      .compute(only_floats<"logaddexp">, arithmetic<Binary::logaddexp>)
+      .out("logaddexp.out")
+      .tags(Tag::pointwise);
+  aten.def("logaddexp2(Tensor self, Tensor other) -> Tensor")
+      .compute(only_floats<"logaddexp2">, arithmetic<Binary::logaddexp2>)
+      .out("logaddexp2.out")
+      .tags(Tag::pointwise);
 }
 
 }  // namespace calque
