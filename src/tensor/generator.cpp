@@ -36,7 +36,7 @@ uint64_t seed_from_system() {
 // One step of the recurrence: the top bit of `a` and the rest of `b`, times the twist matrix.
 uint32_t twist(uint32_t a, uint32_t b) {
   const uint32_t mixed = (a & 0x80000000U) | (b & 0x7fffffffU);
-  return mixed >> 1 ^ ((b & 1U) * 0x9908b0dfU);
+  return mixed >> 1 ^ ((0U - (b & 1U)) & 0x9908b0dfU);
 }
 
 }  // namespace
@@ -44,6 +44,7 @@ uint32_t twist(uint32_t a, uint32_t b) {
 std::unique_ptr<Generator> Generator::clone() const {
   auto copy = std::make_unique<Generator>(seed_);
   copy->state_ = state_;
+  copy->output_ = output_;
   copy->left_ = left_;
   copy->next_ = next_;
   copy->next_float_normal = next_float_normal;
@@ -69,14 +70,26 @@ uint64_t Generator::seed() {
 
 void Generator::next_block() {
   constexpr uint32_t middle = 397;
+  constexpr uint32_t rest = words - middle;
+  constexpr uint32_t even = rest / 16 * 16;  // a count that vectorises without a remainder
   uint32_t* s = state_.data();
-  for (uint32_t i = 0; i < words - middle; ++i)
-    s[i] = s[i + middle] ^ twist(s[i], s[i + 1]);
-  for (uint32_t i = words - middle; i < words - 1; ++i)
-    s[i] = s[i + middle - words] ^ twist(s[i], s[i + 1]);
+  for (uint32_t i = 0; i < even; ++i) s[i] = s[i + middle] ^ twist(s[i], s[i + 1]);
+  for (uint32_t i = even; i < rest; ++i) s[i] = s[i + middle] ^ twist(s[i], s[i + 1]);
+  for (uint32_t i = rest; i < words - 1; ++i) s[i] = s[i - rest] ^ twist(s[i], s[i + 1]);
   s[words - 1] = s[middle - 1] ^ twist(s[words - 1], s[0]);
+  temper();
   left_ = words;
   next_ = 0;
+}
+
+void Generator::temper() {
+  for (uint32_t i = 0; i < words; ++i) {
+    uint32_t y = state_[i];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680U;
+    y ^= (y << 15) & 0xefc60000U;
+    output_[i] = y ^ (y >> 18);
+  }
 }
 
 std::vector<uint8_t> Generator::get_state() const {
@@ -114,6 +127,7 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
   next_ = static_cast<uint32_t>(saved.next);
   for (uint32_t i = 0; i < words; ++i)
     state_[i] = static_cast<uint32_t>(saved.words[i]);
+  temper();
   next_double_normal.reset();
   next_float_normal.reset();
   if (saved.normal_double_valid != 0) next_double_normal = saved.normal_double;

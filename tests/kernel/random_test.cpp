@@ -15,9 +15,6 @@
 #include "random_support.h"
 
 namespace calque {
-namespace generic {
-extern const BoxMuller box_muller;
-}
 namespace {
 
 const std::string golden = std::string(CALQUE_SOURCE_DIR) + "/tests/kernel/golden/";

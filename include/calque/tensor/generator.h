@@ -31,11 +31,7 @@ class Generator {
 
   uint32_t random() {
     if (--left_ == 0) next_block();
-    uint32_t y = state_[next_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680U;
-    y ^= (y << 15) & 0xefc60000U;
-    return y ^ (y >> 18);
+    return output_[next_++];
   }
   uint64_t random64() {
     const uint64_t high = random();
@@ -55,8 +51,10 @@ class Generator {
  private:
   static constexpr uint32_t words = 624;
   void next_block();
+  void temper();
 
   std::array<uint32_t, words> state_{};
+  std::array<uint32_t, words> output_{};  // the block's numbers, made from state_ all at once
   uint32_t left_ = 1;  // draws until the block is used up, plus one
   uint32_t next_ = 0;
   uint64_t seed_ = 0;

@@ -11,6 +11,18 @@ struct BoxMuller {
   void (*f64)(double* data, double mean, double std);
 };
 
+namespace generic {
+extern const BoxMuller box_muller;
+}
+#if defined(CALQUE_HAVE_ISA_AVX2)
+namespace avx2 {
+extern const BoxMuller box_muller;
+}
+namespace avx512 {
+extern const BoxMuller box_muller;
+}
+#endif
+
 const BoxMuller& best_box_muller();  // for the processor this runs on
 
 }  // namespace calque

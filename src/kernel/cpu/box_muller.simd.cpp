@@ -3,7 +3,6 @@
 // better approximation would be many ulp away from PyTorch's.
 #include "kernel/cpu/box_muller.h"
 
-#include <cmath>
 #include <cstdint>
 
 namespace calque::CALQUE_ISA {
@@ -81,7 +80,6 @@ void transform_f64(double* data, double mean, double std) {
 
 }  // namespace
 
-extern const BoxMuller box_muller;
 const BoxMuller box_muller = {transform_f32, transform_f64};
 
 }  // namespace calque::CALQUE_ISA
