@@ -1,0 +1,16 @@
+// The order in which sympy prints the parts of sums, products and functions, and its way to write floats.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calque/sym/expr.h"
+
+namespace calque {
+
+// Terms of an add, factors of a mul (the number first), arguments of a Max, Min, And or Or; others as they are.
+std::vector<const Expr*> printing_order(const Expr* e);
+// As mpmath writes it: significant digits, fixed point unless the exponent is extreme.
+std::string float_text(double value, int digits, bool strip_zeros);
+
+}  // namespace calque
