@@ -62,16 +62,17 @@ bool divide_term(const Term& a, const Term& b, int64_t& coefficient, Factors& fa
   return true;
 }
 
-[[noreturn]] void throw_zero_division(const char* what, const Expr* a) {
-  throw UserError(std::string(what) + ": division of " + a->str() + " by zero");
-}
-
 }  // namespace
 
 const Expr* ExprPool::expand(const Expr* e) {
   Expr::Cache& cache = e->cache();
   if (cache.expanded == nullptr) {
-    const Expr* expanded = expand_uncached(e);
+    const Expr* expanded = e;
+    try {
+      expanded = expand_uncached(e);
+    } catch (const UserError&) {
+      // The coefficients would leave 64 bits: such a product stays as it is.
+    }
     cache.expanded = expanded;
     expanded->cache().expanded = expanded;
   }
@@ -130,6 +131,14 @@ const Expr* ExprPool::expand_uncached(const Expr* e) {
 
 const Expr* ExprPool::exact_quotient(const Expr* a, const Expr* b) {
   if (a->is_float() || b->is_float()) return nullptr;
+  try {
+    return exact_quotient_unchecked(a, b);
+  } catch (const UserError&) {  // coefficients beyond 64 bits
+    return nullptr;
+  }
+}
+
+const Expr* ExprPool::exact_quotient_unchecked(const Expr* a, const Expr* b) {
   const Expr* remainder = expand(a);
   const Expr* divisor = expand(b);
   const Terms divisor_terms = terms_of(divisor);
@@ -179,7 +188,7 @@ const Expr* ExprPool::cancel_common(ExprKind kind, const Expr* a, const Expr* b)
 
 const Expr* ExprPool::divide(ExprKind kind, const Expr* a, const Expr* b) {
   if (b->is_integer()) {
-    if (b->integer() == 0) throw_zero_division("floor_div", a);
+    if (b->integer() == 0) return make(kind, {a, b});
     if (a->is_integer()) return integer(floor_quotient(a->integer(), b->integer()));
     if (b->integer() == 1) return a;
     if (b->integer() == -1) return scale(-1, a);
@@ -215,7 +224,7 @@ const Expr* ExprPool::mod(const Expr* a, const Expr* b) {
 const Expr* ExprPool::mod(ExprKind kind, const Expr* a, const Expr* b) {
   if (b->is_integer()) {
     const int64_t d = b->integer();
-    if (d == 0) throw_zero_division("mod", a);
+    if (d == 0) return make(kind, {a, b});
     if (d == 1 || d == -1) return integer(0);
     if (a->is_integer()) return integer(floor_remainder(a->integer(), d));
     // All but the number divides: what the number leaves.
@@ -231,7 +240,7 @@ const Expr* ExprPool::mod(ExprKind kind, const Expr* a, const Expr* b) {
   }
   if (a == b || (a->is_integer() && a->integer() == 0)) return integer(0);
   if (exact_quotient(a, b) != nullptr) return integer(0);
-  if (range(a).lower >= 0 && range(sub(b, a)).lower >= 1) return a;
+  if (range(a).lower >= 0 && difference_range(b, a).lower >= 1) return a;
   return make(kind, {a, b});
 }
 

@@ -99,7 +99,7 @@ const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
   if (args.size() <= most_pairwise) {
     for (size_t i = 0; i < args.size(); ++i) {
       for (size_t j = 0; j < args.size();) {
-        if (i != j && wins(range(sub(args[i], args[j])))) {
+        if (i != j && wins(difference_range(args[i], args[j]))) {
           args.erase(args.begin() + static_cast<std::ptrdiff_t>(j));
           if (j < i) --i;
         } else {
@@ -158,8 +158,7 @@ const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
     if (number_of(a, x) && number_of(b, y)) return boolean(compare(kind, x, y));
     return make(kind, {a, b});
   }
-  const Expr* difference = expand(sub(a, b));
-  const ValueRange r = difference->is_integer() ? range_of_integer(difference->integer()) : range(difference);
+  const ValueRange r = difference_range(a, b);
   const bool at_zero = r.lower == 0 && r.upper == 0;
   if (r.lower > 0) return boolean(compare(kind, 1, 0));
   if (r.upper < 0) return boolean(compare(kind, -1, 0));

@@ -75,6 +75,14 @@ ExprPool::ExprPool(ShapeEnv* env) : env_(env), table_(256, nullptr) {}
 
 ValueRange ExprPool::range(const Expr* e) const { return knowledge_->range(e); }
 
+ValueRange ExprPool::difference_range(const Expr* a, const Expr* b) {
+  try {
+    return range(expand(sub(a, b)));
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
 void ExprPool::grow() {
   std::vector<const Expr*> bigger(table_.size() * 2, nullptr);
   for (const Expr* e : table_) {

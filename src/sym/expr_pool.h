@@ -54,7 +54,8 @@ class ExprPool {
   const Expr* mul(const Expr* a, const Expr* b);
   const Expr* product(int64_t coefficient, Factors factors);  // in any order
   const Expr* pow(const Expr* base, int64_t exponent);
-  // floor_div or clean_div.
+  // floor_div or clean_div. Division by a plain zero stays as it was written, here and in mod: simplification may come
+  // across one in code that is never reached. The operators that users call refuse it.
   const Expr* divide(ExprKind kind, const Expr* a, const Expr* b);
   const Expr* floor_div(const Expr* a, const Expr* b) { return divide(ExprKind::floor_div, a, b); }
   // Python's remainder: a mod where neither side can be negative, else a python_mod.
@@ -83,8 +84,10 @@ class ExprPool {
     return make(kind, 0, std::span(args.begin(), args.size()));
   }
   const Expr* expand_uncached(const Expr* e);
+  const Expr* exact_quotient_unchecked(const Expr* a, const Expr* b);
   const Expr* cancel_common(ExprKind kind, const Expr* a, const Expr* b);
   ValueRange range(const Expr* e) const;
+  ValueRange difference_range(const Expr* a, const Expr* b);  // of a - b; unbounded where that leaves 64 bits
   void grow();
 
   ShapeEnv* env_;

@@ -210,8 +210,12 @@ const Expr* Knowledge::rewrite(const Expr* e) {
 
 const Expr* Knowledge::simplify(const Expr* e) {
   const Expr* multiplied_out = pool_.expand(replace(e));
-  const Expr* out = rewrite(multiplied_out);
-  return out == multiplied_out ? out : pool_.expand(out);
+  try {
+    const Expr* out = rewrite(multiplied_out);
+    return out == multiplied_out ? out : pool_.expand(out);
+  } catch (const UserError&) {  // coefficients beyond 64 bits
+    return multiplied_out;
+  }
 }
 
 Knowledge::Linear Knowledge::linear(const Expr* expanded) {
@@ -318,8 +322,11 @@ std::optional<bool> Knowledge::decide_uncached(const Expr* e) {
     }
     default:
       if (is_relation(e->kind())) {
-        const std::optional<bool> v = decide_relation(e);
-        if (v) return v;
+        try {
+          if (const std::optional<bool> v = decide_relation(e)) return v;
+        } catch (const UserError&) {
+          // The difference of the sides leaves 64 bits: nothing can be said.
+        }
       }
       break;
   }

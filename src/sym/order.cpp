@@ -146,14 +146,24 @@ std::vector<const Expr*> printing_order(const Expr* e) {
   if (e->kind() == ExprKind::add) return ordered_terms(e);
   std::vector<const Expr*> args(e->args().begin(), e->args().end());
   switch (e->kind()) {
-    case ExprKind::mul:
+    case ExprKind::mul: std::ranges::stable_sort(args, key_less); break;
     case ExprKind::max:
     case ExprKind::min:
     case ExprKind::logical_and:
-    case ExprKind::logical_or: std::ranges::stable_sort(args, key_less); break;
+    case ExprKind::logical_or:
+      std::ranges::stable_sort(args, [](const Expr* a, const Expr* b) {
+        return a->tree_size() != b->tree_size() ? a->tree_size() < b->tree_size() : key_less(a, b);
+      });
+      break;
     default: break;
   }
   return args;
+}
+
+std::vector<const Expr*> sorted_by_key(std::span<const Expr* const> args) {
+  std::vector<const Expr*> out(args.begin(), args.end());
+  std::ranges::stable_sort(out, key_less);
+  return out;
 }
 
 std::string float_text(double value, int digits, bool strip_zeros) {

@@ -135,6 +135,8 @@ std::string print(const Expr* e, bool top) {
     case ExprKind::logical_and: return joined(printing_order(e), " & ", precedence_in_and);
     case ExprKind::logical_or: return joined(printing_order(e), " | ", precedence_in_or);
     case ExprKind::logical_not: return "~" + guarded(e->arg(0), precedence_not);
+    case ExprKind::max:
+    case ExprKind::min: return std::string(sympy_name(e->kind())) + "(" + joined(sorted_by_key(e->args()), ", ", -1) + ")";
     default: return std::string(sympy_name(e->kind())) + "(" + joined(printing_order(e), ", ", -1) + ")";
   }
 }

@@ -36,6 +36,8 @@ std::string write(const Expr* e) {
     // sympy takes the sign of a product's number apart.
     if (first && e->kind() == ExprKind::mul && a->is_integer() && a->integer() < -1 && a->integer() != INT64_MIN)
       out += "Integer(-1), Integer(" + std::to_string(-a->integer()) + ")";
+    else if (first && e->kind() == ExprKind::mul && a->kind() == ExprKind::float_number && a->float_value() < 0)
+      out += "Integer(-1), " + repr_of_float(-a->float_value());
     else
       out += write(a);
     first = false;
@@ -172,6 +174,12 @@ class Parser {
       at_ = head_at;
       fail(std::string(head) + " takes integers");
     };
+    const auto division = [&] {
+      integers();
+      if (!args[1]->is_integer() || args[1]->integer() != 0) return;
+      at_ = head_at;
+      fail(std::string(head) + " by zero");
+    };
     const auto relation = [&](ExprKind kind) {
       numbers(2);
       return pool_.relation(kind, args[0], args[1]);
@@ -194,11 +202,11 @@ class Parser {
       return pool_.pow(args[0], args[1]->integer());
     }
     if (head == "FloorDiv" || head == "CleanDiv") {
-      integers();
+      division();
       return pool_.divide(head == "FloorDiv" ? ExprKind::floor_div : ExprKind::clean_div, args[0], args[1]);
     }
     if (head == "Mod" || head == "PythonMod") {
-      integers();
+      division();
       return pool_.mod(head == "Mod" ? ExprKind::mod : ExprKind::python_mod, args[0], args[1]);
     }
     if (head == "Max" || head == "Min") {

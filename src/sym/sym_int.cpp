@@ -44,6 +44,12 @@ bool integer_values(SymInt a, SymInt b, int64_t& x, int64_t& y) { return integer
 
 ShapeEnv::Impl& common_env(SymInt a, SymInt b) { return calque::common_env({a.expr(), b.expr()}); }
 
+const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
+  const Expr* e = env.expr(b);
+  if (e->is_integer() && e->integer() == 0) throw UserError(std::string(what) + ": division of " + a.str() + " by zero");
+  return e;
+}
+
 SymBool compare(ExprKind kind, SymInt a, SymInt b) {
   ShapeEnv::Impl& env = common_env(a, b);
   return SymBool(env.pool.relation(kind, env.expr(a), env.expr(b)));
@@ -210,7 +216,7 @@ SymInt floor_div(SymInt a, SymInt b) {
     return floor_quotient(x, y);
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.floor_div(env.expr(a), env.expr(b)));
+  return SymInt(env.pool.floor_div(env.expr(a), divisor(env, "floor_div", a, b)));
 }
 
 SymInt mod(SymInt a, SymInt b) {
@@ -220,7 +226,7 @@ SymInt mod(SymInt a, SymInt b) {
     return floor_remainder(x, y);
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.mod(env.expr(a), env.expr(b)));
+  return SymInt(env.pool.mod(env.expr(a), divisor(env, "mod", a, b)));
 }
 
 SymInt min(SymInt a, SymInt b) {
