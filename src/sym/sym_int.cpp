@@ -1,13 +1,14 @@
 #include "calque/sym/sym_int.h"
 
 #include <bit>
-#include <deque>
 #include <mutex>
 #include <unordered_map>
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
-#include "calque/sym/shape_env.h"
+#include "env_impl.h"
+#include "order.h"
+#include "range.h"
 
 namespace calque {
 
@@ -28,10 +29,6 @@ const Expr* immortal_integer(int64_t value) {
                   " (the result does not fit 64 bits; is a size or a stride too large?)");
 }
 
-[[noreturn]] void throw_zero_division(const char* what, int64_t a) {
-  throw UserError(std::string(what) + ": division of " + std::to_string(a) + " by zero");
-}
-
 bool integer_value(SymInt a, int64_t& value) {
   const Expr* e = a.expr();
   if (e == nullptr) {
@@ -45,10 +42,49 @@ bool integer_value(SymInt a, int64_t& value) {
 
 bool integer_values(SymInt a, SymInt b, int64_t& x, int64_t& y) { return integer_value(a, x) && integer_value(b, y); }
 
+ShapeEnv::Impl& common_env(SymInt a, SymInt b) { return calque::common_env({a.expr(), b.expr()}); }
+
+const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
+  const Expr* e = env.expr(b);
+  if (e->is_integer() && e->integer() == 0) throw UserError(std::string(what) + ": division of " + a.str() + " by zero");
+  return e;
+}
+
+SymBool compare(ExprKind kind, SymInt a, SymInt b) {
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymBool(env.pool.relation(kind, env.expr(a), env.expr(b)));
+}
+
 }  // namespace
 
+ShapeEnv::Impl& common_env(std::initializer_list<const Expr*> exprs) {
+  ShapeEnv* env = nullptr;
+  for (const Expr* e : exprs) {
+    if (e == nullptr || e->env() == nullptr) continue;
+    if (env != nullptr && env != e->env())
+      throw UserError("symbolic values of two different shape environments were combined: " + e->str());
+    env = e->env();
+  }
+  internal_assert(env != nullptr, "a symbolic operation without a symbolic operand");
+  return env->impl();
+}
+
+const Expr* ShapeEnv::Impl::expr(SymInt value) {
+  int64_t number;
+  if (integer_value(value, number)) return pool.integer(number);
+  return knowledge.replace(value.expr());
+}
+
+const Expr* ShapeEnv::Impl::expr(SymBool value) {
+  return value.is_symbolic() ? knowledge.replace(value.expr()) : pool.boolean(value.plain());
+}
+
+const Expr* ShapeEnv::Impl::expr(SymFloat value) {
+  return value.is_symbolic() ? knowledge.replace(value.expr()) : pool.float_number(value.as_float());
+}
+
 SymInt::SymInt(const Expr* expr) {
-  internal_assert(expr != nullptr, "a SymInt was made from no expression");
+  internal_assert(expr != nullptr && !expr->is_boolean() && !expr->is_float(), "a SymInt was made from no integer expression");
   if (expr->is_integer() && expr->integer() >= smallest_plain) {
     word_ = expr->integer();
   } else {
@@ -71,111 +107,208 @@ SymInt SymInt::big_negative(int64_t value) {
 int64_t SymInt::as_int_slow() const {
   int64_t value;
   if (integer_value(*this, value)) return value;
-  throw UserError(ErrorKind::data_dependent, "a plain integer was needed but the value is symbolic: " + str());
+  const Expr* known = expr()->env()->impl().knowledge.replace(expr());
+  if (known->is_integer()) return known->integer();
+  throw UserError(ErrorKind::data_dependent,
+                  "a plain integer was needed, but the value is symbolic: " + known->str() +
+                      " (a kernel or an int argument was reached with symbolic sizes; guard_int() would specialise it)");
 }
 
-int64_t SymInt::guard_int_slow(std::source_location) const { return as_int_slow(); }
+int64_t SymInt::guard_int_slow(std::source_location where) const {
+  int64_t value;
+  if (integer_value(*this, value)) return value;
+  ShapeEnv::Impl& env = expr()->env()->impl();
+  return env.specialize(env.expr(*this), where);
+}
 
 std::string SymInt::str() const {
   int64_t value;
   if (integer_value(*this, value)) return std::to_string(value);
-  throw InternalError("symbolic integers cannot be printed yet");
+  return expr()->env()->impl().expr(*this)->str();
 }
 
-SymBool::SymBool(const Expr* expr) : word_(std::bit_cast<uintptr_t>(expr)) {}
+SymBool::SymBool(const Expr* expr) {
+  internal_assert(expr != nullptr && expr->is_boolean(), "a SymBool was made from no boolean expression");
+  if (expr->kind() == ExprKind::true_value)
+    word_ = 1;
+  else if (expr->kind() != ExprKind::false_value)
+    word_ = std::bit_cast<uintptr_t>(expr);
+}
+
 const Expr* SymBool::expr() const { return is_symbolic() ? std::bit_cast<const Expr*>(word_) : nullptr; }
-bool SymBool::is_known(bool& value) const {
-  if (is_symbolic()) return false;
-  value = plain();
-  return true;
-}
-std::string SymBool::str() const { return plain() ? "True" : "False"; }
 
-SymFloat::SymFloat(const Expr* expr) : expr_(expr) {}
-double SymFloat::as_float() const {
-  if (is_symbolic()) throw UserError(ErrorKind::data_dependent, "a plain float was needed but the value is symbolic");
-  return value_;
+bool SymBool::is_known(bool& value) const {
+  if (!is_symbolic()) {
+    value = plain();
+    return true;
+  }
+  const std::optional<bool> known = expr()->env()->impl().knowledge.decide(expr());
+  if (known) value = *known;
+  return known.has_value();
 }
-double SymFloat::guard_float(std::source_location) const { return as_float(); }
-std::string SymFloat::str() const { return std::to_string(value_); }
+
+std::string SymBool::str() const {
+  if (!is_symbolic()) return plain() ? "True" : "False";
+  return expr()->env()->impl().expr(*this)->str();
+}
+
+SymFloat::SymFloat(const Expr* expr) {
+  internal_assert(expr != nullptr && expr->is_float(), "a SymFloat was made from no float expression");
+  if (expr->kind() == ExprKind::float_number)
+    value_ = expr->float_value();
+  else
+    expr_ = expr;
+}
+
+double SymFloat::as_float() const {
+  if (!is_symbolic()) return value_;
+  throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic: " + str());
+}
+
+double SymFloat::guard_float(std::source_location where) const {
+  if (!is_symbolic()) return value_;
+  ShapeEnv::Impl& env = expr_->env()->impl();
+  return env.specialize_float(env.expr(*this), where);
+}
+
+std::string SymFloat::str() const {
+  if (!is_symbolic()) return float_text(value_, 17, true);
+  return expr_->env()->impl().expr(*this)->str();
+}
 
 namespace sym_detail {
 
-namespace {
-[[noreturn]] void no_symbols() { throw InternalError("symbolic integers are not available"); }
-}  // namespace
-
 SymInt add(SymInt a, SymInt b) {
   int64_t x, y, r;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  if (__builtin_add_overflow(x, y, &r)) throw_overflow("add", x, "+", y);
-  return r;
+  if (integer_values(a, b, x, y)) {
+    if (__builtin_add_overflow(x, y, &r)) throw_overflow("add", x, "+", y);
+    return r;
+  }
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.add(env.expr(a), env.expr(b)));
 }
+
 SymInt sub(SymInt a, SymInt b) {
   int64_t x, y, r;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  if (__builtin_sub_overflow(x, y, &r)) throw_overflow("sub", x, "-", y);
-  return r;
+  if (integer_values(a, b, x, y)) {
+    if (__builtin_sub_overflow(x, y, &r)) throw_overflow("sub", x, "-", y);
+    return r;
+  }
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.sub(env.expr(a), env.expr(b)));
 }
+
 SymInt mul(SymInt a, SymInt b) {
   int64_t x, y, r;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  if (__builtin_mul_overflow(x, y, &r)) throw_overflow("mul", x, "*", y);
-  return r;
+  if (integer_values(a, b, x, y)) {
+    if (__builtin_mul_overflow(x, y, &r)) throw_overflow("mul", x, "*", y);
+    return r;
+  }
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.mul(env.expr(a), env.expr(b)));
 }
+
 SymInt floor_div(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  if (y == 0) throw_zero_division("floor_div", x);
-  if (x == INT64_MIN && y == -1) throw_overflow("floor_div", x, "//", y);
-  const int64_t q = x / y;
-  return q - ((x % y != 0 && (x < 0) != (y < 0)) ? 1 : 0);
+  if (integer_values(a, b, x, y)) {
+    if (y == 0) throw UserError("floor_div: division of " + std::to_string(x) + " by zero");
+    if (x == INT64_MIN && y == -1) throw_overflow("floor_div", x, "//", y);
+    return floor_quotient(x, y);
+  }
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.floor_div(env.expr(a), divisor(env, "floor_div", a, b)));
 }
+
 SymInt mod(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  if (y == 0) throw_zero_division("mod", x);
-  if (y == -1) return 0;
-  const int64_t r = x % y;
-  return (r != 0 && (r < 0) != (y < 0)) ? r + y : r;
+  if (integer_values(a, b, x, y)) {
+    if (y == 0) throw UserError("mod: division of " + std::to_string(x) + " by zero");
+    return floor_remainder(x, y);
+  }
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.mod(env.expr(a), divisor(env, "mod", a, b)));
 }
+
 SymInt min(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  return x < y ? a : b;
+  if (integer_values(a, b, x, y)) return x < y ? a : b;
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)}));
 }
+
 SymInt max(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  return x < y ? b : a;
+  if (integer_values(a, b, x, y)) return x < y ? b : a;
+  ShapeEnv::Impl& env = common_env(a, b);
+  return SymInt(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)}));
 }
+
 SymBool eq(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  return x == y;
+  if (integer_values(a, b, x, y)) return x == y;
+  if (identical(a, b)) return true;
+  return compare(ExprKind::eq, a, b);
 }
+
 SymBool lt(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  return x < y;
+  if (integer_values(a, b, x, y)) return x < y;
+  return compare(ExprKind::lt, a, b);
 }
+
 SymBool le(SymInt a, SymInt b) {
   int64_t x, y;
-  if (!integer_values(a, b, x, y)) no_symbols();
-  return x <= y;
+  if (integer_values(a, b, x, y)) return x <= y;
+  return compare(ExprKind::le, a, b);
 }
-SymBool logical_and(SymBool, SymBool) { no_symbols(); }
-SymBool logical_or(SymBool, SymBool) { no_symbols(); }
-SymBool logical_not(SymBool) { no_symbols(); }
-bool guard(SymBool, std::source_location) { no_symbols(); }
-bool guard_or(SymBool, bool) { no_symbols(); }
-bool expect_true(SymBool, std::source_location) { no_symbols(); }
+
+SymBool gt(SymInt a, SymInt b) {
+  int64_t x, y;
+  if (integer_values(a, b, x, y)) return x > y;
+  return compare(ExprKind::gt, a, b);
+}
+
+SymBool ge(SymInt a, SymInt b) {
+  int64_t x, y;
+  if (integer_values(a, b, x, y)) return x >= y;
+  return compare(ExprKind::ge, a, b);
+}
+
+SymBool logical_and(SymBool a, SymBool b) {
+  ShapeEnv::Impl& env = calque::common_env({a.expr(), b.expr()});
+  return SymBool(env.pool.connective(ExprKind::logical_and, {env.expr(a), env.expr(b)}));
+}
+
+SymBool logical_or(SymBool a, SymBool b) {
+  ShapeEnv::Impl& env = calque::common_env({a.expr(), b.expr()});
+  return SymBool(env.pool.connective(ExprKind::logical_or, {env.expr(a), env.expr(b)}));
+}
+
+SymBool logical_not(SymBool a) {
+  ShapeEnv::Impl& env = a.expr()->env()->impl();
+  return SymBool(env.pool.logical_not(env.expr(a)));
+}
+
+bool guard(SymBool condition, std::source_location where) {
+  ShapeEnv::Impl& env = condition.expr()->env()->impl();
+  return env.guard(env.expr(condition), where);
+}
+
+bool guard_or(SymBool condition, bool otherwise, std::source_location where) {
+  ShapeEnv::Impl& env = condition.expr()->env()->impl();
+  return env.guard_or(env.expr(condition), otherwise, where);
+}
+
+bool expect_true(SymBool condition, std::source_location where) {
+  ShapeEnv::Impl& env = condition.expr()->env()->impl();
+  return env.expect_true(env.expr(condition), where);
+}
 
 }  // namespace sym_detail
 
 SymIntList as_sym(IntList values) {
   for (const int64_t v : values)
-    if (v < -(int64_t{1} << 62))
+    if (SymInt(v).is_symbolic())
       throw UserError("the value " + std::to_string(v) + " is too small for a size, a stride or an offset");
   return {reinterpret_cast<const SymInt*>(values.data()), values.size()};
 }

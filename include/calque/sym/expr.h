@@ -1,8 +1,12 @@
-// Expr: one interned node of a symbolic expression. Nodes are immutable, live in the arena of their ShapeEnv and are
-// compared by address: equal normal forms are the same node. Integer nodes without an environment are immortal.
+// Expr: one interned node of a symbolic expression, in the normal form that sympy would print. Nodes are immutable,
+// live in the arena of their ShapeEnv and are compared by address: equal normal forms are the same node. Integers that
+// belong to no environment (see SymInt) are immortal. Nodes are made by the operators of SymInt, SymBool and
+// sym_math.h, never directly; what is here is for reading them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace calque {
@@ -11,21 +15,105 @@ class ShapeEnv;
 
 enum class ExprKind : uint8_t {
   integer,
+  float_number,
+  symbol,
+  add,               // an optional integer first, then terms
+  mul,               // an optional integer first, then factors
+  pow,               // base and a positive integer
+  floor_div,         // Python's //
+  clean_div,         // a // that is known to leave no remainder
+  mod,               // % of values that are not negative
+  python_mod,        // Python's %
+  max,
+  min,
+  where,             // condition, if true, if false
+  pow_by_natural,    // a symbolic exponent that is not negative
+  to_float,
+  int_true_div,      // integers, giving a float
+  float_true_div,    // floats
+  float_pow,
+  floor_to_int,
+  ceil_to_int,
+  trunc_to_int,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or,
+  logical_not,
+  true_value,
+  false_value,
 };
+
+constexpr bool is_relation(ExprKind kind) { return kind >= ExprKind::eq && kind <= ExprKind::ge; }
+constexpr bool is_boolean(ExprKind kind) { return kind >= ExprKind::eq; }
+const char* sympy_name(ExprKind kind);  // the class that sympy's srepr would name: "FloorDiv", "StrictLessThan"
 
 class Expr {
  public:
+  // An immortal integer; everything else is made by the environment's pool.
+  explicit Expr(int64_t value) : kind_(ExprKind::integer), value_(value) {}
+  Expr(const Expr&) = delete;
+  Expr& operator=(const Expr&) = delete;
+
   ExprKind kind() const { return kind_; }
   bool is_integer() const { return kind_ == ExprKind::integer; }
-  int64_t integer() const { return value_; }
-  ShapeEnv* env() const { return env_; }
+  bool is_boolean() const { return calque::is_boolean(kind_); }
+  bool is_float() const { return is_float_; }  // the value is a float
+  std::span<const Expr* const> args() const { return {args_, n_args_}; }
+  const Expr* arg(size_t i) const { return args_[i]; }
 
-  explicit Expr(int64_t value) : kind_(ExprKind::integer), value_(value) {}
+  int64_t integer() const { return value_; }                              // of an integer
+  double float_value() const { return std::bit_cast<double>(value_); }    // of a float_number
+  size_t symbol_index() const { return static_cast<size_t>(value_); }     // of a symbol, into ShapeEnv::symbols()
+  int64_t constant() const { return value_; }                             // of an add: its integer, or 0
+  int64_t coefficient() const { return value_; }                          // of a mul: its integer, or 1
+  int64_t exponent() const { return value_; }                             // of a pow
+  const Expr* without_coefficient() const { return rest_; }               // of a mul
+  bool has_unbacked() const { return has_unbacked_; }
+  // Symbol i sets bit i % 64: a quick way to see that a symbol cannot occur.
+  uint64_t symbol_mask() const { return symbol_mask_; }
+  uint32_t id() const { return id_; }          // the order of creation within the environment
+  uint32_t tree_size() const { return tree_size_; }  // nodes counted with repetition, saturating
+  uint16_t depth() const { return depth_; }
+  ShapeEnv* env() const { return env_; }  // null for an immortal integer
+  std::string str() const;                // as sympy prints it
+
+  // What the environment has worked out about this node, each with the state of knowledge it was worked out in.
+  struct Cache {
+    const Expr* expanded = nullptr;
+    const Expr* replaced = nullptr;
+    const Expr* simplified = nullptr;
+    uint32_t replaced_at = 0;
+    uint32_t simplified_at = 0;
+    uint32_t range_at = 0;
+    uint32_t known_at = 0;
+    int64_t lower = 0, upper = 0;
+    int8_t known = -1;  // a boolean's value, or -1 for undecided
+  };
+  Cache& cache() const { return cache_; }
 
  private:
-  ExprKind kind_;
+  friend class ExprPool;
+  Expr() = default;
+
+  ExprKind kind_ = ExprKind::integer;
+  bool is_float_ = false;
+  bool has_unbacked_ = false;
+  uint16_t depth_ = 1;
+  uint32_t n_args_ = 0;
+  uint32_t id_ = 0;
+  uint32_t tree_size_ = 1;
   int64_t value_ = 0;
+  uint64_t hash_ = 0;
+  uint64_t symbol_mask_ = 0;
+  const Expr* const* args_ = nullptr;
+  const Expr* rest_ = nullptr;
   ShapeEnv* env_ = nullptr;
+  mutable Cache cache_;
 };
 
 }  // namespace calque

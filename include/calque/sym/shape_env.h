@@ -29,6 +29,7 @@ struct Symbol {
   ValueRange range;
   std::string origin;  // "input_ids, dimension 1"
   bool keeps_zero_one = false;  // comparisons with 0 and 1 take the guard_or(false) branch
+  bool positive = false;        // sympy's assumption, as srepr writes it; what holds is the range
 };
 
 struct Guard {
@@ -55,6 +56,9 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Always a fresh symbol, whatever the options say; a named dimension.
   SymInt create_symbol(int64_t hint, ValueRange range, std::string origin, bool keeps_zero_one = false);
   SymInt create_unbacked(ValueRange range = {});
+  // A symbol whose name is given, as files name theirs; of an existing one the range is narrowed and a missing hint is
+  // filled in. Names that start with 'u' are unbacked and take no hint.
+  SymInt declare_symbol(std::string name, std::optional<int64_t> hint, ValueRange range, std::string origin = {});
 
   const std::vector<Symbol>& symbols() const;
   const Symbol& symbol(std::string_view name) const;
@@ -69,6 +73,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::optional<int64_t> evaluate(SymInt value, const Assignment& values) const;
   std::optional<bool> evaluate(SymBool value, const Assignment& values) const;
   SymInt simplify(SymInt value) const;  // with what the guards have taught
+  // What a symbol is known to equal, with symbols that are not themselves replaced; none if it stands for itself.
+  std::optional<SymInt> replacement(std::string_view symbol) const;
 
   struct Impl;
   Impl& impl() const { return *impl_; }

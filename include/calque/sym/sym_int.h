@@ -104,11 +104,13 @@ SymInt max(SymInt a, SymInt b);
 SymBool eq(SymInt a, SymInt b);
 SymBool lt(SymInt a, SymInt b);
 SymBool le(SymInt a, SymInt b);
+SymBool gt(SymInt a, SymInt b);
+SymBool ge(SymInt a, SymInt b);
 SymBool logical_and(SymBool a, SymBool b);
 SymBool logical_or(SymBool a, SymBool b);
 SymBool logical_not(SymBool a);
 bool guard(SymBool condition, std::source_location where);
-bool guard_or(SymBool condition, bool otherwise);
+bool guard_or(SymBool condition, bool otherwise, std::source_location where);
 bool expect_true(SymBool condition, std::source_location where);
 constexpr bool both_plain(SymInt a, SymInt b) { return !a.is_symbolic() && !b.is_symbolic(); }
 }  // namespace sym_detail
@@ -173,8 +175,16 @@ inline SymBool operator<=(SymInt a, SymInt b) {
     return a.word() <= b.word();
   return sym_detail::le(a, b);
 }
-inline SymBool operator>(SymInt a, SymInt b) { return b < a; }
-inline SymBool operator>=(SymInt a, SymInt b) { return b <= a; }
+inline SymBool operator>(SymInt a, SymInt b) {
+  if (sym_detail::both_plain(a, b)) [[likely]]
+    return a.word() > b.word();
+  return sym_detail::gt(a, b);
+}
+inline SymBool operator>=(SymInt a, SymInt b) {
+  if (sym_detail::both_plain(a, b)) [[likely]]
+    return a.word() >= b.word();
+  return sym_detail::ge(a, b);
+}
 inline SymBool operator!(SymBool a) { return a.is_symbolic() ? sym_detail::logical_not(a) : SymBool(!a.plain()); }
 inline SymBool operator!=(SymInt a, SymInt b) { return !(a == b); }
 inline SymBool sym_and(SymBool a, SymBool b) {
@@ -193,8 +203,9 @@ inline bool guard(SymBool condition, std::source_location where = std::source_lo
 }
 // guard_or: decides without a new guard where ranges and algebra know the answer or a hint exists and guarding is
 // needed; for unbacked values and named dimensions with a 0 or 1 example that are undecided, takes `otherwise`.
-inline bool guard_or(SymBool condition, bool otherwise) {
-  return condition.is_symbolic() ? sym_detail::guard_or(condition, otherwise) : condition.plain();
+inline bool guard_or(SymBool condition, bool otherwise,
+                     std::source_location where = std::source_location::current()) {
+  return condition.is_symbolic() ? sym_detail::guard_or(condition, otherwise, where) : condition.plain();
 }
 // check: the condition must hold; for symbolic ones a guard or a deferred runtime assert, for a false one the caller
 // throws its own error: `if (!check(cond)) throw UserError(...)`.

@@ -1,0 +1,156 @@
+#include "evaluate.h"
+
+#include <cmath>
+#include <unordered_map>
+
+#include "calque/base/error.h"
+#include "expr_pool.h"
+#include "range.h"
+
+namespace calque {
+
+namespace {
+
+Number integer_number(int64_t v) { return {false, v, 0}; }
+Number float_number(double v) { return {true, 0, v}; }
+
+class Evaluator {
+ public:
+  explicit Evaluator(const SymbolValue& value_of) : value_of_(value_of) {}
+
+  std::optional<Number> run(const Expr* e) {
+    if (e->tree_size() < worth_remembering) return compute(e);
+    if (const auto known = known_.find(e); known != known_.end()) return known->second;
+    const std::optional<Number> out = compute(e);
+    known_.emplace(e, out);
+    return out;
+  }
+
+ private:
+  static constexpr uint32_t worth_remembering = 16;
+
+  static Number add(Number a, Number b) {
+    if (a.is_float || b.is_float) return float_number(a.as_double() + b.as_double());
+    return integer_number(checked_add(a.integer, b.integer));
+  }
+  static Number mul(Number a, Number b) {
+    if (a.is_float || b.is_float) return float_number(a.as_double() * b.as_double());
+    return integer_number(checked_mul(a.integer, b.integer));
+  }
+  static int64_t power(int64_t base, int64_t exponent, const Expr* e) {
+    if (exponent < 0) throw UserError("evaluating " + e->str() + ": the exponent " + std::to_string(exponent) + " is negative");
+    if (exponent == 0 || base == 1) return 1;
+    if (base == 0) return 0;
+    if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+    int64_t out = 1;
+    for (int64_t i = 0; i < exponent; ++i) out = checked_mul(out, base);
+    return out;
+  }
+  static bool compare(ExprKind kind, Number a, Number b) {
+    const bool real = a.is_float || b.is_float;
+    const bool less = real ? a.as_double() < b.as_double() : a.integer < b.integer;
+    const bool equal = real ? a.as_double() == b.as_double() : a.integer == b.integer;
+    switch (kind) {
+      case ExprKind::eq: return equal;
+      case ExprKind::ne: return !equal;
+      case ExprKind::lt: return less;
+      case ExprKind::le: return less || equal;
+      case ExprKind::gt: return real ? a.as_double() > b.as_double() : a.integer > b.integer;
+      case ExprKind::ge: return real ? a.as_double() >= b.as_double() : a.integer >= b.integer;
+      default: throw InternalError("not a relation");
+    }
+  }
+  static Number rounded(double v, const Expr* e) {
+    if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))
+      throw UserError("evaluating " + e->str() + ": " + std::to_string(v) + " does not fit 64 bits");
+    return integer_number(static_cast<int64_t>(v));
+  }
+
+  std::optional<Number> compute(const Expr* e) {
+    switch (e->kind()) {
+      case ExprKind::integer: return integer_number(e->integer());
+      case ExprKind::float_number: return float_number(e->float_value());
+      case ExprKind::true_value: return integer_number(1);
+      case ExprKind::false_value: return integer_number(0);
+      case ExprKind::symbol: {
+        const std::optional<int64_t> v = value_of_(e->symbol_index());
+        if (!v) return std::nullopt;
+        return integer_number(*v);
+      }
+      case ExprKind::where: {
+        const std::optional<Number> condition = run(e->arg(0));
+        if (!condition) return std::nullopt;
+        return run(e->arg(condition->integer != 0 ? 1 : 2));
+      }
+      case ExprKind::logical_and:
+      case ExprKind::logical_or: {
+        const bool absorbing = e->kind() == ExprKind::logical_or;
+        bool all = true;
+        for (const Expr* a : e->args()) {
+          const std::optional<Number> v = run(a);
+          if (v && (v->integer != 0) == absorbing) return integer_number(absorbing);
+          all &= v.has_value();
+        }
+        if (!all) return std::nullopt;
+        return integer_number(!absorbing);
+      }
+      default: break;
+    }
+    const std::optional<Number> first = run(e->arg(0));
+    if (!first) return std::nullopt;
+    Number x = *first;
+    switch (e->kind()) {
+      case ExprKind::add:
+      case ExprKind::mul:
+      case ExprKind::max:
+      case ExprKind::min:
+        for (const Expr* a : e->args().subspan(1)) {
+          const std::optional<Number> y = run(a);
+          if (!y) return std::nullopt;
+          if (e->kind() == ExprKind::add)
+            x = add(x, *y);
+          else if (e->kind() == ExprKind::mul)
+            x = mul(x, *y);
+          else if (compare(e->kind() == ExprKind::max ? ExprKind::lt : ExprKind::gt, x, *y))
+            x = *y;
+        }
+        return x;
+      case ExprKind::pow:
+        if (x.is_float) return float_number(std::pow(x.real, static_cast<double>(e->exponent())));
+        return integer_number(power(x.integer, e->exponent(), e));
+      case ExprKind::logical_not: return integer_number(x.integer == 0);
+      case ExprKind::to_float: return float_number(x.as_double());
+      case ExprKind::floor_to_int: return x.is_float ? rounded(std::floor(x.real), e) : x;
+      case ExprKind::ceil_to_int: return x.is_float ? rounded(std::ceil(x.real), e) : x;
+      case ExprKind::trunc_to_int: return x.is_float ? rounded(std::trunc(x.real), e) : x;
+      default: break;
+    }
+    const std::optional<Number> second = run(e->arg(1));
+    if (!second) return std::nullopt;
+    const Number y = *second;
+    if (is_relation(e->kind())) return integer_number(compare(e->kind(), x, y));
+    const bool divides = e->kind() != ExprKind::pow_by_natural && e->kind() != ExprKind::float_pow;
+    if (divides && y.as_double() == 0) throw UserError("evaluating " + e->str() + ": division by zero");
+    switch (e->kind()) {
+      case ExprKind::floor_div:
+      case ExprKind::clean_div: return integer_number(floor_quotient(x.integer, y.integer));
+      case ExprKind::mod:
+      case ExprKind::python_mod: return integer_number(floor_remainder(x.integer, y.integer));
+      case ExprKind::pow_by_natural: return integer_number(power(x.integer, y.integer, e));
+      case ExprKind::int_true_div:  // long double holds 64-bit integers, so that only the quotient is rounded
+        return float_number(static_cast<double>(static_cast<long double>(x.integer) / static_cast<long double>(y.integer)));
+      case ExprKind::float_true_div: return float_number(x.as_double() / y.as_double());
+      case ExprKind::float_pow: return float_number(std::pow(x.as_double(), y.as_double()));
+      default: throw InternalError("an expression of unknown kind");
+    }
+  }
+
+  const SymbolValue& value_of_;
+  std::unordered_map<const Expr*, std::optional<Number>> known_;
+};
+
+}  // namespace
+
+std::optional<Number> evaluate_expr(const Expr* e, const SymbolValue& value_of) { return Evaluator(value_of).run(e); }
+
+}  // namespace calque

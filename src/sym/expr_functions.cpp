@@ -1,0 +1,203 @@
+// Max and Min, choice, floats, comparisons and their connectives.
+#include <algorithm>
+#include <cmath>
+
+#include "calque/base/error.h"
+#include "expr_pool.h"
+#include "range.h"
+
+namespace calque {
+
+namespace {
+
+constexpr size_t most_pairwise = 8;  // arguments of a Max or Min that are compared with each other
+
+bool number_of(const Expr* e, double& value) {
+  if (e->is_integer()) {
+    value = static_cast<double>(e->integer());
+    return true;
+  }
+  if (e->kind() != ExprKind::float_number) return false;
+  value = e->float_value();
+  return true;
+}
+
+int64_t integer_of_float(double value, const char* what) {
+  if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
+    throw UserError(std::string(what) + ": " + std::to_string(value) + " does not fit 64 bits");
+  return static_cast<int64_t>(value);
+}
+
+template <class T>
+bool compare(ExprKind kind, T a, T b) {
+  switch (kind) {
+    case ExprKind::eq: return a == b;
+    case ExprKind::ne: return a != b;
+    case ExprKind::lt: return a < b;
+    case ExprKind::le: return a <= b;
+    case ExprKind::gt: return a > b;
+    case ExprKind::ge: return a >= b;
+    default: throw InternalError("not a relation");
+  }
+}
+
+ExprKind negated(ExprKind relation) {
+  switch (relation) {
+    case ExprKind::eq: return ExprKind::ne;
+    case ExprKind::ne: return ExprKind::eq;
+    case ExprKind::lt: return ExprKind::ge;
+    case ExprKind::le: return ExprKind::gt;
+    case ExprKind::gt: return ExprKind::le;
+    case ExprKind::ge: return ExprKind::lt;
+    default: throw InternalError("not a relation");
+  }
+}
+
+void sort_unique(std::vector<const Expr*>& args) {
+  std::ranges::sort(args, {}, &Expr::id);
+  const auto rest = std::ranges::unique(args);
+  args.erase(rest.begin(), rest.end());
+}
+
+}  // namespace
+
+const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
+  internal_assert(!given.empty(), "a Max or Min without arguments");
+  const bool is_max = kind == ExprKind::max;
+  const ExprKind other = is_max ? ExprKind::min : ExprKind::max;
+  std::vector<const Expr*> args;
+  const Expr* number = nullptr;
+  const auto take = [&](const Expr* e) {
+    if (!e->is_integer()) {
+      args.push_back(e);
+    } else if (number == nullptr || (e->integer() > number->integer()) == is_max) {
+      number = e;
+    }
+  };
+  for (const Expr* e : given) {
+    if (e->kind() == kind)
+      for (const Expr* a : e->args()) take(a);
+    else
+      take(e);
+  }
+  sort_unique(args);
+  if (args.empty()) return number;
+
+  const auto wins = [&](ValueRange difference) { return is_max ? difference.lower >= 0 : difference.upper <= 0; };
+  if (number != nullptr) {
+    const ValueRange n = range_of_integer(number->integer());
+    const bool beaten = std::ranges::any_of(args, [&](const Expr* a) { return wins(range_add(range(a), range_negate(n))); });
+    std::erase_if(args, [&](const Expr* a) { return !beaten && wins(range_add(n, range_negate(range(a)))); });
+    if (beaten) number = nullptr;
+  }
+  // Max(a, Min(a, b)) is a.
+  std::erase_if(args, [&](const Expr* e) {
+    return e->kind() == other && std::ranges::any_of(e->args(), [&](const Expr* inner) {
+             return inner == number || std::ranges::find(args, inner) != args.end();
+           });
+  });
+  if (args.size() <= most_pairwise) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      for (size_t j = 0; j < args.size();) {
+        if (i != j && wins(difference_range(args[i], args[j]))) {
+          args.erase(args.begin() + static_cast<std::ptrdiff_t>(j));
+          if (j < i) --i;
+        } else {
+          ++j;
+        }
+      }
+    }
+  }
+  if (args.empty()) return number;
+  if (number != nullptr) args.push_back(number);
+  if (args.size() == 1) return args[0];
+  sort_unique(args);
+  return make(kind, 0, args);
+}
+
+const Expr* ExprPool::where(const Expr* condition, const Expr* a, const Expr* b) {
+  if (condition->kind() == ExprKind::true_value) return a;
+  if (condition->kind() == ExprKind::false_value) return b;
+  return make(ExprKind::where, {condition, a, b});
+}
+
+const Expr* ExprPool::pow_by_natural(const Expr* base, const Expr* exponent) {
+  if (exponent->is_integer()) return pow(base, exponent->integer());
+  return make(ExprKind::pow_by_natural, {base, exponent});
+}
+
+const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const> args) {
+  double x = 0, y = 0;
+  const bool numbers = number_of(args[0], x) && (args.size() < 2 || number_of(args[1], y));
+  if (args.size() == 2 && kind != ExprKind::float_pow) {
+    double divisor = 1;
+    if (number_of(args[1], divisor) && divisor == 0)
+      throw UserError("true_div: division of " + args[0]->str() + " by zero");
+  }
+  if (numbers) {
+    switch (kind) {
+      case ExprKind::to_float: return float_number(x);
+      case ExprKind::int_true_div:
+      case ExprKind::float_true_div: return float_number(x / y);
+      case ExprKind::float_pow: return float_number(std::pow(x, y));
+      case ExprKind::floor_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::floor(x), "floor"));
+      case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::ceil(x), "ceil"));
+      case ExprKind::trunc_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::trunc(x), "trunc"));
+      default: throw InternalError("not a float function");
+    }
+  }
+  if (kind == ExprKind::to_float && args[0]->is_float()) return args[0];
+  return make(kind, 0, args);
+}
+
+const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
+  if (a == b) return boolean(compare(kind, 0, 0));
+  if (a->is_integer() && b->is_integer()) return boolean(compare(kind, a->integer(), b->integer()));
+  if (a->is_float() || b->is_float()) {
+    double x, y;
+    if (number_of(a, x) && number_of(b, y)) return boolean(compare(kind, x, y));
+    return make(kind, {a, b});
+  }
+  const ValueRange r = difference_range(a, b);
+  const bool at_zero = r.lower == 0 && r.upper == 0;
+  if (r.lower > 0) return boolean(compare(kind, 1, 0));
+  if (r.upper < 0) return boolean(compare(kind, -1, 0));
+  if (at_zero) return boolean(compare(kind, 0, 0));
+  if (r.lower == 0 && (kind == ExprKind::ge || kind == ExprKind::lt)) return boolean(kind == ExprKind::ge);
+  if (r.upper == 0 && (kind == ExprKind::le || kind == ExprKind::gt)) return boolean(kind == ExprKind::le);
+  return make(kind, {a, b});
+}
+
+const Expr* ExprPool::connective(ExprKind kind, std::vector<const Expr*> given) {
+  const bool is_and = kind == ExprKind::logical_and;
+  const ExprKind absorbing = is_and ? ExprKind::false_value : ExprKind::true_value;
+  const ExprKind neutral = is_and ? ExprKind::true_value : ExprKind::false_value;
+  std::vector<const Expr*> args;
+  for (const Expr* e : given) {
+    if (e->kind() == absorbing) return e;
+    if (e->kind() == kind)
+      args.insert(args.end(), e->args().begin(), e->args().end());
+    else if (e->kind() != neutral)
+      args.push_back(e);
+  }
+  sort_unique(args);
+  if (args.empty()) return boolean(is_and);
+  if (args.size() == 1) return args[0];
+  for (const Expr* e : args)
+    if (std::ranges::find(args, logical_not(e)) != args.end()) return boolean(!is_and);
+  return make(kind, 0, args);
+}
+
+const Expr* ExprPool::logical_not(const Expr* e) {
+  switch (e->kind()) {
+    case ExprKind::true_value: return boolean(false);
+    case ExprKind::false_value: return boolean(true);
+    case ExprKind::logical_not: return e->arg(0);
+    default: break;
+  }
+  // The other way round on the same sides; not again decided, so that a negation is always the negation.
+  if (is_relation(e->kind())) return make(negated(e->kind()), {e->arg(0), e->arg(1)});
+  return make(ExprKind::logical_not, {e});
+}
+
+}  // namespace calque

@@ -1,0 +1,85 @@
+// Knowledge: what one environment knows about its symbols. Ranges, what guards and checks have taught, and which symbol
+// stands for which expression. Everything learnt only narrows what was known; each change starts a new epoch, which
+// is how results cached on the nodes are told to be old. It records no guards: that is ShapeEnv's.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "calque/sym/expr.h"
+#include "calque/sym/shape_env.h"
+#include "expr_pool.h"
+
+namespace calque {
+
+class Knowledge {
+ public:
+  explicit Knowledge(ExprPool& pool) : pool_(pool) {}
+
+  const Expr* new_symbol(Symbol symbol, bool unbacked);
+  const std::vector<Symbol>& symbols() const { return symbols_; }
+  const Expr* node(size_t symbol) const { return nodes_[symbol]; }
+  const Expr* replacement(size_t symbol) const { return replacements_[symbol]; }  // null: stands for itself
+  void set_hint(size_t symbol, int64_t hint) { symbols_[symbol].hint = hint; }
+
+  ValueRange range(const Expr* e);
+  // With symbols replaced by what they are known to equal. Multiplied out if anything changed.
+  const Expr* replace(const Expr* e);
+  // Replaced, multiplied out, and simplified by ranges and divisibility.
+  const Expr* simplify(const Expr* e);
+  std::optional<bool> decide(const Expr* boolean);
+
+  void learn(const Expr* boolean);  // from now on it holds
+  void learn_range(const Expr* e, ValueRange range);
+  void restrict_symbol(size_t symbol, ValueRange range);
+
+  std::vector<size_t> free_symbols(const Expr* e) const;  // ascending
+
+ private:
+  struct Fact {
+    ValueRange range;
+    std::vector<int64_t> excluded;
+  };
+  // expression = factor * core + constant; core has no constant, no common divisor, and a positive first coefficient.
+  struct Linear {
+    const Expr* core;  // null for a constant
+    int64_t factor;
+    int64_t constant;
+  };
+  // A comparison of integers as a statement about a core.
+  struct Statement {
+    enum Kind { always, never, equal, unequal, at_least, at_most } kind;
+    const Expr* core = nullptr;
+    int64_t bound = 0;
+  };
+
+  Linear linear(const Expr* expanded);
+  Statement statement(ExprKind relation, const Expr* difference);
+  ValueRange compute_range(const Expr* e);
+  ValueRange bounds(const Expr* core);          // the best that is known
+  ValueRange shifted_range(const Expr* core);   // with every factor measured from its lower bound
+  const Expr* rewrite(const Expr* e);
+  bool leaves_no_remainder(const Expr* a, const Expr* b);
+  std::optional<bool> decide_uncached(const Expr* e);
+  std::optional<bool> decide_relation(const Expr* e);
+  void learn_relation(const Expr* e);
+  void learn_core_range(const Expr* core, ValueRange range);
+  void refine(const Expr* core, ValueRange range);
+  void solve(const Expr* lhs, const Expr* rhs);
+  void set_replacement(size_t symbol, const Expr* target);
+  void remap_facts();
+
+  ExprPool& pool_;
+  std::vector<Symbol> symbols_;
+  std::vector<const Expr*> nodes_;
+  std::vector<const Expr*> replacements_;
+  std::unordered_map<const Expr*, Fact> facts_;
+  std::unordered_map<const Expr*, bool> known_booleans_;
+  uint64_t replaced_mask_ = 0;
+  uint32_t epoch_ = 1;
+  uint32_t replacement_epoch_ = 1;
+  bool knows_remainders_ = false;
+};
+
+}  // namespace calque

@@ -1,0 +1,197 @@
+#include "order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <cstdio>
+#include <cstdlib>
+
+#include "calque/sym/shape_env.h"
+#include "expr_pool.h"
+
+namespace calque {
+
+namespace {
+
+std::strong_ordering compare_keys(const Expr* a, const Expr* b);
+
+// sympy's class_key: numbers, symbols, arithmetic, functions, everything else; the name settles the rest.
+int class_rank(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::integer:
+    case ExprKind::float_number: return 1;
+    case ExprKind::symbol: return 2;
+    case ExprKind::mul: return 30;
+    case ExprKind::add: return 31;
+    case ExprKind::pow: return 32;
+    case ExprKind::floor_div:
+    case ExprKind::clean_div:
+    case ExprKind::mod:
+    case ExprKind::python_mod:
+    case ExprKind::where:
+    case ExprKind::pow_by_natural:
+    case ExprKind::to_float:
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div:
+    case ExprKind::float_pow:
+    case ExprKind::floor_to_int:
+    case ExprKind::ceil_to_int:
+    case ExprKind::trunc_to_int: return 40;
+    default: return 50;
+  }
+}
+
+double number_value(const Expr* e) {
+  return e->is_integer() ? static_cast<double>(e->integer()) : e->float_value();
+}
+
+bool is_number(const Expr* e) { return e->is_integer() || e->kind() == ExprKind::float_number; }
+
+std::strong_ordering compare_numbers(const Expr* a, const Expr* b) {
+  if (a->is_integer() && b->is_integer()) return a->integer() <=> b->integer();
+  const double x = number_value(a), y = number_value(b);
+  if (x < y) return std::strong_ordering::less;
+  return x > y ? std::strong_ordering::greater : std::strong_ordering::equal;
+}
+
+const std::string& symbol_name(const Expr* e) { return e->env()->symbols()[e->symbol_index()].name; }
+
+// What sympy's sort_key takes apart: coefficient * base ** exponent.
+struct Parts {
+  int64_t coefficient;
+  const Expr* base;
+  int64_t exponent;
+};
+
+Parts parts_of(const Expr* e) {
+  Parts out{1, e, 1};
+  if (e->kind() == ExprKind::mul) {
+    out.coefficient = e->coefficient();
+    out.base = e->without_coefficient();
+  }
+  if (out.base->kind() == ExprKind::pow) {
+    out.exponent = out.base->exponent();
+    out.base = out.base->arg(0);
+  }
+  return out;
+}
+
+std::strong_ordering compare_keys(const Expr* a, const Expr* b) {
+  if (a == b) return std::strong_ordering::equal;
+  const Parts x = parts_of(a), y = parts_of(b);
+  if (x.base != y.base) {
+    if (const auto c = class_rank(x.base->kind()) <=> class_rank(y.base->kind()); c != 0) return c;
+    if (is_number(x.base)) return compare_numbers(x.base, y.base);
+    if (x.base->kind() == ExprKind::symbol) {
+      if (const auto c = symbol_name(x.base) <=> symbol_name(y.base); c != 0) return c;
+    } else {
+      if (const auto c = std::string_view(sympy_name(x.base->kind())) <=> sympy_name(y.base->kind()); c != 0) return c;
+      const std::vector<const Expr*> left = printing_order(x.base), right = printing_order(y.base);
+      if (const auto c = left.size() <=> right.size(); c != 0) return c;
+      for (size_t i = 0; i < left.size(); ++i)
+        if (const auto c = compare_keys(left[i], right[i]); c != 0) return c;
+    }
+  }
+  if (const auto c = x.exponent <=> y.exponent; c != 0) return c;
+  return x.coefficient <=> y.coefficient;
+}
+
+bool key_less(const Expr* a, const Expr* b) { return compare_keys(a, b) < 0; }
+
+// A float number in a product counts as its coefficient, not as one of its factors.
+Factors generators(const Expr* term) {
+  Factors out = factors_of(split_term(term).rest);
+  std::erase_if(out, [](const Factor& f) { return f.base->kind() == ExprKind::float_number; });
+  return out;
+}
+
+std::vector<const Expr*> ordered_terms(const Expr* sum) {
+  std::vector<const Expr*> terms(sum->args().begin(), sum->args().end());
+  // "1 - 2*s0" rather than "-2*s0 + 1", but only for a number and a product of a number and one factor.
+  if (terms.size() == 2) {
+    const bool number_first = is_number(terms[0]);
+    const Expr* number = number_first ? terms[0] : terms[1];
+    const Expr* other = number_first ? terms[1] : terms[0];
+    if (is_number(number) && number_value(number) > 0 && other->kind() == ExprKind::mul && other->args().size() == 2 &&
+        is_number(other->arg(0)) && number_value(other->arg(0)) < 0)
+      return {number, other};
+  }
+  std::vector<const Expr*> bases;
+  for (const Expr* t : terms)
+    for (const Factor& f : generators(t)) bases.push_back(f.base);
+  std::ranges::sort(bases, {}, &Expr::id);
+  bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
+  std::ranges::stable_sort(bases, key_less);
+
+  struct Keyed {
+    const Expr* term;
+    std::vector<int64_t> exponents;
+  };
+  std::vector<Keyed> keyed;
+  for (const Expr* t : terms) {
+    Keyed k{t, std::vector<int64_t>(bases.size(), 0)};
+    for (const Factor& f : generators(t))
+      k.exponents[static_cast<size_t>(std::ranges::find(bases, f.base) - bases.begin())] = f.exponent;
+    keyed.push_back(std::move(k));
+  }
+  std::ranges::stable_sort(keyed, [](const Keyed& a, const Keyed& b) { return a.exponents > b.exponents; });
+  terms.clear();
+  for (const Keyed& k : keyed) terms.push_back(k.term);
+  return terms;
+}
+
+}  // namespace
+
+std::vector<const Expr*> printing_order(const Expr* e) {
+  if (e->kind() == ExprKind::add) return ordered_terms(e);
+  std::vector<const Expr*> args(e->args().begin(), e->args().end());
+  switch (e->kind()) {
+    case ExprKind::mul: std::ranges::stable_sort(args, key_less); break;
+    case ExprKind::max:
+    case ExprKind::min:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+      std::ranges::stable_sort(args, [](const Expr* a, const Expr* b) {
+        return a->tree_size() != b->tree_size() ? a->tree_size() < b->tree_size() : key_less(a, b);
+      });
+      break;
+    default: break;
+  }
+  return args;
+}
+
+std::vector<const Expr*> sorted_by_key(std::span<const Expr* const> args) {
+  std::vector<const Expr*> out(args.begin(), args.end());
+  std::ranges::stable_sort(out, key_less);
+  return out;
+}
+
+std::string float_text(double value, int digits, bool strip_zeros) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-oo" : "oo";
+  if (value == 0) return "0.0";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, std::fabs(value));
+  const std::string text = buffer;
+  const size_t mark = text.find('e');
+  const int exponent = std::atoi(text.c_str() + mark + 1);
+  std::string number = text.substr(0, 1) + text.substr(2, mark - 2);
+  std::string out = value < 0 ? "-" : "";
+  const bool fixed = -5 < exponent && exponent < digits;
+  size_t point = 1;
+  if (fixed) {
+    if (exponent < 0)
+      number.insert(0, static_cast<size_t>(-exponent), '0');
+    else
+      point = static_cast<size_t>(exponent) + 1;
+  }
+  number.insert(point, ".");
+  if (strip_zeros)
+    while (number.back() == '0') number.pop_back();
+  if (number.back() == '.') number += "0";
+  out += number;
+  if (!fixed) out += std::string("e") + (exponent < 0 ? "-" : "+") + std::to_string(std::abs(exponent));
+  return out;
+}
+
+}  // namespace calque

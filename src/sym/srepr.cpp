@@ -1,0 +1,326 @@
+#include "calque/sym/srepr.h"
+
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "calque/base/error.h"
+#include "calque/sym/expr.h"
+#include "env_impl.h"
+#include "order.h"
+
+namespace calque {
+
+namespace {
+
+constexpr size_t greatest_nesting = 200;
+
+std::string repr_of_float(double v) { return "Float('" + float_text(v, 17, true) + "', precision=53)"; }
+
+std::string write(const Expr* e) {
+  switch (e->kind()) {
+    case ExprKind::integer: return "Integer(" + std::to_string(e->integer()) + ")";
+    case ExprKind::float_number: return repr_of_float(e->float_value());
+    case ExprKind::true_value: return "true";
+    case ExprKind::false_value: return "false";
+    case ExprKind::symbol: {
+      const Symbol& s = e->env()->symbols()[e->symbol_index()];
+      return "Symbol('" + s.name + (s.positive ? "', positive=True, integer=True)" : "', integer=True)");
+    }
+    default: break;
+  }
+  std::string out = std::string(sympy_name(e->kind())) + "(";
+  bool first = true;
+  for (const Expr* a : printing_order(e)) {
+    if (!first) out += ", ";
+    // sympy takes the sign of a product's number apart.
+    if (first && e->kind() == ExprKind::mul && a->is_integer() && a->integer() < -1 && a->integer() != INT64_MIN)
+      out += "Integer(-1), Integer(" + std::to_string(-a->integer()) + ")";
+    else if (first && e->kind() == ExprKind::mul && a->kind() == ExprKind::float_number && a->float_value() < 0)
+      out += "Integer(-1), " + repr_of_float(-a->float_value());
+    else
+      out += write(a);
+    first = false;
+  }
+  return out + ")";
+}
+
+class Parser {
+ public:
+  Parser(ShapeEnv& env, std::string_view text) : env_(env), pool_(env.impl().pool), text_(text) {}
+
+  const Expr* whole() {
+    const Expr* e;
+    try {
+      e = expression(0);
+    } catch (const UserError& error) {
+      if (error.kind() == ErrorKind::bad_file) throw;
+      fail(error.what());  // overflow or division by zero: say where
+    }
+    skip_spaces();
+    if (at_ != text_.size()) fail("unexpected text after the expression");
+    return e;
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    const std::string_view shown = text_.substr(0, 200);
+    throw UserError(ErrorKind::bad_file, "symbolic expression: " + what + " at position " + std::to_string(at_) + " of \"" +
+                                             std::string(shown) + (shown.size() < text_.size() ? "..." : "") + "\"");
+  }
+
+ private:
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+  }
+  bool next_is(char c) {
+    skip_spaces();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  bool accept(char c) {
+    if (!next_is(c)) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(std::string("expected '") + c + "'");
+  }
+  std::string_view word() {
+    skip_spaces();
+    const size_t begin = at_;
+    const auto is_word = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    if (begin == at_) fail("expected a name");
+    return text_.substr(begin, at_ - begin);
+  }
+  std::string_view quoted() {
+    skip_spaces();
+    if (at_ == text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) fail("expected a quoted text");
+    const char quote = text_[at_++];
+    const size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != quote) ++at_;
+    if (at_ == text_.size()) fail("the quoted text does not end");
+    return text_.substr(begin, at_++ - begin);
+  }
+  int64_t integer() {
+    skip_spaces();
+    int64_t value;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range) fail("the integer does not fit 64 bits");
+    if (error != std::errc()) fail("expected an integer");
+    at_ = static_cast<size_t>(end - text_.data());
+    return value;
+  }
+
+  const Expr* symbol() {
+    const std::string name(quoted());
+    if (name.empty()) fail("a symbol without a name");
+    bool positive = false, not_negative = false;
+    while (accept(',')) {
+      const std::string_view assumption = word();
+      expect('=');
+      const std::string_view value = word();
+      if (value != "True" && value != "False" && value != "None") fail("expected True or False");
+      if (assumption == "positive") positive = value == "True";
+      if (assumption == "nonnegative") not_negative = value == "True";
+    }
+    expect(')');
+    ShapeEnv::Impl& impl = env_.impl();
+    if (const auto known = impl.by_name.find(name); known != impl.by_name.end())
+      return impl.knowledge.node(known->second);
+    const ValueRange range = positive || not_negative ? ValueRange{0, ValueRange::unbounded_above} : ValueRange{};
+    const bool unbacked = name[0] == 'u';
+    return impl.declare(name, std::nullopt, range, "", unbacked, positive, false).expr();
+  }
+
+  const Expr* float_number() {
+    const std::string_view digits = quoted();
+    double value;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size()) fail("not a float");
+    while (accept(',')) {
+      word();
+      expect('=');
+      integer();
+    }
+    expect(')');
+    return pool_.float_number(value);
+  }
+
+  const Expr* call(std::string_view head, size_t head_at, const std::vector<const Expr*>& args) {
+    const auto want = [&](size_t n) {
+      if (args.size() == n) return;
+      at_ = head_at;
+      fail(std::string(head) + " takes " + std::to_string(n) + " arguments, not " + std::to_string(args.size()));
+    };
+    const auto want_some = [&] {
+      if (args.empty()) want(1);
+    };
+    const auto want_kind = [&](size_t first, size_t last, bool boolean) {
+      for (size_t i = first; i < last; ++i) {
+        if (args[i]->is_boolean() == boolean) continue;
+        at_ = head_at;
+        fail("argument " + std::to_string(i + 1) + " of " + std::string(head) + " is " + (boolean ? "not " : "") + "a boolean");
+      }
+    };
+    const auto numbers = [&](size_t n) {
+      want(n);
+      want_kind(0, n, false);
+    };
+    const auto integers = [&] {
+      numbers(2);
+      if (!args[0]->is_float() && !args[1]->is_float()) return;
+      at_ = head_at;
+      fail(std::string(head) + " takes integers");
+    };
+    const auto division = [&] {
+      integers();
+      if (!args[1]->is_integer() || args[1]->integer() != 0) return;
+      at_ = head_at;
+      fail(std::string(head) + " by zero");
+    };
+    const auto relation = [&](ExprKind kind) {
+      numbers(2);
+      return pool_.relation(kind, args[0], args[1]);
+    };
+    const auto function = [&](ExprKind kind, size_t n) {
+      numbers(n);
+      return pool_.float_function(kind, args);
+    };
+    if (head == "Add" || head == "Mul") {
+      want_some();
+      want_kind(0, args.size(), false);
+      return head == "Add" ? pool_.sum_of(args) : pool_.product_of(args);
+    }
+    if (head == "Pow") {
+      numbers(2);
+      if (!args[1]->is_integer() || args[1]->integer() < 0) {
+        at_ = head_at;
+        fail("Pow with an exponent that is not a natural number");
+      }
+      return pool_.pow(args[0], args[1]->integer());
+    }
+    if (head == "FloorDiv" || head == "CleanDiv") {
+      division();
+      return pool_.divide(head == "FloorDiv" ? ExprKind::floor_div : ExprKind::clean_div, args[0], args[1]);
+    }
+    if (head == "Mod" || head == "PythonMod") {
+      division();
+      return pool_.mod(head == "Mod" ? ExprKind::mod : ExprKind::python_mod, args[0], args[1]);
+    }
+    if (head == "Max" || head == "Min") {
+      want_some();
+      want_kind(0, args.size(), false);
+      return pool_.extremum(head == "Max" ? ExprKind::max : ExprKind::min, args);
+    }
+    if (head == "Where") {
+      want(3);
+      want_kind(0, 1, true);
+      want_kind(1, 3, false);
+      return pool_.where(args[0], args[1], args[2]);
+    }
+    if (head == "PowByNatural") {
+      integers();
+      return pool_.pow_by_natural(args[0], args[1]);
+    }
+    if (head == "Identity") {
+      numbers(1);
+      return args[0];
+    }
+    if (head == "ToFloat") return function(ExprKind::to_float, 1);
+    if (head == "TrueDiv" || head == "IntTrueDiv") return function(ExprKind::int_true_div, 2);
+    if (head == "FloatTrueDiv") return function(ExprKind::float_true_div, 2);
+    if (head == "FloatPow") return function(ExprKind::float_pow, 2);
+    if (head == "FloorToInt") return function(ExprKind::floor_to_int, 1);
+    if (head == "CeilToInt") return function(ExprKind::ceil_to_int, 1);
+    if (head == "TruncToInt") return function(ExprKind::trunc_to_int, 1);
+    if (head == "Equality" || head == "Eq") return relation(ExprKind::eq);
+    if (head == "Unequality" || head == "Ne") return relation(ExprKind::ne);
+    if (head == "StrictLessThan" || head == "Lt") return relation(ExprKind::lt);
+    if (head == "LessThan" || head == "Le") return relation(ExprKind::le);
+    if (head == "StrictGreaterThan" || head == "Gt") return relation(ExprKind::gt);
+    if (head == "GreaterThan" || head == "Ge") return relation(ExprKind::ge);
+    if (head == "And" || head == "Or") {
+      want_kind(0, args.size(), true);
+      return pool_.connective(head == "And" ? ExprKind::logical_and : ExprKind::logical_or, args);
+    }
+    if (head == "Not") {
+      want(1);
+      want_kind(0, 1, true);
+      return pool_.logical_not(args[0]);
+    }
+    at_ = head_at;
+    fail("unknown function " + std::string(head));
+  }
+
+  const Expr* expression(size_t depth) {
+    if (depth > greatest_nesting) fail("nested more than " + std::to_string(greatest_nesting) + " levels deep");
+    skip_spaces();
+    if (at_ < text_.size() && (text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9'))) return pool_.integer(integer());
+    const size_t head_at = at_;
+    const std::string_view head = word();
+    if (head == "true" || head == "True") return pool_.boolean(true);
+    if (head == "false" || head == "False") return pool_.boolean(false);
+    expect('(');
+    if (head == "Symbol") return symbol();
+    if (head == "Float") return float_number();
+    if (head == "Integer") {
+      const Expr* e = pool_.integer(integer());
+      expect(')');
+      return e;
+    }
+    std::vector<const Expr*> args;
+    if (!next_is(')')) {
+      do {
+        args.push_back(expression(depth + 1));
+      } while (accept(','));
+    }
+    expect(')');
+    return call(head, head_at, args);
+  }
+
+  ShapeEnv& env_;
+  ExprPool& pool_;
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+const Expr* replaced(const Expr* e) { return e->env() == nullptr ? e : e->env()->impl().knowledge.replace(e); }
+
+}  // namespace
+
+std::string srepr(SymInt value) {
+  return value.expr() == nullptr ? "Integer(" + std::to_string(value.as_int()) + ")" : write(replaced(value.expr()));
+}
+
+std::string srepr(SymBool value) {
+  return value.expr() == nullptr ? (value.plain() ? "true" : "false") : write(replaced(value.expr()));
+}
+
+std::string srepr(SymFloat value) {
+  return value.expr() == nullptr ? repr_of_float(value.as_float()) : write(replaced(value.expr()));
+}
+
+SymInt parse_srepr(ShapeEnv& env, std::string_view text) {
+  Parser parser(env, text);
+  const Expr* e = parser.whole();
+  if (e->is_boolean() || e->is_float()) parser.fail("expected an integer expression; it ends");
+  return SymInt(e);
+}
+
+SymBool parse_srepr_bool(ShapeEnv& env, std::string_view text) {
+  Parser parser(env, text);
+  const Expr* e = parser.whole();
+  if (!e->is_boolean()) parser.fail("expected a boolean expression; it ends");
+  return SymBool(e);
+}
+
+SymFloat parse_srepr_float(ShapeEnv& env, std::string_view text) {
+  Parser parser(env, text);
+  const Expr* e = parser.whole();
+  if (e->is_boolean()) parser.fail("expected a float expression; it ends");
+  return SymFloat(e->is_float() ? e : env.impl().pool.float_function(ExprKind::to_float, {&e, 1}));
+}
+
+}  // namespace calque
