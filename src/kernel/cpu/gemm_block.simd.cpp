@@ -1,5 +1,6 @@
 #include "kernel/cpu/gemm_block.h"
 
+#include "kernel/cpu/gemm_finish.h"
 #include "kernel/cpu/vec.h"
 
 namespace calque {
@@ -28,9 +29,6 @@ template <class T>
 constexpr int64_t wide_k_block = k_block<T> / 4;
 template <class T>
 constexpr int64_t wide_col_block = col_block<T> * 4;
-
-constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 template <class T, int R, int V>
 void tile(int64_t k, const T* a, int64_t a_row, const T* b, T* out, int64_t out_row, bool add) {
@@ -126,70 +124,6 @@ void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_
 }
 
 template <class S>
-CALQUE_INLINE S finish_one(const GemmPart<S>& g, int64_t i, int64_t j, Accumulate<S> sum) {
-  Accumulate<S> x = g.alpha * sum;
-  if (g.beta != 0) x += g.beta * widen(g.out[i * g.out_row + j * g.out_col]);
-  if (g.bias != nullptr) x += widen(g.bias[i * g.bias_row + j * g.bias_col]);
-  if constexpr (sizeof(S) == sizeof(Accumulate<S>))
-    return x;
-  else
-    return narrow<S>(x);
-}
-
-/// The block's sums go out: scaled, with bias and the old output, rounded once.
-template <class S, class T>
-void finish(const GemmPart<S>& g, int64_t row, int64_t rows, int64_t col, int64_t cols, const T* sums, int64_t sums_row) {
-  constexpr int L = lanes<T>;
-  const Vec<T> alpha = splat(g.alpha), beta = splat(g.beta);
-  const bool has_beta = g.beta != 0;
-  if (g.out_col == 1 && (g.bias == nullptr || g.bias_col == 1 || g.bias_col == 0)) {
-    for (int64_t i = 0; i < rows; ++i) {
-      S* const out = g.out + (row + i) * g.out_row + col;
-      const S* const bias = g.bias == nullptr ? nullptr : g.bias + (row + i) * g.bias_row + col * g.bias_col;
-      const Vec<T> row_bias = bias != nullptr && g.bias_col == 0 ? splat<T>(widen(*bias)) : Vec<T>{};
-      int64_t j = 0;
-      for (; j + L <= cols; j += L) {
-        Vec<T> x = alpha * load(sums + i * sums_row + j);
-        if (has_beta) x += beta * load_wide(out + j);
-        if (bias != nullptr) x += g.bias_col == 0 ? row_bias : load_wide(bias + j);
-        store_narrow(out + j, x);
-      }
-      for (; j < cols; ++j) out[j] = finish_one(g, row + i, col + j, sums[i * sums_row + j]);
-    }
-    return;
-  }
-  int64_t i = 0;
-  if (g.out_row == 1 && (g.bias == nullptr || g.bias_row == 1 || g.bias_row == 0)) {
-    for (; i + L <= rows; i += L) {
-      int64_t j = 0;
-      for (; j + L <= cols; j += L) {
-        Vec<T> v[L];
-#pragma GCC unroll 16
-        for (int r = 0; r < L; ++r) v[r] = load(sums + (i + r) * sums_row + j);
-        transpose<T>(v);
-#pragma GCC unroll 16
-        for (int c = 0; c < L; ++c) {
-          S* const out = g.out + (row + i) + (col + j + c) * g.out_col;
-          Vec<T> x = alpha * v[c];
-          if (has_beta) x += beta * load_wide(out);
-          if (g.bias != nullptr) {
-            const S* const bias = g.bias + (row + i) * g.bias_row + (col + j + c) * g.bias_col;
-            x += g.bias_row == 0 ? splat<T>(widen(*bias)) : load_wide(bias);
-          }
-          store_narrow(out, x);
-        }
-      }
-      for (; j < cols; ++j)
-        for (int64_t r = i; r < i + L; ++r)
-          g.out[(row + r) + (col + j) * g.out_col] = finish_one(g, row + r, col + j, sums[r * sums_row + j]);
-    }
-  }
-  for (; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j)
-      g.out[(row + i) * g.out_row + (col + j) * g.out_col] = finish_one(g, row + i, col + j, sums[i * sums_row + j]);
-}
-
-template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
@@ -225,6 +159,8 @@ void block(const GemmPart<S>& g, void* scratch) {
             copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
           }
           for (int64_t j = 0; j < cols; j += panel) {
+            // The next tile's rows come from far memory: ask for a share of them before each panel.
+            if (i + here < rows) prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols, from + here * g.rows_row, g.rows_row, g.rows_k);
             const int64_t vectors = min(tile_vectors, (sums_row - j) / L);
             tile_for<T>(here, vectors)(k, a, a_row, panels + j * k, sums + i * sums_row + j, sums_row, p != 0);
           }
