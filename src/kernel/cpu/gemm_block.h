@@ -51,6 +51,12 @@ struct GemmKernels {
   int64_t stream_rows;
 };
 
+/// bfloat16 on AMX tiles, where has_amx_bf16(). k must not be 0; scratch as scratch_size(k) says.
+struct AmxKernels {
+  void (*block)(const GemmPart<BFloat16>&, void* scratch);
+  int64_t (*scratch_size)(int64_t k);
+};
+
 inline int64_t dot_stride(int64_t k) { return (k + 31) / 32 * 32; }
 
 #define CALQUE_DECLARE_GEMM(ns)                         \
@@ -64,6 +70,9 @@ CALQUE_DECLARE_GEMM(generic)
 #if defined(CALQUE_HAVE_ISA_AVX2)
 CALQUE_DECLARE_GEMM(avx2)
 CALQUE_DECLARE_GEMM(avx512)
+namespace avx512 {
+extern const AmxKernels gemm_amx;
+}
 #endif
 #undef CALQUE_DECLARE_GEMM
 

@@ -1,19 +1,11 @@
 #include "kernel/cpu/gemm_block.h"
 
+#include "kernel/cpu/gemm_finish.h"
+#include "kernel/cpu/gemm_tile.h"
 #include "kernel/cpu/vec.h"
 
 namespace calque {
 namespace {
-
-// Register tile: tile_rows numbers broadcast against tile_vectors vectors, so that accumulators, one row of vectors and one
-// broadcast fill the register file.
-#if defined(__AVX512F__)
-constexpr int tile_rows = 8, tile_vectors = 3;
-#elif defined(__AVX2__)
-constexpr int tile_rows = 6, tile_vectors = 2;
-#else
-constexpr int tile_rows = 4, tile_vectors = 2;
-#endif
 
 // Blocks: a panel block of k_block x col_block and the accumulators of row_block x col_block stay in the second-level cache
 // together. k_block also bounds how long a chain of additions gets, which keeps the rounding error near that of others.
@@ -29,86 +21,6 @@ constexpr int64_t wide_k_block = k_block<T> / 4;
 template <class T>
 constexpr int64_t wide_col_block = col_block<T> * 4;
 
-constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
-template <class T, int R, int V>
-void tile(int64_t k, const T* a, int64_t a_row, const T* b, T* out, int64_t out_row, bool add) {
-  constexpr int L = lanes<T>;
-  Vec<T> acc[R][V] = {};
-  for (int64_t p = 0; p < k; ++p, b += V * L) {
-    Vec<T> bv[V];
-#pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) bv[j] = load(b + j * L);
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) {
-      const Vec<T> av = splat(a[i * a_row + p]);
-#pragma GCC unroll 4
-      for (int j = 0; j < V; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) {
-      T* const o = out + i * out_row + j * L;
-      store(o, add ? load(o) + acc[i][j] : acc[i][j]);
-    }
-}
-
-template <class T>
-using TileFunction = void (*)(int64_t, const T*, int64_t, const T*, T*, int64_t, bool);
-
-template <class T, int V, int R = tile_rows>
-TileFunction<T> tile_of_rows(int64_t rows) {
-  if constexpr (R == 1)
-    return tile<T, 1, V>;
-  else
-    return rows >= R ? tile<T, R, V> : tile_of_rows<T, V, R - 1>(rows);
-}
-
-template <class T>
-TileFunction<T> tile_for(int64_t rows, int64_t vectors) {
-  if constexpr (tile_vectors >= 3)
-    if (vectors == 3) return tile_of_rows<T, 3>(rows);
-  return vectors == 2 ? tile_of_rows<T, 2>(rows) : tile_of_rows<T, 1>(rows);
-}
-
-/// One panel: out[p * width + j] = cols[p, j] for j < count, 0 for count <= j < width.
-template <class S, class T>
-void pack_panel(int64_t k, int64_t count, int64_t width, const S* cols, int64_t cols_k, int64_t cols_col, T* out) {
-  constexpr int L = lanes<T>;
-  if (cols_col == 1) {
-    for (int64_t p = 0; p < k; ++p, cols += cols_k, out += width) {
-      int64_t j = 0;
-      for (; j + L <= count; j += L) store(out + j, load_wide(cols + j));
-      for (; j < count; ++j) out[j] = widen(cols[j]);
-      for (; j < width; ++j) out[j] = 0;
-    }
-    return;
-  }
-  for (int64_t j = 0; j < width; j += L) {
-    const int64_t here = min(L, count - j);
-    const S* const from = cols + j * cols_col;
-    int64_t p = 0;
-    if (cols_k == 1 && here == L) {
-      for (; p + L <= k; p += L) {
-        Vec<T> v[L];
-#pragma GCC unroll 16
-        for (int i = 0; i < L; ++i) v[i] = load_wide(from + i * cols_col + p);
-        transpose<T>(v);
-#pragma GCC unroll 16
-        for (int i = 0; i < L; ++i) store(out + (p + i) * width + j, v[i]);
-      }
-    }
-    for (; p < k; ++p) {
-      T* const to = out + p * width + j;
-      for (int64_t i = 0; i < here; ++i) to[i] = widen(from[i * cols_col + p * cols_k]);
-      for (int64_t i = here; i < L; ++i) to[i] = 0;
-    }
-  }
-}
-
 /// rows[i, p] for a tile's rows into out[i * k + p].
 template <class S, class T>
 void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_t rows_k, T* out) {
@@ -123,70 +35,6 @@ void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_
   }
   for (int64_t p = 0; p < k; ++p)
     for (int64_t i = 0; i < count; ++i) out[i * k + p] = widen(rows[i * rows_row + p * rows_k]);
-}
-
-template <class S>
-CALQUE_INLINE S finish_one(const GemmPart<S>& g, int64_t i, int64_t j, Accumulate<S> sum) {
-  Accumulate<S> x = g.alpha * sum;
-  if (g.beta != 0) x += g.beta * widen(g.out[i * g.out_row + j * g.out_col]);
-  if (g.bias != nullptr) x += widen(g.bias[i * g.bias_row + j * g.bias_col]);
-  if constexpr (sizeof(S) == sizeof(Accumulate<S>))
-    return x;
-  else
-    return narrow<S>(x);
-}
-
-/// The block's sums go out: scaled, with bias and the old output, rounded once.
-template <class S, class T>
-void finish(const GemmPart<S>& g, int64_t row, int64_t rows, int64_t col, int64_t cols, const T* sums, int64_t sums_row) {
-  constexpr int L = lanes<T>;
-  const Vec<T> alpha = splat(g.alpha), beta = splat(g.beta);
-  const bool has_beta = g.beta != 0;
-  if (g.out_col == 1 && (g.bias == nullptr || g.bias_col == 1 || g.bias_col == 0)) {
-    for (int64_t i = 0; i < rows; ++i) {
-      S* const out = g.out + (row + i) * g.out_row + col;
-      const S* const bias = g.bias == nullptr ? nullptr : g.bias + (row + i) * g.bias_row + col * g.bias_col;
-      const Vec<T> row_bias = bias != nullptr && g.bias_col == 0 ? splat<T>(widen(*bias)) : Vec<T>{};
-      int64_t j = 0;
-      for (; j + L <= cols; j += L) {
-        Vec<T> x = alpha * load(sums + i * sums_row + j);
-        if (has_beta) x += beta * load_wide(out + j);
-        if (bias != nullptr) x += g.bias_col == 0 ? row_bias : load_wide(bias + j);
-        store_narrow(out + j, x);
-      }
-      for (; j < cols; ++j) out[j] = finish_one(g, row + i, col + j, sums[i * sums_row + j]);
-    }
-    return;
-  }
-  int64_t i = 0;
-  if (g.out_row == 1 && (g.bias == nullptr || g.bias_row == 1 || g.bias_row == 0)) {
-    for (; i + L <= rows; i += L) {
-      int64_t j = 0;
-      for (; j + L <= cols; j += L) {
-        Vec<T> v[L];
-#pragma GCC unroll 16
-        for (int r = 0; r < L; ++r) v[r] = load(sums + (i + r) * sums_row + j);
-        transpose<T>(v);
-#pragma GCC unroll 16
-        for (int c = 0; c < L; ++c) {
-          S* const out = g.out + (row + i) + (col + j + c) * g.out_col;
-          Vec<T> x = alpha * v[c];
-          if (has_beta) x += beta * load_wide(out);
-          if (g.bias != nullptr) {
-            const S* const bias = g.bias + (row + i) * g.bias_row + (col + j + c) * g.bias_col;
-            x += g.bias_row == 0 ? splat<T>(widen(*bias)) : load_wide(bias);
-          }
-          store_narrow(out, x);
-        }
-      }
-      for (; j < cols; ++j)
-        for (int64_t r = i; r < i + L; ++r)
-          g.out[(row + r) + (col + j) * g.out_col] = finish_one(g, row + r, col + j, sums[r * sums_row + j]);
-    }
-  }
-  for (; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j)
-      g.out[(row + i) * g.out_row + (col + j) * g.out_col] = finish_one(g, row + i, col + j, sums[i * sums_row + j]);
 }
 
 template <class S>
@@ -225,6 +73,8 @@ void block(const GemmPart<S>& g, void* scratch) {
             copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
           }
           for (int64_t j = 0; j < cols; j += panel) {
+            // The next tile's rows come from far memory: ask for a share of them before each panel.
+            if (i + here < rows) prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols, from + here * g.rows_row, g.rows_row, g.rows_k);
             const int64_t vectors = min(tile_vectors, (sums_row - j) / L);
             tile_for<T>(here, vectors)(k, a, a_row, panels + j * k, sums + i * sums_row + j, sums_row, p != 0);
           }

@@ -1,0 +1,189 @@
+// bfloat16 matrix multiplication on AMX tiles. A tile of `rows` (16 rows of 32 numbers along k) is loaded where it lies; only
+// `cols` is rearranged, into tiles of 16 pairs of k by 16 columns. Four 16 x 16 accumulator tiles are worked on at a time.
+#include "kernel/cpu/gemm_block.h"
+#include "kernel/cpu/gemm_finish.h"
+#include "kernel/cpu/vec.h"
+
+#if defined(CALQUE_ISA_avx512)
+
+namespace calque {
+namespace {
+
+constexpr int64_t tile = 16, tile_k = 32, tile_numbers = tile * tile_k;
+constexpr int64_t group = 2 * tile;  // rows and columns that the accumulators cover
+constexpr int64_t k_block = 512, row_block = 256, most_cols = 512;
+constexpr int64_t packed_limit = 2 << 20;  // numbers; what of `cols` is kept packed at a time
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+/// Tiles are usable while it lives.
+class Tiles {
+ public:
+  Tiles() {
+    const TileConfig config;
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  ~Tiles() { asm volatile("tilerelease"); }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+};
+
+int64_t k_tiles(int64_t k) { return (k + tile_k - 1) / tile_k; }
+
+int64_t cols_at_once(int64_t k) {
+  const int64_t fit = packed_limit / (k_tiles(k) * tile_k + 1) / group * group;
+  return fit < group ? group : min(fit, most_cols);
+}
+
+/// cols[k0 .. k0 + 32, j0 .. j0 + 16] as 16 rows of 16 pairs; zero outside.
+void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* out) {
+  const int64_t ks = min(tile_k, g.k - k0), js = min(tile, g.col_count - j0);
+  const BFloat16* const from = g.cols + k0 * g.cols_k + j0 * g.cols_col;
+  if (g.cols_k == 1 && ks == tile_k) {
+    Vec<float> v[16] = {};
+    if (js == tile) {
+#pragma GCC unroll 16
+      for (int j = 0; j < 16; ++j) std::memcpy(&v[j], &from[j * g.cols_col].bits, sizeof v[j]);
+    } else {
+      for (int64_t j = 0; j < js; ++j) std::memcpy(&v[j], &from[j * g.cols_col].bits, sizeof v[j]);
+    }
+    transpose<float>(v);
+#pragma GCC unroll 16
+    for (int p = 0; p < 16; ++p) std::memcpy(&out[p * tile_k].bits, &v[p], sizeof v[p]);
+    return;
+  }
+  if (g.cols_col == 1 && js == tile) {
+    for (int64_t p = 0; p < tile_k; p += 2) {
+      VecU16Half even = {}, odd = {};
+      if (p < ks) std::memcpy(&even, &from[p * g.cols_k].bits, sizeof even);
+      if (p + 1 < ks) std::memcpy(&odd, &from[(p + 1) * g.cols_k].bits, sizeof odd);
+      const Vec<uint32_t> pairs =
+          __builtin_convertvector(even, Vec<uint32_t>) | __builtin_convertvector(odd, Vec<uint32_t>) << 16;
+      std::memcpy(&out[p * tile].bits, &pairs, sizeof pairs);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < tile_k; ++p)
+    for (int64_t j = 0; j < tile; ++j)
+      out[p / 2 * tile_k + 2 * j + p % 2].bits = p < ks && j < js ? from[p * g.cols_k + j * g.cols_col].bits : uint16_t{0};
+}
+
+/// A group's rows for one block of k, zero padded, k contiguous.
+void copy_rows(const GemmPart<BFloat16>& g, int64_t row, int64_t k0, int64_t k, BFloat16* out) {
+  const int64_t rows = min(group, g.row_count - row), ks = min(k, g.k - k0);
+  for (int64_t i = 0; i < group; ++i) {
+    BFloat16* const to = out + i * k;
+    const int64_t count = i < rows ? ks : 0;
+    const BFloat16* const from = g.rows + (row + i) * g.rows_row + k0 * g.rows_k;
+    if (g.rows_k == 1) {
+      if (count > 0) std::memcpy(&to->bits, &from->bits, static_cast<size_t>(count) * sizeof *to);
+    } else {
+      for (int64_t p = 0; p < count; ++p) to[p].bits = from[p * g.rows_k].bits;
+    }
+    for (int64_t p = count; p < k; ++p) to[p].bits = 0;
+  }
+}
+
+/// sums[32, 32 or 16] (+)= rows[32, k] * cols; the asm of the macros wants register numbers as literals.
+void multiply(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloat16* b, int64_t b_tile, bool two, float* sums,
+              int64_t sums_row, bool add) {
+  const auto a_bytes = a_row * 2, c_bytes = sums_row * 4;
+  float* const lower = sums + tile * sums_row;
+  if (add) {
+    _tile_loadd(0, sums, c_bytes);
+    _tile_loadd(2, lower, c_bytes);
+    if (two) {
+      _tile_loadd(1, sums + tile, c_bytes);
+      _tile_loadd(3, lower + tile, c_bytes);
+    }
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const BFloat16* const a2 = a + tile * a_row;
+  if (two) {
+    for (int64_t t = 0; t < tiles_k; ++t) {
+      _tile_loadd(4, a + t * tile_k, a_bytes);
+      _tile_loadd(6, b + t * tile_numbers, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, b + b_tile + t * tile_numbers, 64);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, a2 + t * tile_k, a_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  } else {
+    for (int64_t t = 0; t < tiles_k; ++t) {
+      _tile_loadd(4, a + t * tile_k, a_bytes);
+      _tile_loadd(6, b + t * tile_numbers, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(5, a2 + t * tile_k, a_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+  }
+  _tile_stored(0, sums, c_bytes);
+  _tile_stored(2, lower, c_bytes);
+  if (two) {
+    _tile_stored(1, sums + tile, c_bytes);
+    _tile_stored(3, lower + tile, c_bytes);
+  }
+}
+
+int64_t scratch_size(int64_t k) {
+  return cols_at_once(k) * k_tiles(k) * tile_k * 2 + row_block * most_cols * 4 + group * k_block * 2;
+}
+
+void block(const GemmPart<BFloat16>& g, void* scratch) {
+  const int64_t tiles_k = k_tiles(g.k), cols_block = cols_at_once(g.k);
+  float* const sums = static_cast<float*>(scratch);
+  BFloat16* const copies = reinterpret_cast<BFloat16*>(sums + row_block * most_cols);
+  BFloat16* const packed = copies + group * k_block;
+  const int64_t column_tile = tiles_k * tile_numbers;
+  const Tiles tiles;
+  for (int64_t col = 0; col < g.col_count; col += cols_block) {
+    const int64_t cols = min(cols_block, g.col_count - col);
+    const int64_t sums_row = round_up(cols, tile);
+    for (int64_t j = 0; j < cols; j += tile)
+      for (int64_t t = 0; t < tiles_k; ++t)
+        pack_tile(g, t * tile_k, col + j, packed + j / tile * column_tile + t * tile_numbers);
+    for (int64_t row = 0; row < g.row_count; row += row_block) {
+      const int64_t rows = min(row_block, g.row_count - row);
+      for (int64_t p = 0; p < g.k; p += k_block) {
+        const int64_t k = min(k_block, tiles_k * tile_k - p);
+        for (int64_t i = 0; i < rows; i += group) {
+          const BFloat16* a = g.rows + (row + i) * g.rows_row + p;
+          int64_t a_row = g.rows_row;
+          if (g.rows_k != 1 || rows - i < group || p + k > g.k) {
+            copy_rows(g, row + i, p, k, copies);
+            a = copies;
+            a_row = k;
+          }
+          for (int64_t j = 0; j < cols; j += group) {
+            if (rows - i >= 2 * group)
+              prefetch_rows(group, k * j / cols, k * min(cols, j + group) / cols, a + group * g.rows_row, g.rows_row,
+                            a == copies ? 0 : 1);
+            multiply(k / tile_k, a, a_row, packed + j / tile * column_tile + p / tile_k * tile_numbers, column_tile,
+                     sums_row - j >= group, sums + i * sums_row + j, sums_row, p != 0);
+          }
+        }
+      }
+      finish(g, row, rows, col, cols, sums, sums_row);
+    }
+  }
+}
+
+}  // namespace
+
+namespace avx512 {
+const AmxKernels gemm_amx = {block, scratch_size};
+}  // namespace avx512
+
+}  // namespace calque
+
+#endif
