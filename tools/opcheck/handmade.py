@@ -355,7 +355,19 @@ def fills():
         [([i(100, 3).to(d), torch.tensor(3)], {}) for d in (torch.uint8, torch.int8, torch.int16, torch.int32)]
 
 
+def reshapes():
+    out = [([f(2, 3, 4, 5), s], {}) for s in ([2, 12, 5], [6, 20], [2, 3, 20], [2, -1], [2, 3, 4, 5], [-1], [2, 3, 2, 2, 5], [6, 4, 5], [2, 3, -1, 5])]
+    out += [([f(2, 3, 4).transpose(0, 1), s], {}) for s in ([3, 2, 2, 2], [3, 2, 4], [3, -1, 4])]
+    return out + [([f(6, 5), [3, 2, 5]], {}), ([f(3, 7), [21]], {}), ([f(2, 3, 4).transpose(1, 2), [8, 3]], {})]
+
+
+def expands():
+    return [([f(3, 1), [3, 4]], {}), ([f(1, 5), [2, -1]], {}), ([f(5), [2, 3, 5]], {}), ([f(2, 1, 7), [2, 6, 7]], {}), ([f(2, 3), [2, 3]], {}),
+            ([f(), [2, 3]], {}), ([f(1, 1), [0, 3]], {})]
+
+
 TABLE = {
+    "aten::view": reshapes, "aten::reshape": reshapes, "aten::expand": expands,
     "aten::fill.Tensor": fills,
     "aten::__and__.Tensor": logical_and_pair, "aten::__or__.Tensor": logical_and_pair, "aten::__xor__.Tensor": logical_and_pair,
     "aten::bitwise_and.Scalar": bitwise_scalar, "aten::bitwise_or.Scalar": bitwise_scalar, "aten::bitwise_xor.Scalar": bitwise_scalar,

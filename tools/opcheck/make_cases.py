@@ -175,6 +175,7 @@ def worker(args, names):
         print(f"job {args.job}: {out.count} cases, {out.offset >> 20} MiB, {time.time() - start:.0f} s", flush=True)
     if "guards" in args.what:
         out = CaseFile(os.path.join(args.out, f"guards-{args.job}"))
+        guards.warm_up()
         for name in mine:
             for c in guards.cases_for(pool, name, args.guards_per_op, args.seed):
                 out.write(c)
