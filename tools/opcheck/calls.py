@@ -1,0 +1,341 @@
+"""Operator calls as data: snapshots of arguments, execution, and the case-file encoding.
+
+A Call owns its tensors. Tensors that shared a storage when they were snapshot still share one, so aliasing between
+arguments is part of a call. The format of a case is described in README.md of this folder.
+"""
+
+import json
+import math
+
+import torch
+
+DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+          torch.float16, torch.bfloat16, torch.float32, torch.float64]
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+LOW_FLOATS = {torch.float16, torch.bfloat16, torch.float32}
+
+
+def dtype_name(d):
+    return str(d).split(".")[-1]
+
+
+def op_name(op):
+    """aten::add.Tensor; the default overload has no suffix."""
+    return op._schema.name + ("." + op._schema.overload_name if op._schema.overload_name else "")
+
+
+def find_op(name):
+    ns, rest = name.split("::")
+    base, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, ns), base), overload or "default")
+
+
+def tree_map(fn, v):
+    if isinstance(v, (list, tuple)):
+        return [tree_map(fn, x) for x in v]
+    if isinstance(v, dict):
+        return {k: tree_map(fn, x) for k, x in v.items()}
+    return fn(v)
+
+
+def tree_leaves(v, out=None):
+    out = [] if out is None else out
+    if isinstance(v, (list, tuple)):
+        for x in v:
+            tree_leaves(x, out)
+    elif isinstance(v, dict):
+        for x in v.values():
+            tree_leaves(x, out)
+    else:
+        out.append(v)
+    return out
+
+
+def plain(t):
+    """Whether the tensor is one that a case can hold: strided, on the CPU, no lazy conjugation or negation."""
+    return (type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided and t.device.type == "cpu"
+            and not t.is_quantized and not t.is_conj() and not t.is_neg())
+
+
+class Unsupported(Exception):
+    """The call holds something that a case file cannot."""
+
+
+def on_storage(storage, t):
+    return torch.empty(0, dtype=t.dtype).set_(storage, t.storage_offset(), t.size(), t.stride())
+
+
+def snapshot(tree, limit=None):
+    """A deep copy that keeps geometry and storage sharing."""
+    memo = {}
+
+    def leaf(v):
+        if not isinstance(v, torch.Tensor):
+            return v
+        if not plain(v):
+            raise Unsupported("tensor kind")
+        s = v.untyped_storage()
+        if limit is not None and s.nbytes() > limit:
+            raise Unsupported("too large")
+        if s._cdata not in memo:
+            memo[s._cdata] = s.clone() if s.nbytes() else torch.UntypedStorage(0)
+        return on_storage(memo[s._cdata], v)
+
+    return tree_map(leaf, tree)
+
+
+class Call:
+    def __init__(self, op, args, kwargs, kind="base"):
+        self.op, self.args, self.kwargs, self.kind = op, list(args), dict(kwargs), kind
+
+    def copy(self, kind=None):
+        args, kwargs = snapshot([self.args, self.kwargs])
+        return Call(self.op, args, kwargs, kind or self.kind)
+
+    def with_op(self, op, kind=None):
+        c = self.copy(kind)
+        c.op = op
+        return c
+
+    def leaves(self):
+        return tree_leaves([self.args, self.kwargs])
+
+    def tensors(self):
+        return [v for v in self.leaves() if isinstance(v, torch.Tensor)]
+
+    def map_tensors(self, fn, kind=None):
+        """A copy in which every tensor is fn(its index, itself). Sharing survives only where fn keeps the storage."""
+        c = self.copy(kind)
+        i = -1
+
+        def leaf(v):
+            nonlocal i
+            if not isinstance(v, torch.Tensor):
+                return v
+            i += 1
+            return fn(i, v)
+
+        c.args, c.kwargs = tree_map(leaf, c.args), tree_map(leaf, c.kwargs)
+        return c
+
+    def primary_dtype(self):
+        for v in self.leaves():
+            if isinstance(v, torch.Tensor):
+                return v.dtype
+        for v in self.leaves():
+            if isinstance(v, torch.dtype):
+                return v
+        return None
+
+    def signature(self):
+        """Everything but the elements."""
+        ids = {}
+
+        def leaf(v):
+            if isinstance(v, torch.Tensor):
+                k = ids.setdefault(v.untyped_storage()._cdata, len(ids))
+                return f"T{k}:{v.dtype}:{tuple(v.shape)}:{v.stride()}:{v.storage_offset()}"
+            return f"{type(v).__name__}={v}"
+
+        return repr((op_name(self.op), tree_map(leaf, self.args), tree_map(leaf, self.kwargs)))
+
+    def run(self):
+        with torch.no_grad():
+            return self.op(*self.args, **self.kwargs)
+
+
+def scalar_value(v):
+    if v is None or isinstance(v, (bool, str)):
+        return v
+    if isinstance(v, int):
+        return v
+    if isinstance(v, float):
+        if math.isnan(v):
+            return {"f": "nan"}
+        if math.isinf(v):
+            return {"f": "inf" if v > 0 else "-inf"}
+        return v
+    if isinstance(v, complex):
+        return {"c": [v.real, v.imag]}
+    if isinstance(v, torch.dtype):
+        return {"dtype": dtype_name(v)}
+    if isinstance(v, torch.device):
+        return {"device": str(v)}
+    if isinstance(v, torch.layout):
+        return {"layout": str(v).split(".")[-1]}
+    if isinstance(v, torch.memory_format):
+        return {"memory_format": str(v).split(".")[-1]}
+    raise Unsupported(f"argument of type {type(v).__name__}")
+
+
+def geometry(t):
+    return {"dtype": dtype_name(t.dtype), "sizes": list(t.shape), "strides": list(t.stride()), "offset": t.storage_offset()}
+
+
+def storage_bytes(s):
+    if s.nbytes() == 0:
+        return b""
+    return torch.empty(0, dtype=torch.uint8).set_(s).numpy().tobytes()
+
+
+class CaseFile:
+    """Writes NAME.jsonl and NAME.bin side by side."""
+
+    def __init__(self, path):
+        self.json, self.bin = open(path + ".jsonl", "w"), open(path + ".bin", "wb")
+        self.offset = 0
+        self.blobs = {}
+        self.count = 0
+
+    def blob(self, data):
+        # Equal blobs are stored once: in-place and out= cases often repeat the inputs of the functional one.
+        if data in self.blobs:
+            return [self.blobs[data], len(data)]
+        at = self.offset
+        self.bin.write(data)
+        pad = -len(data) % 16
+        self.bin.write(b"\0" * pad)
+        self.offset += len(data) + pad
+        self.blobs[data] = at
+        return [at, len(data)]
+
+    def write(self, case):
+        case = dict(case)
+        for key in ("storages", "out_storages"):
+            if key in case:
+                case[key] = [self.blob(b) for b in case[key]]
+        if "storages_after" in case:
+            case["storages_after"] = {k: self.blob(b) for k, b in case["storages_after"].items()}
+        if "ref" in case:
+            case["ref"] = [None if b is None else self.blob(b) for b in case["ref"]]
+        self.json.write(json.dumps(case, separators=(",", ":")) + "\n")
+        self.count += 1
+
+    def close(self):
+        self.json.close()
+        self.bin.close()
+
+
+class Encoder:
+    """Numbers the storages of one call, then tells its outputs apart from its inputs."""
+
+    def __init__(self):
+        self.storages, self.index = [], {}
+        self.out_storages, self.out_index = [], {}
+
+    def input(self, v):
+        if not isinstance(v, torch.Tensor):
+            return scalar_value(v)
+        s = v.untyped_storage()
+        k = self.index.get(s._cdata)
+        if k is None:
+            k = self.index[s._cdata] = len(self.storages)
+            self.storages.append(s)
+        return {"t": k, **geometry(v)}
+
+    def output(self, v):
+        if not isinstance(v, torch.Tensor):
+            return scalar_value(v)
+        if not plain(v):
+            raise Unsupported("output kind")
+        s = v.untyped_storage()
+        if s._cdata in self.index:
+            return {"alias": self.index[s._cdata], **geometry(v)}
+        k = self.out_index.get(s._cdata)
+        if k is None:
+            k = self.out_index[s._cdata] = len(self.out_storages)
+            self.out_storages.append(s)
+        return {"t": k, **geometry(v)}
+
+
+def results(op, out):
+    """The call's results as a list with one entry for each return of the schema."""
+    n = len(op._schema.returns)
+    if n == 0:
+        return []
+    return [out] if n == 1 else list(out)
+
+
+def upcast(call):
+    """The same call on float64, for the reference value. None where the call has no lower float to raise."""
+    memo = {}
+
+    def leaf(v):
+        if isinstance(v, torch.dtype):
+            return torch.float64 if v in LOW_FLOATS else v
+        if not isinstance(v, torch.Tensor) or v.dtype not in LOW_FLOATS:
+            return v
+        s = v.untyped_storage()
+        key = s._cdata
+        if key not in memo:
+            whole = torch.empty(0, dtype=v.dtype).set_(s, 0, (s.nbytes() // v.element_size(),), (1,))
+            memo[key] = (v.dtype, whole.to(torch.float64))
+        if memo[key][0] != v.dtype:
+            raise Unsupported("two dtypes on one storage")
+        return torch.as_strided(memo[key][1], v.size(), v.stride(), v.storage_offset())
+
+    c = call.copy()
+    c.args, c.kwargs = tree_map(leaf, c.args), tree_map(leaf, c.kwargs)
+    return c
+
+
+def reference(call, outs):
+    """float64 results of the call, flat, None for a result that is not a float tensor; None as a whole without use."""
+    flat = tree_leaves(outs)
+    if not any(isinstance(v, torch.Tensor) and v.dtype in LOW_FLOATS for v in flat):
+        return None
+    default = torch.get_default_dtype()
+    try:
+        up = upcast(call)
+        torch.set_default_dtype(torch.float64)
+        got = tree_leaves(results(call.op, up.run()))
+    except Exception:
+        return None
+    finally:
+        torch.set_default_dtype(default)
+    if len(got) != len(flat):
+        return None
+    refs = []
+    for a, b in zip(flat, got):
+        if not (isinstance(a, torch.Tensor) and a.dtype in LOW_FLOATS):
+            refs.append(None)
+        elif not isinstance(b, torch.Tensor) or b.dtype != torch.float64 or a.shape != b.shape:
+            return None
+        else:
+            refs.append(b.contiguous().numpy().tobytes())
+    return refs
+
+
+def error_line(e):
+    text = str(e).strip()
+    return text.splitlines()[0][:300] if text else type(e).__name__
+
+
+def make_case(call, case_id, check, want_ref=True):
+    """Runs the call on PyTorch and returns its case with bytes still inline (CaseFile.write places them)."""
+    c = call.copy()
+    enc = Encoder()
+    case = {"id": case_id, "op": op_name(c.op), "kind": call.kind, "check": check,
+            "args": tree_map(enc.input, c.args), "kwargs": tree_map(enc.input, c.kwargs)}
+    before = [storage_bytes(s) for s in enc.storages]
+    case["storages"] = before
+    try:
+        out = c.run()
+    except Exception as e:
+        case["expect"] = {"error": error_line(e), "type": type(e).__name__}
+        return case
+    outs = results(c.op, out)
+    case["expect"] = {"outputs": tree_map(enc.output, outs)}
+    case["out_storages"] = [storage_bytes(s) for s in enc.out_storages]
+    after = {}
+    for i, s in enumerate(enc.storages):
+        b = storage_bytes(s)
+        if b != before[i]:
+            after[str(i)] = b
+    if after:
+        case["storages_after"] = after
+    if want_ref and check in ("pointwise", "accumulate"):
+        ref = reference(call, outs)
+        if ref is not None:
+            case["ref"] = ref
+    return case
