@@ -67,9 +67,10 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where) {
 
 bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where) {
   if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
+  const Expr* asked = boolean;
   if (boolean->has_unbacked()) {  // what cannot be known may cancel out
-    boolean = knowledge.simplify(boolean);
-    if (boolean->has_unbacked()) throw_data_dependent(boolean, where);
+    boolean = knowledge.canonical(knowledge.simplify(boolean));
+    if (boolean->has_unbacked()) throw_data_dependent(asked, where);
   }
   const std::optional<Number> value = evaluate_expr(boolean, [&](size_t i) { return knowledge.symbols()[i].hint; });
   if (!value) throw_data_dependent(boolean, where);
@@ -80,7 +81,7 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where) {
 
 bool ShapeEnv::Impl::guard_or(const Expr* boolean, bool otherwise, std::source_location where) {
   if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
-  const Expr* simplified = boolean->has_unbacked() ? knowledge.simplify(boolean) : boolean;
+  const Expr* simplified = boolean->has_unbacked() ? knowledge.canonical(knowledge.simplify(boolean)) : boolean;
   if (simplified->has_unbacked() || is_left_open(knowledge, boolean)) return otherwise;
   const std::optional<Number> value = evaluate_expr(simplified, [&](size_t i) { return knowledge.symbols()[i].hint; });
   if (!value) return otherwise;
@@ -95,7 +96,7 @@ bool ShapeEnv::Impl::expect_true(const Expr* boolean, std::source_location where
     record(boolean, where);
     return true;
   }
-  deferred_asserts.push_back(SymBool(boolean));
+  deferred_asserts.push_back(SymBool(knowledge.canonical(boolean)));
   knowledge.learn(boolean);
   return true;
 }

@@ -2,6 +2,7 @@
 #include "knowledge.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "calque/base/error.h"
 #include "range.h"
@@ -216,6 +217,32 @@ const Expr* Knowledge::simplify(const Expr* e) {
   } catch (const UserError&) {  // coefficients beyond 64 bits
     return multiplied_out;
   }
+}
+
+const Expr* Knowledge::canonical(const Expr* e) {
+  if (e->kind() == ExprKind::logical_and || e->kind() == ExprKind::logical_or) {
+    std::vector<const Expr*> args;
+    for (const Expr* a : e->args()) args.push_back(canonical(a));
+    return pool_.connective(e->kind(), std::move(args));
+  }
+  if (!is_relation(e->kind()) || e->arg(0)->is_float() || e->arg(1)->is_float()) return e;
+  const bool turned = e->kind() == ExprKind::gt || e->kind() == ExprKind::ge;
+  const ExprKind kind = e->kind() == ExprKind::gt ? ExprKind::lt : e->kind() == ExprKind::ge ? ExprKind::le : e->kind();
+  const Expr* difference = pool_.expand(turned ? pool_.sub(e->arg(0), e->arg(1)) : pool_.sub(e->arg(1), e->arg(0)));
+  Terms left, right;
+  int64_t divisor = 0;
+  for (const Term& t : terms_of(difference)) {
+    if (t.coefficient == INT64_MIN) return e;
+    divisor = std::gcd(divisor, t.coefficient);
+  }
+  if (divisor == 0) return e;
+  for (const Term& t : terms_of(difference)) {
+    if (t.coefficient < 0)
+      left.push_back({-t.coefficient / divisor, t.rest});
+    else
+      right.push_back({t.coefficient / divisor, t.rest});
+  }
+  return pool_.relation(kind, pool_.sum(std::move(left)), pool_.sum(std::move(right)));
 }
 
 Knowledge::Linear Knowledge::linear(const Expr* expanded) {

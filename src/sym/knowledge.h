@@ -30,6 +30,10 @@ class Knowledge {
   const Expr* simplify(const Expr* e);
   std::optional<bool> decide(const Expr* boolean);
 
+  // An inequality as < or <= with no negative term on either side and no common divisor, as PyTorch writes its runtime
+  // asserts; connectives part by part.
+  const Expr* canonical(const Expr* boolean);
+
   void learn(const Expr* boolean);  // from now on it holds
   void learn_range(const Expr* e, ValueRange range);
   void restrict_symbol(size_t symbol, ValueRange range);
@@ -66,7 +70,7 @@ class Knowledge {
   void learn_relation(const Expr* e);
   void learn_core_range(const Expr* core, ValueRange range);
   void refine(const Expr* core, ValueRange range);
-  void solve(const Expr* lhs, const Expr* rhs);
+  void solve(const Expr* difference);
   void set_replacement(size_t symbol, const Expr* target);
   void remap_facts();
 

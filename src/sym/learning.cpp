@@ -83,7 +83,8 @@ void Knowledge::learn(const Expr* boolean) {
 void Knowledge::learn_relation(const Expr* e) {
   const Expr* lhs = e->arg(0);
   const Expr* rhs = e->arg(1);
-  const Statement s = statement(e->kind(), simplify(pool_.sub(lhs, rhs)));
+  const Expr* difference = simplify(pool_.sub(lhs, rhs));  // before it is known to be zero
+  const Statement s = statement(e->kind(), difference);
   switch (s.kind) {
     case Statement::always:
     case Statement::never: return;
@@ -95,7 +96,7 @@ void Knowledge::learn_relation(const Expr* e) {
       if (has_kind(s.core, {ExprKind::mod, ExprKind::python_mod}))
         knows_remainders_ |= s.bound == 0;
       else
-        solve(lhs, rhs);
+        solve(difference);
       return;
   }
 }
@@ -161,13 +162,11 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
   }
 }
 
-// lhs == rhs: one of their symbols may now stand for the rest. Preferred is the one with the largest example, then the
+// difference == 0: one of its symbols may now stand for the rest. Preferred is the one with the largest example, then the
 // youngest; values from tensor data first. Nothing is ever replaced by tensor data, which may not exist yet where
 // the symbol is used.
-void Knowledge::solve(const Expr* lhs, const Expr* rhs) {
-  if (has_kind(lhs, {ExprKind::floor_div, ExprKind::clean_div}) || has_kind(rhs, {ExprKind::floor_div, ExprKind::clean_div}))
-    return;
-  const Expr* difference = simplify(pool_.sub(lhs, rhs));
+void Knowledge::solve(const Expr* difference) {
+  if (has_kind(difference, {ExprKind::floor_div, ExprKind::clean_div})) return;
   std::vector<size_t> free = free_symbols(difference);
   if (free.size() > most_symbols_to_solve) return;
   const auto weight = [&](size_t i) { return nodes_[i]->has_unbacked() ? INT64_MAX : symbols_[i].hint.value_or(INT64_MAX - 1); };
