@@ -188,6 +188,7 @@ class Parser {
     if (type.kind == Kind::dtype) {
       if (const auto d = dtype_from_name(text)) return *d;
     }
+    if (text == "long") return DType::int64;
     if (text == "contiguous_format") return MemoryFormat::contiguous;
     if (text == "strided") return Layout::strided;
     if (text == "Mean") return 1;  // at::Reduction

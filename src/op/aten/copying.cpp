@@ -78,14 +78,14 @@ Scalar fake_value(const Tensor& self) {
 }
 
 void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
-  const OptFormat f = format && *format == MemoryFormat::preserve ? OptFormat() : format;
+  const MemoryFormat wanted = format.value_or(MemoryFormat::preserve);
   TensorImpl& impl = self.impl();
   for (const SymInt s : sizes)
     if (!check(s >= 0)) throw UserError("resize_: sizes must not be negative, found " + str(sizes));
   const bool same = sizes.size() == impl.sizes.size() && std::equal(sizes.begin(), sizes.end(), impl.sizes.begin(), [](SymInt a, SymInt b) { return identical(a, b); });
-  if (!same || f) {
+  if (!same || wanted != MemoryFormat::preserve) {
     impl.sizes = SymInts(sizes.begin(), sizes.end());
-    impl.strides = strides_for(f.value_or(MemoryFormat::contiguous), sizes);
+    impl.strides = strides_for(wanted, sizes);
   }
   if (impl.symbolic) return;
   const SymInt needed = (impl.offset + product(sizes)) * static_cast<int64_t>(item_size(impl.dtype));
