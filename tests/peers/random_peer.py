@@ -1,6 +1,6 @@
-"""Random numbers against PyTorch, live: python tests/peers/random_peer.py PROGRAM [--calls N] [--seed S]
+"""Random numbers against PyTorch, live: python tests/peers/random_peer.py [PROGRAM] [--calls N] [--seed S] [--all]
 
-PROGRAM is the random_peer executable. Both run the same random scripts; integers, uniform and bernoulli results and the
+PROGRAM is the random_peer executable ($CALQUE_BUILD/bin/random_peer if not given). Both run the same random scripts; integers, uniform and bernoulli results and the
 generator's state must be equal to the bit, normal samples within 4 ulp.
 """
 import argparse
@@ -65,10 +65,13 @@ def compare(program, lines, worst):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program")
+    parser.add_argument("program", nargs="?", default=os.path.join(os.environ.get("CALQUE_BUILD", ""), "bin/random_peer"))
+    parser.add_argument("--all", action="store_true", help="ten times as many calls")
     parser.add_argument("--calls", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    if args.all:
+        args.calls *= 10
     worst, failures = {}, []
     # Every small size, one stream; then larger and mixed ones. A state is compared after each script, then loaded.
     scripts = []
@@ -93,7 +96,7 @@ def main():
         print(f"{key:28} {count:6} calls {equal:6} bit-equal" + (f"   worst {distance} ulp" if distance else ""))
     for line, got, want in failures[:10]:
         print("DIFFERENT:", line[:200], "\n  found   ", got[:64].hex(), "\n  expected", want[:64].hex())
-    print(f"random: {total} results compared, {len(failures)} different")
+    print(f"{total - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
