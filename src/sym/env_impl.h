@@ -4,15 +4,15 @@
 #include <unordered_map>
 
 #include "calque/sym/shape_env.h"
-#include "expr_pool.h"
-#include "knowledge.h"
+#include "sym/expr_pool.h"
+#include "sym/knowledge.h"
 
 namespace calque {
 
 struct ShapeEnv::Impl {
   Impl(ShapeEnv* env, ShapeEnvOptions given) : options(given), pool(env), knowledge(pool) { pool.set_knowledge(&knowledge); }
 
-  const Expr* expr(SymInt value);   // a node of this environment, symbols replaced
+  const Expr* expr(SymInt value);  // a node of this environment, symbols replaced
   const Expr* expr(SymBool value);
   const Expr* expr(SymFloat value);
   SymInt declare(std::string name, std::optional<int64_t> hint, ValueRange range, std::string origin, bool unbacked,

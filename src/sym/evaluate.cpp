@@ -1,11 +1,11 @@
-#include "evaluate.h"
+#include "sym/evaluate.h"
 
 #include <cmath>
 #include <unordered_map>
 
 #include "calque/base/error.h"
-#include "expr_pool.h"
-#include "range.h"
+#include "sym/expr_pool.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -38,12 +38,14 @@ class Evaluator {
     return integer_number(checked_mul(a.integer, b.integer));
   }
   static int64_t power(int64_t base, int64_t exponent, const Expr* e) {
-    if (exponent < 0) throw UserError("evaluating " + e->str() + ": the exponent " + std::to_string(exponent) + " is negative");
+    if (exponent < 0)
+      throw UserError("evaluating " + e->str() + ": the exponent " + std::to_string(exponent) + " is negative");
     if (exponent == 0 || base == 1) return 1;
     if (base == 0) return 0;
     if (base == -1) return exponent % 2 == 0 ? 1 : -1;
     int64_t out = 1;
-    for (int64_t i = 0; i < exponent; ++i) out = checked_mul(out, base);
+    for (int64_t i = 0; i < exponent; ++i)
+      out = checked_mul(out, base);
     return out;
   }
   static bool compare(ExprKind kind, Number a, Number b) {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "calque/base/error.h"
-#include "expr_pool.h"
-#include "range.h"
+#include "sym/expr_pool.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -76,7 +76,8 @@ const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
   };
   for (const Expr* e : given) {
     if (e->kind() == kind)
-      for (const Expr* a : e->args()) take(a);
+      for (const Expr* a : e->args())
+        take(a);
     else
       take(e);
   }
@@ -131,8 +132,7 @@ const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const>
   const bool numbers = number_of(args[0], x) && (args.size() < 2 || number_of(args[1], y));
   if (args.size() == 2 && kind != ExprKind::float_pow) {
     double divisor = 1;
-    if (number_of(args[1], divisor) && divisor == 0)
-      throw UserError("true_div: division of " + args[0]->str() + " by zero");
+    if (number_of(args[1], divisor) && divisor == 0) throw UserError("true_div: division of " + args[0]->str() + " by zero");
   }
   if (numbers) {
     switch (kind) {
@@ -140,9 +140,11 @@ const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const>
       case ExprKind::int_true_div:
       case ExprKind::float_true_div: return float_number(x / y);
       case ExprKind::float_pow: return float_number(std::pow(x, y));
-      case ExprKind::floor_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::floor(x), "floor"));
+      case ExprKind::floor_to_int:
+        return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::floor(x), "floor"));
       case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::ceil(x), "ceil"));
-      case ExprKind::trunc_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::trunc(x), "trunc"));
+      case ExprKind::trunc_to_int:
+        return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::trunc(x), "trunc"));
       default: throw InternalError("not a float function");
     }
   }
@@ -158,7 +160,8 @@ const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
     if (number_of(a, x) && number_of(b, y)) return boolean(compare(kind, x, y));
     return make(kind, {a, b});
   }
-  const ValueRange r = difference_range(a, b);
+  // The difference knows more; the two ranges apart still help where it would leave 64 bits.
+  const ValueRange r = range_intersect(difference_range(a, b), range_add(range(a), range_negate(range(b))));
   const bool at_zero = r.lower == 0 && r.upper == 0;
   if (r.lower > 0) return boolean(compare(kind, 1, 0));
   if (r.upper < 0) return boolean(compare(kind, -1, 0));

@@ -30,9 +30,9 @@ struct Factor {
 };
 using Factors = std::vector<Factor>;
 
-Term split_term(const Expr* e);         // any node but an add
-Terms terms_of(const Expr* e);          // the sum's parts; one term for what is not a sum
-Factors factors_of(const Expr* rest);   // of a Term's rest (null: none)
+Term split_term(const Expr* e);        // any node but an add
+Terms terms_of(const Expr* e);         // the sum's parts; one term for what is not a sum
+Factors factors_of(const Expr* rest);  // of a Term's rest (null: none)
 
 class ExprPool {
  public:

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
-#include "env_impl.h"
-#include "evaluate.h"
+#include "sym/env_impl.h"
+#include "sym/evaluate.h"
 
 namespace calque {
 
@@ -56,8 +56,9 @@ GuardOperatorScope::~GuardOperatorScope() { current_operator = before_; }
 
 void ShapeEnv::Impl::throw_data_dependent(const Expr* e, std::source_location where) {
   throw UserError(ErrorKind::data_dependent,
-                  "cannot decide " + e->str() + " while tracing: it depends on values that are only known when the program runs (" +
-                      place(where) + "). If it always holds, say so with check(); if either answer will do, use guard_or().");
+                  "cannot decide " + e->str() +
+                      " while tracing: it depends on values that are only known when the program runs (" + place(where) +
+                      "). If it always holds, say so with check(); if either answer will do, use guard_or().");
 }
 
 void ShapeEnv::Impl::record(const Expr* holds, std::source_location where) {

@@ -1,11 +1,11 @@
 // Ranges, replacement, simplification and decisions. What is learnt from guards is in learning.cpp.
-#include "knowledge.h"
+#include "sym/knowledge.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "calque/base/error.h"
-#include "range.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -32,7 +32,8 @@ std::vector<size_t> Knowledge::free_symbols(const Expr* e) const {
     todo.pop_back();
     if (at->symbol_mask() == 0 || !seen.emplace(at, true).second) continue;
     if (at->kind() == ExprKind::symbol) out.push_back(at->symbol_index());
-    for (const Expr* a : at->args()) todo.push_back(a);
+    for (const Expr* a : at->args())
+      todo.push_back(a);
   }
   std::ranges::sort(out);
   return out;
@@ -65,12 +66,14 @@ ValueRange Knowledge::compute_range(const Expr* e) {
     }
     case ExprKind::add: {
       ValueRange out{0, 0};
-      for (const Expr* a : e->args()) out = range_add(out, range(a));
+      for (const Expr* a : e->args())
+        out = range_add(out, range(a));
       return out;
     }
     case ExprKind::mul: {
       ValueRange out{1, 1};
-      for (const Expr* a : e->args()) out = range_mul(out, range(a));
+      for (const Expr* a : e->args())
+        out = range_mul(out, range(a));
       return out;
     }
     case ExprKind::pow: return range_pow(range(e->arg(0)), e->exponent());
@@ -94,8 +97,8 @@ ValueRange Knowledge::compute_range(const Expr* e) {
     case ExprKind::ceil_to_int:
     case ExprKind::trunc_to_int: {
       const Expr* ratio = e->arg(0);
-      const bool not_negative = ratio->kind() == ExprKind::int_true_div && range(ratio->arg(0)).lower >= 0 &&
-                                range(ratio->arg(1)).lower >= 0;
+      const bool not_negative =
+          ratio->kind() == ExprKind::int_true_div && range(ratio->arg(0)).lower >= 0 && range(ratio->arg(1)).lower >= 0;
       return not_negative ? ValueRange{0, ValueRange::unbounded_above} : ValueRange{};
     }
     default: return {};
@@ -113,7 +116,8 @@ ValueRange Knowledge::shifted_range(const Expr* core) {
     for (const Factor& f : factors_of(t.rest)) {
       // A clean division would cancel against a factor that means something else here.
       if (f.base->kind() == ExprKind::clean_div || f.exponent > 8) return {};
-      for (int64_t n = 0; n < f.exponent && here <= most_shifted_terms; ++n) here *= 2;
+      for (int64_t n = 0; n < f.exponent && here <= most_shifted_terms; ++n)
+        here *= 2;
     }
     has_product |= here > 2;
     size += here;
@@ -130,7 +134,8 @@ ValueRange Knowledge::shifted_range(const Expr* core) {
       const Expr* base = shift ? pool_.add(f.base, pool_.integer(lower)) : f.base;
       product = pool_.mul(product, pool_.pow(base, f.exponent));
     }
-    for (const Term& part : terms_of(pool_.expand(product))) shifted.push_back(part);
+    for (const Term& part : terms_of(pool_.expand(product)))
+      shifted.push_back(part);
   }
   ValueRange out{0, 0};
   for (const Term& t : terms_of(pool_.sum(std::move(shifted)))) {
@@ -148,9 +153,13 @@ ValueRange Knowledge::shifted_range(const Expr* core) {
 ValueRange Knowledge::bounds(const Expr* core) {
   ValueRange r = range_intersect(range(core), shifted_range(core));
   if (const auto fact = facts_.find(core); fact != facts_.end()) {
-    const auto excluded = [&](int64_t v) { return std::ranges::find(fact->second.excluded, v) != fact->second.excluded.end(); };
-    while (r.lower < r.upper && excluded(r.lower)) ++r.lower;
-    while (r.lower < r.upper && excluded(r.upper)) --r.upper;
+    const auto excluded = [&](int64_t v) {
+      return std::ranges::find(fact->second.excluded, v) != fact->second.excluded.end();
+    };
+    while (r.lower < r.upper && excluded(r.lower))
+      ++r.lower;
+    while (r.lower < r.upper && excluded(r.upper))
+      --r.upper;
   }
   return r;
 }
@@ -222,7 +231,8 @@ const Expr* Knowledge::simplify(const Expr* e) {
 const Expr* Knowledge::canonical(const Expr* e) {
   if (e->kind() == ExprKind::logical_and || e->kind() == ExprKind::logical_or) {
     std::vector<const Expr*> args;
-    for (const Expr* a : e->args()) args.push_back(canonical(a));
+    for (const Expr* a : e->args())
+      args.push_back(canonical(a));
     return pool_.connective(e->kind(), std::move(args));
   }
   if (!is_relation(e->kind()) || e->arg(0)->is_float() || e->arg(1)->is_float()) return e;
@@ -257,13 +267,15 @@ Knowledge::Linear Knowledge::linear(const Expr* expanded) {
   for (const Term& t : terms) {
     uint64_t a = divisor;
     uint64_t b = t.coefficient < 0 ? 0 - static_cast<uint64_t>(t.coefficient) : static_cast<uint64_t>(t.coefficient);
-    while (b != 0) a = std::exchange(b, a % b);
+    while (b != 0)
+      a = std::exchange(b, a % b);
     divisor = a;
   }
   if (divisor > static_cast<uint64_t>(INT64_MAX)) divisor = 1;
   out.factor = static_cast<int64_t>(divisor);
   if (terms[0].coefficient < 0) out.factor = -out.factor;
-  for (Term& t : terms) t.coefficient = checked_mul(t.coefficient / static_cast<int64_t>(divisor), out.factor < 0 ? -1 : 1);
+  for (Term& t : terms)
+    t.coefficient = checked_mul(t.coefficient / static_cast<int64_t>(divisor), out.factor < 0 ? -1 : 1);
   out.core = pool_.sum(std::move(terms));
   return out;
 }

@@ -9,7 +9,7 @@
 
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
-#include "expr_pool.h"
+#include "sym/expr_pool.h"
 
 namespace calque {
 
@@ -53,7 +53,7 @@ class Knowledge {
   };
   // A comparison of integers as a statement about a core.
   struct Statement {
-    enum Kind { always, never, equal, unequal, at_least, at_most } kind;
+    enum Kind { always, never, equal, unequal, at_least, at_most } kind = always;
     const Expr* core = nullptr;
     int64_t bound = 0;
   };
@@ -61,8 +61,8 @@ class Knowledge {
   Linear linear(const Expr* expanded);
   Statement statement(ExprKind relation, const Expr* difference);
   ValueRange compute_range(const Expr* e);
-  ValueRange bounds(const Expr* core);          // the best that is known
-  ValueRange shifted_range(const Expr* core);   // with every factor measured from its lower bound
+  ValueRange bounds(const Expr* core);         // the best that is known
+  ValueRange shifted_range(const Expr* core);  // with every factor measured from its lower bound
   const Expr* rewrite(const Expr* e);
   bool leaves_no_remainder(const Expr* a, const Expr* b);
   std::optional<bool> decide_uncached(const Expr* e);

@@ -3,8 +3,8 @@
 #include <unordered_set>
 
 #include "calque/base/error.h"
-#include "knowledge.h"
-#include "range.h"
+#include "sym/knowledge.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -20,7 +20,8 @@ bool has_kind(const Expr* e, std::initializer_list<ExprKind> kinds) {
     todo.pop_back();
     if (!seen.insert(at).second) continue;
     if (std::ranges::find(kinds, at->kind()) != kinds.end()) return true;
-    for (const Expr* a : at->args()) todo.push_back(a);
+    for (const Expr* a : at->args())
+      todo.push_back(a);
   }
   return false;
 }
@@ -65,11 +66,13 @@ void Knowledge::learn(const Expr* boolean) {
     case ExprKind::true_value:
     case ExprKind::false_value: return;
     case ExprKind::logical_and:
-      for (const Expr* a : e->args()) learn(a);
+      for (const Expr* a : e->args())
+        learn(a);
       break;
     case ExprKind::logical_not:
       if (e->arg(0)->kind() == ExprKind::logical_or)
-        for (const Expr* a : e->arg(0)->args()) learn(pool_.logical_not(a));
+        for (const Expr* a : e->arg(0)->args())
+          learn(pool_.logical_not(a));
       break;
     default:
       if (is_relation(e->kind()) && !e->arg(0)->is_float() && !e->arg(1)->is_float()) learn_relation(e);
@@ -83,8 +86,14 @@ void Knowledge::learn(const Expr* boolean) {
 void Knowledge::learn_relation(const Expr* e) {
   const Expr* lhs = e->arg(0);
   const Expr* rhs = e->arg(1);
-  const Expr* difference = simplify(pool_.sub(lhs, rhs));  // before it is known to be zero
-  const Statement s = statement(e->kind(), difference);
+  const Expr* difference;
+  Statement s;
+  try {
+    difference = simplify(pool_.sub(lhs, rhs));  // before it is known to be zero
+    s = statement(e->kind(), difference);
+  } catch (const UserError&) {
+    return;  // beyond 64 bits: only the condition itself is remembered
+  }
   switch (s.kind) {
     case Statement::always:
     case Statement::never: return;
@@ -156,9 +165,11 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
     const ValueRange top = range_add(scaled, range_of_integer(n - 1));
     learn_range(core->arg(0), {scaled.lower, top.upper});
   } else if (core->kind() == ExprKind::max && range.upper != ValueRange::unbounded_above) {
-    for (const Expr* a : core->args()) learn_range(a, {ValueRange::unbounded_below, range.upper});
+    for (const Expr* a : core->args())
+      learn_range(a, {ValueRange::unbounded_below, range.upper});
   } else if (core->kind() == ExprKind::min && range.lower != ValueRange::unbounded_below) {
-    for (const Expr* a : core->args()) learn_range(a, {range.lower, ValueRange::unbounded_above});
+    for (const Expr* a : core->args())
+      learn_range(a, {range.lower, ValueRange::unbounded_above});
   }
 }
 
@@ -169,10 +180,10 @@ void Knowledge::solve(const Expr* difference) {
   if (has_kind(difference, {ExprKind::floor_div, ExprKind::clean_div})) return;
   std::vector<size_t> free = free_symbols(difference);
   if (free.size() > most_symbols_to_solve) return;
-  const auto weight = [&](size_t i) { return nodes_[i]->has_unbacked() ? INT64_MAX : symbols_[i].hint.value_or(INT64_MAX - 1); };
-  std::ranges::sort(free, [&](size_t a, size_t b) {
-    return std::pair(weight(a), a) > std::pair(weight(b), b);
-  });
+  const auto weight = [&](size_t i) {
+    return nodes_[i]->has_unbacked() ? INT64_MAX : symbols_[i].hint.value_or(INT64_MAX - 1);
+  };
+  std::ranges::sort(free, [&](size_t a, size_t b) { return std::pair(weight(a), a) > std::pair(weight(b), b); });
   for (const size_t i : free) {
     int64_t coefficient = 0;
     bool only_here = true;
@@ -248,7 +259,8 @@ void Knowledge::remap_facts() {
   std::vector<std::pair<const Expr*, bool>> old_booleans;
   for (const auto& [e, value] : known_booleans_)
     if (replace(e) != e) old_booleans.emplace_back(replace(e), value);
-  for (const auto& [e, value] : old_booleans) known_booleans_[e] = value;
+  for (const auto& [e, value] : old_booleans)
+    known_booleans_[e] = value;
 }
 
 }  // namespace calque

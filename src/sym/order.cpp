@@ -1,4 +1,4 @@
-#include "order.h"
+#include "sym/order.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "calque/sym/shape_env.h"
-#include "expr_pool.h"
+#include "sym/expr_pool.h"
 
 namespace calque {
 
@@ -41,9 +41,7 @@ int class_rank(ExprKind kind) {
   }
 }
 
-double number_value(const Expr* e) {
-  return e->is_integer() ? static_cast<double>(e->integer()) : e->float_value();
-}
+double number_value(const Expr* e) { return e->is_integer() ? static_cast<double>(e->integer()) : e->float_value(); }
 
 bool is_number(const Expr* e) { return e->is_integer() || e->kind() == ExprKind::float_number; }
 
@@ -118,7 +116,8 @@ std::vector<const Expr*> ordered_terms(const Expr* sum) {
   }
   std::vector<const Expr*> bases;
   for (const Expr* t : terms)
-    for (const Factor& f : generators(t)) bases.push_back(f.base);
+    for (const Factor& f : generators(t))
+      bases.push_back(f.base);
   std::ranges::sort(bases, {}, &Expr::id);
   bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
   std::ranges::stable_sort(bases, key_less);
@@ -136,7 +135,8 @@ std::vector<const Expr*> ordered_terms(const Expr* sum) {
   }
   std::ranges::stable_sort(keyed, [](const Keyed& a, const Keyed& b) { return a.exponents > b.exponents; });
   terms.clear();
-  for (const Keyed& k : keyed) terms.push_back(k.term);
+  for (const Keyed& k : keyed)
+    terms.push_back(k.term);
   return terms;
 }
 
@@ -187,7 +187,8 @@ std::string float_text(double value, int digits, bool strip_zeros) {
   }
   number.insert(point, ".");
   if (strip_zeros)
-    while (number.back() == '0') number.pop_back();
+    while (number.back() == '0')
+      number.pop_back();
   if (number.back() == '.') number += "0";
   out += number;
   if (!fixed) out += std::string("e") + (exponent < 0 ? "-" : "+") + std::to_string(std::abs(exponent));

@@ -2,7 +2,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
-#include "order.h"
+#include "sym/order.h"
 
 namespace calque {
 

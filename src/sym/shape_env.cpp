@@ -4,9 +4,9 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
-#include "env_impl.h"
-#include "evaluate.h"
-#include "range.h"
+#include "sym/env_impl.h"
+#include "sym/evaluate.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -30,14 +30,15 @@ SymInt ShapeEnv::Impl::declare(std::string name, std::optional<int64_t> hint, Va
   const std::string who = described(name, origin);
   if (range_is_empty(range))
     throw UserError(ErrorKind::constraint_violation, "the range of symbol " + who + " is empty: lower " +
-                                                         std::to_string(range.lower) + ", upper " + std::to_string(range.upper));
+                                                         std::to_string(range.lower) + ", upper " +
+                                                         std::to_string(range.upper));
   if (hint && !range_contains(range, *hint))
-    throw UserError(ErrorKind::constraint_violation,
-                    "the example value " + std::to_string(*hint) + " of symbol " + who + " is outside its range [" +
-                        std::to_string(range.lower) + ", " + std::to_string(range.upper) + "]");
+    throw UserError(ErrorKind::constraint_violation, "the example value " + std::to_string(*hint) + " of symbol " + who +
+                                                         " is outside its range [" + std::to_string(range.lower) + ", " +
+                                                         std::to_string(range.upper) + "]");
   by_name.emplace(name, knowledge.symbols().size());
-  const Expr* node = knowledge.new_symbol(
-      {std::move(name), hint, ValueRange{}, std::move(origin), keeps_zero_one, positive}, unbacked);
+  const Expr* node =
+      knowledge.new_symbol({std::move(name), hint, ValueRange{}, std::move(origin), keeps_zero_one, positive}, unbacked);
   knowledge.restrict_symbol(node->symbol_index(), range);
   return SymInt(node);
 }
@@ -79,7 +80,8 @@ SymInt ShapeEnv::declare_symbol(std::string name, std::optional<int64_t> hint, V
     return impl_->declare(std::move(name), hint, range, std::move(origin), unbacked, !unbacked && range.lower >= 0, false);
   const std::optional<int64_t> before = symbols()[known->second].hint;
   if (hint && before && *hint != *before)
-    throw UserError("the symbol " + name + " has the example value " + std::to_string(*before) + ", not " + std::to_string(*hint));
+    throw UserError("the symbol " + name + " has the example value " + std::to_string(*before) + ", not " +
+                    std::to_string(*hint));
   if (hint && !before) impl_->knowledge.set_hint(known->second, *hint);
   impl_->knowledge.restrict_symbol(known->second, range);
   return SymInt(impl_->knowledge.node(known->second));
@@ -99,7 +101,8 @@ const std::vector<SymBool>& ShapeEnv::deferred_asserts() const { return impl_->d
 void ShapeEnv::constrain_range(SymInt value, ValueRange range) {
   if (range_is_empty(range))
     throw UserError(ErrorKind::constraint_violation, "the range for " + value.str() + " is empty: lower " +
-                                                         std::to_string(range.lower) + ", upper " + std::to_string(range.upper));
+                                                         std::to_string(range.lower) + ", upper " +
+                                                         std::to_string(range.upper));
   impl_->knowledge.learn_range(impl_->expr(value), range);
 }
 

@@ -6,8 +6,8 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
-#include "env_impl.h"
-#include "order.h"
+#include "sym/env_impl.h"
+#include "sym/order.h"
 
 namespace calque {
 
@@ -70,7 +70,8 @@ class Parser {
 
  private:
   void skip_spaces() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
+      ++at_;
   }
   bool next_is(char c) {
     skip_spaces();
@@ -90,7 +91,8 @@ class Parser {
     const auto is_word = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_word(text_[at_]))
+      ++at_;
     if (begin == at_) fail("expected a name");
     return text_.substr(begin, at_ - begin);
   }
@@ -99,7 +101,8 @@ class Parser {
     if (at_ == text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) fail("expected a quoted text");
     const char quote = text_[at_++];
     const size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != quote) ++at_;
+    while (at_ < text_.size() && text_[at_] != quote)
+      ++at_;
     if (at_ == text_.size()) fail("the quoted text does not end");
     return text_.substr(begin, at_++ - begin);
   }
@@ -127,8 +130,7 @@ class Parser {
     }
     expect(')');
     ShapeEnv::Impl& impl = env_.impl();
-    if (const auto known = impl.by_name.find(name); known != impl.by_name.end())
-      return impl.knowledge.node(known->second);
+    if (const auto known = impl.by_name.find(name); known != impl.by_name.end()) return impl.knowledge.node(known->second);
     const ValueRange range = positive || not_negative ? ValueRange{0, ValueRange::unbounded_above} : ValueRange{};
     const bool unbacked = name[0] == 'u';
     return impl.declare(name, std::nullopt, range, "", unbacked, positive, false).expr();
@@ -161,7 +163,8 @@ class Parser {
       for (size_t i = first; i < last; ++i) {
         if (args[i]->is_boolean() == boolean) continue;
         at_ = head_at;
-        fail("argument " + std::to_string(i + 1) + " of " + std::string(head) + " is " + (boolean ? "not " : "") + "a boolean");
+        fail("argument " + std::to_string(i + 1) + " of " + std::string(head) + " is " + (boolean ? "not " : "") +
+             "a boolean");
       }
     };
     const auto numbers = [&](size_t n) {
@@ -257,7 +260,8 @@ class Parser {
   const Expr* expression(size_t depth) {
     if (depth > greatest_nesting) fail("nested more than " + std::to_string(greatest_nesting) + " levels deep");
     skip_spaces();
-    if (at_ < text_.size() && (text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9'))) return pool_.integer(integer());
+    if (at_ < text_.size() && (text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9')))
+      return pool_.integer(integer());
     const size_t head_at = at_;
     const std::string_view head = word();
     if (head == "true" || head == "True") return pool_.boolean(true);

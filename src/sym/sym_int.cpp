@@ -6,9 +6,9 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
-#include "env_impl.h"
-#include "order.h"
-#include "range.h"
+#include "sym/env_impl.h"
+#include "sym/order.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -84,7 +84,8 @@ const Expr* ShapeEnv::Impl::expr(SymFloat value) {
 }
 
 SymInt::SymInt(const Expr* expr) {
-  internal_assert(expr != nullptr && !expr->is_boolean() && !expr->is_float(), "a SymInt was made from no integer expression");
+  internal_assert(expr != nullptr && !expr->is_boolean() && !expr->is_float(),
+                  "a SymInt was made from no integer expression");
   if (expr->is_integer() && expr->integer() >= smallest_plain) {
     word_ = expr->integer();
   } else {

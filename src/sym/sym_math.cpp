@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
-#include "env_impl.h"
+#include "sym/env_impl.h"
 
 namespace calque {
 
@@ -40,7 +40,8 @@ SymInt sym_pow(SymInt base, SymInt exponent) {
       if (b == 0) return 0;
       if (b == -1) return n % 2 == 0 ? 1 : -1;
       SymInt out = 1;
-      for (int64_t i = 0; i < n; ++i) out *= base;  // ends within 64 steps: it overflows
+      for (int64_t i = 0; i < n; ++i)
+        out *= base;  // ends within 64 steps: it overflows
       return out;
     }
     ShapeEnv::Impl& env = base.expr()->env()->impl();
@@ -70,7 +71,7 @@ SymFloat sym_true_div(SymInt a, SymInt b) {
   return float_function(ExprKind::int_true_div, env, {env.expr(a), env.expr(b)});
 }
 
-SymFloat sym_true_div(SymFloat a, SymFloat b) {
+SymFloat sym_float_div(SymFloat a, SymFloat b) {
   if (!b.is_symbolic() && b.as_float() == 0) throw UserError("true_div: division of " + a.str() + " by zero");
   if (!a.is_symbolic() && !b.is_symbolic()) return a.as_float() / b.as_float();
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});

@@ -35,7 +35,8 @@ int64_t python_mod(int64_t a, int64_t b) { return a - b * python_floor_div(a, b)
 
 class Generator {
  public:
-  Generator(ShapeEnv& env, std::vector<SymInt> symbols, unsigned seed) : env_(env), symbols_(std::move(symbols)), rng_(seed) {}
+  Generator(ShapeEnv& env, std::vector<SymInt> symbols, unsigned seed)
+      : env_(env), symbols_(std::move(symbols)), rng_(seed) {}
 
   int pick(int n) { return std::uniform_int_distribution<int>(0, n - 1)(rng_); }
 
@@ -51,7 +52,8 @@ class Generator {
       case 5: return {a.symbolic * b.symbolic, [=](const Values& v) { return a.plain(v) * b.plain(v); }};
       case 6: {
         const Pair d = divisor(b);
-        return {floor_div(a.symbolic, d.symbolic), [=](const Values& v) { return python_floor_div(a.plain(v), d.plain(v)); }};
+        return {floor_div(a.symbolic, d.symbolic),
+                [=](const Values& v) { return python_floor_div(a.plain(v), d.plain(v)); }};
       }
       case 7: {
         const Pair d = divisor(b);
@@ -114,8 +116,8 @@ TEST(RandomExpressions, every_form_has_the_value_of_plain_arithmetic) {
         continue;
       }
       const auto text = [&] {
-        return pair.symbolic.str() + " at " + std::to_string(v[0]) + " " + std::to_string(v[1]) + " " + std::to_string(v[2]) +
-               " " + std::to_string(v[3]) + ", seed " + std::to_string(seed);
+        return pair.symbolic.str() + " at " + std::to_string(v[0]) + " " + std::to_string(v[1]) + " " +
+               std::to_string(v[2]) + " " + std::to_string(v[3]) + ", seed " + std::to_string(seed);
       };
       ASSERT_EQ(env->evaluate(pair.symbolic, named), expected) << text();
       ASSERT_EQ(env->evaluate(expanded, named), expected) << expanded.str() << " for " << text();
@@ -146,10 +148,22 @@ TEST(RandomExpressions, a_known_comparison_is_never_wrong) {
         SymBool c;
         std::function<bool(const Values&)> plain;
         switch (generator.pick(4)) {
-          case 0: c = a.symbolic == b.symbolic; plain = [=](const Values& v) { return a.plain(v) == b.plain(v); }; break;
-          case 1: c = a.symbolic < b.symbolic; plain = [=](const Values& v) { return a.plain(v) < b.plain(v); }; break;
-          case 2: c = a.symbolic != b.symbolic; plain = [=](const Values& v) { return a.plain(v) != b.plain(v); }; break;
-          default: c = a.symbolic >= b.symbolic; plain = [=](const Values& v) { return a.plain(v) >= b.plain(v); }; break;
+          case 0:
+            c = a.symbolic == b.symbolic;
+            plain = [=](const Values& v) { return a.plain(v) == b.plain(v); };
+            break;
+          case 1:
+            c = a.symbolic < b.symbolic;
+            plain = [=](const Values& v) { return a.plain(v) < b.plain(v); };
+            break;
+          case 2:
+            c = a.symbolic != b.symbolic;
+            plain = [=](const Values& v) { return a.plain(v) != b.plain(v); };
+            break;
+          default:
+            c = a.symbolic >= b.symbolic;
+            plain = [=](const Values& v) { return a.plain(v) >= b.plain(v); };
+            break;
         }
         bool value = false;
         const bool known = c.is_known(value);
@@ -162,7 +176,8 @@ TEST(RandomExpressions, a_known_comparison_is_never_wrong) {
             const Values v{between(2, 12), between(0, 12), between(-9, 12)};
             try {
               bool applies = true;
-              for (const auto& p : plain_learnt) applies &= p(v);
+              for (const auto& p : plain_learnt)
+                applies &= p(v);
               if (applies) {
                 ASSERT_EQ(plain(v), value) << text << " seed " << seed << " at " << v[0] << " " << v[1] << " " << v[2];
               }

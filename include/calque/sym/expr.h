@@ -17,20 +17,20 @@ enum class ExprKind : uint8_t {
   integer,
   float_number,
   symbol,
-  add,               // an optional integer first, then terms
-  mul,               // an optional integer first, then factors
-  pow,               // base and a positive integer
-  floor_div,         // Python's //
-  clean_div,         // a // that is known to leave no remainder
-  mod,               // % of values that are not negative
-  python_mod,        // Python's %
+  add,         // an optional integer first, then terms
+  mul,         // an optional integer first, then factors
+  pow,         // base and a positive integer
+  floor_div,   // Python's //
+  clean_div,   // a // that is known to leave no remainder
+  mod,         // % of values that are not negative
+  python_mod,  // Python's %
   max,
   min,
-  where,             // condition, if true, if false
-  pow_by_natural,    // a symbolic exponent that is not negative
+  where,           // condition, if true, if false
+  pow_by_natural,  // a symbolic exponent that is not negative
   to_float,
-  int_true_div,      // integers, giving a float
-  float_true_div,    // floats
+  int_true_div,    // integers, giving a float
+  float_true_div,  // floats
   float_pow,
   floor_to_int,
   ceil_to_int,
@@ -66,17 +66,17 @@ class Expr {
   std::span<const Expr* const> args() const { return {args_, n_args_}; }
   const Expr* arg(size_t i) const { return args_[i]; }
 
-  int64_t integer() const { return value_; }                              // of an integer
-  double float_value() const { return std::bit_cast<double>(value_); }    // of a float_number
-  size_t symbol_index() const { return static_cast<size_t>(value_); }     // of a symbol, into ShapeEnv::symbols()
-  int64_t constant() const { return value_; }                             // of an add: its integer, or 0
-  int64_t coefficient() const { return value_; }                          // of a mul: its integer, or 1
-  int64_t exponent() const { return value_; }                             // of a pow
-  const Expr* without_coefficient() const { return rest_; }               // of a mul
+  int64_t integer() const { return value_; }                            // of an integer
+  double float_value() const { return std::bit_cast<double>(value_); }  // of a float_number
+  size_t symbol_index() const { return static_cast<size_t>(value_); }   // of a symbol, into ShapeEnv::symbols()
+  int64_t constant() const { return value_; }                           // of an add: its integer, or 0
+  int64_t coefficient() const { return value_; }                        // of a mul: its integer, or 1
+  int64_t exponent() const { return value_; }                           // of a pow
+  const Expr* without_coefficient() const { return rest_; }             // of a mul
   bool has_unbacked() const { return has_unbacked_; }
   // Symbol i sets bit i % 64: a quick way to see that a symbol cannot occur.
   uint64_t symbol_mask() const { return symbol_mask_; }
-  uint32_t id() const { return id_; }          // the order of creation within the environment
+  uint32_t id() const { return id_; }                // the order of creation within the environment
   uint32_t tree_size() const { return tree_size_; }  // nodes counted with repetition, saturating
   uint16_t depth() const { return depth_; }
   ShapeEnv* env() const { return env_; }  // null for an immortal integer

@@ -27,7 +27,7 @@ struct Symbol {
   std::string name;             // "s0" for backed, "u0" for unbacked
   std::optional<int64_t> hint;  // none for unbacked
   ValueRange range;
-  std::string origin;  // "input_ids, dimension 1"
+  std::string origin;           // "input_ids, dimension 1"
   bool keeps_zero_one = false;  // comparisons with 0 and 1 take the guard_or(false) branch
   bool positive = false;        // sympy's assumption, as srepr writes it; what holds is the range
 };

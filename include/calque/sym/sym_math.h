@@ -11,7 +11,7 @@ SymInt sym_where(SymBool condition, SymInt if_true, SymInt if_false);
 
 SymFloat sym_float(SymInt value);
 SymFloat sym_true_div(SymInt a, SymInt b);
-SymFloat sym_true_div(SymFloat a, SymFloat b);
+SymFloat sym_float_div(SymFloat a, SymFloat b);
 SymFloat sym_add(SymFloat a, SymFloat b);
 SymFloat sym_mul(SymFloat a, SymFloat b);
 SymFloat sym_float_pow(SymFloat base, SymFloat exponent);
