@@ -34,6 +34,11 @@ from calls import DTYPES, FLOATS, Call, CaseFile, Unsupported, find_op, make_cas
 from checks import accumulates, check_for, functional
 
 
+def has_complex(call):
+    return any(isinstance(v, complex) or (isinstance(v, torch.Tensor) and v.dtype.is_complex) or
+               (isinstance(v, torch.dtype) and v.is_complex) for v in call.leaves())
+
+
 class Pool:
     """Known calls of each operator by dtype; in-place and out= forms borrow from the functional one."""
 
@@ -61,7 +66,10 @@ class Pool:
             for args, kwargs in handmade.templates(name, self.seed):
                 c = Call(op, args, kwargs)
                 found.setdefault(c.primary_dtype(), []).append(c)
-        return found
+        # Complex numbers are for storing, copying and casting.
+        if check_for(op) not in ("exact", "meta"):
+            found = {d: [c for c in calls if not has_complex(c)] for d, calls in found.items()}
+        return {d: calls for d, calls in found.items() if calls}
 
     def templates(self, name):
         """(calls by dtype, how to make this operator's call from one of them)."""
@@ -108,47 +116,62 @@ def cases_for(pool, name, per_op, seed, tick):
         dtypes += [d for d in DTYPES if d not in dtypes]
     if others:
         dtypes.append(None)
-    made, seen, errors = [], set(), 0
+    made, seen = [], set()
     each = max(3, -(-per_op // len(dtypes)))
+    fruitful = []
     for dtype in dtypes:
         want = sized.get(dtype, rest if rest is not None else each)
-        done = tries = bad = 0
-        while done < want and tries < 8 * want:
-            tries += 1
-            source = [c for d in others for c in by_dtype[d]] if dtype is None else by_dtype.get(dtype)
-            if not source or (dtype in FLOATS and floats and rng.random() < 0.2):
-                if not floats or dtype is None:
-                    break
-                call = vary.recast(rng.choice(floats), rng, dtype)
-            else:
-                call = rng.choice(source)
+        before = len(made)
+        errors = more_cases(op, name, dtype, want, by_dtype, floats, others, convert, rng, seen, made, tick)
+        if len(made) - before > errors:
+            fruitful.append(dtype)
+    # What dtypes without a kernel left over goes to those that have one.
+    for dtype in fruitful:
+        want = -(-(per_op - len(made)) // len(fruitful))
+        if want > 0:
+            more_cases(op, name, dtype, want, by_dtype, floats, others, convert, rng, seen, made, tick)
+    return made
+
+
+def more_cases(op, name, dtype, want, by_dtype, floats, others, convert, rng, seen, made, tick):
+    """Adds up to want cases of one dtype (None: the odd ones) to made; returns how many of them expect an error."""
+    done = tries = bad = 0
+    source = [c for d in others for c in by_dtype[d]] if dtype is None else by_dtype.get(dtype)
+    while done < want and tries < 8 * want:
+        tries += 1
+        if not source or (dtype in FLOATS and floats and rng.random() < 0.2):
+            if not floats or dtype is None:
+                break
+            call = vary.recast(rng.choice(floats), rng, dtype)
+        else:
+            call = rng.choice(source)
+        if call is None:
+            continue
+        try:
+            call = vary.vary(call, rng, DTYPES)
+            if tick():
+                continue
+            if call is not None and convert is not None:
+                call = convert(call, rng)
             if call is None:
                 continue
-            try:
-                call = vary.vary(call, rng, DTYPES)
-                if tick():
-                    continue
-                if call is not None and convert is not None:
-                    call = convert(call, rng)
-                if call is None:
-                    continue
-                # Accumulating operators are judged by their values, so a case with new values is a new case.
-                key = call.signature() + (str(tries) if call.kind in ("values", "special") else "")
-                if key in seen:
-                    continue
-                seen.add(key)
-                case = make_case(call, f"{name}/{len(made)}", check_for(op, call))
-            except (Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+            # Accumulating operators are judged by their values, so a case with new values is a new case.
+            key = call.signature() + (str(tries) if call.kind in ("values", "special") else "")
+            if key in seen:
                 continue
-            if size_of(case) > (48 << 10):
+            seen.add(key)
+            case = make_case(call, f"{name}/{len(made)}", check_for(op, call))
+        except (Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+            continue
+        if size_of(case) > (48 << 10):
+            continue
+        if "error" in case["expect"]:
+            if bad >= max(1, want // 6):
                 continue
-            if "error" in case["expect"]:
-                if bad >= max(1, want // 6):
-                    continue
-                bad += 1
-            made.append(case)
-            done += 1
-    return made
+            bad += 1
+        made.append(case)
+        done += 1
+    return bad
 
 
 def worker(args, names):
@@ -177,7 +200,9 @@ def worker(args, names):
         out = CaseFile(os.path.join(args.out, f"guards-{args.job}"))
         guards.warm_up()
         for name in mine:
-            for c in guards.cases_for(pool, name, args.guards_per_op, args.seed):
+            # The other forms share the functional one's rule.
+            count = args.guards_per_op if functional(find_op(name)) else max(1, args.guards_per_op // 4)
+            for c in guards.cases_for(pool, name, count, args.seed):
                 out.write(c)
         out.close()
         print(f"job {args.job}: {out.count} guard cases, {time.time() - start:.0f} s", flush=True)
@@ -195,7 +220,7 @@ def main():
     p.add_argument("--list")
     p.add_argument("--ops")
     p.add_argument("--per-op", type=int, default=40)
-    p.add_argument("--guards-per-op", type=int, default=6)
+    p.add_argument("--guards-per-op", type=int, default=8)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--job", type=int)
