@@ -23,20 +23,34 @@ from oplist import lookup
 ACCEPTED = 8
 
 
-def dense_order(t):
-    """Dimensions from the outermost stride inwards when the tensor is a permuted contiguous one, else None."""
+def is_dense(t):
+    """Whether the tensor is a permuted contiguous one: its strides are then products of its sizes."""
     order = sorted(range(t.dim()), key=lambda d: (-t.stride(d), d))
     expect = 1
     for d in reversed(order):
         if t.shape[d] != 1 and t.stride(d) != expect:
-            return None
+            return False
         expect *= t.shape[d]
-    return order if t.storage_offset() == 0 else None
+    return t.storage_offset() == 0
+
+
+def factors(expr):
+    """A stride as the list of its factors, numbers and symbol names."""
+    out = []
+    for x in sympy.Mul.make_args(expr):
+        base, power = x.as_base_exp()
+        if x.is_Integer:
+            out.append(int(x))
+        elif base.is_Symbol and power.is_Integer and power > 0:
+            out += [str(base)] * int(power)
+        else:
+            raise Unsupported("stride")
+    return out
 
 
 def suitable(call):
     ts = call.tensors()
-    if not ts or any(t.numel() == 0 or t.numel() > 3000 or dense_order(t) is None or t.dtype.is_complex for t in ts):
+    if not ts or any(t.numel() == 0 or t.numel() > 3000 or not is_dense(t) or t.dtype.is_complex for t in ts):
         return False
     return len({t.untyped_storage()._cdata for t in ts}) == len(ts) and any(s > 1 for t in ts for s in t.shape)
 
@@ -98,7 +112,7 @@ def with_symbols(call, fakes, names):
 
 
 def run_symbolic(call, symbolic_arguments):
-    """(symbols of each tensor input, size arguments as written, outputs, environment, exception)."""
+    """(sizes and strides of each tensor input, size arguments as written, outputs, environment, exception)."""
     env = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=False)
     count = 0
@@ -115,6 +129,7 @@ def run_symbolic(call, symbolic_arguments):
     c.args, c.kwargs = tree_map(leaf, c.args), tree_map(leaf, c.kwargs)
     fakes = [v for v in c.leaves() if isinstance(v, torch.Tensor)]
     sizes = [[str(expression(s)) if is_sym(s) else int(s) for s in t.shape] for t in fakes]
+    strides = [[factors(expression(s)) for s in t.stride()] for t in fakes]
     written = {}
     if symbolic_arguments:
         swap = with_symbols(call, fakes, sizes)
@@ -125,9 +140,9 @@ def run_symbolic(call, symbolic_arguments):
     try:
         with mode, torch.no_grad():
             out = results(c.op, c.op(*c.args, **c.kwargs))
-        return sizes, written, out, env, None
+        return sizes, strides, written, out, env, None
     except Exception as e:
-        return sizes, written, None, env, e
+        return sizes, strides, written, None, env, e
 
 
 def describe(v):
@@ -150,21 +165,20 @@ def geometry_at(v, values):
 
 
 def guard_case(call, case_id, rng):
-    sizes, written, out, env, error = run_symbolic(call, rng.random() < 0.6)
+    sizes, strides, written, out, env, error = run_symbolic(call, rng.random() < 0.6)
     enc = Encoder()
     case = {"id": case_id, "op": op_name(call.op), "kind": call.kind, "check": check_for(call.op, call),
             "args": tree_map(enc.input, call.args), "kwargs": tree_map(enc.input, call.kwargs)}
     for key, value in written.items():
         case["args" if isinstance(key, int) else "kwargs"][key] = value
     case["storages"] = [b"" for _ in enc.storages]
-    order = [dense_order(t) for t in call.tensors()]
     # Hints: the sizes of the real tensors.
     symbols = {}
     for t, s in zip(call.tensors(), sizes):
         for name, value in zip(s, t.shape):
             if isinstance(name, str):
                 symbols[name] = int(value)
-    sym = {"sizes": sizes, "order": order, "hints": symbols}
+    sym = {"sizes": sizes, "strides": strides, "hints": symbols}
     if error is not None:
         sym["error"] = f"{type(error).__name__}: {error_line(error)}"
         case["sym"] = sym

@@ -211,6 +211,10 @@ def special(call, rng):
     integers_ok = pointwise or base_name(call.op) in ("sum", "prod", "cumsum", "amax", "amin", "max", "min", "argmax", "argmin",
                                                       "sort", "topk", "any", "all", "cat", "clone", "where", "flip")
 
+    # Which of two zeros is the larger depends on the element's place in PyTorch's vector loops.
+    zeros_differ = base_name(call.op) not in ("max", "min", "maximum", "minimum", "amax", "amin", "clamp", "clamp_min", "clamp_max",
+                                              "fmax", "fmin", "aminmax")
+
     def fn(i, t):
         if t.numel() == 0 or t.dtype.is_complex or roles[i].name in INDEX_ARGUMENTS:
             return t
@@ -222,7 +226,8 @@ def special(call, rng):
         for _ in range(count):
             k = rng.randrange(t.numel())
             if t.dtype.is_floating_point:
-                flat[k] = rng.choice(FLOAT_SPECIALS if pointwise else FLOAT_SPECIALS[:6])
+                v = rng.choice(FLOAT_SPECIALS if pointwise else FLOAT_SPECIALS[:6])
+                flat[k] = v if v != 0 or zeros_differ else 0.0
             elif integers_ok:
                 info = torch.iinfo(t.dtype)
                 flat[k] = rng.choice([info.max, info.min + low, info.max - 1, 0, 1, info.max // 2])

@@ -4,31 +4,11 @@
 #include <type_traits>
 
 #include "calque/base/thread.h"
-#include "kernel/cpu/gemm_block.h"
-#include "kernel/cpu/isa.h"
+#include "kernel/cpu/gemm_parts.h"
 #include "kernel/cpu/scratch.h"
 
 namespace calque {
 namespace {
-
-template <class S>
-const GemmKernels<S>& kernels() {
-#if defined(CALQUE_HAVE_ISA_AVX2)
-  if constexpr (std::is_same_v<S, float>) return pick(generic::gemm_float, avx2::gemm_float, avx512::gemm_float);
-  if constexpr (std::is_same_v<S, double>) return pick(generic::gemm_double, avx2::gemm_double, avx512::gemm_double);
-  if constexpr (std::is_same_v<S, BFloat16>)
-    return pick(generic::gemm_bfloat16, avx2::gemm_bfloat16, avx512::gemm_bfloat16);
-  if constexpr (std::is_same_v<S, Half>) return pick(generic::gemm_half, avx2::gemm_half, avx512::gemm_half);
-#else
-  if constexpr (std::is_same_v<S, float>) return generic::gemm_float;
-  if constexpr (std::is_same_v<S, double>) return generic::gemm_double;
-  if constexpr (std::is_same_v<S, BFloat16>) return generic::gemm_bfloat16;
-  if constexpr (std::is_same_v<S, Half>) return generic::gemm_half;
-#endif
-}
-
-/// Work (multiplications) below which another thread costs more than it saves.
-constexpr int64_t work_per_thread = 1 << 16;
 
 template <class T>
 int64_t batch_count(const Gemm<T>& g) {
@@ -52,22 +32,6 @@ Gemm<T> batch_item(const Gemm<T>& g, int64_t index) {
   return item;
 }
 
-/// Splits batch x size/unit pieces over the threads; fn(item index, first, last) gets a range of `size` of one item.
-template <class F>
-void parallel_pieces(int64_t batch, int64_t size, int64_t unit, int64_t work_per_unit, const F& fn) {
-  const int64_t units = (size + unit - 1) / unit;
-  const int64_t grain = std::max<int64_t>(1, work_per_thread / std::max<int64_t>(1, work_per_unit));
-  parallel_for(0, batch * units, grain, [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t item = begin / units;
-      const int64_t first = begin % units;
-      const int64_t last = std::min(units, first + (end - begin));
-      fn(item, first * unit, std::min(size, last * unit));
-      begin += last - first;
-    }
-  });
-}
-
 /// `swapped` computes the transpose: its rows are the columns of b.
 template <class S>
 GemmPart<S> whole(const Gemm<S>& g, bool swapped) {
@@ -80,29 +44,11 @@ GemmPart<S> whole(const Gemm<S>& g, bool swapped) {
           g.c_row, g.c_col, g.bias, 0,   g.bias_stride, alpha,   beta};
 }
 
-template <class S>
-GemmPart<S> rows_of(GemmPart<S> part, int64_t first, int64_t last) {
-  part.row_count = last - first;
-  part.rows += first * part.rows_row;
-  part.out += first * part.out_row;
-  if (part.bias != nullptr) part.bias += first * part.bias_row;
-  return part;
-}
-
-template <class S>
-GemmPart<S> cols_of(GemmPart<S> part, int64_t first, int64_t last) {
-  part.col_count = last - first;
-  part.cols += first * part.cols_col;
-  part.out += first * part.out_col;
-  if (part.bias != nullptr) part.bias += first * part.bias_col;
-  return part;
-}
-
 /// Few columns against rows that lie along k: every row is read once, in place.
 template <class S>
 void run_dot(const Gemm<S>& g, bool swapped) {
   using T = Accumulate<S>;
-  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmKernels<S>& kernel = gemm_kernels<S>();
   const GemmPart<S> first = whole(g, swapped);
   const int64_t batch = batch_count(g), stride = dot_stride(g.k) * first.col_count;
   T* const packed = scratch<T>(Scratch::packed, static_cast<size_t>(batch * stride));
@@ -116,7 +62,7 @@ void run_dot(const Gemm<S>& g, bool swapped) {
 template <class S>
 void run_stream(const Gemm<S>& g, bool swapped) {
   using T = Accumulate<S>;
-  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmKernels<S>& kernel = gemm_kernels<S>();
   const GemmPart<S> first = whole(g, swapped);
   constexpr int64_t unit = 64;
   parallel_pieces(batch_count(g), first.col_count, unit, unit * g.k * first.row_count,
@@ -126,45 +72,14 @@ void run_stream(const Gemm<S>& g, bool swapped) {
                   });
 }
 
-/// The general kernel. fn(part) runs it on a part of the output.
-template <class S, class F>
-void run_blocks(const Gemm<S>& g, bool swapped, int64_t speed, const F& fn) {
-  const GemmPart<S> first = whole(g, swapped);
-  // Splitting the columns lets each thread pack only its own; it needs enough of them to fill wide tiles.
-  constexpr int64_t unit = 16;
-  if (first.col_count >= 128 * num_threads()) {
-    parallel_pieces(
-        batch_count(g), first.col_count, unit, unit * g.k * first.row_count / speed,
-        [&](int64_t item, int64_t begin, int64_t end) { fn(cols_of(whole(batch_item(g, item), swapped), begin, end)); });
-  } else {
-    parallel_pieces(
-        batch_count(g), first.row_count, unit, unit * g.k * first.col_count / speed,
-        [&](int64_t item, int64_t begin, int64_t end) { fn(rows_of(whole(batch_item(g, item), swapped), begin, end)); });
-  }
-}
-
 template <class S>
 void run_block(const Gemm<S>& g, bool swapped) {
-  const GemmKernels<S>& kernel = kernels<S>();
-#if defined(CALQUE_HAVE_ISA_AVX512)
-  if constexpr (std::is_same_v<S, BFloat16>) {
-    if (g.k > 0 && has_amx_bf16()) {
-      const auto bytes = static_cast<size_t>(avx512::gemm_amx.scratch_size(g.k));
-      constexpr int64_t times_faster = 8;
-      run_blocks(g, swapped, times_faster, [&](const GemmPart<S>& part) {
-        avx512::gemm_amx.block(part, scratch_bytes(Scratch::block, bytes));
-      });
-      return;
-    }
-  }
-#endif
-  const auto bytes = static_cast<size_t>(kernel.scratch_bytes);
-  run_blocks(g, swapped, 1, [&](const GemmPart<S>& part) { kernel.block(part, scratch_bytes(Scratch::block, bytes)); });
+  run_parts<S>(batch_count(g), [&](int64_t item) { return whole(batch_item(g, item), swapped); });
 }
 
 template <class S>
 void gemm_float(const Gemm<S>& g) {
-  const GemmKernels<S>& kernel = kernels<S>();
+  const GemmKernels<S>& kernel = gemm_kernels<S>();
   const bool a_along_k = g.a_col == 1 || g.k <= 1, b_along_k = g.b_row == 1 || g.k <= 1;
   const bool a_along_m = g.a_row == 1, b_along_n = g.b_col == 1;
   if (g.m <= kernel.dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);

@@ -2,6 +2,7 @@
 // `cols` is rearranged, into tiles of 16 pairs of k by 16 columns. Four 16 x 16 accumulator tiles are worked on at a time.
 #include "kernel/cpu/gemm_block.h"
 #include "kernel/cpu/gemm_finish.h"
+#include "kernel/cpu/gemm_patches.h"
 #include "kernel/cpu/vec.h"
 
 #if defined(CALQUE_ISA_avx512)
@@ -39,28 +40,33 @@ int64_t cols_at_once(int64_t k) {
   return fit < group ? group : min(fit, most_cols);
 }
 
-/// cols[k0 .. k0 + 32, j0 .. j0 + 16] as 16 rows of 16 pairs; zero outside.
-void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* out) {
-  const int64_t ks = min(tile_k, g.k - k0), js = min(tile, g.col_count - j0);
-  const BFloat16* const from = g.cols + k0 * g.cols_k + j0 * g.cols_col;
-  if (g.cols_k == 1 && ks == tile_k) {
+/// Up to 32 of k by 16 columns, somewhere.
+struct Square {
+  int64_t ks, js;
+  const BFloat16* from;
+  int64_t k_stride, col_stride;
+};
+
+/// As 16 rows of 16 pairs along k; zero outside.
+void pack_tile(const Square& m, BFloat16* out) {
+  if (m.k_stride == 1 && m.ks == tile_k) {
     Vec<float> v[16] = {};
-    if (js == tile) {
+    if (m.js == tile) {
 #pragma GCC unroll 16
-      for (int j = 0; j < 16; ++j) std::memcpy(&v[j], &from[j * g.cols_col].bits, sizeof v[j]);
+      for (int j = 0; j < 16; ++j) std::memcpy(&v[j], &m.from[j * m.col_stride].bits, sizeof v[j]);
     } else {
-      for (int64_t j = 0; j < js; ++j) std::memcpy(&v[j], &from[j * g.cols_col].bits, sizeof v[j]);
+      for (int64_t j = 0; j < m.js; ++j) std::memcpy(&v[j], &m.from[j * m.col_stride].bits, sizeof v[j]);
     }
     transpose<float>(v);
 #pragma GCC unroll 16
     for (int p = 0; p < 16; ++p) std::memcpy(&out[p * tile_k].bits, &v[p], sizeof v[p]);
     return;
   }
-  if (g.cols_col == 1 && js == tile) {
+  if (m.col_stride == 1 && m.js == tile) {
     for (int64_t p = 0; p < tile_k; p += 2) {
       VecU16Half even = {}, odd = {};
-      if (p < ks) std::memcpy(&even, &from[p * g.cols_k].bits, sizeof even);
-      if (p + 1 < ks) std::memcpy(&odd, &from[(p + 1) * g.cols_k].bits, sizeof odd);
+      if (p < m.ks) std::memcpy(&even, &m.from[p * m.k_stride].bits, sizeof even);
+      if (p + 1 < m.ks) std::memcpy(&odd, &m.from[(p + 1) * m.k_stride].bits, sizeof odd);
       const Vec<uint32_t> pairs =
           __builtin_convertvector(even, Vec<uint32_t>) | __builtin_convertvector(odd, Vec<uint32_t>) << 16;
       std::memcpy(&out[p * tile].bits, &pairs, sizeof pairs);
@@ -69,7 +75,19 @@ void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* ou
   }
   for (int64_t p = 0; p < tile_k; ++p)
     for (int64_t j = 0; j < tile; ++j)
-      out[p / 2 * tile_k + 2 * j + p % 2].bits = p < ks && j < js ? from[p * g.cols_k + j * g.cols_col].bits : uint16_t{0};
+      out[p / 2 * tile_k + 2 * j + p % 2].bits = p < m.ks && j < m.js ? m.from[p * m.k_stride + j * m.col_stride].bits : uint16_t{0};
+}
+
+/// cols[k0 .. k0 + 32, j0 .. j0 + 16].
+void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* out) {
+  const int64_t ks = min(tile_k, g.k - k0), js = min(tile, g.col_count - j0);
+  if (g.patches != nullptr) {
+    BFloat16 rows[tile_numbers];
+    pack_patches(*g.patches, k0, ks, g.first_patch + j0, js, tile, rows);
+    pack_tile({ks, tile, rows, tile, 1}, out);
+    return;
+  }
+  pack_tile({ks, js, g.cols + k0 * g.cols_k + j0 * g.cols_col, g.cols_k, g.cols_col}, out);
 }
 
 /// A group's rows for one block of k, zero padded, k contiguous.

@@ -20,6 +20,19 @@ struct AccumulateType<double> {
 template <class S>
 using Accumulate = typename AccumulateType<S>::type;
 
+/// The columns of a convolution, never stored: column j is the patch of the image under output position j, row p of it the
+/// number at channel and tap p. Positions outside the image are 0.
+template <class S>
+struct Patches {
+  const S* image;  // of one batch item and group
+  int64_t channel_stride;
+  int64_t size[3], stride[3];    // of the image: depth, height, width; the width's stride is 1
+  int64_t out_size[3];           // output positions
+  int64_t step[3];               // image positions from one output position to the next
+  int64_t taps[3];               // kernel size
+  const int64_t* tap_offset[3];  // image position of each tap for output position 0
+};
+
 /// out[i, j] = alpha * sum_k rows[i, k] * cols[k, j] + beta * out[i, j] + bias[i, j], all strides in elements and free.
 /// `rows` is read fastest when its k stride is 1 (numbers are broadcast from it in place), `cols` is copied into panels.
 template <class S>
@@ -34,6 +47,8 @@ struct GemmPart {
   const S* bias;  // null for none
   int64_t bias_row, bias_col;
   Accumulate<S> alpha, beta;
+  const Patches<S>* patches = nullptr;  // in place of cols
+  int64_t first_patch = 0;
 };
 
 template <class S>
@@ -49,6 +64,9 @@ struct GemmKernels {
   /// Few rows, `cols` with column stride 1: streams the rows of `cols`. Scratch: row_count * col_count accumulators.
   void (*stream)(const GemmPart<S>&, void* scratch);
   int64_t stream_rows;
+  /// One channel convolved with one kernel: outputs [first, last) of the patches, out_col apart. For depthwise convolution.
+  void (*single_channel)(const Patches<S>&, const S* weight, Accumulate<S> bias, int64_t first, int64_t last, S* out,
+                         int64_t out_col);
 };
 
 /// bfloat16 on AMX tiles, where has_amx_bf16(). k must not be 0; scratch as scratch_size(k) says.

@@ -1,7 +1,9 @@
 #include "kernel/cpu/gemm_block.h"
 
 #include "kernel/cpu/gemm_finish.h"
+#include "kernel/cpu/gemm_patches.h"
 #include "kernel/cpu/gemm_tile.h"
+#include "kernel/cpu/single_channel.h"
 #include "kernel/cpu/vec.h"
 
 namespace calque {
@@ -37,6 +39,14 @@ void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_
     for (int64_t i = 0; i < count; ++i) out[i * k + p] = widen(rows[i * rows_row + p * rows_k]);
 }
 
+template <class S, class T>
+void pack_cols(const GemmPart<S>& g, int64_t p, int64_t k, int64_t col, int64_t count, int64_t width, T* out) {
+  if (g.patches != nullptr)
+    pack_patches(*g.patches, p, k, g.first_patch + col, count, width, out);
+  else
+    pack_panel(k, count, width, g.cols + p * g.cols_k + col * g.cols_col, g.cols_k, g.cols_col, out);
+}
+
 template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
@@ -59,8 +69,7 @@ void block(const GemmPart<S>& g, void* scratch) {
       for (int64_t p = 0; p < g.k; p += kb) {
         const int64_t k = min(kb, g.k - p);
         for (int64_t j = 0; j < cols; j += panel)
-          pack_panel(k, min(panel, cols - j), min(panel, sums_row - j), g.cols + p * g.cols_k + (col + j) * g.cols_col,
-                     g.cols_k, g.cols_col, panels + j * k);
+          pack_cols(g, p, k, col + j, min(panel, cols - j), min(panel, sums_row - j), panels + j * k);
         for (int64_t i = 0; i < rows; i += tile_rows) {
           const int64_t here = min(tile_rows, rows - i);
           const S* const from = g.rows + (row + i) * g.rows_row + p * g.rows_k;
@@ -74,7 +83,9 @@ void block(const GemmPart<S>& g, void* scratch) {
           }
           for (int64_t j = 0; j < cols; j += panel) {
             // The next tile's rows come from far memory: ask for a share of them before each panel.
-            if (i + here < rows) prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols, from + here * g.rows_row, g.rows_row, g.rows_k);
+            if (i + here < rows)
+              prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols,
+                            from + here * g.rows_row, g.rows_row, g.rows_k);
             const int64_t vectors = min(tile_vectors, (sums_row - j) / L);
             tile_for<T>(here, vectors)(k, a, a_row, panels + j * k, sums + i * sums_row + j, sums_row, p != 0);
           }
@@ -262,7 +273,7 @@ constexpr GemmKernels<S> kernels = [] {
   constexpr int64_t numbers =
       (row_block + k_block<T>)*col_block<T> + round_up(tile_rows * k_block<T>, 64);
   return GemmKernels<S>{block<S>, numbers * static_cast<int64_t>(sizeof(T)), pack_dot<S>, dot<S>, 3 * dot_cols,
-                        stream<S>, 2 * stream_tile_rows};
+                        stream<S>, 2 * stream_tile_rows, single_channel<S>};
 }();
 
 static_assert(few_rows * wide_col_block<float> <= row_block * col_block<float>);

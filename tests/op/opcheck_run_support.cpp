@@ -1,0 +1,334 @@
+// Runs one case and judges it.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/op/mode.h"
+#include "op/opcheck_support.h"
+
+namespace calque::opcheck {
+
+using Json = nlohmann::json;
+
+namespace {
+
+struct Mismatch {
+  std::string what;
+};
+
+std::string join(const std::vector<int64_t>& v) { return fmt::format("[{}]", fmt::join(v, ", ")); }
+
+std::vector<int64_t> plain(IntList v) { return {v.begin(), v.end()}; }
+
+void flatten_json(const Json& v, std::vector<const Json*>& out) {
+  if (v.is_array())
+    for (const Json& x : v) flatten_json(x, out);
+  else
+    out.push_back(&v);
+}
+
+bool is_tensor_json(const Json& v) { return v.is_object() && v.contains("sizes"); }
+
+void expect_geometry(const Tensor& t, const Json& expected, const std::string& where) {
+  const auto sizes = expected["sizes"].get<std::vector<int64_t>>();
+  const auto strides = expected["strides"].get<std::vector<int64_t>>();
+  const auto dtype = expected["dtype"].get<std::string>();
+  if (name(t.dtype()) != dtype) throw Mismatch{fmt::format("{}: dtype {}, PyTorch {}", where, name(t.dtype()), dtype)};
+  if (plain(t.sizes()) != sizes) throw Mismatch{fmt::format("{}: sizes {}, PyTorch {}", where, join(plain(t.sizes())), join(sizes))};
+  if (plain(t.strides()) != strides)
+    throw Mismatch{fmt::format("{}: strides {}, PyTorch {} (sizes {})", where, join(plain(t.strides())), join(strides), join(sizes))};
+}
+
+// Scalars that operators return: numbers and booleans.
+void expect_scalar(const Value& got, const Json& expected, const std::string& where) {
+  bool same = false;
+  if (expected.is_null()) {
+    same = got.is_none();
+  } else if (expected.is_boolean()) {
+    same = got.kind() == Value::Kind::boolean && got.to_bool() == expected.get<bool>();
+  } else if (expected.is_number_integer()) {
+    same = got.kind() == Value::Kind::integer && got.to_int() == expected.get<int64_t>();
+  } else if (expected.is_number_float()) {
+    same = got.kind() == Value::Kind::floating && got.to_float() == expected.get<double>();
+  } else if (expected.is_object() && expected.contains("f")) {
+    const double v = got.kind() == Value::Kind::floating ? got.to_float() : 0;
+    const auto text = expected["f"].get<std::string>();
+    same = text == "nan" ? std::isnan(v) : std::isinf(v) && (v > 0) == (text == "inf");
+  } else if (expected.is_object() && expected.contains("c")) {
+    same = got.kind() == Value::Kind::complex &&
+           got.to_complex() == std::complex<double>(expected["c"][0].get<double>(), expected["c"][1].get<double>());
+  }
+  if (!same) throw Mismatch{fmt::format("{}: got {}, PyTorch {}", where, got.str(), expected.dump())};
+}
+
+// The shape of nested results: a list where PyTorch has one, of the same length.
+void expect_structure(const Value& got, const Json& expected, const std::string& where) {
+  if (!expected.is_array()) {
+    if (got.kind() == Value::Kind::list || got.kind() == Value::Kind::tuple)
+      throw Mismatch{fmt::format("{}: got a list, PyTorch a single value", where)};
+    return;
+  }
+  if (got.kind() != Value::Kind::list && got.kind() != Value::Kind::tuple)
+    throw Mismatch{fmt::format("{}: got {}, PyTorch a list of {}", where, Value::kind_name(got.kind()), expected.size())};
+  const Values& items = got.to_items();
+  if (items.size() != expected.size())
+    throw Mismatch{fmt::format("{}: {} results, PyTorch {}", where, items.size(), expected.size())};
+  for (size_t i = 0; i < items.size(); ++i) expect_structure(items[i], expected[i], fmt::format("{}[{}]", where, i));
+}
+
+Elements elements_of(const Json& geometry, std::string_view bytes) {
+  Elements e;
+  e.data = bytes.data();
+  e.dtype = dtype_from_name(geometry["dtype"].get<std::string>()).value();
+  e.sizes = geometry["sizes"].get<std::vector<int64_t>>();
+  e.strides = geometry["strides"].get<std::vector<int64_t>>();
+  e.offset = geometry["offset"].get<int64_t>();
+  return e;
+}
+
+Elements elements_of(const Tensor& t) {
+  Elements e;
+  e.data = static_cast<const char*>(t.storage()->data());
+  e.dtype = t.dtype();
+  e.sizes = plain(t.sizes());
+  e.strides = plain(t.strides());
+  e.offset = t.storage_offset();
+  return e;
+}
+
+class CaseRun {
+ public:
+  CaseRun(const CaseFile& file, const Json& entry, const Operator& op, Report& report)
+      : file_(file), entry_(entry), op_(op), report_(report), check_(check_from_name(entry.at("check").get<std::string>())) {}
+
+  void run() {
+    Arguments args = make_arguments(file_, entry_, op_, Data::real);
+    const std::vector<Ref<Storage>> storages = args.storages;
+    const Json& expect = entry_.at("expect");
+    Value out;
+    try {
+      out = call(op_, std::move(args.positional), std::move(args.keyword));
+    } catch (const UserError& e) {
+      if (expect.contains("error")) return;
+      throw Mismatch{fmt::format("error: {}", e.what())};
+    }
+    if (expect.contains("error")) throw Mismatch{"accepted, PyTorch says: " + expect["error"].get<std::string>()};
+    compare_outputs(results_of(op_, out), expect.at("outputs"), storages);
+    compare_inputs(storages);
+  }
+
+  // The shape rule alone, on tensors of the same geometry without data.
+  void run_rule() {
+    const Json& expect = entry_.at("expect");
+    if (expect.contains("error") || op_.has_tag(Tag::data_dependent) || op_.has_tag(Tag::in_place) || op_.has_tag(Tag::out)) return;
+    if (op_.schema().returns.empty()) return;
+    Arguments args = make_arguments(file_, entry_, op_, Data::fake);
+    bool any_tensor = false;
+    for (const Json& v : entry_.at("args")) any_tensor = any_tensor || has_tensor(v);
+    if (!any_tensor) return;
+    Value out;
+    try {
+      out = call(op_, std::move(args.positional), std::move(args.keyword));
+    } catch (const UserError& e) {
+      if (e.kind() == ErrorKind::data_dependent) return;
+      throw Mismatch{fmt::format("shape rule: error: {}", e.what())};
+    }
+    const Values outs = results_of(op_, out);
+    Values flat;
+    for (const Value& v : outs) flatten_into(v, flat);
+    std::vector<const Json*> expected;
+    flatten_json(expect.at("outputs"), expected);
+    if (flat.size() != expected.size()) throw Mismatch{fmt::format("shape rule: {} results, PyTorch {}", flat.size(), expected.size())};
+    for (size_t i = 0; i < flat.size(); ++i)
+      if (is_tensor_json(*expected[i]) && flat[i].is_tensor())
+        expect_geometry(flat[i].to_tensor(), *expected[i], fmt::format("shape rule: result {}", i));
+  }
+
+ private:
+  static bool has_tensor(const Json& v) {
+    if (v.is_array()) return std::any_of(v.begin(), v.end(), has_tensor);
+    return v.is_object() && v.contains("t");
+  }
+
+  void compare_outputs(const Values& outs, const Json& expected, const std::vector<Ref<Storage>>& storages) {
+    if (outs.size() != expected.size()) throw Mismatch{fmt::format("{} results, PyTorch {}", outs.size(), expected.size())};
+    Values flat;
+    std::vector<const Json*> wanted;
+    for (size_t i = 0; i < outs.size(); ++i) {
+      expect_structure(outs[i], expected[i], fmt::format("result {}", i));
+      flatten_into(outs[i], flat);
+      flatten_json(expected[i], wanted);
+    }
+    std::map<size_t, const Storage*> fresh;  // PyTorch's output storages to Calque's
+    for (size_t i = 0; i < flat.size(); ++i) {
+      const std::string where = fmt::format("result {}", i);
+      const Json& e = *wanted[i];
+      if (!is_tensor_json(e)) {
+        expect_scalar(flat[i], e, where);
+        continue;
+      }
+      if (!flat[i].is_tensor()) throw Mismatch{where + ": got no tensor"};
+      const Tensor& t = flat[i].to_tensor();
+      expect_geometry(t, e, where);
+      expect_aliasing(t, e, storages, fresh, where);
+      const Json* ref = reference(i);
+      const auto wrong = compare(elements_of(t), elements_of(e, expected_bytes(e)), ref ? file_.blob(*ref) : std::string_view(),
+                                 check_, entry_["id"].get<std::string>(), &report_.errors);
+      if (wrong) throw Mismatch{where + ": " + *wrong};
+    }
+  }
+
+  const Json* reference(size_t i) const {
+    const auto at = entry_.find("ref");
+    if (at == entry_.end() || i >= at->size() || (*at)[i].is_null()) return nullptr;
+    return &(*at)[i];
+  }
+
+  std::string_view expected_bytes(const Json& e) const {
+    if (e.contains("t")) return file_.blob(entry_.at("out_storages").at(e["t"].get<size_t>()));
+    return storage_after(e["alias"].get<size_t>());
+  }
+
+  std::string_view storage_after(size_t k) const {
+    if (const auto after = entry_.find("storages_after"); after != entry_.end())
+      if (const auto at = after->find(std::to_string(k)); at != after->end()) return file_.blob(*at);
+    return file_.blob(entry_.at("storages").at(k));
+  }
+
+  static void expect_aliasing(const Tensor& t, const Json& e, const std::vector<Ref<Storage>>& storages,
+                              std::map<size_t, const Storage*>& fresh, const std::string& where) {
+    const Storage* s = t.storage().get();
+    if (e.contains("alias")) {
+      const auto k = e["alias"].get<size_t>();
+      if (storages.at(k).get() != s) throw Mismatch{fmt::format("{}: should alias input storage {} and does not", where, k)};
+      if (t.storage_offset() != e["offset"].get<int64_t>())
+        throw Mismatch{fmt::format("{}: storage offset {}, PyTorch {}", where, t.storage_offset(), e["offset"].dump())};
+      return;
+    }
+    for (size_t k = 0; k < storages.size(); ++k)
+      if (storages[k].get() == s) throw Mismatch{fmt::format("{}: aliases input storage {}, PyTorch's does not", where, k)};
+    const auto [at, is_new] = fresh.try_emplace(e["t"].get<size_t>(), s);
+    if (!is_new && at->second != s) throw Mismatch{where + ": does not share the storage of the result it shares in PyTorch"};
+    if (is_new)
+      for (const auto& [k, other] : fresh)
+        if (k != at->first && other == s && t.numel() > 0) throw Mismatch{where + ": shares a storage with another result"};
+  }
+
+  // What the call did to its inputs: elements that PyTorch wrote within the policy, everything else untouched.
+  void compare_inputs(const std::vector<Ref<Storage>>& storages) {
+    std::vector<const Json*> inputs;
+    flatten_json(entry_.at("args"), inputs);
+    for (const auto& [key, v] : entry_.at("kwargs").items()) flatten_json(v, inputs);
+    for (size_t k = 0; k < storages.size(); ++k) {
+      const std::string_view before = file_.blob(entry_.at("storages").at(k));
+      const std::string_view after = storage_after(k);
+      const std::string_view got(static_cast<const char*>(storages[k]->data()), storages[k]->nbytes());
+      // A resized out= tensor: its elements were compared as a result.
+      if (after.size() != before.size() || got == after) continue;
+      if (got.size() != after.size()) throw Mismatch{fmt::format("input storage {}: {} bytes, PyTorch {}", k, got.size(), after.size())};
+      std::set<size_t> covered;
+      for (const Json* v : inputs)
+        if (v->is_object() && v->contains("t") && (*v)["t"].get<size_t>() == k) judge_written(*v, got, before, after, covered, k);
+      for (size_t b = 0; b < got.size(); ++b)
+        if (got[b] != after[b] && !covered.contains(b))
+          throw Mismatch{fmt::format("input storage {}: byte {} outside the tensor is changed", k, b)};
+    }
+  }
+
+  void judge_written(const Json& geometry, std::string_view got, std::string_view before, std::string_view after,
+                     std::set<size_t>& covered, size_t k) {
+    const Elements g = elements_of(geometry, got), e = elements_of(geometry, after);
+    if (before == after) throw Mismatch{fmt::format("input storage {}: changed, PyTorch leaves it alone", k)};
+    // Without a reference of their own, sums are held to the same closeness as single roundings of their magnitude.
+    const auto wrong = compare(g, e, {}, check_ == Check::pointwise ? Check::accumulate : check_, "", nullptr);
+    if (wrong) throw Mismatch{fmt::format("input storage {}: {}", k, *wrong)};
+    const size_t item = item_size(g.dtype);
+    for (int64_t n = g.numel(), i = 0; i < n; ++i) {
+      int64_t rest = i, at = g.offset;
+      for (size_t d = g.sizes.size(); d-- > 0;) {
+        at += rest % g.sizes[d] * g.strides[d];
+        rest /= g.sizes[d];
+      }
+      for (size_t b = 0; b < item; ++b) covered.insert(static_cast<size_t>(at) * item + b);
+    }
+  }
+
+  const CaseFile& file_;
+  const Json& entry_;
+  const Operator& op_;
+  Report& report_;
+  Check check_;
+};
+
+}  // namespace
+
+void run_case(const CaseFile& file, const Json& entry, const Options& options, Report& report) {
+  ++report.cases;
+  const Operator* op = find_operator(entry.at("op").get<std::string>());
+  if (op == nullptr) {
+    ++report.missing;
+    return;
+  }
+  try {
+    if (entry.contains("sym")) {
+      const int64_t skipped = report.skipped;
+      run_guard_case(entry, *op, report);
+      if (report.skipped == skipped) ++report.passed;
+      return;
+    }
+    CaseRun run(file, entry, *op, report);
+    run.run();
+    if (options.rules) run.run_rule();
+    ++report.passed;
+  } catch (const Mismatch& m) {
+    report.failures.push_back({entry["id"].get<std::string>(), m.what, describe_call(entry)});
+  } catch (const std::exception& e) {
+    report.failures.push_back({entry["id"].get<std::string>(), std::string("exception: ") + e.what(), describe_call(entry)});
+  }
+}
+
+void finish(Report& report) {
+  for (const auto& [dtype, sum] : report.errors) {
+    if (sum.inputs < 100) continue;
+    const auto n = static_cast<double>(sum.inputs);
+    const double ours = std::sqrt(sum.calque / n), theirs = std::sqrt(sum.pytorch / n);
+    const double limit = 1.5 * theirs + half_ulp(dtype_from_name(dtype).value());
+    if (ours <= limit) continue;
+    report.failures.push_back({report.op + "/rms/" + dtype,
+                               fmt::format("RMS error {:.3g} over {} inputs, PyTorch's {:.3g}, limit {:.3g}; worst in {}", ours,
+                                           sum.inputs, theirs, limit, sum.worst_id),
+                               report.op});
+  }
+}
+
+Json to_json(const Report& report) {
+  Json failures = Json::array(), errors = Json::object();
+  for (const Failure& f : report.failures) failures.push_back({{"id", f.id}, {"what", f.what}, {"call", f.call}});
+  for (const auto& [dtype, s] : report.errors)
+    errors[dtype] = {{"inputs", s.inputs}, {"calque", s.calque}, {"pytorch", s.pytorch}, {"worst", s.worst}, {"worst_id", s.worst_id}};
+  return {{"op", report.op},           {"cases", report.cases},     {"passed", report.passed}, {"missing", report.missing},
+          {"skipped", report.skipped}, {"failures", failures}, {"errors", errors}};
+}
+
+Report report_from_json(const Json& json) {
+  Report r;
+  r.op = json.at("op").get<std::string>();
+  r.cases = json.at("cases").get<int64_t>();
+  r.passed = json.at("passed").get<int64_t>();
+  r.missing = json.at("missing").get<int64_t>();
+  r.skipped = json.at("skipped").get<int64_t>();
+  for (const Json& f : json.at("failures"))
+    r.failures.push_back({f["id"].get<std::string>(), f["what"].get<std::string>(), f["call"].get<std::string>()});
+  for (const auto& [dtype, s] : json.at("errors").items())
+    r.errors[dtype] = {s["inputs"].get<int64_t>(), s["calque"].get<double>(), s["pytorch"].get<double>(), s["worst"].get<double>(),
+                       s["worst_id"].get<std::string>()};
+  return r;
+}
+
+}  // namespace calque::opcheck

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Every operator of Calque's table against PyTorch: values, strides, dtypes, aliasing, errors, guards of shape rules.
+
+PyTorch makes the cases (tools/opcheck), opcheck runs them. --all makes three times as many. --keep DIR keeps the case files.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--all", action="store_true")
+    p.add_argument("--keep")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--ops")
+    args = p.parse_args()
+    build = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
+    opcheck = os.path.join(build, "bin", "opcheck")
+    with tempfile.TemporaryDirectory() as scratch:
+        out = args.keep or scratch
+        os.makedirs(out, exist_ok=True)
+        listed = os.path.join(scratch, "list.txt")
+        with open(listed, "w") as f:
+            subprocess.run([opcheck, "--list"], stdout=f, check=True)
+        start = time.time()
+        command = [sys.executable, os.path.join(ROOT, "tools", "opcheck", "make_cases.py"), "--out", out, "--list", listed,
+                   "--seed", str(args.seed), "--per-op", "120" if args.all else "40",
+                   "--guards-per-op", "24" if args.all else "8", "--jobs", str(os.cpu_count() or 2)]
+        if args.ops:
+            command = [c for c in command if c not in ("--list", listed)] + ["--ops", args.ops]
+        subprocess.run(command, check=True)
+        print(f"cases made in {time.time() - start:.0f} s", flush=True)
+        files = sorted(os.path.join(out, f) for f in os.listdir(out) if f.endswith(".jsonl"))
+        done = subprocess.run([opcheck, *files, "--exclusions", os.path.join(ROOT, "tests", "op", "exclusions.tsv")])
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
