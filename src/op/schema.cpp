@@ -246,7 +246,11 @@ bool bind(const SchemaType& type, const Value& v, Value& out) {
     return type.optional;
   }
   if (!type.list) {
-    // A 0-d tensor may stand for a number, as in Python.
+    // A number may stand for a tensor: x + 1e-5 is recorded as add.Tensor.
+    if (type.kind == Kind::tensor && fits(Kind::scalar, v)) {
+      out = wrapped_scalar(v.to_scalar());
+      return true;
+    }
     if (!fits(type.kind, v)) return false;
     out = convert_element(type.kind, v);
     return true;
