@@ -6,7 +6,7 @@
 
 namespace calque {
 
-enum class Scratch { packed, block, attention, convolution, convolution_weight, count };
+enum class Scratch { packed, block, attention, convolution, convolution_weight, reduction, count };
 
 void* scratch_bytes(Scratch purpose, size_t bytes);
 
