@@ -6,7 +6,7 @@
 
 namespace calque {
 
-enum class Scratch { packed, block, attention, image, weight, output, count };
+enum class Scratch { packed, block, attention, image, weight, output, reduction, count };
 
 void* scratch_bytes(Scratch purpose, size_t bytes);
 

@@ -1,0 +1,151 @@
+#include "kernel/cpu/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "calque/base/error.h"
+#include "calque/base/thread.h"
+#include "kernel/cpu/copy.h"
+#include "kernel/cpu/isa_table.h"
+#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/scratch.h"
+#include "kernel/cpu/softmax_table.h"
+
+namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(SoftmaxRow, softmax_table)
+
+namespace {
+
+constexpr int64_t grain = 8192;  // elements
+
+const SoftmaxRow& find_row(DType d, const char* what) {
+  switch (d) {
+    case DType::float32: return softmax_table()[0];
+    case DType::float64: return softmax_table()[1];
+    case DType::bfloat16: return softmax_table()[2];
+    case DType::float16: return softmax_table()[3];
+    default: throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(what) + "\" not implemented for '" + std::string(name(d)) + "'");
+  }
+}
+
+Tensor contiguous(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  const Tensor out = make_tensor(t.sizes(), t.dtype());
+  copy(t, out);
+  return out;
+}
+
+struct Shape {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+Shape split_at(const Tensor& t, int64_t dim) {
+  Shape s;
+  for (int64_t d = 0; d < t.dim(); ++d) (d < dim ? s.outer : d == dim ? s.n : s.inner) *= t.size(d);
+  return s;
+}
+
+}  // namespace
+
+void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
+  const SoftmaxRow& row = find_row(self.dtype(), is_log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
+  if (self.numel() == 0) return;
+  if (out.dtype() != self.dtype()) {  // half_to_float: computed on the widened input
+    const Tensor wide = make_tensor(self.sizes(), out.dtype());
+    copy(self, wide);
+    return softmax(wide, dim, is_log, out);
+  }
+  const Tensor in = contiguous(self);
+  const Shape s = split_at(self, dim);
+  const auto item = static_cast<int64_t>(item_size(self.dtype()));
+  const char* x = static_cast<const char*>(in.data());
+  char* y = static_cast<char*>(out.mutable_data());
+  if (s.inner == 1) {
+    parallel_for(0, s.outer, std::max<int64_t>(1, grain / s.n), [&](int64_t b, int64_t e) {
+      void* buffer = is_reduced_float(self.dtype()) ? scratch<float>(Scratch::reduction, static_cast<size_t>(s.n)) : nullptr;
+      for (int64_t i = b; i < e; ++i) row.run(x + i * s.n * item, y + i * s.n * item, s.n, is_log, buffer);
+    });
+    return;
+  }
+  // As wide as the second-level cache likes for this many rows.
+  const int64_t fitting = std::max<int64_t>(16, (256 << 10) / (s.n * item) / 16 * 16);
+  const int64_t width = std::min({softmax_tile_width, fitting, (s.inner + 15) / 16 * 16});
+  const int64_t tiles = (s.inner + width - 1) / width;
+  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, grain / (s.n * std::min(width, s.inner))), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t column = i % tiles * width;
+      const int64_t offset = (i / tiles * s.n * s.inner + column) * item;
+      row.tile(x + offset, y + offset, s.n, s.inner, std::min(width, s.inner - column), is_log);
+    }
+  });
+}
+
+namespace {
+
+// The tensor's values, contiguous, as C.
+template <class C>
+Tensor widened(const Tensor& t) {
+  if (t.dtype() == dtype_v<C> && t.is_contiguous()) return t;
+  const Tensor out = make_tensor(t.sizes(), dtype_v<C>);
+  copy(t, out);
+  return out;
+}
+
+template <class C>
+void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
+  const Tensor g = widened<C>(grad);
+  const Tensor o = widened<C>(output);
+  const bool direct = out.dtype() == dtype_v<C> && out.is_contiguous();
+  const Tensor result = direct ? out : make_tensor(out.sizes(), dtype_v<C>);
+  const Shape s = split_at(output, dim);
+  const C* gp = g.data_as<C>();
+  const C* op = o.data_as<C>();
+  C* rp = result.mutable_data_as<C>();
+  parallel_for(0, s.outer * s.inner, std::max<int64_t>(1, grain / std::max<int64_t>(1, s.n)), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t base = i / s.inner * s.n * s.inner + i % s.inner;
+      double total = 0;
+      for (int64_t k = 0; k < s.n; ++k) {
+        const int64_t at = base + k * s.inner;
+        total += static_cast<double>(is_log ? gp[at] : gp[at] * op[at]);
+      }
+      const C sum = static_cast<C>(total);
+      for (int64_t k = 0; k < s.n; ++k) {
+        const int64_t at = base + k * s.inner;
+        rp[at] = is_log ? gp[at] - std::exp(op[at]) * sum : (gp[at] - sum) * op[at];
+      }
+    }
+  });
+  if (!direct) copy(result, out);
+}
+
+}  // namespace
+
+void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
+  find_row(grad.dtype(), is_log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl");
+  if (output.numel() == 0) return;
+  if (output.dtype() == DType::float64) backward<double>(grad, output, dim, is_log, out);
+  else backward<float>(grad, output, dim, is_log, out);
+}
+
+void zero_masked_slices(const Tensor& self, int64_t dim, const Tensor& out) {
+  if (self.numel() == 0 || self.dim() == 0) return;
+  SmallVector<int64_t, 8> sizes(self.sizes().begin(), self.sizes().end());
+  sizes[static_cast<size_t>(dim)] = 1;
+  const Tensor most = make_tensor(sizes, self.dtype());
+  reduce(Reduction::amax, self.dtype(), self, uint64_t{1} << dim, most);
+  const Tensor wide = widened<double>(most);
+  const double* m = wide.data_as<double>();
+  const Shape s = split_at(self, dim);
+  const auto item = static_cast<int64_t>(item_size(out.dtype()));
+  char* y = static_cast<char*>(out.mutable_data());
+  for (int64_t o = 0; o < s.outer; ++o)
+    for (int64_t i = 0; i < s.inner; ++i) {
+      if (!(std::isinf(m[o * s.inner + i]) && m[o * s.inner + i] < 0)) continue;
+      for (int64_t k = 0; k < s.n; ++k) std::memset(y + ((o * s.n + k) * s.inner + i) * item, 0, static_cast<size_t>(item));
+    }
+}
+
+}  // namespace calque::kernel
