@@ -151,6 +151,7 @@ class Parser {
         ++at_;
       }
       a.default_text = std::string(text_.substr(from, at_ - from));
+      if (a.default_text.starts_with('\'')) a.default_text.front() = a.default_text.back() = '"';  // PyTorch prints "none"
       a.default_value = default_value(a.type, a.default_text);
     }
     return a;
@@ -189,7 +190,7 @@ class Parser {
       if (const auto d = dtype_from_name(text)) return *d;
     }
     if (text == "long") return DType::int64;
-    if (text == "contiguous_format") return MemoryFormat::contiguous;
+    if (text == "contiguous_format" || (type.kind == Kind::memory_format && text == "0")) return MemoryFormat::contiguous;
     if (text == "strided") return Layout::strided;
     if (text == "Mean") return 1;  // at::Reduction
     if (text == "Sum") return 2;

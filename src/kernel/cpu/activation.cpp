@@ -1,0 +1,58 @@
+#include "kernel/cpu/activation.h"
+
+#include <string>
+
+#include "calque/base/error.h"
+#include "kernel/cpu/isa_table.h"
+#include "kernel/cpu/unary.h"
+
+namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(ActivationRow, activation_table)
+
+namespace {
+
+struct Description {
+  const char* name;
+  int64_t grain;
+};
+constexpr Description descriptions[] = {
+#define X(name, forms, cost) {#name, ElementLoop::cost},
+    CALQUE_ACTIVATION(X)
+#undef X
+};
+
+void set(ActivationParameters& p, size_t i, Compute compute, DType common, const Scalar& value, bool in_dtype) {
+  if (compute == Compute::i64) {
+    if (in_dtype) dispatch(common, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) p.i64[i] = static_cast<int64_t>(value.to<T>());
+      });
+    else p.i64[i] = value.to_int();
+    return;
+  }
+  p.f64[i] = value.to_double();
+  p.f32[i] = static_cast<float>(p.f64[i]);
+  if (in_dtype) dispatch(common, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>) p.f32[i] = static_cast<float>(value.to<T>());
+    });
+}
+
+}  // namespace
+
+void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype, const Tensor& out) {
+  const Description& d = descriptions[static_cast<size_t>(fn)];
+  if (is_float8(common) || is_barebones_unsigned(common) || common == DType::bool_) not_implemented(d.name, common);
+  const ActivationRow& row = activation_table()[static_cast<size_t>(fn)];
+  ElementLoop loop(common);
+  const Compute c = loop.compute();
+  const ElementFn f = c == Compute::f32 ? row.f32 : c == Compute::f64 ? row.f64 : c == Compute::i64 ? row.i64 : nullptr;
+  if (!f) not_implemented(d.name, common);
+  ActivationParameters p;
+  size_t i = 0;
+  for (const Scalar& value : parameters) set(p, i++, c, common, value, in_dtype);
+  loop.output(out).input(self).run(f, &p, d.grain);
+}
+
+}  // namespace calque::kernel

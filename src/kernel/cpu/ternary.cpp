@@ -1,0 +1,100 @@
+#include "kernel/cpu/ternary.h"
+
+#include "calque/base/error.h"
+#include "kernel/cpu/binary.h"
+#include "kernel/cpu/isa_table.h"
+#include "kernel/cpu/unary.h"
+
+namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(TernaryRow, ternary_table)
+CALQUE_ISA_ARRAY(TernaryRow, gated_table)
+
+namespace {
+
+constexpr const char* names[] = {
+#define X(name, forms) #name,
+    CALQUE_TERNARY(X)
+#undef X
+};
+
+ElementFn choose(const TernaryRow& row, Compute c) {
+  switch (c) {
+    case Compute::f32: return row.f32;
+    case Compute::f64: return row.f64;
+    case Compute::i64: return row.i64;
+    case Compute::c128: return row.c128;
+  }
+  return nullptr;
+}
+
+ElementFn kernel_for(Ternary fn, DType common, Compute c) {
+  const bool stored_only = is_float8(common) || is_barebones_unsigned(common);
+  const ElementFn f = choose(ternary_table()[static_cast<size_t>(fn)], c);
+  if (!f || (stored_only && fn != Ternary::where)) not_implemented(names[static_cast<size_t>(fn)], common);
+  return f;
+}
+
+// prelu, glu and log_sigmoid_forward, in the order of the table.
+void gated(size_t which, const char* name, DType dtype, ElementLoop& loop, int64_t grain) {
+  const ElementFn f = choose(gated_table()[which], loop.compute());
+  if (!f || is_float8(dtype)) not_implemented(name, dtype);
+  loop.run(f, nullptr, grain);
+}
+
+}  // namespace
+
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, const Tensor& out) {
+  ElementLoop loop(common);
+  const ElementFn f = kernel_for(fn, common, loop.compute());
+  const double f64 = value.is_complex() ? 0 : value.to_double();
+  const float f32 = static_cast<float>(f64);
+  const int64_t i64 = loop.compute() == Compute::i64 ? value.to_int() : 0;
+  const void* parameter = loop.compute() == Compute::f32 ? static_cast<const void*>(&f32) : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64) : &i64;
+  loop.output(out).input(a).input(b).input(c).run(f, parameter);
+}
+
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out) {
+  // A weight keeps its compute precision; a 0-d tensor of that type carries it.
+  const DType wide = common == DType::float64 ? DType::float64 : DType::float32;
+  ElementLoop loop(is_reduced_float(common) ? wide : common);
+  const ElementFn f = kernel_for(fn, common, loop.compute());
+  loop.output(out).input(a).input(b).input(c).run(f, nullptr);
+}
+
+void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
+  ElementLoop loop(self.dtype());
+  loop.output(out).input(mask).input(value).input(self).run(kernel_for(Ternary::where, self.dtype(), loop.compute()));
+}
+void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
+  ElementLoop loop(self.dtype());
+  loop.output(out).input(mask).input(value).input(self).run(kernel_for(Ternary::where, self.dtype(), loop.compute()));
+}
+
+void prelu(const Tensor& self, const Tensor& weight, const Tensor& out) {
+  ElementLoop loop(self.dtype());
+  loop.output(out).input(self).input(weight);
+  gated(0, "prelu", self.dtype(), loop, ElementLoop::cheap);
+}
+
+void glu(const Tensor& a, const Tensor& b, const Tensor& out) {
+  ElementLoop loop(a.dtype());
+  loop.output(out).input(a).input(b);
+  gated(1, "glu", a.dtype(), loop, ElementLoop::expensive);
+}
+
+void log_sigmoid_forward(const Tensor& self, const Tensor& output, const Tensor& buffer) {
+  ElementLoop loop(self.dtype());
+  loop.output(output).output(buffer).input(self);
+  gated(2, "log_sigmoid", self.dtype(), loop, ElementLoop::expensive);
+}
+
+void scale_masked(const Tensor& input, const Tensor& mask, double scale, const Tensor& out) {
+  binary(Binary::mul, input.dtype(), input, mask, out);
+  ElementLoop loop(is_reduced_float(out.dtype()) ? DType::float32 : out.dtype());
+  const ElementFn f = choose(gated_table()[3], loop.compute());
+  if (!f) not_implemented("native_dropout", out.dtype());
+  loop.output(out).input(out).input(Scalar(scale)).run(f);
+}
+
+}  // namespace calque::kernel

@@ -1,0 +1,43 @@
+// Elementwise functions of two or three tensors that are no plain arithmetic: selection, interpolation, clamping by
+// tensors, gated activations. One list: name and the forms it has (FLOATS, NUMBERS or ALL, which adds complex).
+#pragma once
+
+#include "calque/tensor/tensor.h"
+#include "kernel/cpu/element_loop.h"
+
+namespace calque::kernel {
+
+#define CALQUE_TERNARY(X)                                                                                             \
+  X(where, ALL)         /* a ? b : c */                                                                               \
+  X(clamp, NUMBERS)     /* a within [b, c], NaN of any wins */                                                        \
+  X(lerp, FLOATS)       /* from a to b by c */                                                                        \
+  X(addcmul, NUMBERS)   /* a + value * b * c */                                                                       \
+  X(addcdiv, FLOATS)    /* a + value * b / c */
+
+enum class Ternary : uint8_t {
+#define X(name, forms) name,
+  CALQUE_TERNARY(X)
+#undef X
+};
+
+struct TernaryRow {
+  ElementFn f32, f64, i64, c128;  // null where the function has no such form
+};
+
+// out = fn(a, b, c), computed as `common`. `value` is addcmul's and addcdiv's factor.
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, const Tensor& out);
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out);
+// out = mask ? value : self; `value` is a 0-d tensor.
+void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out);
+void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out);
+
+// out = a > 0 ? a : a * weight
+void prelu(const Tensor& self, const Tensor& weight, const Tensor& out);
+// out = a * sigmoid(b)
+void glu(const Tensor& a, const Tensor& b, const Tensor& out);
+// output = log(sigmoid(self)), buffer = exp(-|self|)
+void log_sigmoid_forward(const Tensor& self, const Tensor& output, const Tensor& buffer);
+// out = input * mask * scale, each product rounded to the dtype
+void scale_masked(const Tensor& input, const Tensor& mask, double scale, const Tensor& out);
+
+}  // namespace calque::kernel

@@ -1,0 +1,55 @@
+#include "kernel/cpu/unary.h"
+
+#include <string>
+
+#include "calque/base/error.h"
+#include "kernel/cpu/isa_table.h"
+
+namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(UnaryRow, unary_table)
+
+namespace {
+
+struct Description {
+  const char* name;
+  int64_t grain;
+};
+constexpr Description descriptions[] = {
+#define X(name, forms, cost) {#name, ElementLoop::cost},
+    CALQUE_UNARY(X)
+#undef X
+};
+
+// The few functions that PyTorch has for dtypes which otherwise are only stored.
+bool takes_storage_dtype(Unary fn, DType d) {
+  switch (fn) {
+    case Unary::isnan: return true;
+    case Unary::isinf:
+    case Unary::isfinite:
+    case Unary::isposinf:
+    case Unary::isneginf:
+    case Unary::signbit: return is_barebones_unsigned(d);
+    case Unary::abs: return is_float8(d);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void not_implemented(std::string_view op, DType dtype) {
+  throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(dtype)) + "'");
+}
+
+void unary(Unary fn, DType common, const Tensor& self, const Tensor& out) {
+  const Description& d = descriptions[static_cast<size_t>(fn)];
+  if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common)) not_implemented(d.name, common);
+  const UnaryRow& row = unary_table()[static_cast<size_t>(fn)];
+  ElementLoop loop(common);
+  const Compute c = loop.compute();
+  const ElementFn f = c == Compute::f32 ? row.f32 : c == Compute::f64 ? row.f64 : c == Compute::i64 ? row.i64 : nullptr;
+  if (!f) not_implemented(d.name, common);
+  loop.output(out).input(self).run(f, nullptr, d.grain);
+}
+
+}  // namespace calque::kernel
