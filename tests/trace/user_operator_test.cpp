@@ -1,0 +1,65 @@
+// A user's own operator, added by one stanza through the public door, has every form a built-in one has.
+#include <gtest/gtest.h>
+
+#include "calque/op/ops.h"
+#include "calque/trace/make_fx.h"
+
+namespace calque {
+namespace {
+
+// out = self * factor + 1, contiguous float32 only.
+Meta scale_rule(const Tensor& self, double) {
+  if (self.dtype() != DType::float32) throw UserError("scale: expected float32, found " + std::string(name(self.dtype())));
+  return self.meta();
+}
+void scale_kernel(const Tensor& self, double factor, const Tensor& out) {
+  const float* x = self.data_as<float>();
+  float* y = out.mutable_data_as<float>();
+  for (int64_t i = 0; i < self.numel(); ++i) y[i] = x[i] * static_cast<float>(factor) + 1;
+}
+
+class UserOperator : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Library mine("mine");
+    mine.def("scale(Tensor self, float factor=2.0) -> Tensor").compute(scale_rule, scale_kernel).in_place("scale_").out("scale.out").tags(Tag::pointwise);
+    mine.def("twice(Tensor self) -> Tensor").composite([](const Tensor& self) -> Tensor { return self + self; });
+  }
+  Tensor x = tensor_of<float>({1, 2, 3}, {3});
+};
+
+TEST_F(UserOperator, RunsByNameWithDefaults) {
+  EXPECT_EQ(call("mine::scale", {x}).to_tensor().data_as<float>()[2], 7);
+  EXPECT_EQ(call("mine::scale", {x}, {{"factor", 10.0}}).to_tensor().data_as<float>()[0], 11);
+  EXPECT_EQ(call("mine::twice", {x}).to_tensor().data_as<float>()[1], 4);
+}
+
+TEST_F(UserOperator, HasInPlaceAndOutForms) {
+  const Tensor y = x.clone();
+  EXPECT_TRUE(call("mine::scale_", {y, 3.0}).to_tensor().is_same(y));
+  EXPECT_EQ(y.data_as<float>()[0], 4);
+  const Tensor out = make_tensor(IntList{3}, DType::float32);
+  call("mine::scale.out", {x, 1.0}, {{"out", out}});
+  EXPECT_EQ(out.data_as<float>()[2], 4);
+}
+
+TEST_F(UserOperator, TracesLikeAnyOther) {
+  const TracedGraph g = make_fx([](const std::vector<Tensor>& in) { return call("mine::scale", {in[0], 5.0}); }, {x});
+  EXPECT_NE(g.graph.str().find("mine.scale.default(%arg0_1, 5.0)"), std::string::npos) << g.graph.str();
+  EXPECT_EQ(Interpreter(g.graph).run({tensor_of<float>({1}, {1}).expand({4}).contiguous()}).to_tensor().data_as<float>()[3], 6);
+}
+
+TEST_F(UserOperator, AWrongSignatureIsRefusedAtRegistration) {
+  Library mine("mine");
+  try {
+    mine.def("wrong(Tensor self, int n) -> Tensor").composite([](const Tensor& self, double) -> Tensor { return self; });
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("parameter 1 ('n') must be int64_t"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(mine.def("scale(Tensor self, float factor=2.0) -> Tensor"), UserError);
+  EXPECT_THROW(mine.def("broken(Tensor self"), UserError);
+}
+
+}  // namespace
+}  // namespace calque
