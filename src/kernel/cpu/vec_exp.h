@@ -1,5 +1,4 @@
-// exp of float vectors, inlined: about 1 ulp, infinities and NaN right, results below the smallest normal number included.
-// For *.simd.cpp files whose loops are too short or too hot for a call into the vector library.
+// Elementary functions on vectors, for *.simd.cpp files only.
 #pragma once
 
 #include "kernel/cpu/vec.h"
@@ -7,6 +6,58 @@
 namespace calque {
 namespace {
 
+template <class T>
+CALQUE_INLINE Vec<T> max(Vec<T> a, Vec<T> b) {
+  return a > b ? a : b;
+}
+
+/// e^x within about 1 ulp; results below the smallest normal number are 0. NaN stays NaN.
+CALQUE_INLINE Vec<float> exp(Vec<float> x) {
+  const Vec<float> magic = splat(0x1.8p23F);
+  const Vec<float> low = splat(-87.33654F), high = splat(88.72283F);
+  const Vec<float> bounded = x < low ? low : (x > high ? high : x);
+  const Vec<float> shifted = fma(bounded, splat(0x1.715476p0F), magic);
+  const Vec<float> n = shifted - magic;
+  Vec<float> r = fma(n, splat(-0x1.62e400p-1F), bounded);
+  r = fma(n, splat(-0x1.7f7d1cp-20F), r);
+  Vec<float> p = splat(1.0F / 5040);
+  p = fma(p, r, splat(1.0F / 720));
+  p = fma(p, r, splat(1.0F / 120));
+  p = fma(p, r, splat(1.0F / 24));
+  p = fma(p, r, splat(1.0F / 6));
+  p = fma(p, r, splat(0.5F));
+  p = fma(p, r, splat(1.0F));
+  p = fma(p, r, splat(1.0F));
+  // 2^n in two factors, since n may be 128.
+  const Vec<int32_t> e = reinterpret_cast<Vec<int32_t>>(shifted) - reinterpret_cast<Vec<int32_t>>(magic);
+  const Vec<int32_t> half = e >> 1;
+  const Vec<float> f1 = reinterpret_cast<Vec<float>>((half + 127) << 23);
+  const Vec<float> f2 = reinterpret_cast<Vec<float>>((e - half + 127) << 23);
+  const Vec<float> result = p * f1 * f2;
+  return x < low ? Vec<float>{} : (x > high ? splat(__builtin_inff()) : result);
+}
+
+CALQUE_INLINE Vec<double> exp(Vec<double> x) {
+  const Vec<double> magic = splat(0x1.8p52);
+  const Vec<double> low = splat(-708.39), high = splat(709.782712893384);
+  const Vec<double> bounded = x < low ? low : (x > high ? high : x);
+  const Vec<double> shifted = fma(bounded, splat(0x1.71547652b82fep0), magic);
+  const Vec<double> n = shifted - magic;
+  Vec<double> r = fma(n, splat(-0x1.62e42fefa3800p-1), bounded);
+  r = fma(n, splat(-0x1.ef35793c76730p-45), r);
+  Vec<double> p = splat(1.0 / 6227020800);
+  constexpr double factorials[] = {479001600, 39916800, 3628800, 362880, 40320, 5040, 720, 120, 24, 6, 2, 1, 1};
+#pragma GCC unroll 16
+  for (const double factorial : factorials) p = fma(p, r, splat(1.0 / factorial));
+  const Vec<int64_t> e = reinterpret_cast<Vec<int64_t>>(shifted) - reinterpret_cast<Vec<int64_t>>(magic);
+  const Vec<int64_t> half = e >> 1;
+  const Vec<double> f1 = reinterpret_cast<Vec<double>>((half + 1023) << 52);
+  const Vec<double> f2 = reinterpret_cast<Vec<double>>((e - half + 1023) << 52);
+  const Vec<double> result = p * f1 * f2;
+  return x < low ? Vec<double>{} : (x > high ? splat(__builtin_inf()) : result);
+}
+
+/// e^x in fewer steps, and with the numbers below the smallest normal one: for softmax, where x is at most 0.
 CALQUE_INLINE Vec<float> quick_exp(Vec<float> x) {
   using V = Vec<float>;
   constexpr float round_to_integer = 12582912.0F;  // 1.5 * 2^23
