@@ -261,5 +261,15 @@ CALQUE_INLINE void transpose(Vec<T> (&v)[lanes<T>]) {
   }
 }
 
+/// The sum of each of the vectors, in the lane of its number.
+template <class T>
+CALQUE_INLINE Vec<T> sum_each(Vec<T> (&v)[lanes<T>]) {
+#pragma GCC unroll 8
+  for (int n = lanes<T> / 2; n > 0; n /= 2)
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) v[i] = interleave<true>(v[i], v[i + n]) + interleave<false>(v[i], v[i + n]);
+  return v[0];
+}
+
 }  // namespace
 }  // namespace calque
