@@ -247,7 +247,6 @@ def indexing():
     yield "aten::embedding", [f(3), ix(0)], {}
     yield "aten::embedding", [f(3, 2), f(1)], {}
     yield "aten::take", [f(3), ix(3)], {}
-    yield "aten::_local_scalar_dense", [f(2)], {}
     yield "aten::_local_scalar_dense", [f(0)], {}
     yield "aten::index_add", [f(3), 0, ix(3), f(1)], {}
     yield "aten::index_copy", [f(3), 0, ix(0, 1), f(3)], {}
