@@ -156,8 +156,7 @@ Tensor repeat_interleave_by(const Tensor& self, SymInt repeats, std::optional<in
   shape[static_cast<size_t>(d) + 1] = repeats;
   if (output_size && !check(*output_size == repeats * shape[static_cast<size_t>(d)]))
     throw UserError("repeat_interleave: Invalid output_size, expected " + (repeats * shape[static_cast<size_t>(d)]).str() + " but got " + output_size->str());
-  const Tensor copy = call("aten::clone", {input.expand(shape)}, {{"memory_format", MemoryFormat::contiguous}}).to_tensor();
-  return copy.flatten(d, d + 1);
+  return input.expand(shape).clone(MemoryFormat::contiguous).flatten(d, d + 1);
 }
 Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<SymInt> output_size) {
   const Tensor input = dim ? self : self.flatten();

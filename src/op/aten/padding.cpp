@@ -1,6 +1,7 @@
 // Padding: constant, reflection, replication, circular.
 #include "kernel/cpu/padding.h"
 
+#include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -115,22 +116,21 @@ Tensor circular_body(const Tensor& self, SymIntList padding) {
     size += pad(d, 0) + pad(d, 1);
     if (!check(size >= 0)) throw UserError("_pad_circular: Negative padding value is resulting in an empty dimension " + std::to_string(d));
   }
-  const Tensor out = call("aten::new_empty", {self, Argument<SymIntList>::box(shape)}).to_tensor();
-  const auto write = [](const Tensor& to, const Tensor& from) { call("aten::copy_", {to, from}); };
+  const Tensor out = self.new_empty(shape);
   Tensor to = out;
   Tensor from = self;
   for (int64_t d = self.dim() - 1; d >= 2; --d) {
     to = to.slice(d, sym_max(pad(d, 0), 0), shape[static_cast<size_t>(d)] - sym_max(pad(d, 1), 0), 1);
     from = from.slice(d, sym_max(-pad(d, 0), 0), self.sym_size(d) - sym_max(-pad(d, 1), 0), 1);
   }
-  write(to, from);
+  to.copy_(from);
   // The first dimensions' borders are filled first, so that the later ones copy whole slabs of them.
   for (int64_t d = 2; d < self.dim(); ++d) {
     const SymInt size = shape[static_cast<size_t>(d)];
     const SymInt before = sym_max(pad(d, 0), 0);
     const SymInt after = sym_max(pad(d, 1), 0);
-    if (guard(pad(d, 0) > 0)) write(out.slice(d, 0, before, 1), out.slice(d, size - before - after, size - after, 1));
-    if (guard(pad(d, 1) > 0)) write(out.slice(d, size - after, size, 1), out.slice(d, before, before + after, 1));
+    if (guard(pad(d, 0) > 0)) out.slice(d, 0, before, 1).copy_(out.slice(d, size - before - after, size - after, 1));
+    if (guard(pad(d, 1) > 0)) out.slice(d, size - after, size, 1).copy_(out.slice(d, before, before + after, 1));
   }
   return out;
 }

@@ -117,7 +117,7 @@ std::vector<Tensor> tensor_split_by_tensor(const Tensor& self, const Tensor& whe
   if (where.device().type != DeviceType::cpu || where.dtype() != DType::int64 || where.dim() > 1)
     throw UserError("tensor_split: expected tensor_indices_or_sections to be a 0-D or 1-D int64 tensor on cpu, found " + std::to_string(where.dim()) + "-D " +
                     std::string(name(where.dtype())) + " on " + where.device().str());
-  const auto value = [](const Tensor& t) { return call("aten::_local_scalar_dense", {t}).to_sym_int(); };
+  const auto value = [](const Tensor& t) { return t.item().sym_int(); };
   if (where.dim() == 0) return self.tensor_split(value(where), dim);
   SymInts indices;
   for (int64_t i = 0; i < where.size(0); ++i) indices.push_back(value(where.select(0, i)));

@@ -7,13 +7,11 @@ namespace {
 
 using rule::geometry;
 
-Tensor contiguous_clone(const Tensor& self) { return call("aten::clone", {self}, {{"memory_format", MemoryFormat::contiguous}}).to_tensor(); }
-
 // A view where the strides allow one, a contiguous copy otherwise.
 Tensor reshape_body(const Tensor& self, SymIntList shape) {
   const SymInts sizes = rule::infer_size("reshape", shape, self.sym_numel());
   if (self.is_contiguous() || rule::view_strides(self, sizes)) return self.view(self.is_contiguous() ? shape : SymIntList(sizes));
-  return _unsafe_view(contiguous_clone(self), sizes);
+  return _unsafe_view(self.clone(MemoryFormat::contiguous), sizes);
 }
 
 Tensor unsafe_view(const Tensor& self, SymIntList size) { return rule::make(self, rule::view("_unsafe_view", self, size)); }
@@ -66,7 +64,7 @@ Tensor narrow_body(const Tensor& self, int64_t dim, SymInt start, SymInt length)
 Tensor narrow_by_tensor(const Tensor& self, int64_t dim, const Tensor& start, SymInt length) {
   if (start.dim() != 0 || !is_integral(start.dtype(), false))
     throw UserError("narrow: start must be a 0-dim integral tensor, found " + std::to_string(start.dim()) + " dimensions of dtype " + std::string(name(start.dtype())));
-  return self.narrow(dim, call("aten::_local_scalar_dense", {start}).to_sym_int(), length);
+  return self.narrow(dim, start.item().sym_int(), length);
 }
 
 Tensor movedim_body(const Tensor& self, IntList source, IntList destination) {
@@ -84,7 +82,7 @@ Tensor movedim_body(const Tensor& self, IntList source, IntList destination) {
   };
   const auto from = wrap(source, "source");
   const auto to = wrap(destination, "destination");
-  if (n == 0) return call("aten::alias", {self}).to_tensor();
+  if (n == 0) return self.alias();
   SmallVector<int64_t, 8> order(static_cast<size_t>(n), -1);
   for (size_t i = 0; i < from.size(); ++i) order[static_cast<size_t>(to[i])] = from[i];
   int64_t next = 0;

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "calque/sym/shape_env.h"
-#include "op/rule/pointwise.h"
 
 namespace calque::rule {
 namespace {
@@ -346,12 +345,6 @@ DimSet dim_set(const char* op, IntList dims, int64_t ndim) {
     set |= bit;
   }
   return set;
-}
-
-SymInts preserved_strides(const Tensor& self) {
-  const SymInts& sizes = self.impl().sizes;
-  if (self.is_non_overlapping_and_dense()) return self.impl().strides;
-  return pointwise_strides(sizes, {&self});
 }
 
 Meta contiguous_like(const Tensor& self, SymInts sizes) {

@@ -36,8 +36,6 @@ View narrow(View v, size_t dim, SymInt start, SymInt length);
 using DimSet = uint64_t;
 DimSet dim_set(const char* op, IntList dims, int64_t ndim);
 
-// The strides that a clone with memory_format=preserve gives: the tensor's own where it is dense, its order otherwise.
-SymInts preserved_strides(const Tensor& self);
 Meta contiguous_like(const Tensor& self, SymInts sizes);
 // Are the sizes equal? Guards where it is not known.
 bool equal_sizes(SymIntList a, SymIntList b);
