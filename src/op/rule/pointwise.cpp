@@ -25,7 +25,7 @@ SymInts broadcast_strides(const Tensor& t, SymIntList sizes) {
 
 }  // namespace
 
-SymInts pointwise_strides(const SymInts& sizes, std::initializer_list<const Tensor*> inputs) {
+SymInts pointwise_strides(const SymInts& sizes, ListRef<const Tensor*> inputs) {
   const size_t n = sizes.size();
   if (n == 0) return {};
   bool all_same = true;

@@ -10,7 +10,7 @@
 namespace calque::rule {
 
 // The strides of an output of `sizes` for these inputs: theirs where they agree, in their order of memory otherwise.
-SymInts pointwise_strides(const SymInts& sizes, std::initializer_list<const Tensor*> inputs);
+SymInts pointwise_strides(const SymInts& sizes, ListRef<const Tensor*> inputs);
 
 // Sizes, strides and device for these inputs (undefined ones are skipped); the caller gives the dtype.
 Meta pointwise(const char* op, DType dtype, std::initializer_list<const Tensor*> inputs);
