@@ -2,7 +2,6 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/matmul.h"
 #include "kernel/cpu/outer.h"
-#include "op/rule/by_name.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -248,6 +247,8 @@ Tensor product_at_once(const Tensor& a, const Tensor& b, bool b_is_transposed, c
   const size_t ad = as.size(), bd = bs.size();
   Product p;
   p.dtype = a.dtype();
+  p.a = a.data();
+  p.b = b.data();
   p.k = as.back();
   p.m = ad > 1 ? as[ad - 2] : 1;
   p.a_col = a.strides().back();
@@ -329,28 +330,28 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
     throw UserError("matmul: both arguments need to be at least 1D, but they are " + std::to_string(ad) + "D and " + std::to_string(bd) + "D");
   if (ad == 1 && bd == 1) return dot(a, b);
   if (ad == 2 && bd == 1) return mv(a, b);
-  if (ad == 1 && bd == 2) return by_name::squeeze(mm(by_name::unsqueeze(a, 0), b), 0);
+  if (ad == 1 && bd == 2) return squeeze(mm(unsqueeze(a, 0), b), 0);
   if (ad == 2 && bd == 2) return mm(a, b);
   if (should_fold(a, b)) {
     const bool swapped = bd > ad;
-    const Tensor large = swapped ? by_name::transpose(b, -2, -1) : a;
-    const Tensor small = swapped ? (ad == 2 ? by_name::t(a) : a) : b;
+    const Tensor large = swapped ? transpose(b, -2, -1) : a;
+    const Tensor small = swapped ? (ad == 2 ? t(a) : a) : b;
     const SymIntList sizes = large.sym_sizes();
     SymInts result(sizes.begin(), sizes.end() - 1);
     const SymInt rows = product(result);
     if (small.dim() == 2) result.push_back(small.sym_size(1));
-    const Tensor folded = by_name::reshape(large, {rows, sizes.back()});
-    if (small.dim() == 1) return by_name::unsafe_view(mv(folded, small), result);
-    const Tensor out = by_name::unsafe_view(mm(folded, small), result);
-    return swapped ? by_name::transpose(out, -2, -1).contiguous() : out;
+    const Tensor folded = reshape(large, {rows, sizes.back()});
+    if (small.dim() == 1) return _unsafe_view(mv(folded, small), result);
+    const Tensor out = _unsafe_view(mm(folded, small), result);
+    return swapped ? transpose(out, -2, -1).contiguous() : out;
   }
   const SymInt n = ad > 1 ? a.sym_size(-2) : SymInt(1), k = a.sym_size(-1);
   const SymInt b_rows = bd > 1 ? b.sym_size(-2) : b.sym_size(0), columns = bd > 1 ? b.sym_size(-1) : SymInt(1);
   const SymIntList a_batch(a.sym_sizes().data(), static_cast<size_t>(std::max<int64_t>(ad - 2, 0)));
   const SymIntList b_batch(b.sym_sizes().data(), static_cast<size_t>(std::max<int64_t>(bd - 2, 0)));
   if (ad == 3 && bd == 3 && guard_or(a_batch[0] != b_batch[0], true)) {
-    if (guard_or(a_batch[0] == 1, false) && a.requires_grad()) return matmul(by_name::squeeze(a, 0), b);
-    if (guard_or(b_batch[0] == 1, false) && b.requires_grad()) return matmul(a, by_name::squeeze(b, 0));
+    if (guard_or(a_batch[0] == 1, false) && a.requires_grad()) return matmul(squeeze(a, 0), b);
+    if (guard_or(b_batch[0] == 1, false) && b.requires_grad()) return matmul(a, squeeze(b, 0));
   }
   const SymInts batch = broadcast_sizes(a_batch, b_batch, "matmul");
   const SymInt count = product(batch);
@@ -361,12 +362,12 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (bd > 1) b_sizes.push_back(columns);
   if (ad > 1) result.push_back(n);
   if (bd > 1) result.push_back(columns);
-  const Tensor left = by_name::reshape(by_name::expand(a, a_sizes), {count, n, k});
+  const Tensor left = reshape(expand(a, a_sizes), {count, n, k});
   if (bd == 1) {
-    const Tensor right = by_name::unsqueeze(by_name::reshape(by_name::expand(b, b_sizes), {count, b_rows}), 2);
-    return by_name::unsafe_view(by_name::squeeze(bmm(left, right), -1), result);
+    const Tensor right = unsqueeze(reshape(expand(b, b_sizes), {count, b_rows}), 2);
+    return _unsafe_view(squeeze(bmm(left, right), -1), result);
   }
-  return by_name::unsafe_view(bmm(left, by_name::reshape(by_name::expand(b, b_sizes), {count, b_rows, columns})), result);
+  return _unsafe_view(bmm(left, reshape(expand(b, b_sizes), {count, b_rows, columns})), result);
 }
 
 Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -375,16 +376,16 @@ Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias
   const int64_t dim = input.dim();
   if (dim == 0 || weight.dim() == 0)
     throw UserError("linear: both arguments need to be at least 1D, but they are " + std::to_string(dim) + "D and " + std::to_string(weight.dim()) + "D");
-  if (bias.defined() && dim == 2) return addmm(bias, input, by_name::t(weight));
+  if (bias.defined() && dim == 2) return addmm(bias, input, t(weight));
   if (bias.defined() && input.is_contiguous()) {
     const SymIntList sizes = input.sym_sizes();
     SymInts result(sizes.begin(), sizes.end() - 1);
-    const Tensor flat = by_name::reshape(input, {product(result), sizes.back()});
-    const Tensor out = addmm(bias, flat, by_name::t(weight));
+    const Tensor flat = reshape(input, {product(result), sizes.back()});
+    const Tensor out = addmm(bias, flat, t(weight));
     result.push_back(out.sym_size(1));
-    return by_name::view(out, result);
+    return view(out, result);
   }
-  const Tensor out = matmul(input, by_name::t(weight));
+  const Tensor out = matmul(input, t(weight));
   return bias.defined() ? add(out, bias) : out;
 }
 
