@@ -262,7 +262,6 @@ void register_unary(Library& aten) {
       .in_place("nan_to_num_").out("nan_to_num.out").tags(Tag::pointwise);
   aten.def("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("conj", self); });
   aten.def("conj_physical(Tensor self) -> Tensor").composite([](const Tensor& self) { return itself("conj_physical", self); });
-  aten.def("real(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("real", self); });
 }
 
 }  // namespace calque

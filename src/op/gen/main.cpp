@@ -170,10 +170,14 @@ int run(int argc, char** argv) {
   std::sort(stanzas.begin(), stanzas.end());
 
   std::vector<Schema> schemas;
+  std::set<std::string> names;
   std::string registrations;
   std::string declarations;
   for (const fs::path& p : stanzas) {
-    for (Schema& s : scan(read(p))) schemas.push_back(std::move(s));
+    for (Schema& s : scan(read(p))) {
+      if (!names.insert(s.full_name()).second) throw UserError(p.string() + ": " + s.full_name() + " is defined twice; an operator has one stanza");
+      schemas.push_back(std::move(s));
+    }
     const std::string function = "register_" + p.stem().string();
     declarations += "void " + function + "(Library& aten);\n";
     registrations += "  " + function + "(aten);\n";
