@@ -156,7 +156,7 @@ void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t n = input.size(0);
   const int64_t c = input.size(1);
-  const int64_t hw = n * c ? input.numel() / (n * c) : 0;
+  const int64_t hw = n * c != 0 ? input.numel() / (n * c) : 0;
   const auto count = static_cast<double>(n * hw);
   const C* gp = g.numel() ? g.data_as<C>() : nullptr;
   const C* xp = g.numel() ? x.data_as<C>() : nullptr;
