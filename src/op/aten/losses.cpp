@@ -223,7 +223,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, 
     product = product.mul(w);
   }
   if (reduction == none) return product.sum(IntList({class_dim}), false, std::nullopt).neg();
-  const Tensor total = product.sum(std::nullopt).neg();
+  const Tensor total = product.sum().neg();
   if (reduction == sum) return total;
   SymInt count = self.sym_numel();
   if (self.dim() == 0 || guard_or(classes == 0, false)) return total;
@@ -252,20 +252,20 @@ Tensor cross_entropy_smoothed(const Tensor& self, const Tensor& target, const Te
   Tensor loss;
   if (reduction == mean) {
     if (weight.defined()) {
-      if (!target.sym_sizes().empty() && guard_or(target.sym_numel() == 0, false)) loss = smooth.sum(std::nullopt).div(smooth.sum(std::nullopt));
+      if (!target.sym_sizes().empty() && guard_or(target.sym_numel() == 0, false)) loss = smooth.sum().div(smooth.sum());
       else {
         const Tensor classes_used = target.masked_fill(ignored, Scalar(0));
         const Tensor flat = classes_used.dim() == 1 ? classes_used : classes_used.flatten(0, -1);
         const Tensor used = weight.gather(0, flat, false);
         const Tensor shaped = classes_used.dim() == 1 ? used : used.view(classes_used.sym_sizes());
-        loss = smooth.sum(std::nullopt).div(shaped.masked_fill_(ignored, Scalar(0)).sum(std::nullopt));
+        loss = smooth.sum().div(shaped.masked_fill_(ignored, Scalar(0)).sum());
       }
     } else {
       const Tensor kept = ignored.logical_not();
-      loss = smooth.sum(std::nullopt).div(kept.sum(std::nullopt));
+      loss = smooth.sum().div(kept.sum());
     }
   } else {
-    loss = reduction == sum ? smooth.sum(std::nullopt) : smooth;
+    loss = reduction == sum ? smooth.sum() : smooth;
   }
   return likelihood.mul(Scalar(1 - smoothing)).add(loss.mul(Scalar(smoothing / static_cast<double>(classes.guard_int()))), Scalar(1));
 }
@@ -285,7 +285,7 @@ Tensor cross_entropy(const Tensor& self, const Tensor& target, const Tensor& wei
 }
 
 // ---- the composite rest -------------------------------------------------------------------------------------------
-Tensor apply(const Tensor& loss, int64_t reduction) { return reduction == mean ? loss.mean(std::nullopt) : reduction == sum ? loss.sum(std::nullopt) : loss; }
+Tensor apply(const Tensor& loss, int64_t reduction) { return reduction == mean ? loss.mean() : reduction == sum ? loss.sum() : loss; }
 
 Tensor kl_div_body(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   if (is_complex(self.dtype()) || is_complex(target.dtype())) throw UserError("kl_div: inputs must be real numbers, found " + std::string(name(self.dtype())) + " and " + std::string(name(target.dtype())));

@@ -125,12 +125,12 @@ Meta pdist_rule(const Tensor& self, double p) {
   return m;
 }
 
-Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+Tensor pairwise_distance_body(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
   const int64_t dim = std::max(x1.dim(), x2.dim()) - 1;
   return x1.sub(x2).add(Scalar(eps)).norm(Scalar(p), IntList({dim}), keepdim);
 }
 
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const DType common = result_type(x1, x2);
   if (!is_floating(common)) throw UserError("expected common dtype to be floating point, yet common dtype is " + std::string(name(common)));
   const SymInts sizes = broadcast_sizes(x1.sym_sizes(), x2.sym_sizes(), "cosine_similarity");
@@ -258,8 +258,8 @@ void register_norms(Library& aten) {
     pdist_rule(self, p);
     return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
   });
-  aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance);
-  aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity);
+  aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
+  aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
   aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out");
 }
 
