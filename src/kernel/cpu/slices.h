@@ -23,6 +23,13 @@ class Slices {
   int64_t neighbours() const { return neighbours_; }                   // slices side by side in the innermost other dimension
   int64_t neighbour_step(size_t k) const { return neighbour_step_[k]; }  // bytes from one to the next
 
+  // First element of slice i of the first tensor, in no particular order of slices.
+  char* start(int64_t i) const {
+    char* at[most];
+    locate(i / neighbours_, i % neighbours_, at);
+    return at[0];
+  }
+
   // fn(char* const* first elements, number of neighbouring slices <= width) for all slices, on several threads.
   template <class F>
   void parallel(int64_t width, int64_t grain, F&& fn) const {

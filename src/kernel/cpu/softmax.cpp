@@ -7,6 +7,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
+#include "kernel/cpu/convert.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/isa_table.h"
 #include "kernel/cpu/reduce.h"
@@ -128,6 +129,37 @@ void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, boo
   if (output.numel() == 0) return;
   if (output.dtype() == DType::float64) backward<double>(grad, output, dim, is_log, out);
   else backward<float>(grad, output, dim, is_log, out);
+}
+
+void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {
+  const SoftmaxRow& row = find_row(out.dtype(), "logsumexp");
+  if (out.numel() == 0) return;
+  // The reduced dimensions last, contiguous.
+  SymInts sizes, strides;
+  int64_t n = 1;
+  for (const bool reduced : {false, true})
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if ((dims >> d & 1U) == (reduced ? 1U : 0U)) {
+        sizes.push_back(self.sym_size(d));
+        strides.push_back(self.sym_stride(d));
+        if (reduced) n *= self.size(d);
+      }
+  const Tensor turned = make_view(self, sizes, strides, self.sym_storage_offset());
+  Tensor x = turned;
+  if (!turned.is_contiguous() || self.dtype() != out.dtype()) {
+    x = make_tensor(turned.sizes(), out.dtype());
+    copy(turned, x);
+  }
+  const StoreFn store = store_fn(Compute::f64, out.dtype());
+  const auto item = out.element_size();
+  const char* from = n ? static_cast<const char*>(x.data()) : nullptr;
+  char* to = static_cast<char*>(out.mutable_data());
+  parallel_for(0, out.numel(), std::max<int64_t>(1, grain / std::max<int64_t>(1, n)), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const double value = row.logsumexp(from + i * n * item, n);
+      store(&value, to + i * item, item, 1);
+    }
+  });
 }
 
 void zero_masked_slices(const Tensor& self, int64_t dim, const Tensor& out) {

@@ -10,6 +10,7 @@ struct SoftmaxRow {
   void (*run)(const void* x, void* y, int64_t n, bool is_log, void* scratch);
   // n rows of `columns` neighbouring slices, `stride` elements from row to row.
   void (*tile)(const void* x, void* y, int64_t n, int64_t stride, int64_t columns, bool is_log);
+  double (*logsumexp)(const void* x, int64_t n);
 };
 
 constexpr int64_t softmax_tile_width = 128;

@@ -1,0 +1,316 @@
+#include "kernel/cpu/norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "calque/base/error.h"
+#include "calque/base/thread.h"
+#include "kernel/cpu/convert.h"
+#include "kernel/cpu/copy.h"
+#include "kernel/cpu/isa_table.h"
+#include "kernel/cpu/norm_support.h"
+#include "kernel/cpu/reduce.h"
+
+namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(NormRow, norm_table)
+
+const NormRow& norm_row(DType d, const char* what) {
+  switch (d) {
+    case DType::float32: return norm_table()[0];
+    case DType::float64: return norm_table()[1];
+    case DType::bfloat16: return norm_table()[2];
+    case DType::float16: return norm_table()[3];
+    default: throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(what) + "\" not implemented for '" + std::string(name(d)) + "'");
+  }
+}
+
+Tensor contiguous_input(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  const Tensor out = make_tensor(t.sizes(), t.dtype());
+  copy(t, out);
+  return out;
+}
+
+template <class C>
+Tensor widened(const Tensor& t) {
+  if (t.dtype() == dtype_v<C> && t.is_contiguous()) return t;
+  const Tensor out = make_tensor(t.sizes(), dtype_v<C>);
+  copy(t, out);
+  return out;
+}
+template Tensor widened<float>(const Tensor&);
+template Tensor widened<double>(const Tensor&);
+
+template <class C>
+ParameterArray<C>::ParameterArray(const Tensor& t) {
+  if (!t.defined() || t.numel() == 0) return;
+  if (t.dtype() == dtype_v<C> && t.is_contiguous()) {
+    data_ = t.data_as<C>();
+    return;
+  }
+  copy_.resize(static_cast<size_t>(t.numel()));
+  const Tensor dense = contiguous_input(t);
+  load_fn(t.dtype(), compute_of<C>)(dense.data(), dense.element_size(), copy_.data(), t.numel());
+  data_ = copy_.data();
+}
+template class ParameterArray<float>;
+template class ParameterArray<double>;
+
+namespace {
+
+// One statistic of row i, rounded to the tensor's dtype.
+void put(const Tensor& t, int64_t i, double value) {
+  if (!t.defined()) return;
+  char* at = static_cast<char*>(t.mutable_data()) + i * t.element_size();
+  store_fn(Compute::f64, t.dtype())(&value, at, t.element_size(), 1);
+}
+
+// 1 / sqrt(var + eps), rounded to float32 for everything but float64 as the statistics of PyTorch are.
+double inverse_root(double var, double eps, bool is_double) {
+  if (is_double) return 1 / std::sqrt(var + eps);
+  return static_cast<double>(1 / std::sqrt(static_cast<float>(var) + static_cast<float>(eps)));
+}
+
+template <class C>
+void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out, const Tensor& mean,
+                   const Tensor& rstd) {
+  const ParameterArray<C> w(weight);
+  const ParameterArray<C> b(bias);
+  const int64_t rows = n ? input.numel() / n : 0;
+  const auto item = input.element_size();
+  const char* x = static_cast<const char*>(input.data());
+  char* y = static_cast<char*>(out.mutable_data());
+  parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Moments m;
+      row.moments(x + i * n * item, n, m);
+      const double r = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
+      row.normalize(x + i * n * item, n, m.mean, r, w.data(), b.data(), y + i * n * item);
+      put(mean, i, m.mean);
+      put(rstd, i, r);
+    }
+  });
+}
+
+template <class C>
+void rms_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
+  const ParameterArray<C> w(weight);
+  const int64_t rows = n ? input.numel() / n : 0;
+  const auto item = input.element_size();
+  const char* x = static_cast<const char*>(input.data());
+  char* y = static_cast<char*>(out.mutable_data());
+  parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double r = inverse_root(row.mean_square(x + i * n * item, n), eps, std::is_same_v<C, double>);
+      row.normalize(x + i * n * item, n, 0, r, w.data(), nullptr, y + i * n * item);
+      put(rstd, i, r);
+    }
+  });
+}
+
+void fill_empty(const Tensor& t, double value) {
+  if (!t.defined()) return;
+  for (int64_t i = 0; i < t.numel(); ++i) put(t, i, value);
+}
+
+}  // namespace
+
+void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+  const NormRow& row = norm_row(input.dtype(), "LayerNormKernelImpl");
+  if (input.numel() == 0) {  // rows of nothing have statistics all the same
+    fill_empty(mean, 0);
+    fill_empty(rstd, std::nan(""));
+    return;
+  }
+  const Tensor x = contiguous_input(input);
+  if (input.dtype() == DType::float64) layer_norm_as<double>(row, x, n, weight, bias, eps, out, mean, rstd);
+  else layer_norm_as<float>(row, x, n, weight, bias, eps, out, mean, rstd);
+}
+
+void rms_norm(const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
+  const NormRow& row = norm_row(input.dtype(), "rms_norm");
+  if (input.numel() == 0) return fill_empty(rstd, std::nan(""));
+  const Tensor x = contiguous_input(input);
+  if (input.dtype() == DType::float64) rms_norm_as<double>(row, x, n, weight, eps, out, rstd);
+  else rms_norm_as<float>(row, x, n, weight, eps, out, rstd);
+}
+
+// ---- batch norm ---------------------------------------------------------------------------------------------------
+namespace {
+
+struct Channels {
+  int64_t n, c, hw;
+};
+Channels channels_of(const Tensor& t) {
+  Channels s{t.size(0), t.size(1), 1};
+  for (int64_t d = 2; d < t.dim(); ++d) s.hw *= t.size(d);
+  return s;
+}
+
+bool is_channels_last(const Tensor& t) {
+  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) || (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
+}
+
+// y = x * scale[c] + shift[c]. `per_image`: scale and shift are N x C.
+template <class C>
+void affine_channels(const NormRow& row, const Tensor& input, const C* scale, const C* shift, bool per_image, const Tensor& out) {
+  const Channels s = channels_of(input);
+  const auto item = input.element_size();
+  const bool last = !out.is_contiguous() && is_channels_last(out);
+  Tensor x = input;
+  if (last ? !is_channels_last(input) : !input.is_contiguous()) {
+    x = make_tensor(out.meta());
+    copy(input, x);
+  }
+  const char* from = static_cast<const char*>(x.data());
+  char* to = static_cast<char*>(out.mutable_data());
+  if (last || s.hw == 1) {
+    parallel_for(0, s.n * s.hw, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.c)), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t image = per_image ? i / s.hw * s.c : 0;
+        row.affine_each(from + i * s.c * item, s.c, scale + image, shift + image, to + i * s.c * item);
+      }
+    });
+  } else {
+    parallel_for(0, s.n * s.c, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.hw)), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t at = per_image ? i : i % s.c;
+        row.affine(from + i * s.hw * item, s.hw, static_cast<double>(scale[at]), static_cast<double>(shift[at]), to + i * s.hw * item);
+      }
+    });
+  }
+}
+
+template <class C>
+void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double eps,
+                             const Tensor& out) {
+  const ParameterArray<C> w(weight), b(bias), m(mean), v(var);
+  const auto c = static_cast<size_t>(input.size(1));
+  std::vector<C> scale(c), shift(c);
+  for (size_t i = 0; i < c; ++i) {
+    scale[i] = 1 / std::sqrt(v.data()[i] + static_cast<C>(eps)) * (w.data() ? w.data()[i] : C{1});
+    shift[i] = (b.data() ? b.data()[i] : C{0}) - m.data()[i] * scale[i];
+  }
+  affine_channels(row, input, scale.data(), shift.data(), false, out);
+}
+
+uint64_t all_but_channels(const Tensor& t) { return ((uint64_t{1} << t.dim()) - 1) & ~uint64_t{2}; }
+
+template <class C>
+void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+                            double momentum, double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+  const ParameterArray<C> w(weight), b(bias);
+  const Channels s = channels_of(input);
+  const auto c = static_cast<size_t>(s.c);
+  const Tensor mean = make_tensor({s.c}, DType::float64);
+  const Tensor var = make_tensor({s.c}, DType::float64);
+  ReduceParameters parameters;
+  parameters.p = 0;
+  reduce(Reduction::variance, input.dtype(), input, all_but_channels(input), var, mean, parameters);
+  std::vector<C> scale(c), shift(c);
+  const double* m = mean.data_as<double>();
+  const double* v = var.data_as<double>();
+  const auto count = static_cast<double>(s.n * s.hw);
+  for (size_t i = 0; i < c; ++i) {
+    const double invstd = v[i] == 0 && eps == 0 ? 0 : 1 / std::sqrt(v[i] + eps);
+    put(save_mean, static_cast<int64_t>(i), m[i]);
+    put(save_invstd, static_cast<int64_t>(i), invstd);
+    scale[i] = static_cast<C>(invstd) * (w.data() ? w.data()[i] : C{1});
+    shift[i] = (b.data() ? b.data()[i] : C{0}) - static_cast<C>(m[i]) * scale[i];
+    const auto move = [&](const Tensor& running, double target) {
+      if (!running.defined()) return;
+      double before = 0;
+      const int64_t step = running.stride(0) * running.element_size();
+      char* at = static_cast<char*>(running.mutable_data()) + static_cast<int64_t>(i) * step;
+      load_fn(running.dtype(), Compute::f64)(at, step, &before, 1);
+      const double after = momentum * target + (1 - momentum) * before;
+      store_fn(Compute::f64, running.dtype())(&after, at, step, 1);
+    };
+    move(running_mean, m[i]);
+    move(running_var, v[i] * count / (count - 1));
+  }
+  affine_channels(row, input, scale.data(), shift.data(), false, out);
+}
+
+}  // namespace
+
+void batch_norm_inference(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double eps, const Tensor& out) {
+  const NormRow& row = norm_row(input.dtype(), "batch_norm");
+  if (input.numel() == 0) return;
+  if (input.dtype() == DType::float64) batch_norm_inference_as<double>(row, input, weight, bias, mean, var, eps, out);
+  else batch_norm_inference_as<float>(row, input, weight, bias, mean, var, eps, out);
+}
+
+void batch_norm_training(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var, double momentum,
+                         double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+  const NormRow& row = norm_row(input.dtype(), "batch_norm");
+  if (input.dtype() == DType::float64) batch_norm_training_as<double>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean, save_invstd);
+  else batch_norm_training_as<float>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean, save_invstd);
+}
+
+// ---- group norm ---------------------------------------------------------------------------------------------------
+namespace {
+
+template <class C>
+void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw, int64_t groups, double eps,
+                   const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+  const ParameterArray<C> w(weight), b(bias);
+  const int64_t size = c / groups * hw;
+  std::vector<double> means(static_cast<size_t>(n * groups)), rstds(means.size());
+  const bool last = !input.is_contiguous() && is_channels_last(input);
+  if (last) {
+    // Images as N x HW x groups x channels of a group.
+    const Tensor view = make_view(input, {n, hw, groups, c / groups}, {c * hw, c, c / groups, 1}, input.sym_storage_offset());
+    const Tensor m = make_tensor({n, groups}, DType::float64);
+    const Tensor v = make_tensor({n, groups}, DType::float64);
+    ReduceParameters parameters;
+    parameters.p = 0;
+    reduce(Reduction::variance, input.dtype(), view, 0b1010, v, m, parameters);
+    for (size_t i = 0; i < means.size(); ++i) {
+      means[i] = m.data_as<double>()[i];
+      rstds[i] = inverse_root(v.data_as<double>()[i], eps, std::is_same_v<C, double>);
+    }
+  } else {
+    const char* x = static_cast<const char*>(input.data());
+    parallel_for(0, n * groups, std::max<int64_t>(1, norm_grain / size), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Moments m;
+        row.moments(x + i * size * input.element_size(), size, m);
+        means[static_cast<size_t>(i)] = m.mean;
+        rstds[static_cast<size_t>(i)] = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
+      }
+    });
+  }
+  std::vector<C> scale(static_cast<size_t>(n * c)), shift(scale.size());
+  for (int64_t i = 0; i < n * c; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const auto g = static_cast<size_t>(i / (c / groups));
+    const auto channel = i % c;
+    scale[at] = static_cast<C>(rstds[g]) * (w.data() ? w.data()[channel] : C{1});
+    shift[at] = (b.data() ? b.data()[channel] : C{0}) - static_cast<C>(means[g]) * scale[at];
+  }
+  for (size_t i = 0; i < means.size(); ++i) {
+    put(mean, static_cast<int64_t>(i), means[i]);
+    put(rstd, static_cast<int64_t>(i), rstds[i]);
+  }
+  affine_channels(row, input, scale.data(), shift.data(), true, out);
+}
+
+}  // namespace
+
+void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw, int64_t groups, double eps, const Tensor& out,
+                const Tensor& mean, const Tensor& rstd) {
+  const NormRow& row = norm_row(input.dtype(), "GroupNormKernelImpl");
+  if (input.numel() == 0) {
+    fill_empty(mean, 0);
+    fill_empty(rstd, std::nan(""));
+    return;
+  }
+  const Tensor x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_input(input);
+  if (input.dtype() == DType::float64) group_norm_as<double>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
+  else group_norm_as<float>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
+}
+
+}  // namespace calque::kernel

@@ -1,0 +1,32 @@
+// What the files of normalisation share: parameters in the compute type, contiguous inputs, the table's row of a dtype.
+#pragma once
+
+#include <vector>
+
+#include "calque/tensor/tensor.h"
+#include "kernel/cpu/norm_table.h"
+
+namespace calque::kernel {
+
+constexpr int64_t norm_grain = 16384;  // elements below which a thread is not worth waking
+
+const NormRow& norm_row(DType dtype, const char* what);
+Tensor contiguous_input(const Tensor& t);
+
+// A parameter vector as an array of C, converted where it has to be; null for an undefined tensor.
+template <class C>
+class ParameterArray {
+ public:
+  explicit ParameterArray(const Tensor& t);
+  const C* data() const { return data_; }
+
+ private:
+  const C* data_ = nullptr;
+  std::vector<C> copy_;
+};
+
+// The tensor's values, contiguous, as C; the tensor itself where it is that already.
+template <class C>
+Tensor widened(const Tensor& t);
+
+}  // namespace calque::kernel

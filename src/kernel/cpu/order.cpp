@@ -1,0 +1,138 @@
+#include "kernel/cpu/order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernel/cpu/convert.h"
+#include "kernel/cpu/slices.h"
+
+namespace calque::kernel {
+namespace {
+
+// The result of a reduction seen with its reduced dimension as size 1.
+Tensor with_dim(const Tensor& t, int64_t dim, bool keepdim) {
+  if (keepdim) return t;
+  SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
+  SymInts strides(t.sym_strides().begin(), t.sym_strides().end());
+  sizes.insert(sizes.begin() + dim, SymInt(1));
+  strides.insert(strides.begin() + dim, SymInt(1));
+  return make_view(t, sizes, strides, t.sym_storage_offset());
+}
+
+template <class C>
+bool nan(C x) {
+  if constexpr (std::is_floating_point_v<C>) return std::isnan(x);
+  else return false;
+}
+// NaN above everything.
+template <class C>
+bool less(C a, C b) {
+  return (!nan(a) && nan(b)) || a < b;
+}
+
+template <class F>
+void by_compute(DType d, F&& fn) {
+  switch (compute_type(d)) {
+    case Compute::f32: return fn(float{});
+    case Compute::f64: return fn(double{});
+    case Compute::i64:
+    case Compute::c128: return fn(int64_t{});
+  }
+}
+
+// Position (within the slice) of the median.
+template <class C>
+int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ignore_nan) {
+  const auto n = static_cast<int64_t>(x.size());
+  int64_t present = n;
+  if (ignore_nan) present -= std::count_if(x.begin(), x.end(), [](C v) { return nan(v); });
+  else
+    for (int64_t i = 0; i < n; ++i)
+      if (nan(x[static_cast<size_t>(i)])) return i;
+  const int64_t k = std::max<int64_t>(present - 1, 0) / 2;
+  order.resize(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::nth_element(order.begin(), order.begin() + k, order.end(), [&](int64_t a, int64_t b) { return less(x[static_cast<size_t>(a)], x[static_cast<size_t>(b)]); });
+  return order[static_cast<size_t>(k)];
+}
+
+// Calls pick(values of a slice, scratch) -> position for each slice and writes value and position.
+template <class C, class Pick>
+void each_slice(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices, const Pick& pick) {
+  const Tensor v = self.dim() ? with_dim(values, dim, keepdim) : values;
+  const Tensor ix = self.dim() ? with_dim(indices, dim, keepdim) : indices;
+  const Slices slices(dim, {&self, &v, &ix});
+  const LoadFn load = load_fn(self.dtype(), compute_of<C>);
+  const StoreFn store = store_fn(compute_of<C>, values.dtype());
+  slices.parallel(1, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, slices.length())), [&](char* const* at, int64_t) {
+    std::vector<C> x(static_cast<size_t>(slices.length()));
+    std::vector<int64_t> scratch;
+    load(at[0], slices.step(0), x.data(), slices.length());
+    const int64_t position = pick(x, scratch);
+    store(&x[static_cast<size_t>(position)], at[1], 0, 1);
+    *reinterpret_cast<int64_t*>(at[2]) = position;
+  });
+}
+
+template <class C>
+int64_t mode_of(const std::vector<C>& x, std::vector<int64_t>& order) {
+  order.resize(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const C u = x[static_cast<size_t>(a)];
+    const C v = x[static_cast<size_t>(b)];
+    return less(u, v) || (!less(v, u) && a < b);
+  });
+  int64_t best = 0;
+  int64_t best_count = 0;
+  int64_t count = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const bool same = i > 0 && x[static_cast<size_t>(order[i])] == x[static_cast<size_t>(order[i - 1])];
+    count = same ? count + 1 : 1;
+    if (count > best_count) {
+      best_count = count;
+      best = order[i];
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+void median(const Tensor& self, int64_t dim, bool keepdim, bool ignore_nan, const Tensor& values, const Tensor& indices) {
+  if (self.numel() == 0) return;
+  by_compute(self.dtype(), [&](auto zero) {
+    using C = decltype(zero);
+    each_slice<C>(self, dim, keepdim, values, indices, [ignore_nan](const std::vector<C>& x, std::vector<int64_t>& s) { return median_of(x, s, ignore_nan); });
+  });
+}
+
+void median_all(const Tensor& self, bool ignore_nan, const Tensor& out) {
+  by_compute(self.dtype(), [&](auto zero) {
+    using C = decltype(zero);
+    C result = std::is_floating_point_v<C> ? std::numeric_limits<C>::quiet_NaN() : std::numeric_limits<C>::lowest();
+    if (self.numel()) {
+      std::vector<C> x(static_cast<size_t>(self.numel()));
+      const LoadFn load = load_fn(self.dtype(), compute_of<C>);
+      const int64_t last = std::max<int64_t>(self.dim() - 1, 0);
+      const Slices slices(last, {&self});
+      for (int64_t i = 0; i < slices.count(); ++i) load(slices.start(i), slices.step(0), x.data() + i * slices.length(), slices.length());
+      std::vector<int64_t> scratch;
+      result = x[static_cast<size_t>(median_of(x, scratch, ignore_nan))];
+    }
+    store_fn(compute_of<C>, out.dtype())(&result, out.mutable_data(), 0, 1);
+  });
+}
+
+void mode(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices) {
+  if (self.numel() == 0) return;
+  by_compute(self.dtype(), [&](auto zero) {
+    using C = decltype(zero);
+    each_slice<C>(self, dim, keepdim, values, indices, [](const std::vector<C>& x, std::vector<int64_t>& s) { return mode_of(x, s); });
+  });
+}
+
+}  // namespace calque::kernel

@@ -1,0 +1,266 @@
+// Vector norms, distances, logsumexp and what is made of them.
+#include <cmath>
+
+#include "kernel/cpu/binary.h"
+#include "kernel/cpu/distance.h"
+#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/softmax.h"
+#include "op/rule/reduction.h"
+#include "op/stanza.h"
+
+namespace calque {
+namespace {
+
+using kernel::Reduction;
+using Dims = std::optional<IntList>;
+
+void norm_into(const Tensor& self, DType common, double p, uint64_t dims, const Tensor& out) {
+  rule::check_kinds("norm_cpu", common, rule::Kinds::floats);
+  kernel::ReduceParameters parameters;
+  parameters.p = p;
+  const Reduction fn = p == 0 ? Reduction::norm_zero
+                       : p == 1 ? Reduction::norm_one
+                       : p == 2 ? Reduction::norm_two
+                       : std::isinf(p) ? (p > 0 ? Reduction::norm_max : Reduction::norm_min)
+                                       : Reduction::norm_p;
+  kernel::reduce(fn, common, self, dims, out, {}, parameters);
+}
+
+// Norms of order inf and below 0 have no value for nothing.
+void check_identity(const Tensor& self, double p, uint64_t dims, bool dims_given) {
+  if (!(p < 0 || std::isinf(p))) return;
+  const std::string order = std::isinf(p) ? (p > 0 ? "inf" : "-inf") : Scalar(p).str();
+  if (!dims_given) {
+    if (guard_or(self.sym_numel() == 0, false))
+      throw UserError("linalg.vector_norm cannot compute the " + order + " norm on an empty tensor because the operation does not have an identity (input has sizes " + str(self.sym_sizes()) + ")");
+    return;
+  }
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if ((dims >> d & 1U) && guard_or(self.sym_size(d) == 0, false))
+      throw UserError("linalg.vector_norm cannot compute the " + order + " norm on the dimension " + std::to_string(d) +
+                      " because this dimension is empty and the operation does not have an identity (input has sizes " + str(self.sym_sizes()) + ")");
+}
+
+Meta vector_norm_rule(const Tensor& self, const Scalar& ord, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
+    throw UserError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got " + std::string(name(self.dtype())));
+  if (ord.is_complex()) throw UserError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+  if (dtype) {
+    if (!is_floating(*dtype) && !is_complex(*dtype)) throw UserError("linalg.vector_norm: dtype should be floating point or complex, but got " + std::string(name(*dtype)));
+    if (promote_types(self.dtype(), *dtype) != *dtype)
+      throw UserError("linalg.vector_norm: the dtype of the input (" + std::string(name(self.dtype())) + ") should be convertible without narrowing to the specified dtype (" +
+                      std::string(name(*dtype)) + ")");
+  }
+  const uint64_t dims = rule::dims_or_all("linalg.vector_norm", dim, self.dim());
+  check_identity(self, ord.to_double(), dims, dim && !dim->empty());
+  return rule::reduction(self, dims, keepdim, to_real(dtype.value_or(self.dtype())));
+}
+void vector_norm_kernel(const Tensor& self, const Scalar& ord, Dims dim, bool, std::optional<DType>, const Tensor& out) {
+  norm_into(self, out.dtype(), ord.to_double(), rule::dims_or_all("linalg.vector_norm", dim, self.dim()), out);
+}
+
+Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
+    throw UserError("norm(): input dtype should be either floating point or complex. Got " + std::string(name(self.dtype())) + " instead.");
+  return vector_norm_rule(self, p.value_or(Scalar(2.0)), dim, keepdim, dtype);
+}
+void norm_kernel(const Tensor& self, const std::optional<Scalar>& p, Dims dim, const Tensor& out) {
+  norm_into(self, out.dtype(), p ? p->to_double() : 2, rule::dims_or_all("norm", dim, self.dim()), out);
+}
+
+// ---- logsumexp ----------------------------------------------------------------------------------------------------
+Meta logsumexp_rule(const Tensor& self, IntList dim, bool keepdim) {
+  return rule::reduction(self, rule::dims_or_all("logsumexp", dim, self.dim()), keepdim, float_type(self.dtype()));
+}
+void logsumexp_kernel(const Tensor& self, IntList dim, bool, const Tensor& out) {
+  kernel::logsumexp(self, rule::dims_or_all("logsumexp", dim, self.dim()), out);
+}
+
+// ---- distances ----------------------------------------------------------------------------------------------------
+Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
+  const Meta m = rule::binary("dist", self, other);
+  if (!is_floating(m.dtype) && !is_complex(m.dtype)) throw UserError("dist only supports floating point dtypes, dist got: " + std::string(name(m.dtype)));
+  if (std::isinf(p.to_double()) && p.to_double() < 0 && guard_or(product(m.sizes) == 0, false)) check_identity(self, p.to_double(), 0, false);
+  Meta out;
+  out.dtype = to_real(m.dtype);
+  out.device = m.device;
+  return out;
+}
+void dist_kernel(const Tensor& self, const Tensor& other, const Scalar& p, const Tensor& out) {
+  const Tensor difference = make_tensor(rule::binary("dist", self, other));
+  kernel::binary(kernel::Binary::sub, difference.dtype(), self, other, difference);
+  norm_into(difference, out.dtype(), p.to_double(), rule::all_dims(difference.dim()), out);
+}
+
+Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+  if (x1.dim() < 2 || x2.dim() < 2)
+    throw UserError("cdist only supports at least 2D tensors, X1 got: " + std::to_string(x1.dim()) + "D, X2 got: " + std::to_string(x2.dim()) + "D");
+  if (!check(x1.sym_size(-1) == x2.sym_size(-1)))
+    throw UserError("X1 and X2 must have the same number of columns. X1: " + x1.sym_size(-1).str() + " X2: " + x2.sym_size(-1).str());
+  if (x1.dtype() != x2.dtype() || !is_floating(x1.dtype()))
+    throw UserError("cdist only supports floating-point dtypes, X1 got: " + std::string(name(x1.dtype())) + ", X2 got: " + std::string(name(x2.dtype())));
+  if (p < 0) throw UserError("cdist only supports non-negative p values, found " + Scalar(p).str());
+  if (mode && (*mode < 0 || *mode > 2)) throw UserError("possible modes: 0, 1, 2, but was: " + std::to_string(*mode));
+  const auto batch = [](const Tensor& t) { return SymIntList(t.sym_sizes().data(), t.sym_sizes().size() - 2); };
+  Meta m;
+  m.sizes = broadcast_sizes(batch(x1), batch(x2), "cdist");
+  m.sizes.push_back(x1.sym_size(-2));
+  m.sizes.push_back(x2.sym_size(-2));
+  m.strides = contiguous_strides(m.sizes);
+  m.dtype = x1.dtype();
+  m.device = x1.device();
+  return m;
+}
+
+Meta pdist_rule(const Tensor& self, double p) {
+  if (self.dim() != 2) throw UserError("_pdist_forward: pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
+  if (!is_floating(self.dtype())) throw UserError("pdist only supports floating-point dtypes, found " + std::string(name(self.dtype())));
+  if (p < 0) throw UserError("pdist only supports non-negative p values, found " + Scalar(p).str());
+  const SymInt n = self.sym_size(0);
+  Meta m;
+  m.sizes = {guard_or(n <= 1, false) ? SymInt(0) : floor_div(n * (n - 1), 2)};
+  m.strides = contiguous_strides(m.sizes);
+  m.dtype = self.dtype();
+  m.device = self.device();
+  return m;
+}
+
+Tensor pairwise_distance_body(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  const int64_t dim = std::max(x1.dim(), x2.dim()) - 1;
+  return x1.sub(x2).add(Scalar(eps)).norm(Scalar(p), IntList({dim}), keepdim);
+}
+
+Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const DType common = result_type(x1, x2);
+  if (!is_floating(common)) throw UserError("expected common dtype to be floating point, yet common dtype is " + std::string(name(common)));
+  const SymInts sizes = broadcast_sizes(x1.sym_sizes(), x2.sym_sizes(), "cosine_similarity");
+  const auto prepared = [&](const Tensor& t) {
+    const Tensor cast = t.dtype() == common ? t : t.to(common);
+    const SymIntList own = cast.sym_sizes();
+    bool same = own.size() == sizes.size();
+    for (size_t i = 0; same && i < own.size(); ++i) same = guard_or(own[i] == sizes[i], false);
+    return same ? cast : cast.expand(sizes);
+  };
+  const Tensor a = prepared(x1);
+  const Tensor b = prepared(x2);
+  // The vectors are divided by their norms before they are multiplied: large ones do not overflow.
+  const Tensor a_norm = linalg_vector_norm(a, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
+  const Tensor b_norm = linalg_vector_norm(b, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
+  const Tensor least = scalar_tensor(Scalar(eps), common, std::nullopt, a.device(), std::nullopt);
+  a_norm.clamp_min_(least);
+  b_norm.clamp_min_(least);
+  const Tensor right = b.div(b_norm);
+  return a.div(a_norm).mul(right).sum(Dims(IntList({dim})), false, std::nullopt);
+}
+
+Tensor diff_once(const Tensor& self, int64_t n, int64_t dim) {
+  if (n == 0) {
+    Tensor out = zeros_like(self);
+    return out.copy_(self, false);
+  }
+  Tensor result = self;
+  for (int64_t i = 0; i < n; ++i) {
+    const SymInt size = result.sym_size(dim);
+    const SymInt shorter = guard_or(size == 0, false) ? SymInt(0) : size - 1;
+    const Tensor left = result.slice(dim, SymInt(0), shorter, 1);
+    const Tensor right = result.slice(dim, SymInt(1), SymInt(1) + shorter, 1);
+    result = self.dtype() == DType::bool_ ? right.logical_xor(left) : right.sub(left);
+  }
+  return result;
+}
+Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  if (self.dim() < 1) throw UserError("diff expects input to be at least one-dimensional");
+  if (n < 0) throw UserError("order must be non-negative but got " + std::to_string(n));
+  const int64_t d = wrap_dim(dim, self.dim(), "diff");
+  for (const Tensor* t : {&prepend, &append})
+    if (t->defined() && t->dim() != self.dim())
+      throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) + " and " + std::to_string(self.dim()));
+  if (!prepend.defined() && !append.defined()) {
+    const SymInt size = self.sym_size(d);
+    const int64_t orders = !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
+    return diff_once(self, orders, d);
+  }
+  std::vector<Tensor> parts;
+  if (prepend.defined()) parts.push_back(prepend);
+  parts.push_back(self);
+  if (append.defined()) parts.push_back(append);
+  const Tensor joined = cat(parts, d);
+  const SymInt size = joined.sym_size(d);
+  const int64_t orders = n == 0 ? 0 : !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
+  if (n == 0) return joined;
+  return diff_once(joined, orders, d);
+}
+
+}  // namespace
+
+void register_norms(Library& aten);
+void register_norms(Library& aten) {
+  aten.def("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .compute(vector_norm_rule, vector_norm_kernel)
+      .out("linalg_vector_norm.out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+      .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
+               [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
+      .out("norm.Scalar_out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
+      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
+               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) { norm_kernel(self, p, dim, out); })
+      .out("norm.out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
+      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim, DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
+               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) { norm_kernel(self, p, dim, out); })
+      .out("norm.dtype_out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
+      .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
+               [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
+      .out("norm.ScalarOpt_dtype_out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
+      .out("frobenius_norm.out");
+  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).out("logsumexp.out").tags(Tag::reduction);
+  aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
+      .out("special_logsumexp.out");
+  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .composite([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) -> Tensor {
+        if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
+          throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
+        const Tensor x = self.detach();
+        const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
+        return self.nansum(dim, keepdim, dtype).div(factor);
+      })
+      .out("nanmean.out");
+
+  aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::reduction);
+  aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
+      .compute(cdist_rule, [](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>, const Tensor& out) { kernel::cdist(x1, x2, p, out); })
+      .out("_cdist_forward.out")
+      .tags(Tag::core);
+  aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
+      .compute(pdist_rule, [](const Tensor& self, double p, const Tensor& out) { kernel::pdist(self, p, out); })
+      .out("_pdist_forward.out")
+      .tags(Tag::core);
+  aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
+      .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); },
+               [](const Tensor& x1, const Tensor& x2, const Tensor& out) { kernel::cdist(x1, x2, 2, out); })
+      .out("_euclidean_dist.out");
+  aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
+      .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
+        cdist_rule(x1, x2, p, mode);
+        return _cdist_forward(x1, x2, p, mode);
+      });
+  aten.def("pdist(Tensor self, float p=2.0) -> Tensor").composite([](const Tensor& self, double p) -> Tensor {
+    pdist_rule(self, p);
+    return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
+  });
+  aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
+  aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
+  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out");
+}
+
+}  // namespace calque

@@ -1,0 +1,123 @@
+// Reductions, softmax, normalisation, scans and losses: what their results look like and what they refuse. The values at
+// large are compared with PyTorch's by opcheck.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "calque/op/ops.h"
+
+namespace calque {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+template <class T>
+Tensor of(std::initializer_list<T> values, IntList sizes) {
+  return tensor_of<T>(ListRef<T>(values), sizes);
+}
+template <class T>
+std::vector<T> values_of(const Tensor& t) {
+  const Tensor c = t.contiguous();
+  return {c.data_as<T>(), c.data_as<T>() + c.numel()};
+}
+std::vector<int64_t> sizes_of(const Tensor& t) { return {t.sizes().begin(), t.sizes().end()}; }
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Tensor two_by_three() { return of<float>({1, 2, 3, 4, 5, 6}, {2, 3}); }
+
+TEST(Reductions, SumOverEachDimension) {
+  const Tensor x = two_by_three();
+  EXPECT_THAT(values_of<float>(x.sum(IntList{0}, false, std::nullopt)), ElementsAre(5, 7, 9));
+  EXPECT_THAT(values_of<float>(x.sum(IntList{1}, false, std::nullopt)), ElementsAre(6, 15));
+  EXPECT_THAT(sizes_of(x.sum(IntList{1}, true, std::nullopt)), ElementsAre(2, 1));
+  EXPECT_THAT(values_of<float>(x.sum()), ElementsAre(21));
+  EXPECT_THAT(values_of<float>(x.transpose(0, 1).sum(IntList{0}, false, std::nullopt)), ElementsAre(6, 15));
+}
+
+TEST(Reductions, IntegersAddUpInInt64) {
+  const Tensor x = of<uint8_t>({200, 200}, {2});
+  EXPECT_EQ(x.sum().dtype(), DType::int64);
+  EXPECT_THAT(values_of<int64_t>(x.sum()), ElementsAre(400));
+  EXPECT_THAT(values_of<int64_t>(x.prod()), ElementsAre(40000));
+}
+
+TEST(Reductions, NothingAddsUpToNothing) {
+  const Tensor x = make_tensor({0, 3}, DType::float32);
+  EXPECT_THAT(values_of<float>(x.sum(IntList{0}, false, std::nullopt)), ElementsAre(0, 0, 0));
+  EXPECT_TRUE(std::isnan(values_of<float>(x.mean())[0]));
+  EXPECT_THAT(error_of([&] { x.amax(IntList{0}, false); }), HasSubstr("amax(): Expected reduction dim 0 to have non-zero size"));
+  EXPECT_THAT(error_of([&] { x.argmax(std::nullopt, false); }), HasSubstr("argmax(): Expected reduction dim to be specified"));
+}
+
+TEST(Reductions, AMillionOnesStayExactAndTenthsStayClose) {
+  const Tensor x = make_tensor({1 << 20}, DType::float32);
+  std::fill_n(x.mutable_data_as<float>(), 1 << 20, 0.1F);
+  const double exact = static_cast<double>(0.1F) * (1 << 20);
+  EXPECT_NEAR(static_cast<double>(values_of<float>(x.sum())[0]), exact, 0.01);
+}
+
+TEST(Reductions, NanWinsAndTheFirstAmongEqualsIsNamed) {
+  const Tensor x = of<float>({1, nan, 3, nan}, {4});
+  EXPECT_TRUE(std::isnan(values_of<float>(x.amax(IntList{}, false))[0]));
+  EXPECT_THAT(values_of<int64_t>(x.argmax(std::nullopt, false)), ElementsAre(1));
+  const Tensor ties = of<float>({2, 5, 5, 1}, {4});
+  EXPECT_THAT(values_of<int64_t>(ties.argmax(0, false)), ElementsAre(1));
+}
+
+TEST(Reductions, BadDimensionsAreNamed) {
+  const Tensor x = two_by_three();
+  EXPECT_THAT(error_of([&] { x.sum(IntList{2}, false, std::nullopt); }), HasSubstr("Dimension out of range"));
+  EXPECT_THAT(error_of([&] { x.sum(IntList{0, -2}, false, std::nullopt); }), HasSubstr("dim 0 appears multiple times in the list of dims"));
+  EXPECT_THAT(error_of([&] { of<int64_t>({1}, {1}).mean(); }), HasSubstr("mean(): could not infer output dtype"));
+}
+
+TEST(Softmax, RowsAddUpToOneAndMaskedRowsAreNan) {
+  const Tensor x = of<float>({0, 0, -inf, -inf, 1000, 0}, {3, 2});
+  const std::vector<float> y = values_of<float>(x.softmax(1, std::nullopt));
+  EXPECT_FLOAT_EQ(y[0], 0.5F);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[4], 1.0F);
+  EXPECT_EQ(y[5], 0.0F);
+}
+
+TEST(LayerNorm, StatisticsOfHalfInputBesideFloatParametersAreFloat) {
+  const Tensor x = two_by_three().to(DType::bfloat16);
+  const Tensor w = of<float>({1, 1, 1}, {3});
+  const auto [out, mean, rstd] = native_layer_norm(x, {SymInt(3)}, w, w, 1e-5);
+  EXPECT_EQ(out.dtype(), DType::bfloat16);
+  EXPECT_EQ(mean.dtype(), DType::float32);
+  EXPECT_THAT(sizes_of(rstd), ElementsAre(2, 1));
+  EXPECT_THAT(error_of([&] { native_layer_norm(x, {SymInt(4)}, {}, {}, 1e-5); }), HasSubstr("expected input with shape [*, 4]"));
+}
+
+TEST(Scans, RunningSumsAndExtremes) {
+  const Tensor x = of<int32_t>({3, 1, 4}, {3});
+  EXPECT_THAT(values_of<int64_t>(x.cumsum(0, std::nullopt)), ElementsAre(3, 4, 8));
+  const auto [values, indices] = cummax(x, 0);
+  EXPECT_THAT(values_of<int32_t>(values), ElementsAre(3, 3, 4));
+  EXPECT_THAT(values_of<int64_t>(indices), ElementsAre(0, 0, 2));
+}
+
+TEST(Losses, CrossEntropyIgnoresAndRefuses) {
+  const Tensor x = of<float>({0, 0, 0, 0}, {2, 2});
+  const Tensor loss = cross_entropy_loss(x, of<int64_t>({1, -100}, {2}), {}, 1, SymInt(-100), 0);
+  EXPECT_FLOAT_EQ(values_of<float>(loss)[0], std::log(2.0F));
+  EXPECT_THAT(error_of([&] { cross_entropy_loss(x, of<int64_t>({1, 2}, {2}), {}, 1, SymInt(-100), 0); }), HasSubstr("Target 2 is out of bounds"));
+}
+
+}  // namespace
+}  // namespace calque
