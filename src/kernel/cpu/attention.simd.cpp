@@ -260,10 +260,7 @@ void rows_few(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t fir
         const int64_t head = kv_head * g.group + (first + r) / g.q_length;
         const int64_t start = batch * g.mask_strides[0] + head * g.mask_strides[1] + position[r] * g.mask_strides[2] +
                               key * g.mask_strides[3];
-        p = 0;
-        if (g.mask_strides[3] == 1)
-          for (; p + L <= keys; p += L) store(s + p, load(s + p) + load_mask<S, T>(g, start + p));
-        for (; p < keys; ++p) s[p] += mask_value<S, T>(g, start + p * g.mask_strides[3]);
+        for (p = 0; p < keys; ++p) s[p] += mask_value<S, T>(g, start + p * g.mask_strides[3]);
       }
       int64_t end = keys;
       if (g.causal && position[r] + 1 - key < end) end = position[r] + 1 - key;

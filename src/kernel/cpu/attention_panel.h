@@ -86,33 +86,35 @@ T mask_value(const Attention<S>& g, int64_t offset) {
   return 0;
 }
 
-/// As many of them, from keys that lie next to each other.
-template <class S, class T>
-Vec<T> load_mask(const Attention<S>& g, int64_t offset) {
+/// A vector of them, from keys that lie next to each other. `kind` is the mask's, known when compiling.
+template <class S, class T, AttentionMask kind>
+CALQUE_INLINE Vec<T> load_mask(const void* mask, int64_t offset) {
   constexpr int L = lanes<T>;
   using Integer = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  switch (g.mask_kind) {
-    case AttentionMask::none: break;
-    case AttentionMask::boolean: {
-      typedef uint8_t Bytes __attribute__((vector_size(L)));
-      Bytes bytes;
-      std::memcpy(&bytes, static_cast<const uint8_t*>(g.mask) + offset, sizeof bytes);
-      return __builtin_convertvector(bytes, Vec<Integer>) != 0 ? Vec<T>{} : splat(-infinity<T>);
+  if constexpr (kind == AttentionMask::boolean) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(mask) + offset));
+      return _mm512_maskz_mov_ps(_mm_testn_epi8_mask(bytes, bytes), _mm512_set1_ps(-infinity<float>));
     }
-    case AttentionMask::additive: return load_wide(static_cast<const S*>(g.mask) + offset);
-    case AttentionMask::additive_float: {
-      typedef float Floats __attribute__((vector_size(L * 4)));
-      Floats floats;
-      std::memcpy(&floats, static_cast<const float*>(g.mask) + offset, sizeof floats);
-      return __builtin_convertvector(floats, Vec<T>);
-    }
+#endif
+    typedef uint8_t Bytes __attribute__((vector_size(L)));
+    Bytes bytes;
+    std::memcpy(&bytes, static_cast<const uint8_t*>(mask) + offset, sizeof bytes);
+    return __builtin_convertvector(bytes, Vec<Integer>) != 0 ? Vec<T>{} : splat(-infinity<T>);
+  } else if constexpr (kind == AttentionMask::additive) {
+    return load_wide(static_cast<const S*>(mask) + offset);
+  } else {
+    typedef float Floats __attribute__((vector_size(L * 4)));
+    Floats floats;
+    std::memcpy(&floats, static_cast<const float*>(mask) + offset, sizeof floats);
+    return __builtin_convertvector(floats, Vec<T>);
   }
-  return Vec<T>{};
 }
 
 /// scores[key, row] += mask[row, key].
-template <class S, class T>
-void add_mask(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64_t key, int64_t keys, T* scores) {
+template <class S, class T, AttentionMask kind>
+void add_mask_of(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64_t key, int64_t keys, T* scores) {
   constexpr int L = lanes<T>;
   const int64_t width = panel.vectors * L;
   const auto offset = [&](int64_t i) {
@@ -120,8 +122,7 @@ void add_mask(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64
            key * g.mask_strides[3];
   };
   const bool one_head = g.mask_strides[1] == 0 || panel.head[0] == panel.head[panel.rows - 1];
-  const bool rows_share = g.mask_strides[2] == 0 && one_head;
-  if (rows_share) {
+  if (g.mask_strides[2] == 0 && one_head) {
     const int64_t start = offset(0);
     for (int64_t p = 0; p < keys; ++p) {
       const Vec<T> value = splat(mask_value<S, T>(g, start + p * g.mask_strides[3]));
@@ -132,21 +133,35 @@ void add_mask(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64
   // Rows of the mask lie along the keys: turn squares of them around.
   for (int64_t j = 0; j < panel.rows; j += L) {
     const int64_t here = min(L, panel.rows - j);
-    for (int64_t p = 0; p < keys; p += L) {
-      const int64_t count = min(L, keys - p);
-      Vec<T> v[L] = {};
-      if (g.mask_strides[3] == 1 && count == L) {
-        for (int64_t i = 0; i < here; ++i) v[i] = load_mask<S, T>(g, offset(j + i) + p);
-      } else {
-        for (int64_t i = 0; i < here; ++i)
-          for (int64_t c = 0; c < count; ++c) v[i][c] = mask_value<S, T>(g, offset(j + i) + (p + c) * g.mask_strides[3]);
+    int64_t from[L] = {};
+    for (int64_t i = 0; i < here; ++i) from[i] = offset(j + i);
+    int64_t p = 0;
+    if (g.mask_strides[3] == 1)
+      for (; p + L <= keys; p += L) {
+        // Lanes not in use repeat a row that is; what they hold is never looked at.
+        Vec<T> v[L];
+#pragma GCC unroll 16
+        for (int i = 0; i < L; ++i) v[i] = load_mask<S, T, kind>(g.mask, from[i < here ? i : 0] + p);
+        transpose<T>(v);
+#pragma GCC unroll 16
+        for (int c = 0; c < L; ++c) {
+          T* const s = scores + (p + c) * width + j;
+          store(s, load(s) + v[c]);
+        }
       }
-      transpose<T>(v);
-      for (int64_t c = 0; c < count; ++c) {
-        T* const s = scores + (p + c) * width + j;
-        store(s, load(s) + v[c]);
-      }
-    }
+    for (; p < keys; ++p)
+      for (int64_t i = 0; i < here; ++i) scores[p * width + j + i] += mask_value<S, T>(g, from[i] + p * g.mask_strides[3]);
+  }
+}
+
+template <class S, class T>
+void add_mask(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64_t key, int64_t keys, T* scores) {
+  switch (g.mask_kind) {
+    case AttentionMask::none: return;
+    case AttentionMask::boolean: return add_mask_of<S, T, AttentionMask::boolean>(g, batch, panel, key, keys, scores);
+    case AttentionMask::additive: return add_mask_of<S, T, AttentionMask::additive>(g, batch, panel, key, keys, scores);
+    case AttentionMask::additive_float:
+      return add_mask_of<S, T, AttentionMask::additive_float>(g, batch, panel, key, keys, scores);
   }
 }
 
