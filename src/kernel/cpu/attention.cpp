@@ -18,8 +18,10 @@ const AttentionKernels<S>& kernels() {
     return pick(generic::attention_float, avx2::attention_float, avx512::attention_float);
   if constexpr (std::is_same_v<S, double>)
     return pick(generic::attention_double, avx2::attention_double, avx512::attention_double);
-  if constexpr (std::is_same_v<S, BFloat16>)
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    if (has_amx_bf16()) return avx512::attention_amx;
     return pick(generic::attention_bfloat16, avx2::attention_bfloat16, avx512::attention_bfloat16);
+  }
   if constexpr (std::is_same_v<S, Half>)
     return pick(generic::attention_half, avx2::attention_half, avx512::attention_half);
 #else

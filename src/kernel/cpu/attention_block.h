@@ -26,6 +26,9 @@ CALQUE_DECLARE_ATTENTION(generic)
 #if defined(CALQUE_HAVE_ISA_AVX2)
 CALQUE_DECLARE_ATTENTION(avx2)
 CALQUE_DECLARE_ATTENTION(avx512)
+namespace avx512 {
+extern const AttentionKernels<BFloat16> attention_amx;  // where has_amx_bf16()
+}
 #endif
 #undef CALQUE_DECLARE_ATTENTION
 

@@ -133,18 +133,22 @@ class Runner {
                           (g_.out_channels == 1 || s[0] == group_in_ * taps);
     if (in_place) return g_.weight;
     T* const copy = scratch<T>(Scratch::weight, static_cast<size_t>(g_.out_channels * group_in_ * taps));
-    parallel_for(0, g_.out_channels, 1 + (1 << 14) / (group_in_ * taps + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        T* to = copy + o * group_in_ * taps;
-        for (int64_t i = 0; i < group_in_; ++i) {
-          const int64_t first = g_.transposed ? o / group_out_ * group_in_ + i : o;
-          const int64_t second = g_.transposed ? o % group_out_ : i;
-          const T* const from = g_.weight + first * s[0] + second * s[1];
-          for (const int64_t tz : z.taps)
-            for (const int64_t ty : y.taps)
-              for (const int64_t tx : x.taps) *to++ = from[tz * s[2] + ty * s[3] + tx * s[4]];
-        }
-      }
+    // In bundles of output channels, so that both reading and writing stay near by.
+    constexpr int64_t bundle = 16;
+    const int64_t bundles = (group_out_ + bundle - 1) / bundle;
+    parallel_pieces(g_.groups, bundles, 1, bundle * group_in_ * taps, [&](int64_t group, int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b)
+        for (int64_t i = 0; i < group_in_; ++i)
+          for (int64_t o = b * bundle; o < std::min(group_out_, (b + 1) * bundle); ++o) {
+            const int64_t channel = group * group_out_ + o;
+            const int64_t first = g_.transposed ? group * group_in_ + i : channel;
+            const int64_t second = g_.transposed ? o : i;
+            const T* const from = g_.weight + first * s[0] + second * s[1];
+            T* to = copy + (channel * group_in_ + i) * taps;
+            for (const int64_t tz : z.taps)
+              for (const int64_t ty : y.taps)
+                for (const int64_t tx : x.taps) *to++ = from[tz * s[2] + ty * s[3] + tx * s[4]];
+          }
     });
     return copy;
   }
@@ -179,7 +183,7 @@ class Runner {
       out_position = 1;
     }
 
-    if (group_in_ == 1 && group_out_ == 1 && patches.taps[0] * patches.taps[1] <= 64) {
+    if (group_in_ == 1 && group_out_ == 1 && taps > 0) {
       run_depthwise(patches, weight, taps, positions, out, out_batch, out_channel, out_position);
     } else {
       std::vector<Patches<T>> items(static_cast<size_t>(pointwise ? 0 : g_.batch * g_.groups), patches);
@@ -220,13 +224,18 @@ class Runner {
   void run_depthwise(const Patches<T>& patches, const T* weight, int64_t taps, int64_t positions, T* out, int64_t out_batch,
                      int64_t out_channel, int64_t out_position) {
     const GemmKernels<T>& kernel = gemm_kernels<T>();
-    parallel_pieces(g_.batch * g_.groups, positions, 16, 16 * taps * 4, [&](int64_t item, int64_t begin, int64_t end) {
-      const int64_t n = item / g_.groups, c = item % g_.groups;
-      Patches<T> plane = patches;
-      plane.image = image_of(n, c);
-      Accumulate<T> bias = 0;
-      if (g_.bias != nullptr) bias = static_cast<Accumulate<T>>(g_.bias[c * g_.bias_stride]);
-      kernel.single_channel(plane, weight + c * taps, bias, begin, end, out + n * out_batch + c * out_channel, out_position);
+    const auto numbers = static_cast<size_t>(kernel.depthwise_numbers(patches));
+    const int64_t grain = 1 + (1 << 15) / (positions * taps + 1);
+    parallel_for(0, g_.batch * g_.groups, grain, [&](int64_t begin, int64_t end) {
+      auto* const memory = scratch<Accumulate<T>>(Scratch::block, numbers);
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t n = item / g_.groups, c = item % g_.groups;
+        Patches<T> plane = patches;
+        plane.image = image_of(n, c);
+        Accumulate<T> bias = 0;
+        if (g_.bias != nullptr) bias = static_cast<Accumulate<T>>(g_.bias[c * g_.bias_stride]);
+        kernel.depthwise(plane, weight + c * taps, bias, out + n * out_batch + c * out_channel, out_position, memory);
+      }
     });
   }
 

@@ -1,5 +1,6 @@
 // bfloat16 matrix multiplication on AMX tiles. A tile of `rows` (16 rows of 32 numbers along k) is loaded where it lies; only
 // `cols` is rearranged, into tiles of 16 pairs of k by 16 columns. Four 16 x 16 accumulator tiles are worked on at a time.
+#include "kernel/cpu/amx.h"
 #include "kernel/cpu/gemm_block.h"
 #include "kernel/cpu/gemm_finish.h"
 #include "kernel/cpu/gemm_patches.h"
@@ -14,24 +15,6 @@ constexpr int64_t tile = 16, tile_k = 32, tile_numbers = tile * tile_k;
 constexpr int64_t group = 2 * tile;  // rows and columns that the accumulators cover
 constexpr int64_t k_block = 512, row_block = 256, most_cols = 512;
 constexpr int64_t packed_limit = 2 << 20;  // numbers; what of `cols` is kept packed at a time
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-/// Tiles are usable while it lives.
-class Tiles {
- public:
-  Tiles() {
-    const TileConfig config;
-    asm volatile("ldtilecfg %0" ::"m"(config));
-  }
-  ~Tiles() { asm volatile("tilerelease"); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
 
 int64_t k_tiles(int64_t k) { return (k + tile_k - 1) / tile_k; }
 

@@ -64,9 +64,9 @@ struct GemmKernels {
   /// Few rows, `cols` with column stride 1: streams the rows of `cols`. Scratch: row_count * col_count accumulators.
   void (*stream)(const GemmPart<S>&, void* scratch);
   int64_t stream_rows;
-  /// One channel convolved with one kernel: outputs [first, last) of the patches, out_col apart. For depthwise convolution.
-  void (*single_channel)(const Patches<S>&, const S* weight, Accumulate<S> bias, int64_t first, int64_t last, S* out,
-                         int64_t out_col);
+  /// All patches of one channel times its own kernel, plus bias: depthwise convolution. Scratch: depthwise_numbers().
+  void (*depthwise)(const Patches<S>&, const S* weight, Accumulate<S> bias, S* out, int64_t out_col, Accumulate<S>* scratch);
+  int64_t (*depthwise_numbers)(const Patches<S>&);
 };
 
 /// bfloat16 on AMX tiles, where has_amx_bf16(). k must not be 0; scratch as scratch_size(k) says.

@@ -3,7 +3,7 @@
 #include "kernel/cpu/gemm_finish.h"
 #include "kernel/cpu/gemm_patches.h"
 #include "kernel/cpu/gemm_tile.h"
-#include "kernel/cpu/single_channel.h"
+#include "kernel/cpu/depthwise.h"
 #include "kernel/cpu/vec.h"
 
 namespace calque {
@@ -59,6 +59,8 @@ void block(const GemmPart<S>& g, void* scratch) {
   T* const panels = sums + row_block * col_block<T>;
   T* const copies = panels + k_block<T> * col_block<T>;
   const bool direct = sizeof(S) == sizeof(T) && g.rows_k == 1;
+  // Convolutions elsewhere add up short stretches, a few channels each; longer ones would round worse than theirs.
+  const int64_t chain = g.patches != nullptr ? 96 : kb;
 
   for (int64_t col = 0; col < g.col_count; col += cb) {
     const int64_t cols = min(cb, g.col_count - col);
@@ -87,7 +89,10 @@ void block(const GemmPart<S>& g, void* scratch) {
               prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols,
                             from + here * g.rows_row, g.rows_row, g.rows_k);
             const int64_t vectors = min(tile_vectors, (sums_row - j) / L);
-            tile_for<T>(here, vectors)(k, a, a_row, panels + j * k, sums + i * sums_row + j, sums_row, p != 0);
+            const auto multiply = tile_for<T>(here, vectors);
+            for (int64_t q = 0; q < k; q += chain)
+              multiply(min(chain, k - q), a + q, a_row, panels + j * k + q * vectors * L, sums + i * sums_row + j, sums_row,
+                       p + q != 0);
           }
         }
       }
@@ -273,7 +278,7 @@ constexpr GemmKernels<S> kernels = [] {
   constexpr int64_t numbers =
       (row_block + k_block<T>)*col_block<T> + round_up(tile_rows * k_block<T>, 64);
   return GemmKernels<S>{block<S>, numbers * static_cast<int64_t>(sizeof(T)), pack_dot<S>, dot<S>, 3 * dot_cols,
-                        stream<S>, 2 * stream_tile_rows, single_channel<S>};
+                        stream<S>, 2 * stream_tile_rows, depthwise<S>, depthwise_numbers<S>};
 }();
 
 static_assert(few_rows * wide_col_block<float> <= row_block * col_block<float>);

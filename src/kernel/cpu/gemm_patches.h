@@ -36,9 +36,80 @@ CALQUE_INLINE void zero_run(int64_t count, T* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = T();
 }
 
+#if defined(__AVX512F__)
+/// As pack_patches, for float: columns in pieces of one output line and at most a vector, and for every piece and tap along
+/// the width a mask of the lanes that lie in the image, so that the inner loop has no decisions but whether a line exists.
+inline void pack_patches_masked(const Patches<float>& g, int64_t k0, int64_t k, int64_t first, int64_t count, int64_t width,
+                                float* out) {
+  struct Piece {
+    int64_t depth, height, start, column;
+    __mmask16 lanes;
+  };
+  Piece pieces[48];
+  int64_t piece_count = 0;
+  for (int64_t j = 0; j < count;) {
+    const int64_t x = (first + j) % g.out_size[2], rest = (first + j) / g.out_size[2];
+    const int64_t length = min(min(count - j, g.out_size[2] - x), 16);
+    pieces[piece_count++] = {rest / g.out_size[1] * g.step[0], rest % g.out_size[1] * g.step[1], x * g.step[2], j,
+                             static_cast<__mmask16>((1U << length) - 1U)};
+    j += length;
+  }
+  // The lanes past the last column are 0 in every row.
+  pieces[piece_count - 1].lanes = static_cast<__mmask16>(0xffffU >> (16 - min(16, width - pieces[piece_count - 1].column)));
+  const int64_t filled = min(width, pieces[piece_count - 1].column + 16);
+  const __m512i steps = _mm512_mullo_epi32(_mm512_set1_epi32(static_cast<int>(g.step[2])),
+                                           _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
+  const __m512i columns = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i evens = _mm512_slli_epi32(columns, 1);
+  const __m512i size = _mm512_set1_epi32(static_cast<int>(g.size[2]));
+  int64_t x = k0 % g.taps[2], y = k0 / g.taps[2] % g.taps[1], z = k0 / (g.taps[2] * g.taps[1]) % g.taps[0];
+  const float* channel = g.image + k0 / (g.taps[2] * g.taps[1] * g.taps[0]) * g.channel_stride;
+  for (int64_t p = 0; p < k; ++p, out += width) {
+    const int64_t dz = g.tap_offset[0][z], dy = g.tap_offset[1][y], dx = g.tap_offset[2][x];
+    for (int64_t r = 0; r < piece_count; ++r) {
+      const Piece& piece = pieces[r];
+      const int64_t depth = piece.depth + dz, height = piece.height + dy, start = piece.start + dx;
+      const bool exists = static_cast<uint64_t>(depth) < static_cast<uint64_t>(g.size[0]) &&
+                          static_cast<uint64_t>(height) < static_cast<uint64_t>(g.size[1]);
+      __m512 v = _mm512_setzero_ps();
+      if (exists) {
+        const float* const line = channel + depth * g.stride[0] + height * g.stride[1] + start;
+        const __m512i at = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(start)), steps);
+        const __mmask16 own = r + 1 == piece_count ? static_cast<__mmask16>((1U << (count - piece.column)) - 1U) : piece.lanes;
+        const __mmask16 inside = _mm512_mask_cmplt_epu32_mask(own, at, size);
+        if (g.step[2] == 1) {
+          v = _mm512_maskz_loadu_ps(inside, line);
+        } else if (g.step[2] == 2) {
+          // The even numbers of 32, of which only those asked for are read.
+          const uint32_t wanted = _pdep_u32(inside, 0x55555555U);
+          const __m512 a = _mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted), line);
+          const __m512 b = _mm512_maskz_loadu_ps(static_cast<__mmask16>(wanted >> 16), line + 16);
+          v = _mm512_permutex2var_ps(a, evens, b);
+        } else {
+          v = _mm512_mask_i32gather_ps(v, inside, steps, line, 4);
+        }
+      }
+      _mm512_mask_storeu_ps(out + piece.column, piece.lanes, v);
+    }
+    for (int64_t j = filled; j < width; j += 16) _mm512_storeu_ps(out + j, _mm512_setzero_ps());
+    if (++x < g.taps[2]) continue;
+    x = 0;
+    if (++y < g.taps[1]) continue;
+    y = 0;
+    if (++z < g.taps[0]) continue;
+    z = 0;
+    channel += g.channel_stride;
+  }
+}
+#endif
+
 /// out[p * width + j] = rows k0 + p of the patches first + j for j < count, 0 for count <= j < width. T is S or float.
 template <class S, class T>
 void pack_patches(const Patches<S>& g, int64_t k0, int64_t k, int64_t first, int64_t count, int64_t width, T* out) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(S) == 4)
+    if (g.size[2] < (1 << 28) && g.step[2] < (1 << 20)) return pack_patches_masked(g, k0, k, first, count, width, out);
+#endif
   // The columns as runs along the width of the output, with the tap-independent part of where they start.
   struct Run {
     int64_t depth, height, start, column, length;

@@ -13,6 +13,22 @@ CALQUE_INLINE Vec<T> max(Vec<T> a, Vec<T> b) {
 
 /// e^x within about 1 ulp; results below the smallest normal number are 0. NaN stays NaN.
 CALQUE_INLINE Vec<float> exp(Vec<float> x) {
+#if defined(__AVX512F__)
+  const __m512 low = _mm512_set1_ps(-87.33654F);
+  const __m512 bounded = _mm512_max_ps(low, _mm512_min_ps(_mm512_set1_ps(89.0F), x));
+  const __m512 n = _mm512_roundscale_ps(bounded * 0x1.715476p0F, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  Vec<float> r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e400p-1F), bounded);
+  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.7f7d1cp-20F), r);
+  Vec<float> p = splat(1.0F / 5040);
+  p = fma(p, r, splat(1.0F / 720));
+  p = fma(p, r, splat(1.0F / 120));
+  p = fma(p, r, splat(1.0F / 24));
+  p = fma(p, r, splat(1.0F / 6));
+  p = fma(p, r, splat(0.5F));
+  p = fma(p, r, splat(1.0F));
+  p = fma(p, r, splat(1.0F));
+  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
+#else
   const Vec<float> magic = splat(0x1.8p23F);
   const Vec<float> low = splat(-87.33654F), high = splat(88.72283F);
   const Vec<float> bounded = x < low ? low : (x > high ? high : x);
@@ -35,6 +51,7 @@ CALQUE_INLINE Vec<float> exp(Vec<float> x) {
   const Vec<float> f2 = reinterpret_cast<Vec<float>>((e - half + 127) << 23);
   const Vec<float> result = p * f1 * f2;
   return x < low ? Vec<float>{} : (x > high ? splat(__builtin_inff()) : result);
+#endif
 }
 
 CALQUE_INLINE Vec<double> exp(Vec<double> x) {
