@@ -157,12 +157,13 @@ void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
   call("aten::index_put_", {a.self, Argument<TensorList>::box(a.indices), core});
 }
 
+void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) { set_by(self, indices, wrapped_scalar(value, self.dtype(), self.device())); }
+
 Tensor Tensor::operator[](const Index& index) const { return calque::index_by(*this, ListRef<Index>(&index, 1)); }
 Tensor Tensor::index_by(std::initializer_list<Index> indices) const { return calque::index_by(*this, ListRef<Index>(indices.begin(), indices.size())); }
 void Tensor::set_by(std::initializer_list<Index> indices, const Tensor& value) const {
   calque::set_by(*this, ListRef<Index>(indices.begin(), indices.size()), value);
 }
-void Tensor::set_by(std::initializer_list<Index> indices, const Scalar& value) const { set_by(indices, wrapped_scalar(value, dtype(), device())); }
 
 template <class T>
 T Tensor::item_as() const {

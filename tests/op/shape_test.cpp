@@ -137,7 +137,7 @@ TEST(Subscript, TakesViews) {
 
 TEST(Subscript, WritesThroughViews) {
   const Tensor x = range({2, 3});
-  x.set_by({Slice(), 1}, 9);
+  set_by(x, {Slice(), 1}, 9);
   x.set_by({0}, range({1, 3}));
   EXPECT_THAT(values(x), ElementsAre(0, 1, 2, 3, 9, 5));
 }

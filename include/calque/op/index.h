@@ -63,8 +63,9 @@ class Index {
   Entry entry_;
 };
 
-// x[i, j, ...] and x[i, j, ...] = value for lists made at run time.
+// x[i, j, ...] and x[i, j, ...] = value for lists made at run time, and for numbers.
 Tensor index_by(const Tensor& self, ListRef<Index> indices);
 void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value);
+void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value);
 
 }  // namespace calque

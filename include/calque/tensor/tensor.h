@@ -131,11 +131,10 @@ class Tensor {
   std::string str() const;  // as PyTorch prints it
   Meta meta() const { return {impl_->sizes, impl_->strides, impl_->dtype, impl_->device, false}; }
 
-  // Indexing: slices, integers, tensors, none, ellipsis, booleans (calque/op/index.h). Defined with the operator table.
+  // Indexing: slices, integers, tensors, None, ellipsis, booleans. Defined with the operator table.
   Tensor operator[](const Index& index) const;
   Tensor index_by(std::initializer_list<Index> indices) const;  // x[i, j, ...]
-  void set_by(std::initializer_list<Index> indices, const Tensor& value) const;  // x[i, j, ...] = value
-  void set_by(std::initializer_list<Index> indices, const Scalar& value) const;
+  void set_by(std::initializer_list<Index> indices, const Tensor& value) const;
   template <class T>
   T item_as() const;  // the one element, converted; UserError unless numel() == 1
 
