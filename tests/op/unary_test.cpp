@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calque/op/ops.h"
+#include "calque/tensor/generator.h"
 
 namespace calque {
 namespace {
