@@ -15,24 +15,11 @@ CALQUE_INLINE Vec<T> one_or_zero(Mask<T> mask) {
 }
 template <class T>
 constexpr T inf = std::is_same_v<T, float> ? __builtin_huge_valf() : static_cast<T>(__builtin_huge_val());
-template <class T>
-constexpr T quiet_nan = static_cast<T>(__builtin_nanf(""));
 
 // The sign bits of x as a mask of whole lanes.
 template <class T>
 CALQUE_INLINE Mask<T> negative(Vec<T> x) {
   return reinterpret_cast<Mask<T>>(x) < 0;
-}
-
-// Round half to even, keeping -0.
-template <class T>
-CALQUE_INLINE Vec<T> round_even(Vec<T> x) {
-  return v_rint(x);
-}
-
-template <class T>
-CALQUE_INLINE Vec<T> softplus_of_exponent(Vec<T> x) {  // log(1 + exp(x)) without overflow
-  return x > T(20) ? x : v_log1p(q_exp(x));
 }
 
 #define FLOAT_LOOP(name, expression)                                                            \
@@ -72,7 +59,7 @@ INT_LOOP(isneginf, 0)
 FLOAT_LOOP(ceil, v_ceil(x))
 FLOAT_LOOP(floor, v_floor(x))
 FLOAT_LOOP(trunc, v_trunc(x))
-FLOAT_LOOP(round, round_even<T>(x))
+FLOAT_LOOP(round, v_rint(x))
 FLOAT_LOOP(frac, x - v_trunc(x))
 FLOAT_LOOP(sqrt, v_sqrt(x))
 FLOAT_LOOP(rsqrt, T(1) / v_sqrt(x))
@@ -86,7 +73,7 @@ FLOAT_LOOP(expm1, v_expm1(x))
 FLOAT_LOOP(log, v_log(x))
 FLOAT_LOOP(log2, v_log2(x))
 FLOAT_LOOP(log10, v_log10(x))
-FLOAT_LOOP(log1p, v_log1p(x))
+FLOAT_LOOP(log1p, q_log1p(x))
 FLOAT_LOOP(sin, v_sin(x))
 FLOAT_LOOP(cos, v_cos(x))
 FLOAT_LOOP(tan, v_tan(x))
@@ -96,8 +83,8 @@ FLOAT_LOOP(atan, v_atan(x))
 FLOAT_LOOP(sinh, v_sinh(x))
 FLOAT_LOOP(cosh, v_cosh(x))
 FLOAT_LOOP(tanh, q_tanh(x))
-FLOAT_LOOP(asinh, v_asinh(x))
-FLOAT_LOOP(acosh, v_acosh(x))
+FLOAT_LOOP(asinh, q_asinh(x))
+FLOAT_LOOP(acosh, q_acosh(x))
 FLOAT_LOOP(atanh, v_atanh(x))
 FLOAT_LOOP(erf, q_erf(x))
 FLOAT_LOOP(erfc, v_erfc(x))
@@ -109,9 +96,9 @@ FLOAT_LOOP(special_entr, x != x ? x : x > T(0) ? -x * v_log(x) : x == T(0) ? V{}
 FLOAT_LOOP(relu, x < T(0) ? V{} : x)
 INT_LOOP(relu, x < 0 ? 0 : x)
 FLOAT_LOOP(silu, x / (T(1) + q_exp(-x)))
-FLOAT_LOOP(mish, x* q_tanh(v_log1p(q_exp(x))))
-FLOAT_LOOP(hardswish, x*((x + T(3) < T(0) ? V{} : x + T(3) > T(6) ? splat<T>(6) : x + T(3))) * T(1.0 / 6.0))
-FLOAT_LOOP(hardsigmoid, (x + T(3) < T(0) ? V{} : x + T(3) > T(6) ? splat<T>(6) : x + T(3)) * T(1.0 / 6.0))
+FLOAT_LOOP(mish, x* v_tanh(v_log1p(v_exp(x))))
+FLOAT_LOOP(hardswish, x*((x + T(3) < T(0) ? V{} : x + T(3) > T(6) ? splat<T>(6) : x + T(3))) / T(6))
+FLOAT_LOOP(hardsigmoid, (x + T(3) < T(0) ? V{} : x + T(3) > T(6) ? splat<T>(6) : x + T(3)) / T(6))
 FLOAT_LOOP(gelu, q_gelu(x))
 FLOAT_LOOP(gelu_tanh, q_gelu_tanh(x))
 FLOAT_LOOP(log_sigmoid, (x < T(0) ? x : V{}) - v_log1p(q_exp(-v_fabs(x))))

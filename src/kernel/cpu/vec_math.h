@@ -58,9 +58,34 @@ CALQUE_VECTOR_MATH2(X)
 #define CALQUE_SLEEF_PLAIN_F(name) Sleef_##name##f4_advsimd
 #define CALQUE_SLEEF_PLAIN_D(name) Sleef_##name##d2_advsimd
 #endif
-X(v_floor, floor) X(v_ceil, ceil) X(v_trunc, trunc) X(v_rint, rint) X(v_fabs, fabs)
+// Single instructions where there are such, so that loops around them stay free of calls.
+#if defined(__AVX512F__)
+#define CALQUE_ROUND(own, mode)                                                                        \
+  CALQUE_INLINE Vec<float> own(Vec<float> x) { return _mm512_roundscale_ps(x, (mode) | 8); }           \
+  CALQUE_INLINE Vec<double> own(Vec<double> x) { return _mm512_roundscale_pd(x, (mode) | 8); }
+CALQUE_ROUND(v_rint, 0) CALQUE_ROUND(v_floor, 1) CALQUE_ROUND(v_ceil, 2) CALQUE_ROUND(v_trunc, 3)
+#elif defined(__AVX2__)
+#define CALQUE_ROUND(own, mode)                                                                        \
+  CALQUE_INLINE Vec<float> own(Vec<float> x) { return _mm256_round_ps(x, (mode) | 8); }                \
+  CALQUE_INLINE Vec<double> own(Vec<double> x) { return _mm256_round_pd(x, (mode) | 8); }
+CALQUE_ROUND(v_rint, 0) CALQUE_ROUND(v_floor, 1) CALQUE_ROUND(v_ceil, 2) CALQUE_ROUND(v_trunc, 3)
+#else
+X(v_floor, floor) X(v_ceil, ceil) X(v_trunc, trunc) X(v_rint, rint)
+#endif
 #undef X
 
+CALQUE_INLINE Vec<float> v_fabs(Vec<float> x) { return reinterpret_cast<Vec<float>>(reinterpret_cast<Vec<uint32_t>>(x) & 0x7fffffffU); }
+CALQUE_INLINE Vec<double> v_fabs(Vec<double> x) {
+  return reinterpret_cast<Vec<double>>(reinterpret_cast<Vec<uint64_t>>(x) & 0x7fffffffffffffffULL);
+}
+
+#if defined(__AVX512F__)
+CALQUE_INLINE Vec<float> v_sqrt(Vec<float> x) { return _mm512_sqrt_ps(x); }
+CALQUE_INLINE Vec<double> v_sqrt(Vec<double> x) { return _mm512_sqrt_pd(x); }
+#elif defined(__AVX2__)
+CALQUE_INLINE Vec<float> v_sqrt(Vec<float> x) { return _mm256_sqrt_ps(x); }
+CALQUE_INLINE Vec<double> v_sqrt(Vec<double> x) { return _mm256_sqrt_pd(x); }
+#else
 CALQUE_INLINE Vec<float> v_sqrt(Vec<float> x) {
   Vec<float> r;
   for (int i = 0; i < lanes<float>; ++i) r[i] = __builtin_sqrtf(x[i]);
@@ -71,6 +96,7 @@ CALQUE_INLINE Vec<double> v_sqrt(Vec<double> x) {
   for (int i = 0; i < lanes<double>; ++i) r[i] = __builtin_sqrt(x[i]);
   return r;
 }
+#endif
 
 }  // namespace
 }  // namespace calque
