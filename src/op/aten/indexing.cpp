@@ -19,19 +19,11 @@ Tensor with_grad_of(const Tensor& self, Tensor out) {
 }
 
 // ---- index ----------------------------------------------------------------------------------------------------------
-void check_some_index(const char* op, TensorList indices) {
-  for (const Tensor& t : indices)
-    if (t.defined()) return;
-  throw UserError(std::string(op) + ": at least one index must be provided, found " + std::to_string(indices.size()) + " indices that are all None");
-}
-
 Tensor index_fake(const Tensor& self, TensorList indices) {
-  check_some_index("index", indices);
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   return with_grad_of(self, make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()}, true));
 }
 Tensor index_kernel(const Tensor& self, TensorList indices) {
-  check_some_index("index", indices);
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   Tensor out = make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()});
   kernel::select_elements(x.self, Selection{"index", x.first, x.tensors, rule::plain(x.index_sizes)}, out);
@@ -124,6 +116,9 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
     if (!check(n == length))
       throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" + length.str() + "), for dim: " + std::to_string(dim));
   }
+  if (source.dim() == 0 && self.dim() > 1)
+    throw UserError(std::string(op) + ": source tensor shape must match self tensor shape, excluding the specified dimension; found self of sizes " + str(self.sym_sizes()) +
+                    " and a 0-d source");
   if (self.dim() == 0 || source.dim() == 0) return;
   for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d)
     if (static_cast<int64_t>(d) != dim && !check(self.sym_sizes()[d] == source.sym_sizes()[d]))
@@ -239,11 +234,11 @@ void put_kernel(const Tensor& self, const Tensor& index, const Tensor& source, b
 Tensor broadcast_except(const Tensor& t, int64_t dim, const SymInts& sizes) {
   SymInts to = sizes;
   to[static_cast<size_t>(dim)] = t.sym_sizes()[static_cast<size_t>(dim)];
-  return call("aten::expand", {t, Argument<SymIntList>::box(to)}).to_tensor();
+  return expand(t, to);
 }
 Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != DType::int64) throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
-  if (!dim) return gather(call("aten::view", {self, list({Value(-1)})}).to_tensor(), 0, call("aten::view", {indices, list({Value(-1)})}).to_tensor());
+  if (!dim) return gather(view(self, {-1}), 0, view(indices, {-1}));
   if (self.dim() != indices.dim())
     throw UserError("take_along_dim: input and indices should have the same number of dimensions, but got " + std::to_string(self.dim()) + " dimensions for input, and " +
                     std::to_string(indices.dim()) + " dimensions for indices");

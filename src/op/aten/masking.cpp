@@ -20,10 +20,7 @@ Meta nonzero_static_rule(const Tensor& self, SymInt size, int64_t) {
 void nonzero_static_kernel(const Tensor& self, SymInt, int64_t fill_value, const Tensor& out) { kernel::nonzero(kernel::as_mask(self, self.sizes()), out, fill_value); }
 
 std::vector<Tensor> coordinates(const Tensor& self) {
-  const Tensor seen = self.dim() == 0 ? call("aten::unsqueeze", {self, 0}).to_tensor() : self;
-  std::vector<Tensor> out;
-  for (const Value& v : call("aten::unbind.int", {nonzero(seen), 1}).to_items()) out.push_back(v.to_tensor());
-  return out;
+  return unbind(nonzero(self.dim() == 0 ? unsqueeze(self, 0) : self), 1);
 }
 
 SymInts masked_sizes(const char* op, const Tensor& self, const Tensor& mask) { return broadcast_sizes(self.sym_sizes(), mask.sym_sizes(), op); }

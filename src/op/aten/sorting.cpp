@@ -25,11 +25,11 @@ TwoMetas sort_rule(const Tensor& self, int64_t dim, bool) {
   return {m, as_indices(m)};
 }
 void sort_kernel(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, values, indices);
+  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, false, values, indices);
 }
 TwoMetas sort_stable_rule(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) { return sort_rule(self, dim, descending); }
-void sort_stable_kernel(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  sort_kernel(self, dim, descending, values, indices);
+void sort_stable_kernel(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, stable.value_or(false), values, indices);
 }
 
 // ---- topk, kthvalue -------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ void register_sorting(Library& aten) {
     return std::get<1>(sort(self, dim, descending));
   });
   aten.def("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-      .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return call("aten::sort.stable", {self}, {{"stable", stable}, {"dim", dim}, {"descending", descending}}).to_items().at(1).to_tensor(); })
+      .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return std::get<1>(sort(self, std::optional<bool>(stable), dim, descending)); })
       .out("argsort.stable_out");
   aten.def("msort(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); }).out("msort.out");
   aten.def("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")

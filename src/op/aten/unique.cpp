@@ -92,11 +92,10 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, SymInt minleng
 // ---- one_hot ----------------------------------------------------------------------------------------------------------
 Tensor one_hot_body(const Tensor& self, int64_t num_classes) {
   if (self.dtype() != DType::int64) throw UserError("one_hot: is only applicable to index tensor of type int64, found " + std::string(name(self.dtype())));
-  const Tensor columns = call("aten::unsqueeze", {self, -1}).to_tensor();
+  const Tensor columns = unsqueeze(self, -1);
   if (self.is_fake() || modes_active()) {  // in terms of operators, so that a trace sees no values
     if (num_classes == -1) throw UserError(ErrorKind::data_dependent, "one_hot: num_classes=-1 takes the number of classes from the values, which are not known while tracing; pass num_classes");
-    const Tensor classes = call("aten::arange", {num_classes}, {{"dtype", DType::int64}, {"device", self.device()}}).to_tensor();
-    return call("aten::to.dtype", {eq(columns, classes), DType::int64}).to_tensor();
+    return to(eq(columns, arange(num_classes, DType::int64, std::nullopt, self.device())), DType::int64);
   }
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end());
   if (self.numel() == 0) {
