@@ -182,6 +182,12 @@ void check_no_overlap(const char* op, const Tensor& written, const Tensor& input
     throw UserError(std::string(op) + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; clone() one of them first");
 }
 
+bool known_different(SymInt a, SymInt b) {
+  bool equal = true;
+  const SymBool same = a == b;
+  return same.is_symbolic() ? same.is_known(equal) && !equal : !same.plain();
+}
+
 SmallVector<int64_t, 6> plain(SymIntList sizes) {
   SmallVector<int64_t, 6> out;
   for (const SymInt s : sizes) out.push_back(s.as_int());
