@@ -54,6 +54,8 @@ void check_in_place(const Operator& op, const Meta& result, const Tensor& self) 
 void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!out.defined()) throw UserError(op.name() + ": the out= argument is missing");
   if (!can_cast(result.dtype, out.dtype())) throw UserError(bad_cast(op, result.dtype, out.dtype()));
+  if (op.base() && op.base()->has_tag(Tag::exact_out) && result.dtype != out.dtype())
+    throw UserError(op.name() + ": expected out= of dtype " + std::string(name(result.dtype)) + ", found " + std::string(name(out.dtype())));
   if (!(result.device == out.device()))
     throw UserError(op.name() + ": expected out= on device " + result.device.str() + ", found " + out.device().str());
   if (out.requires_grad() && grad_enabled())
@@ -64,12 +66,13 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
            str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
     TensorImpl& impl = out.impl();
     Meta fresh = result;
+    if (op.base() && op.base()->has_tag(Tag::dense_out)) fresh.strides = contiguous_strides(fresh.sizes);
     fresh.dtype = out.dtype();
     const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
     const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();
     if (needed > impl.storage->nbytes()) impl.storage->resize(needed);
-    impl.sizes = result.sizes;
-    impl.strides = result.strides;
+    impl.sizes = fresh.sizes;
+    impl.strides = fresh.strides;
     impl.symbolic = shape.impl().symbolic;
     impl.env = shape.impl().env;
   }

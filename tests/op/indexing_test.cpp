@@ -142,7 +142,7 @@ TEST(Nonzero, OfAFakeTensorWithoutEnvironmentIsDataDependent) {
   }
 }
 
-TEST(Sort, IsStableWithNaNLast) {
+TEST(Sort, PutsNaNLastAndKeepsShortLinesStable) {
   const auto [values, indices] = sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, false);
   EXPECT_THAT(read<int64_t>(indices), ElementsAre(2, 4, 3, 0, 5, 1));
   EXPECT_THAT(read<int64_t>(std::get<1>(sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, true))), ElementsAre(1, 0, 5, 3, 2, 4));

@@ -26,6 +26,8 @@ enum class Tag : uint32_t {
   core = 1U << 10,           // tagged core in PyTorch
   side_effect = 1U << 11,    // never dead code (asserts)
   strided_out = 1U << 12,    // the kernel writes outputs of any strides
+  exact_out = 1U << 13,      // an out= argument must have the result's dtype, not one it casts to
+  dense_out = 1U << 14,      // an out= argument that is resized becomes contiguous, whatever the result's strides
 };
 
 class Operator {

@@ -122,15 +122,22 @@ class LineSorter {
       : dtype_(dtype), n_(n), flip_(reversed ? ~uint64_t{0} : 0), keys_(std::make_unique_for_overwrite<K[]>(static_cast<size_t>(n))),
         entries_(std::make_unique_for_overwrite<Entry<K>[]>(static_cast<size_t>(n))) {}
 
-  void sort(const Line& line) {
+  void sort(const Line& line, bool stable) {
     load(line);
     fill_entries();
     Entry<K>* e = entries_.get();
-    if (n_ < radix_from) {
-      std::sort(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
-    } else {
+    if (n_ >= radix_from) {
       if (!spare_) spare_ = std::make_unique_for_overwrite<Entry<K>[]>(static_cast<size_t>(n_));
       e = radix_sort(e, spare_.get(), n_, key_bits(dtype_));
+      if (!stable && std::adjacent_find(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key == b.key; }) != e + n_) {
+        e = entries_.get();
+        fill_entries();
+        std::sort(e, e + n_, key_less<K>);
+      }
+    } else if (stable) {
+      std::sort(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+    } else {
+      std::sort(e, e + n_, key_less<K>);
     }
     write_line(line, item_size(dtype_), e, n_);
   }
@@ -234,8 +241,10 @@ void check_sortable(const char* op, DType d) {
     throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
 }
 
-void sort(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  sort_lines(self, dim, descending, values, indices, [](auto& sorter, const Line& line) { sorter.sort(line); });
+void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const Tensor& values, const Tensor& indices) {
+  // Long ascending vectors of integers PyTorch sorts by radix, which keeps equal elements in order.
+  stable = stable || (self.dim() == 1 && !descending && is_integral(self.dtype(), false) && self.numel() >= 32768);
+  sort_lines(self, dim, descending, values, indices, [=](auto& sorter, const Line& line) { sorter.sort(line, stable); });
 }
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
   sort_lines(self, dim, largest, values, indices, [=](auto& sorter, const Line& line) { sorter.topk(line, k, sorted); });

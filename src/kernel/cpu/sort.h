@@ -5,8 +5,8 @@
 
 namespace calque::kernel {
 
-// Stable. `values` has self's sizes.
-void sort(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices);
+// `values` has self's sizes. Without `stable`, equal elements come in the order in which std::sort leaves them: PyTorch's.
+void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const Tensor& values, const Tensor& indices);
 // The k largest or smallest, best first when `sorted`. Which of equal elements are taken, and in which order they and
 // unsorted results come, follows the heap and selection algorithms of the C++ library, as PyTorch's results do.
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices);

@@ -55,7 +55,7 @@ Unique unique_elements(const Tensor& self, bool sorted) {
   if (sorted && n > 0) {
     const Tensor values = make_tensor({n}, self.dtype());
     const Tensor indices = make_tensor({n}, DType::int64);
-    sort(flat, 0, false, values, indices);
+    sort(flat, 0, false, true, values, indices);
     std::copy_n(indices.data_as<int64_t>(), n, order.begin());
   } else {
     std::iota(order.begin(), order.end(), int64_t{0});

@@ -83,6 +83,28 @@ void bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offse
   kernel::embedding_bag(weight, indices, offsets, static_cast<BagMode>(mode), per_sample_weights, padding_idx, out, offset2bag, bag_size, max_indices);
 }
 
+using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+Four bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
+         bool include_last_offset, int64_t padding_idx) {
+  if (weight.requires_grad()) return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx);
+  return _embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx);
+}
+Four bag_default(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
+                 bool include_last_offset) {
+  return bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, -1);
+}
+Four bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
+                bool include_last_offset, std::optional<int64_t> padding_idx) {
+  int64_t padding = -1;
+  if (padding_idx) {
+    const SymInt rows = weight.sym_size(0);
+    if (!check(sym_and(rows >= -*padding_idx, rows > *padding_idx)))
+      throw UserError("embedding_bag: padding_idx must be within the number of embeddings, -" + rows.str() + " through " + (rows - 1).str() + ", but got " + std::to_string(*padding_idx));
+    padding = *padding_idx < 0 ? (rows + *padding_idx).guard_int() : *padding_idx;
+  }
+  return bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
+}
+
 }  // namespace
 
 void register_embedding(Library& aten);
@@ -90,11 +112,11 @@ void register_embedding(Library& aten) {
   aten.def("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .compute(embedding_rule, embedding_kernel)
       .out("embedding.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out, Tag::exact_out);
   aten.def("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
       .compute(dense_backward_rule, dense_backward_kernel)
       .out("embedding_dense_backward.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out, Tag::exact_out);
   aten.def("embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")
       .composite([](const Tensor& grad, const Tensor& indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) {
         if (sparse) throw UserError(ErrorKind::unsupported_operator, "embedding_backward: sparse gradients are not supported; pass sparse=False");
@@ -104,18 +126,26 @@ void register_embedding(Library& aten) {
       .compute(renorm_rule, renorm_kernel)
       .in_place("embedding_renorm_")
       .out("embedding_renorm.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
   aten.def(
           "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
           "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<false>, bag_kernel)
       .out("_embedding_bag.out")
-      .tags(Tag::core);
+      .tags(Tag::core, Tag::exact_out);
   aten.def(
           "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
           "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<true>, bag_kernel)
-      .out("_embedding_bag_forward_only.out");
+      .out("_embedding_bag_forward_only.out").tags(Tag::exact_out);
+  aten.def(
+          "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+          "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)")
+      .composite(bag_default);
+  aten.def(
+          "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "
+          "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)")
+      .composite(bag_padded);
 }
 
 }  // namespace calque

@@ -19,19 +19,11 @@ Tensor with_grad_of(const Tensor& self, Tensor out) {
 }
 
 // ---- index ----------------------------------------------------------------------------------------------------------
-void check_some_index(const char* op, TensorList indices) {
-  for (const Tensor& t : indices)
-    if (t.defined()) return;
-  throw UserError(std::string(op) + ": at least one index must be provided, found " + std::to_string(indices.size()) + " indices that are all None");
-}
-
 Tensor index_fake(const Tensor& self, TensorList indices) {
-  check_some_index("index", indices);
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   return with_grad_of(self, make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()}, true));
 }
 Tensor index_kernel(const Tensor& self, TensorList indices) {
-  check_some_index("index", indices);
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   Tensor out = make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()});
   kernel::select_elements(x.self, Selection{"index", x.first, x.tensors, rule::plain(x.index_sizes)}, out);
@@ -108,27 +100,30 @@ void index_select_kernel(const Tensor& self, int64_t dim, const Tensor& index, c
   kernel::select_elements(at_least_1d(self), along.selection, at_least_1d(out));
 }
 
-// What index_add, index_copy and index_reduce ask of their arguments.
-void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+// What index_add, index_copy and index_reduce ask of their arguments. They differ in what they ask of symbolic sizes.
+enum class Asks { nothing, length, everything };
+void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Asks asks) {
+  const auto differ = [&](SymInt a, SymInt b, bool ask) { return ask ? !check(a == b) : rule::known_different(a, b); };
+  const auto mismatch = [&] {
+    return UserError(std::string(op) + ": source tensor shape must match self tensor shape, excluding the specified dimension " + std::to_string(dim) + "; found self of sizes " +
+                     str(self.sym_sizes()) + " and source of sizes " + str(source.sym_sizes()));
+  };
   check_vector(op, index);
   if (self.dtype() != source.dtype())
     throw UserError(std::string(op) + ": self (" + std::string(name(self.dtype())) + ") and source (" + std::string(name(source.dtype())) + ") must have the same scalar type");
   const SymInt n = index.sym_numel();
   if (source.dim() == 0) {
-    if (!check(n == 1)) throw UserError(std::string(op) + ": When source is scalar, index should have one element (got " + n.str() + ")");
-  } else if (source.dim() != self.dim() && self.dim() != 0) {
-    throw UserError(std::string(op) + ": source tensor shape must match self tensor shape, excluding the specified dimension; found self of sizes " +
-                    str(self.sym_sizes()) + " and source of sizes " + str(source.sym_sizes()));
-  } else {
-    const SymInt length = source.sym_sizes()[source.dim() == 1 ? 0 : static_cast<size_t>(dim)];
-    if (!check(n == length))
-      throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" + length.str() + "), for dim: " + std::to_string(dim));
+    if (differ(n, 1, asks != Asks::nothing)) throw UserError(std::string(op) + ": When source is scalar, index should have one element (got " + n.str() + ")");
+    // index_copy takes a number as the one element of a vector.
+    if (self.dim() > (asks == Asks::everything ? 1 : 0)) throw mismatch();
+    return;
   }
-  if (self.dim() == 0 || source.dim() == 0) return;
+  if (source.dim() != self.dim() && self.dim() != 0) throw mismatch();
+  const SymInt length = source.sym_sizes()[source.dim() == 1 ? 0 : static_cast<size_t>(dim)];
+  if (differ(n, length, asks != Asks::nothing))
+    throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" + length.str() + "), for dim: " + std::to_string(dim));
   for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d)
-    if (static_cast<int64_t>(d) != dim && !check(self.sym_sizes()[d] == source.sym_sizes()[d]))
-      throw UserError(std::string(op) + ": source tensor shape must match self tensor shape, excluding the specified dimension " + std::to_string(dim) +
-                      "; found self of sizes " + str(self.sym_sizes()) + " and source of sizes " + str(source.sym_sizes()));
+    if (static_cast<int64_t>(d) != dim && differ(self.sym_sizes()[d], source.sym_sizes()[d], asks == Asks::everything)) throw mismatch();
 }
 // Writes go to a copy of self unless it is the output already.
 void start_from(const char* op, const Tensor& self, const Tensor& out, std::initializer_list<const Tensor*> inputs) {
@@ -142,7 +137,7 @@ void start_from(const char* op, const Tensor& self, const Tensor& out, std::init
 Meta index_add_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   dim = wrap_dim(dim, self.dim(), "index_add");
   check_index_dtype("index_add", index, true);
-  check_source("index_add", self, dim, index, source);
+  check_source("index_add", self, dim, index, source, Asks::length);
   if (alpha.is_boolean() && self.dtype() != DType::bool_) throw UserError("index_add: Boolean alpha only supported for Boolean results, found dtype " + std::string(name(self.dtype())));
   return rule::contiguous(self);
 }
@@ -155,7 +150,7 @@ void index_add_kernel(const Tensor& self, int64_t dim, const Tensor& index, cons
 Meta index_copy_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   dim = wrap_dim(dim, self.dim(), "index_copy");
   check_index_dtype("index_copy", index, false);
-  check_source("index_copy", self, dim, index, source);
+  check_source("index_copy", self, dim, index, source, Asks::everything);
   return rule::contiguous(self);
 }
 void index_copy_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
@@ -175,7 +170,7 @@ Meta index_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, con
   dim = wrap_dim(dim, self.dim(), "index_reduce");
   index_reduction(reduce);
   check_index_dtype("index_reduce", index, true);
-  check_source("index_reduce", self, dim, index, source);
+  check_source("index_reduce", self, dim, index, source, Asks::nothing);
   return rule::contiguous(self);
 }
 void index_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self, const Tensor& out) {
@@ -223,7 +218,7 @@ Meta put_rule(const Tensor& self, const Tensor& index, const Tensor& source, boo
   if (self.dtype() != source.dtype())
     throw UserError("put: self and source expected to have the same dtype, but got self.dtype = " + std::string(name(self.dtype())) + " and source.dtype = " +
                     std::string(name(source.dtype())));
-  if (!check(index.sym_numel() == source.sym_numel()))
+  if (rule::known_different(index.sym_numel(), source.sym_numel()))
     throw UserError("put: Expected source and index to have the same number of elements, but got source.numel() = " + source.sym_numel().str() + ", index.numel() = " +
                     index.sym_numel().str());
   return rule::preserved(self);
@@ -239,11 +234,11 @@ void put_kernel(const Tensor& self, const Tensor& index, const Tensor& source, b
 Tensor broadcast_except(const Tensor& t, int64_t dim, const SymInts& sizes) {
   SymInts to = sizes;
   to[static_cast<size_t>(dim)] = t.sym_sizes()[static_cast<size_t>(dim)];
-  return call("aten::expand", {t, Argument<SymIntList>::box(to)}).to_tensor();
+  return expand(t, to);
 }
 Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != DType::int64) throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
-  if (!dim) return gather(call("aten::view", {self, list({Value(-1)})}).to_tensor(), 0, call("aten::view", {indices, list({Value(-1)})}).to_tensor());
+  if (!dim) return gather(view(self, {-1}), 0, view(indices, {-1}));
   if (self.dim() != indices.dim())
     throw UserError("take_along_dim: input and indices should have the same number of dimensions, but got " + std::to_string(self.dim()) + " dimensions for input, and " +
                     std::to_string(indices.dim()) + " dimensions for indices");
@@ -252,20 +247,22 @@ Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optio
   SymInts own(self.sym_sizes().begin(), self.sym_sizes().end());
   own[static_cast<size_t>(d)] = indices.sym_sizes()[static_cast<size_t>(d)];
   const SymInts sizes = broadcast_sizes(own, indices.sym_sizes(), "take_along_dim");
-  return gather(broadcast_except(self, d, sizes), d, broadcast_except(indices, d, sizes));
+  const Tensor where = broadcast_except(indices, d, sizes);
+  const Tensor from = broadcast_except(self, d, sizes);
+  return gather(from, d, remainder(where, Scalar(self.sym_sizes()[static_cast<size_t>(d)])));  // negative ones from the end
 }
 
 }  // namespace
 
 void register_indexing(Library& aten);
 void register_indexing(Library& aten) {
-  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::core, Tag::allocates_own);
+  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::core, Tag::allocates_own, Tag::exact_out);
   aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).tags(Tag::allocates_own);
   aten.def("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .in_place("index_put_")
       .out("index_put.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
   aten.def("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .tags(Tag::self_in_out, Tag::strided_out);
@@ -273,43 +270,43 @@ void register_indexing(Library& aten) {
       .compute(index_put_impl_rule, index_put_impl_kernel)
       .in_place("_index_put_impl_")
       .out("_index_put_impl.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
   aten.def("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .compute(index_select_rule, index_select_kernel)
       .out("index_select.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out, Tag::exact_out);
   aten.def("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
       .compute(index_add_rule, index_add_kernel)
       .in_place("index_add_")
       .out("index_add.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .compute(index_copy_rule, index_copy_kernel)
       .in_place("index_copy_")
       .out("index_copy.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
       .compute(index_reduce_rule, index_reduce_kernel)
       .in_place("index_reduce_")
       .out("index_reduce.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(index_fill_rule<Scalar>, index_fill_kernel<Scalar>)
       .in_place("index_fill_.int_Scalar")
       .out("index_fill.int_Scalar_out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
   aten.def("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .compute(index_fill_rule<Tensor>, index_fill_kernel<Tensor>)
       .in_place("index_fill_.int_Tensor")
       .out("index_fill.int_Tensor_out")
-      .tags(Tag::self_in_out, Tag::strided_out);
-  aten.def("take(Tensor self, Tensor index) -> Tensor").compute(take_rule, take_kernel).out("take.out").tags(Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+  aten.def("take(Tensor self, Tensor index) -> Tensor").compute(take_rule, take_kernel).out("take.out").tags(Tag::strided_out, Tag::exact_out);
   aten.def("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
       .compute(put_rule, put_kernel)
       .in_place("put_")
       .out("put.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
-  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor").composite(take_along_dim_body).out("take_along_dim.out");
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor").composite(take_along_dim_body).out("take_along_dim.out").tags(Tag::exact_out);
 }
 
 }  // namespace calque

@@ -20,10 +20,7 @@ Meta nonzero_static_rule(const Tensor& self, SymInt size, int64_t) {
 void nonzero_static_kernel(const Tensor& self, SymInt, int64_t fill_value, const Tensor& out) { kernel::nonzero(kernel::as_mask(self, self.sizes()), out, fill_value); }
 
 std::vector<Tensor> coordinates(const Tensor& self) {
-  const Tensor seen = self.dim() == 0 ? call("aten::unsqueeze", {self, 0}).to_tensor() : self;
-  std::vector<Tensor> out;
-  for (const Value& v : call("aten::unbind.int", {nonzero(seen), 1}).to_items()) out.push_back(v.to_tensor());
-  return out;
+  return unbind(nonzero(self.dim() == 0 ? unsqueeze(self, 0) : self), 1);
 }
 
 SymInts masked_sizes(const char* op, const Tensor& self, const Tensor& mask) { return broadcast_sizes(self.sym_sizes(), mask.sym_sizes(), op); }
@@ -47,11 +44,27 @@ Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {
   return out;
 }
 
+// The broadcast sizes where symbolic ones are taken to agree: a mask that does not is refused when there are values.
+SymInts assumed_sizes(const char* op, const Tensor& self, const Tensor& mask) {
+  const SymIntList own = self.sym_sizes();
+  const SymIntList other = mask.sym_sizes();
+  if (!self.is_symbolic() && !mask.is_symbolic()) return masked_sizes(op, self, mask);
+  SymInts sizes(std::max(own.size(), other.size()));
+  for (size_t i = 1; i <= sizes.size(); ++i) {
+    const SymInt a = i <= own.size() ? own[own.size() - i] : SymInt(1);
+    const SymInt b = i <= other.size() ? other[other.size() - i] : SymInt(1);
+    const bool stretched = identical(a, 1);
+    if (!stretched && !identical(b, 1) && rule::known_different(a, b))
+      throw UserError(std::string(op) + ": a mask of sizes " + str(other) + " does not broadcast with self's " + str(own));
+    sizes[sizes.size() - i] = stretched ? b : a;
+  }
+  return sizes;
+}
 Meta masked_scatter_rule(const Tensor& self, const Tensor& mask, const Tensor& source) {
   if (self.dtype() != source.dtype())
     throw UserError("masked_scatter: expected self and source to have same dtypes but got " + std::string(name(self.dtype())) + " and " + std::string(name(source.dtype())));
   check_bool("masked_scatter", mask);
-  return rule::contiguous(masked_sizes("masked_scatter", self, mask), self.dtype(), self.device());
+  return rule::contiguous(assumed_sizes("masked_scatter", self, mask), self.dtype(), self.device());
 }
 void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor& source, const Tensor& out) {
   const bool in_place = out.is_same(self);
@@ -69,17 +82,17 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
 
 void register_masking(Library& aten);
 void register_masking(Library& aten) {
-  aten.def("nonzero(Tensor self) -> Tensor").own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); }).out("nonzero.out").tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
-  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor").compute(nonzero_static_rule, nonzero_static_kernel).out("nonzero_static.out").tags(Tag::strided_out);
+  aten.def("nonzero(Tensor self) -> Tensor").own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); }).out("nonzero.out").tags(Tag::core, Tag::data_dependent, Tag::allocates_own, Tag::exact_out, Tag::dense_out);
+  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor").compute(nonzero_static_rule, nonzero_static_kernel).out("nonzero_static.out").tags(Tag::strided_out, Tag::exact_out);
   aten.def("argwhere(Tensor self) -> Tensor").composite([](const Tensor& self) { return nonzero(self); });
   aten.def("nonzero_numpy(Tensor self) -> Tensor[]").composite(coordinates);
   aten.def("where(Tensor condition) -> Tensor[]").composite(coordinates);
-  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor").own(masked_select_fake, masked_select_kernel).out("masked_select.out").tags(Tag::data_dependent, Tag::allocates_own);
+  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor").own(masked_select_fake, masked_select_kernel).out("masked_select.out").tags(Tag::data_dependent, Tag::allocates_own, Tag::exact_out);
   aten.def("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
       .compute(masked_scatter_rule, masked_scatter_kernel)
       .in_place("masked_scatter_")
       .out("masked_scatter.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
 }
 
 }  // namespace calque

@@ -26,8 +26,8 @@ void check_dims(const char* op, const Tensor& self, const Tensor& index, const c
 
 Meta gather_rule(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   dim = wrap_dim(dim, self.dim(), "gather");
-  check_index_dtype("gather", index);
   if (!guard_or(index.sym_numel() == 0, false)) {
+    check_index_dtype("gather", index);
     check_dims("gather", self, index, "input");
     for (int64_t d = 0; d < dims_of(self); ++d)
       if (d != dim && !check(size_of(index, d) <= size_of(self, d)))
@@ -42,11 +42,12 @@ void gather_kernel(const Tensor& self, int64_t dim, const Tensor& index, bool, c
 
 void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   dim = wrap_dim(dim, self.dim(), op);
-  check_index_dtype(op, index);
+  const bool empty = guard_or(index.sym_numel() == 0, false);
+  if (!empty) check_index_dtype(op, index);
   if (src && src->dtype() != self.dtype())
     throw UserError(std::string(op) + ": Expected self.dtype to be equal to src.dtype, found self " + std::string(name(self.dtype())) + " and src " +
                     std::string(name(src->dtype())));
-  if (guard_or(index.sym_numel() == 0, false)) return;
+  if (empty) return;
   check_dims(op, self, index, "self");
   if (src) check_dims(op, *src, index, "src");
   for (int64_t d = 0; d < dims_of(self); ++d) {
@@ -130,37 +131,37 @@ void scatter_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index,
 
 void register_scatter(Library& aten);
 void register_scatter(Library& aten) {
-  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor").compute(gather_rule, gather_kernel).out("gather.out").tags(Tag::core, Tag::strided_out);
+  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor").compute(gather_rule, gather_kernel).out("gather.out").tags(Tag::core, Tag::strided_out, Tag::exact_out);
   aten.def("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter">, scatter_src_kernel<"scatter", Put::assign>)
       .in_place("scatter_.src")
       .out("scatter.src_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(scatter_value_rule, scatter_value_kernel)
       .in_place("scatter_.value")
       .out("scatter.value_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .compute(scatter_named_rule, scatter_named_kernel)
       .in_place("scatter_.reduce")
       .out("scatter.reduce_out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
       .compute(scatter_value_named_rule, scatter_value_named_kernel)
       .in_place("scatter_.value_reduce")
       .out("scatter.value_reduce_out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter_add">, scatter_src_kernel<"scatter_add", Put::add>)
       .in_place("scatter_add_")
       .out("scatter_add.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
   aten.def("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")
       .compute(scatter_reduce_rule, scatter_reduce_kernel)
       .in_place("scatter_reduce_.two")
       .out("scatter_reduce.two_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
 }
 
 }  // namespace calque

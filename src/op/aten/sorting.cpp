@@ -25,11 +25,11 @@ TwoMetas sort_rule(const Tensor& self, int64_t dim, bool) {
   return {m, as_indices(m)};
 }
 void sort_kernel(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, values, indices);
+  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, false, values, indices);
 }
 TwoMetas sort_stable_rule(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) { return sort_rule(self, dim, descending); }
-void sort_stable_kernel(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  sort_kernel(self, dim, descending, values, indices);
+void sort_stable_kernel(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  kernel::sort(self, wrap_dim(dim, self.dim(), "sort"), descending, stable.value_or(false), values, indices);
 }
 
 // ---- topk, kthvalue -------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ void topk_kernel(const Tensor& self, SymInt k, int64_t dim, bool largest, bool s
 
 TwoMetas kthvalue_rule(const Tensor& self, SymInt k, int64_t dim, bool keepdim) {
   dim = wrap_dim(dim, self.dim(), "kthvalue");
-  if (self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "kthvalue: not implemented for 'bool'");
+  if (self.dtype() == DType::bool_ && self.dim() > 0 && !guard_or(self.sym_numel() == 0, false)) throw UserError(ErrorKind::unsupported_operator, "kthvalue: not implemented for 'bool'");
   kernel::check_sortable("kthvalue", self.dtype());
   const SymInt n = length_along(self, dim);
   if (guard_or(self.sym_numel() == 0, false) && guard_or(n == 0, false)) throw UserError("kthvalue: Expected reduction dim " + std::to_string(dim) + " to have non-zero size");
@@ -91,12 +91,14 @@ bool to_the_right(bool right, std::optional<std::string_view> side) {
   if (*side == "left" && right) throw UserError("searchsorted: side and right can't be set to opposites, got side of left while right was True");
   return *side == "right";
 }
-void check_searchable(const char* op, DType d) {
+void check_searchable(const char* op, const Tensor& boundaries, const Tensor& values) {
+  const DType d = result_type(boundaries, values);
+  if (guard_or(values.sym_numel() == 0, false)) return;
   if (d == DType::bool_ || is_complex(d) || is_float8(d)) throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
 }
 Meta searchsorted_rule(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, std::optional<std::string_view> side, const Tensor& sorter) {
   to_the_right(right, side);
-  check_searchable("searchsorted", result_type(sorted_sequence, self));
+  check_searchable("searchsorted", sorted_sequence, self);
   const SymIntList lines = sorted_sequence.sym_sizes();
   if (self.dim() == 0 && sorted_sequence.dim() != 1)
     throw UserError("searchsorted: input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor of sizes " + str(lines));
@@ -127,7 +129,7 @@ void searchsorted_scalar_kernel(const Tensor& sorted_sequence, const Scalar& sel
 }
 Meta bucketize_rule(const Tensor& self, const Tensor& boundaries, bool out_int32, bool) {
   if (boundaries.dim() != 1) throw UserError("bucketize: boundaries tensor must be 1 dimension, but got dim(" + std::to_string(boundaries.dim()) + ")");
-  check_searchable("bucketize", result_type(boundaries, self));
+  check_searchable("bucketize", boundaries, self);
   return rule::contiguous(self.sym_sizes(), out_int32 ? DType::int32 : DType::int64, self.device());
 }
 void bucketize_kernel(const Tensor& self, const Tensor& boundaries, bool, bool right, const Tensor& out) {
@@ -150,46 +152,46 @@ void isin_kernel(const Tensor& elements, const Tensor& test_elements, bool, bool
 
 void register_sorting(Library& aten);
 void register_sorting(Library& aten) {
-  aten.def("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)").compute(sort_rule, sort_kernel).out("sort.values(values, indices)").tags(Tag::core);
+  aten.def("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)").compute(sort_rule, sort_kernel).out("sort.values(values, indices)").tags(Tag::core, Tag::exact_out);
   aten.def("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .compute(sort_stable_rule, sort_stable_kernel)
-      .out("sort.values_stable(values, indices)");
+      .out("sort.values_stable(values, indices)").tags(Tag::exact_out);
   aten.def("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor").composite([](const Tensor& self, int64_t dim, bool descending) {
     return std::get<1>(sort(self, dim, descending));
   });
   aten.def("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-      .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return call("aten::sort.stable", {self}, {{"stable", stable}, {"dim", dim}, {"descending", descending}}).to_items().at(1).to_tensor(); })
-      .out("argsort.stable_out");
-  aten.def("msort(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); }).out("msort.out");
+      .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return std::get<1>(sort(self, std::optional<bool>(stable), dim, descending)); })
+      .out("argsort.stable_out").tags(Tag::exact_out);
+  aten.def("msort(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); }).out("msort.out").tags(Tag::exact_out);
   aten.def("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
       .compute(topk_rule, topk_kernel)
       .out("topk.values(values, indices)")
-      .tags(Tag::core);
-  aten.def("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(kthvalue_rule, kthvalue_kernel).out("kthvalue.values(values, indices)");
+      .tags(Tag::core, Tag::exact_out);
+  aten.def("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(kthvalue_rule, kthvalue_kernel).out("kthvalue.values(values, indices)").tags(Tag::exact_out);
   aten.def("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_rule, searchsorted_kernel)
-      .out("searchsorted.Tensor_out");
+      .out("searchsorted.Tensor_out").tags(Tag::exact_out);
   aten.def("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_scalar_rule, searchsorted_scalar_kernel)
-      .out("searchsorted.Scalar_out");
-  aten.def("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor").compute(bucketize_rule, bucketize_kernel).out("bucketize.Tensor_out");
+      .out("searchsorted.Scalar_out").tags(Tag::exact_out);
+  aten.def("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor").compute(bucketize_rule, bucketize_kernel).out("bucketize.Tensor_out").tags(Tag::exact_out);
   aten.def("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
       .compute([](const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) { return bucketize_rule(wrapped_scalar(self), boundaries, out_int32, right); },
                [](const Scalar& self, const Tensor& boundaries, bool out_int32, bool right, const Tensor& out) {
                  bucketize_kernel(wrapped_scalar(self), boundaries, out_int32, right, out);
                })
-      .out("bucketize.Scalar_out");
+      .out("bucketize.Scalar_out").tags(Tag::exact_out);
   aten.def("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute(isin_rule, isin_kernel)
-      .out("isin.Tensor_Tensor_out");
+      .out("isin.Tensor_Tensor_out").tags(Tag::exact_out);
   aten.def("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute([](const Tensor& elements, const Scalar& test, bool unique, bool invert) { return isin_rule(elements, wrapped_scalar(test), unique, invert); },
                [](const Tensor& elements, const Scalar& test, bool unique, bool invert, const Tensor& out) { isin_kernel(elements, wrapped_scalar(test), unique, invert, out); })
-      .out("isin.Tensor_Scalar_out");
+      .out("isin.Tensor_Scalar_out").tags(Tag::exact_out);
   aten.def("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute([](const Scalar& element, const Tensor& tests, bool unique, bool invert) { return isin_rule(wrapped_scalar(element), tests, unique, invert); },
                [](const Scalar& element, const Tensor& tests, bool unique, bool invert, const Tensor& out) { isin_kernel(wrapped_scalar(element), tests, unique, invert, out); })
-      .out("isin.Scalar_Tensor_out");
+      .out("isin.Scalar_Tensor_out").tags(Tag::exact_out);
 }
 
 }  // namespace calque

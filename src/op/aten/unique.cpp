@@ -54,11 +54,13 @@ Three slices(const char* op, const Tensor& self, int64_t dim, bool sorted, bool 
   return answer(kernel::unique_slices(self, dim, sorted), inverse, counts);
 }
 
+// The slices of a vector are its elements.
+bool by_slices(const Tensor& self, std::optional<int64_t> dim) { return dim && !(*dim == 0 && self.dim() == 1); }
 Three consecutive_fake(const Tensor& self, bool inverse, bool counts, std::optional<int64_t> dim) {
-  return dim ? slices_fake("unique_consecutive", self, *dim, inverse, counts) : elements_fake("unique_consecutive", self, inverse, counts);
+  return by_slices(self, dim) ? slices_fake("unique_consecutive", self, *dim, inverse, counts) : elements_fake("unique_consecutive", self, inverse, counts);
 }
 Three consecutive(const Tensor& self, bool inverse, bool counts, std::optional<int64_t> dim) {
-  if (dim) return slices("unique_consecutive", self, *dim, false, true, true);
+  if (by_slices(self, dim)) return slices("unique_consecutive", self, *dim, false, true, true);
   return answer(kernel::unique_elements(self, false), inverse, counts);
 }
 
@@ -92,11 +94,10 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, SymInt minleng
 // ---- one_hot ----------------------------------------------------------------------------------------------------------
 Tensor one_hot_body(const Tensor& self, int64_t num_classes) {
   if (self.dtype() != DType::int64) throw UserError("one_hot: is only applicable to index tensor of type int64, found " + std::string(name(self.dtype())));
-  const Tensor columns = call("aten::unsqueeze", {self, -1}).to_tensor();
   if (self.is_fake() || modes_active()) {  // in terms of operators, so that a trace sees no values
     if (num_classes == -1) throw UserError(ErrorKind::data_dependent, "one_hot: num_classes=-1 takes the number of classes from the values, which are not known while tracing; pass num_classes");
-    const Tensor classes = call("aten::arange", {num_classes}, {{"dtype", DType::int64}, {"device", self.device()}}).to_tensor();
-    return call("aten::to.dtype", {eq(columns, classes), DType::int64}).to_tensor();
+    const Tensor classes = arange(num_classes, DType::int64, Layout::strided, self.device());
+    return to(eq(unsqueeze(self, -1), classes), DType::int64);
   }
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end());
   if (self.numel() == 0) {
@@ -111,7 +112,7 @@ Tensor one_hot_body(const Tensor& self, int64_t num_classes) {
   sizes.push_back(num_classes);
   Tensor out = make_tensor(rule::contiguous(sizes, DType::int64, self.device()));
   kernel::fill(out, 0);
-  kernel::scatter("one_hot", out, out.dim() - 1, columns, Scalar(1), kernel::Put::assign);
+  kernel::scatter("one_hot", out, out.dim() - 1, unsqueeze(self, -1), Scalar(1), kernel::Put::assign);
   return out;
 }
 
@@ -145,7 +146,7 @@ void register_unique(Library& aten) {
       .own([](const Tensor& self, int64_t dim, bool inverse, bool counts) { return slices_fake("unique_dim_consecutive", self, dim, inverse, counts); },
            [](const Tensor& self, int64_t dim, bool, bool) { return slices("unique_dim_consecutive", self, dim, false, true, true); })
       .tags(Tag::data_dependent, Tag::allocates_own);
-  aten.def("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor").own(bincount_fake, bincount_kernel).out("bincount.out").tags(Tag::data_dependent, Tag::allocates_own);
+  aten.def("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor").own(bincount_fake, bincount_kernel).out("bincount.out").tags(Tag::data_dependent, Tag::allocates_own, Tag::exact_out);
   aten.def("one_hot(Tensor self, int num_classes=-1) -> Tensor").composite(one_hot_body);
 }
 

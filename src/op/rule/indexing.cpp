@@ -5,6 +5,7 @@
 
 #include "calque/sym/shape_env.h"
 #include "kernel/cpu/masked.h"
+#include "op/rule/geometry.h"
 #include "op/rule/pointwise.h"
 
 namespace calque::rule {
@@ -121,6 +122,7 @@ Indexed lay_indices(const char* op, const Tensor& self, TensorList indices) {
   size_t end = all.size();
   while (end > begin && !all[end - 1].defined()) --end;
   const bool adjacent = std::all_of(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end), [](const Tensor& t) { return t.defined(); });
+  if (first) throw UserError(std::string(op) + ": at least one index must be provided, found none that selects a dimension");
   const SymIntList sizes = self.sym_sizes();
   if (adjacent) {
     x.first = static_cast<int64_t>(begin);
@@ -168,7 +170,7 @@ SymInts selection_strides(const Indexed& x) {
 
 Meta preserved(const Tensor& self) {
   Meta m = self.meta();
-  if (!self.is_non_overlapping_and_dense()) m.strides = pointwise_strides(m.sizes, {&self});
+  m.strides = preserved_strides(self);
   return m;
 }
 Meta contiguous(const Tensor& self) { return contiguous(self.sym_sizes(), self.dtype(), self.device()); }
@@ -178,6 +180,12 @@ void check_no_overlap(const char* op, const Tensor& written, const Tensor& input
   const Overlap o = memory_overlap(written, input);
   if (o == Overlap::partial || o == Overlap::full)
     throw UserError(std::string(op) + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; clone() one of them first");
+}
+
+bool known_different(SymInt a, SymInt b) {
+  bool equal = true;
+  const SymBool same = a == b;
+  return same.is_symbolic() ? same.is_known(equal) && !equal : !same.plain();
 }
 
 SmallVector<int64_t, 6> plain(SymIntList sizes) {

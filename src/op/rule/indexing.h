@@ -34,6 +34,8 @@ Meta contiguous(SymIntList sizes, DType dtype, Device device);
 
 // The written tensor shares no element with an input.
 void check_no_overlap(const char* op, const Tensor& written, const Tensor& input);
+// Are the two sizes known to differ? Records nothing; for what PyTorch's fake execution does not ask.
+bool known_different(SymInt a, SymInt b);
 // Sizes as plain integers.
 SmallVector<int64_t, 6> plain(SymIntList sizes);
 
