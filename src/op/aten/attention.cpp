@@ -145,7 +145,7 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
   const Tensor query = mul(wide, Scalar(scale && *scale < 0 ? -factor : factor));
   if (is_causal) {
     if (mask.defined()) throw UserError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-    mask = additive_mask(call("aten::tril", {ones({query.sym_size(-2), key.sym_size(-2)}, DType::bool_, std::nullopt, query.device())}).to_tensor(), query.dtype());
+    mask = additive_mask(tril(ones({query.sym_size(-2), key.sym_size(-2)}, DType::bool_, std::nullopt, query.device())), query.dtype());
   }
   if (enable_gqa) {
     const SymInt q = query.sym_size(-3), k = key.sym_size(-3), v = value.sym_size(-3);
