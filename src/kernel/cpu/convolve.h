@@ -1,0 +1,25 @@
+// Convolutions of tensors, forward and backward: describes them to the typed kernel (kernel/cpu/convolution.h). Integers
+// go through a plain loop. Shapes are not checked here.
+#pragma once
+
+#include <cstdint>
+
+#include "calque/tensor/tensor.h"
+
+namespace calque::kernel {
+
+struct ConvolutionShape {
+  int64_t stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
+  bool transposed = false;
+  int64_t groups = 1;
+};
+
+// input [n, c, ...], weight [out, c / groups, ...] (transposed: [c, out / groups, ...]), out as the shape rule says; all
+// with one to three spatial dimensions. An undefined bias is none.
+void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape, const Tensor& out);
+
+// Gradients; an undefined one is not computed.
+void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape, const Tensor& grad_input,
+                       const Tensor& grad_weight, const Tensor& grad_bias);
+
+}  // namespace calque::kernel

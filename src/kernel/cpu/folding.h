@@ -1,0 +1,28 @@
+// Sliding blocks of images laid out as columns (im2col) and columns summed back into images (col2im), grid sampling, and the
+// scaling of weight norm. Tensors of any strides; shapes are not checked here.
+#pragma once
+
+#include <cstdint>
+
+#include "calque/tensor/tensor.h"
+
+namespace calque::kernel {
+
+struct Blocks {  // height, width
+  int64_t kernel[2], dilation[2], padding[2], stride[2];
+  int64_t image[2], count[2];  // sizes of the image, number of blocks
+};
+
+// image [n, c, h, w], columns [n, c * kh * kw, blocks].
+void im2col(const Tensor& image, const Blocks& blocks, const Tensor& columns);
+void col2im(const Tensor& columns, const Blocks& blocks, const Tensor& image);
+
+enum class GridMode : uint8_t { bilinear, nearest, bicubic };
+enum class GridPadding : uint8_t { zeros, border, reflection };
+// input [n, c, h, w], grid [n, oh, ow, 2] (x, y in -1 .. 1), out [n, c, oh, ow].
+void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners, const Tensor& out);
+
+// out = v * g / norm, norm over all dimensions but `dim`.
+void weight_norm(const Tensor& v, const Tensor& g, int64_t dim, const Tensor& out, const Tensor& norm);
+
+}  // namespace calque::kernel

@@ -1,0 +1,19 @@
+// Resampling over one to three spatial dimensions of [n, c, ...]: nearest, linear, cubic, with or without antialiasing. Works
+// dimension by dimension, the last one first, in float32 (float64 for float64).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "calque/tensor/tensor.h"
+
+namespace calque::kernel {
+
+enum class Resample : uint8_t { nearest, nearest_exact, linear, cubic, linear_antialias, cubic_antialias };
+
+// scales: the factors the caller asked for, depth, height, width (the leading ones unused); none means out size / in size.
+using ResampleScales = std::array<std::optional<double>, 3>;
+void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales, const Tensor& out);
+
+}  // namespace calque::kernel
