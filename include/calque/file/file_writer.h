@@ -1,0 +1,36 @@
+// Writing a file so that it is there whole or not at all. Bytes go to a temporary name in the same folder; commit()
+// syncs them and renames the temporary over the target. A FileWriter destroyed without commit() removes what it wrote,
+// and whatever had the target's name before is still there, untouched. Not for two threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace calque {
+
+class FileWriter {
+ public:
+  // UserError(bad_file) naming the path and the system's reason; so do write() and commit().
+  explicit FileWriter(std::string path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(const void* data, size_t nbytes) { write({static_cast<const std::byte*>(data), nbytes}); }
+  uint64_t size() const { return size_; }  // bytes written so far
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* what);
+  void discard() noexcept;
+
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+}  // namespace calque

@@ -1,0 +1,117 @@
+// calque info FILE: what a safetensors file holds.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "calque/file/safetensors.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+namespace calque::cli {
+namespace {
+
+struct Totals {
+  uint64_t tensors = 0, elements = 0, bytes = 0;
+};
+
+std::map<std::string, Totals> by_dtype(const SafetensorsFile& file) {
+  std::map<std::string, Totals> out;
+  for (const auto& e : file.entries()) {
+    Totals& t = out[std::string(e.dtype_name)];
+    ++t.tensors;
+    t.elements += static_cast<uint64_t>(e.numel());
+    t.bytes += e.nbytes();
+  }
+  return out;
+}
+
+Totals total(const std::map<std::string, Totals>& parts) {
+  Totals out;
+  for (const auto& [dtype, t] : parts) {
+    out.tensors += t.tensors;
+    out.elements += t.elements;
+    out.bytes += t.bytes;
+  }
+  return out;
+}
+
+void print_json(const SafetensorsFile& file) {
+  using Json = nlohmann::ordered_json;
+  const auto parts = by_dtype(file);
+  const Totals all = total(parts);
+  Json out;
+  out["path"] = file.path();
+  out["format"] = "safetensors";
+  out["file_bytes"] = file.file_bytes();
+  out["header_bytes"] = file.header_bytes();
+  out["tensor_bytes"] = all.bytes;
+  out["parameters"] = all.elements;
+  out["metadata"] = file.metadata() ? Json(*file.metadata()) : Json(nullptr);
+  out["dtypes"] = Json::object();
+  for (const auto& [dtype, t] : parts)
+    out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
+  out["tensors"] = Json::array();
+  for (const auto& name : file.names()) {
+    const SafetensorsEntry& e = file.entry(name);
+    out["tensors"].push_back({{"name", name},
+                              {"dtype", e.dtype_name},
+                              {"shape", e.sizes},
+                              {"parameters", e.numel()},
+                              {"bytes", e.nbytes()},
+                              {"data_offsets", {e.begin, e.end}}});
+  }
+  // A path need not be UTF-8.
+  fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const SafetensorsFile& file) {
+  using Align = Table::Align;
+  const auto parts = by_dtype(file);
+  const Totals all = total(parts);
+  fmt::print("{}: safetensors, {} tensors, {} parameters, {} ({} bytes)\n", file.path(), all.tensors,
+             with_thousands(all.elements), human_bytes(file.file_bytes()), file.file_bytes());
+  if (file.metadata()) {
+    fmt::print("\nmetadata\n");
+    for (const auto& [key, value] : *file.metadata())
+      fmt::print("  {}: {}\n", printable(key), printable(value));
+  }
+  if (file.entries().empty()) return;
+  Table tensors({{"tensor"}, {"dtype"}, {"shape"}, {"parameters", Align::right}, {"bytes", Align::right}});
+  for (const auto& name : file.names()) {
+    const SafetensorsEntry& e = file.entry(name);
+    tensors.add({printable(name), std::string(e.dtype_name), str(IntList(e.sizes)),
+                 with_thousands(static_cast<uint64_t>(e.numel())), with_thousands(e.nbytes())});
+  }
+  fmt::print("\n{}", tensors.str());
+  Table dtypes({{"dtype"}, {"tensors", Align::right}, {"parameters", Align::right}, {"bytes", Align::right}});
+  for (const auto& [dtype, t] : parts)
+    dtypes.add({dtype, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});
+  dtypes.add({"total", with_thousands(all.tensors), with_thousands(all.elements), with_thousands(all.bytes)});
+  fmt::print("\n{}", dtypes.str());
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("info", "What a safetensors file holds: tensors, dtypes, shapes, parameters, bytes, metadata");
+  command->add_option("path", options->path, "a .safetensors file")->required();
+  command->add_flag("--json", options->json, "for programs to read");
+  command->callback([options] {
+    const SafetensorsFile file = SafetensorsFile::open(options->path);
+    options->json ? print_json(file) : print_text(file);
+  });
+}
+
+}  // namespace calque::cli

@@ -1,0 +1,178 @@
+// `calque info` and `calque diff`, run as a user runs them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "calque/file/safetensors.h"
+
+namespace calque {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Result {
+  int status;
+  std::string out;  // stdout and stderr
+};
+
+Result calque_run(const std::string& arguments) {
+  FILE* pipe = ::popen((std::string(CALQUE_TEST_BIN) + "/calque " + arguments + " 2>&1 </dev/null").c_str(), "r");
+  std::string out;
+  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);)
+    out.append(buffer, n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "calque-cli-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string save(const std::string& name, const NamedTensors& tensors,
+                   const std::optional<SafetensorsMetadata>& metadata = {}) const {
+    save_safetensors(path(name), tensors, metadata);
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+const float nan = std::numeric_limits<float>::quiet_NaN();
+Tensor f32(std::vector<float> v) {
+  const auto n = static_cast<int64_t>(v.size());
+  return tensor_of<float>(v, {n});
+}
+Tensor f64(std::vector<double> v) {
+  const auto n = static_cast<int64_t>(v.size());
+  return tensor_of<double>(v, {n});
+}
+Tensor i64(std::vector<int64_t> v) {
+  const auto n = static_cast<int64_t>(v.size());
+  return tensor_of<int64_t>(v, {n});
+}
+
+TEST_F(Cli, info_shows_tensors_totals_and_metadata) {
+  const std::string p = save(
+      "x.safetensors", {{"weight", make_tensor({1000, 20}, DType::float32)}, {"bias", make_tensor({20}, DType::bfloat16)}},
+      SafetensorsMetadata{{"format", "pt"}, {"evil", "\x1b[31m"}});
+  const Result r = calque_run("info " + p);
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("2 tensors, 20,020 parameters"), HasSubstr("format: pt"), HasSubstr("evil: \\x1b[31m"),
+                           HasSubstr("weight  F32    [1000, 20]      20,000  80,000"), HasSubstr("bias    BF16   [20]")));
+  EXPECT_THAT(r.out, HasSubstr("total        2      20,020  80,040"));
+}
+
+TEST_F(Cli, info_json) {
+  const std::string p =
+      save("x.safetensors", {{"w", make_tensor({2, 3}, DType::float16)}, {"e", make_tensor({0}, DType::int64)}});
+  const Result r = calque_run("info --json " + p);
+  EXPECT_EQ(r.status, 0);
+  const auto j = nlohmann::json::parse(r.out);
+  EXPECT_EQ(j["parameters"], 6);
+  EXPECT_EQ(j["tensor_bytes"], 12);
+  EXPECT_EQ(j["file_bytes"], std::filesystem::file_size(p));
+  EXPECT_TRUE(j["metadata"].is_null());
+  EXPECT_EQ(j["tensors"][1]["name"], "w");
+  EXPECT_EQ(j["tensors"][1]["dtype"], "F16");
+  EXPECT_EQ(j["tensors"][1]["shape"], nlohmann::json({2, 3}));
+  EXPECT_EQ(j["dtypes"]["F16"]["bytes"], 12);
+}
+
+TEST_F(Cli, bad_input_is_status_2_and_one_line) {
+  std::ofstream(path("bad")) << "not a tensor file";
+  for (const std::string& arguments :
+       {"info " + path("bad"), "info " + path("absent"), "diff " + path("bad") + " " + path("bad")}) {
+    const Result r = calque_run(arguments);
+    EXPECT_EQ(r.status, 2) << arguments;
+    EXPECT_THAT(r.out, AllOf(testing::StartsWith("calque: "), HasSubstr(arguments.substr(5, 3)))) << arguments;
+    EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 1) << r.out;
+  }
+  for (const char* arguments : {"info", "diff x", "diff --tol=-1 x y", "diff --tol z x y", "info --no-such x", "nonsense"})
+    EXPECT_EQ(calque_run(arguments).status, 2) << arguments;
+  EXPECT_EQ(calque_run("--version").status, 0);
+  EXPECT_EQ(calque_run("--help").status, 0);
+  EXPECT_EQ(calque_run("diff --help").status, 0);
+}
+
+TEST_F(Cli, diff_of_equal_files_is_0) {
+  const std::string a = save("a", {{"x", f32({1, 2})}, {"n", i64({3})}}),
+                    b = save("b", {{"x", f32({1, 2})}, {"n", i64({3})}});
+  const Result r = calque_run("diff " + a + " " + b);
+  EXPECT_EQ(r.status, 0);
+  EXPECT_EQ(r.out, "same: 2 tensors in both, 0 different; 0 only in A, 0 only in B\n");
+}
+
+TEST_F(Cli, diff_of_names_values_dtypes_and_sizes_is_1) {
+  const std::string a =
+      save("a", {{"x", f32({1, 2})}, {"type", f32({1})}, {"size", f32({1, 1})}, {"left", f32({1})}, {"close", f32({1})}});
+  const std::string b = save(
+      "b", {{"x", f32({1, 2.5})}, {"type", i64({1})}, {"size", f32({1})}, {"right", f32({1})}, {"close", f32({1.00001F})}});
+  const Result r = calque_run("diff " + a + " " + b);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("different: 4 tensors in both, 3 different; 1 only in A, 1 only in B"),
+                           HasSubstr("only in A (1)\n  left"), HasSubstr("only in B (1)\n  right"),
+                           HasSubstr("DIFFERENT: 1 of 2 elements are outside tolerance 0.0001"), HasSubstr("F32 | I64"),
+                           HasSubstr("[2] | [1]"), HasSubstr("same: within tolerance")));
+  const auto j = nlohmann::json::parse(calque_run("diff --json " + a + " " + b).out);
+  EXPECT_FALSE(j["same"]);
+  EXPECT_EQ(j["only_in_a"], nlohmann::json({"left"}));
+  EXPECT_EQ(j["tensors"][0]["name"], "x");  // the worst
+  EXPECT_EQ(j["tensors"][0]["max_abs"], 0.5);
+  EXPECT_EQ(j["tensors"][0]["worst"], 1);
+  EXPECT_EQ(j["tensors"].size(), 4U);
+  EXPECT_THAT(calque_run("diff --worst 1 " + a + " " + b).out, HasSubstr("... and 3 more"));
+}
+
+TEST_F(Cli, diff_options) {
+  const std::string a = save("a", {{"x", f32({1, nan})}, {"n", i64({1})}}),
+                    b = save("b", {{"x", f32({1.001F, nan})}, {"n", i64({2})}});
+  EXPECT_EQ(calque_run("diff " + a + " " + b).status, 1);
+  EXPECT_EQ(calque_run("diff --tol 0.01 --equal-nan " + a + " " + b).status, 1);
+  EXPECT_EQ(calque_run("diff --tol 0.01 --ignore-non-float " + a + " " + b).status, 1);
+  EXPECT_EQ(calque_run("diff --tol 0.01 --equal-nan --ignore-non-float " + a + " " + b).status, 0);
+  EXPECT_EQ(nlohmann::json::parse(calque_run("diff --json " + a + " " + b).out)["tensors"][0]["rmse"], "nan");
+
+  const std::string c = save("c", {{"x", f32({3, 4})}}), d = save("d", {{"x", f32({6, 8.1F})}}),
+                    e = save("e", {{"x", f32({-3, 4})}});
+  EXPECT_EQ(calque_run("diff " + c + " " + d).status, 1);
+  EXPECT_EQ(calque_run("diff --cosine " + c + " " + d).status, 0);
+  EXPECT_EQ(calque_run("diff --cosine " + c + " " + e).status, 1);
+
+  const std::string wide = save("wide", {{"x", f64({3, 4})}});
+  EXPECT_EQ(calque_run("diff " + c + " " + wide).status, 1);
+  EXPECT_EQ(calque_run("diff --any-dtype " + c + " " + wide).status, 0);
+}
+
+TEST_F(Cli, diff_against_a_reference) {
+  const std::string a = save("a", {{"x", f32({1.01F, 2.01F})}}), b = save("b", {{"x", f32({0.98F, 1.98F})}});
+  const std::string far = save("far", {{"x", f32({0.95F, 1.95F})}});
+  const std::string reference = save("reference", {{"x", f64({1, 2})}}), empty = save("empty", {});
+  EXPECT_EQ(calque_run("diff " + a + " " + b).status, 1);
+  EXPECT_EQ(calque_run("diff --reference " + reference + " " + a + " " + b).status, 0);
+  const Result r = calque_run("diff --reference " + reference + " " + a + " " + far);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, HasSubstr("rmse to the reference 0.05, more than 3 x 0.01 + 1e-05"));
+  EXPECT_EQ(calque_run("diff --max-multiplier --reference " + reference + " " + a + " " + far).status, 0);
+  EXPECT_EQ(calque_run("diff --reference " + empty + " " + a + " " + b).status, 2);
+}
+
+}  // namespace
+}  // namespace calque

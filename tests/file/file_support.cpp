@@ -1,0 +1,83 @@
+#include "file/file_support.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+namespace calque::file_test {
+
+std::vector<std::byte> from_hex(const std::string& text) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::vector<std::byte> out(text.size() / 2);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<std::byte>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
+  return out;
+}
+
+Tensor tensor_from(const nlohmann::json& line) {
+  const DType dtype = dtype_from_name(line.at("dtype").get<std::string>()).value();
+  const auto sizes = line.at("sizes").get<std::vector<int64_t>>();
+  const auto bytes = from_hex(line.at("data").get<std::string>());
+  Ref<Storage> storage = Storage::allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
+  std::vector<int64_t> strides(sizes.size());
+  int64_t running = 1;
+  for (size_t d = sizes.size(); d-- > 0; running *= std::max<int64_t>(sizes[d], 1))
+    strides[d] = running;
+  if (line.contains("strides")) strides = line["strides"].get<std::vector<int64_t>>();
+  return from_storage(std::move(storage), dtype, sizes, strides, line.value("offset", int64_t{0}));
+}
+
+std::vector<nlohmann::json> read_lines(const std::string& golden) {
+  std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + golden);
+  if (!in) throw std::runtime_error("no golden file " + golden);
+  std::vector<nlohmann::json> out;
+  for (std::string line; std::getline(in, line);)
+    out.push_back(nlohmann::json::parse(line));
+  return out;
+}
+
+std::string file_of(const std::string& header, const std::string& data) { return file_of(header, data, header.size()); }
+
+std::string file_of(const std::string& header, const std::string& data, uint64_t length) {
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out + header + data;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "calque-XXXXXX").string();
+  if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
+  folder_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string TemporaryFolder::write(const std::string& name, const std::string& content) const {
+  std::ofstream(path(name), std::ios::binary) << content;
+  return path(name);
+}
+
+std::vector<std::string> TemporaryFolder::names() const {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    out.push_back(entry.path().filename().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string read_whole(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+}  // namespace calque::file_test
