@@ -245,9 +245,8 @@ class CaseRun {
                      std::set<size_t>& covered, size_t k) {
     const Elements g = elements_of(geometry, got), e = elements_of(geometry, after);
     if (before == after) throw Mismatch{fmt::format("input storage {}: changed, PyTorch leaves it alone", k)};
-    // Without a reference of their own, sums are held to the same closeness as single roundings of their magnitude.
-    const auto wrong = compare(g, e, {}, check_ == Check::pointwise ? Check::accumulate : check_, "", nullptr);
-    if (wrong) throw Mismatch{fmt::format("input storage {}: {}", k, *wrong)};
+    // What is also a result was judged there, with its reference.
+    if (!is_result(geometry, k)) judge_values(g, e, k);
     const size_t item = item_size(g.dtype);
     for (int64_t n = g.numel(), i = 0; i < n; ++i) {
       int64_t rest = i, at = g.offset;
@@ -257,6 +256,22 @@ class CaseRun {
       }
       for (size_t b = 0; b < item; ++b) covered.insert(static_cast<size_t>(at) * item + b);
     }
+  }
+
+  bool is_result(const Json& geometry, size_t k) const {
+    std::vector<const Json*> outs;
+    flatten_json(entry_.at("expect").at("outputs"), outs);
+    for (const Json* o : outs)
+      if (o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k && (*o)["dtype"] == geometry["dtype"] &&
+          (*o)["sizes"] == geometry["sizes"] && (*o)["strides"] == geometry["strides"] && (*o)["offset"] == geometry["offset"])
+        return true;
+    return false;
+  }
+
+  void judge_values(const Elements& g, const Elements& e, size_t k) const {
+    // Without a reference of their own, sums are held to the same closeness as single roundings of their magnitude.
+    const auto wrong = compare(g, e, {}, check_ == Check::pointwise ? Check::accumulate : check_, "", nullptr);
+    if (wrong) throw Mismatch{fmt::format("input storage {}: {}", k, *wrong)};
   }
 
   const CaseFile& file_;

@@ -56,7 +56,7 @@ embedding one_hot pixel_shuffle pixel_unshuffle channel_shuffle upsample_nearest
 _upsample_nearest_exact1d _upsample_nearest_exact2d
 meshgrid broadcast_tensors broadcast_to block_diag combinations cartesian_prod
 zeros ones full zeros_like ones_like full_like new_zeros new_ones new_full scalar_tensor eye fill zero fill_ zero_
-arange linspace logspace tensor item _local_scalar_dense is_nonzero equal isclose allclose isin
+tensor item _local_scalar_dense is_nonzero equal isclose allclose isin
 sym_size sym_numel sym_stride sym_storage_offset sym_is_contiguous size numel dim
 _assert_scalar _assert_tensor_metadata _assert_async real imag view_as_real view_as_complex complex
 resolve_conj resolve_neg conj _conj _unsafe_view unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy
