@@ -3,6 +3,7 @@
 
 #include "kernel/cpu/attention.h"
 #include "kernel/cpu/copy.h"
+#include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 

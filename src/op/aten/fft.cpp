@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernel/cpu/fft.h"
+#include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
