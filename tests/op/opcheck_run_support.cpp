@@ -12,6 +12,9 @@
 #include "calque/op/mode.h"
 #include "op/opcheck_support.h"
 
+#include <fstream>
+#include <stdexcept>
+
 namespace calque::opcheck {
 
 using Json = nlohmann::json;
@@ -344,6 +347,19 @@ Report report_from_json(const Json& json) {
     r.errors[dtype] = {s["inputs"].get<int64_t>(), s["calque"].get<double>(), s["pytorch"].get<double>(), s["worst"].get<double>(),
                        s["worst_id"].get<std::string>()};
   return r;
+}
+
+std::map<std::string, std::string> read_reasons(const std::string& path) {
+  std::map<std::string, std::string> out;
+  std::ifstream in(path);
+  if (!path.empty() && !in) throw std::runtime_error("cannot read " + path);
+  std::string line;
+  while (std::getline(in, line)) {
+    const size_t tab = line.find('\t');
+    if (line.empty() || line[0] == '#' || tab == std::string::npos) continue;
+    out[line.substr(0, tab)] = line.substr(tab + 1);
+  }
+  return out;
 }
 
 }  // namespace calque::opcheck

@@ -66,6 +66,10 @@ struct Options {
   bool rules = true;  // also run each shape rule on data-less tensors of the same geometry
 };
 
+// NAME<tab>reason lines; '#' starts a comment. Used for operators that are left out (tests/op/exclusions.tsv) and for
+// those that do not answer as PyTorch does in every case yet (tests/op/known_gaps.tsv).
+std::map<std::string, std::string> read_reasons(const std::string& path);
+
 // Runs one case into the operator's report.
 void run_case(const CaseFile& file, const nlohmann::json& entry, const Options& options, Report& report);
 // To be called when all cases of an operator have run: judges the averaged errors.

@@ -1,3 +1,4 @@
+#include "op/rule/factory.h"
 #include "op/rule/indexing.h"
 
 #include <algorithm>
