@@ -322,6 +322,7 @@ std::string str(SymIntList sizes) {
 std::string str(IntList sizes) { return str(as_sym(sizes)); }
 
 bool has_internal_overlap(const Tensor& t) {
+  if (!t.is_symbolic() && t.numel() == 0) return false;
   const auto sizes = t.sym_sizes();
   const auto strides = t.sym_strides();
   for (size_t d = 0; d < sizes.size(); ++d)

@@ -13,6 +13,7 @@
 #include "op/opcheck_support.h"
 
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 namespace calque::opcheck {
@@ -343,8 +344,10 @@ Report report_from_json(const Json& json) {
   r.skipped = json.at("skipped").get<int64_t>();
   for (const Json& f : json.at("failures"))
     r.failures.push_back({f["id"].get<std::string>(), f["what"].get<std::string>(), f["call"].get<std::string>()});
+  // JSON writes what is not finite as null.
+  const auto number = [](const Json& x) { return x.is_null() ? std::numeric_limits<double>::infinity() : x.get<double>(); };
   for (const auto& [dtype, s] : json.at("errors").items())
-    r.errors[dtype] = {s["inputs"].get<int64_t>(), s["calque"].get<double>(), s["pytorch"].get<double>(), s["worst"].get<double>(),
+    r.errors[dtype] = {s["inputs"].get<int64_t>(), number(s["calque"]), number(s["pytorch"]), number(s["worst"]),
                        s["worst_id"].get<std::string>()};
   return r;
 }

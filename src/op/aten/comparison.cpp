@@ -28,14 +28,6 @@ template <rule::OpName op>
 Meta scalar_integers(const Scalar& a, const Tensor& b) {
   return integers_scalar<op>(b, a);
 }
-// Comparing with a number that the tensor's dtype cannot hold is an error, not a wrap.
-template <rule::OpName op>
-Meta comparison_with_number(const Tensor& a, const Scalar& b) {
-  if (!b.is_symbolic() && b.is_integral(true) && is_integral(a.dtype()))
-    dispatch(a.dtype(), [&](auto tag) { static_cast<void>(b.to<typename decltype(tag)::type>()); });
-  return rule::unary_bool(op.text, a);
-}
-
 }  // namespace
 
 void register_comparison(Library& aten);
@@ -46,7 +38,7 @@ void register_comparison(Library& aten) {
       .out("eq.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("eq.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"eq">, compare_scalar<Binary::eq>)
+      .compute(rule::Named<"eq">::comparison_scalar, compare_scalar<Binary::eq>)
       .in_place("eq_.Scalar")
       .out("eq.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -56,7 +48,7 @@ void register_comparison(Library& aten) {
       .out("ne.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("ne.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"ne">, compare_scalar<Binary::ne>)
+      .compute(rule::Named<"ne">::comparison_scalar, compare_scalar<Binary::ne>)
       .in_place("ne_.Scalar")
       .out("ne.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -66,7 +58,7 @@ void register_comparison(Library& aten) {
       .out("lt.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("lt.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"lt">, compare_scalar<Binary::lt>)
+      .compute(rule::Named<"lt">::comparison_scalar, compare_scalar<Binary::lt>)
       .in_place("lt_.Scalar")
       .out("lt.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -76,7 +68,7 @@ void register_comparison(Library& aten) {
       .out("le.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("le.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"le">, compare_scalar<Binary::le>)
+      .compute(rule::Named<"le">::comparison_scalar, compare_scalar<Binary::le>)
       .in_place("le_.Scalar")
       .out("le.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -86,7 +78,7 @@ void register_comparison(Library& aten) {
       .out("gt.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("gt.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"gt">, compare_scalar<Binary::gt>)
+      .compute(rule::Named<"gt">::comparison_scalar, compare_scalar<Binary::gt>)
       .in_place("gt_.Scalar")
       .out("gt.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -96,7 +88,7 @@ void register_comparison(Library& aten) {
       .out("ge.Tensor_out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("ge.Scalar(Tensor self, Scalar other) -> Tensor")
-      .compute(comparison_with_number<"ge">, compare_scalar<Binary::ge>)
+      .compute(rule::Named<"ge">::comparison_scalar, compare_scalar<Binary::ge>)
       .in_place("ge_.Scalar")
       .out("ge.Scalar_out")
       .tags(Tag::pointwise, Tag::core);
@@ -129,7 +121,7 @@ void register_comparison(Library& aten) {
   aten.def("bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_integers<"bitwise_and">, scalar_arithmetic<Binary::bitwise_and>)
       .out("bitwise_and.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__and__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_and(a, b); });
   aten.def("__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_and_(a, b); });
   aten.def("__and__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_and(a, b); });
@@ -147,7 +139,7 @@ void register_comparison(Library& aten) {
   aten.def("bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_integers<"bitwise_or">, scalar_arithmetic<Binary::bitwise_or>)
       .out("bitwise_or.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__or__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_or(a, b); });
   aten.def("__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_or_(a, b); });
   aten.def("__or__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_or(a, b); });
@@ -165,7 +157,7 @@ void register_comparison(Library& aten) {
   aten.def("bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_integers<"bitwise_xor">, scalar_arithmetic<Binary::bitwise_xor>)
       .out("bitwise_xor.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__xor__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); });
   aten.def("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_xor_(a, b); });
   aten.def("__xor__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_xor(a, b); });
@@ -183,17 +175,17 @@ void register_comparison(Library& aten) {
   aten.def("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_integers<"bitwise_left_shift">, scalar_arithmetic<Binary::shift_left>)
       .out("bitwise_left_shift.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"__lshift__">, arithmetic<Binary::shift_left>)
       .in_place("__ilshift__.Tensor")
       .out("__lshift__.Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(integers_scalar<"__lshift__">, arithmetic_scalar<Binary::shift_left>)
       .in_place("__ilshift__.Scalar")
       .out("__lshift__.Scalar_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"bitwise_right_shift">, arithmetic<Binary::shift_right>)
       .in_place("bitwise_right_shift_.Tensor")
@@ -207,17 +199,17 @@ void register_comparison(Library& aten) {
   aten.def("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_integers<"bitwise_right_shift">, scalar_arithmetic<Binary::shift_right>)
       .out("bitwise_right_shift.Scalar_Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"__rshift__">, arithmetic<Binary::shift_right>)
       .in_place("__irshift__.Tensor")
       .out("__rshift__.Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(integers_scalar<"__rshift__">, arithmetic_scalar<Binary::shift_right>)
       .in_place("__irshift__.Scalar")
       .out("__rshift__.Scalar_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
 }
 
 }  // namespace calque

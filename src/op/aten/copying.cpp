@@ -105,8 +105,8 @@ void register_copying(Library& aten) {
           },
           [](const Tensor&, const Tensor& src, bool, const Tensor& out) { kernel::copy(src, out); })
       .out("copy.out")
-      .tags(Tag::core);
-  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
            "MemoryFormat? memory_format=None) -> Tensor")
       .compute(to_copy_rule, to_copy_kernel)
@@ -155,7 +155,7 @@ void register_copying(Library& aten) {
   aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)").own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; }).tags(Tag::view);
   aten.def("lift_fresh_copy(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return clone_rule(self, {}); }, [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
-      .out("lift_fresh_copy.out");
+      .out("lift_fresh_copy.out").tags(Tag::exact_out, Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
   aten.def("item(Tensor self) -> Scalar").composite([](const Tensor& self) -> Scalar {
     if (!check(self.sym_numel() == 1)) throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");

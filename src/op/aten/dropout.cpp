@@ -155,7 +155,7 @@ void register_dropout(Library& aten) {
   aten.def("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .compute(native_dropout_rule, native_dropout_kernel)
       .out("native_dropout.out(out0, out1)")
-      .tags(Tag::random, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::random, Tag::core);
   aten.def("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
       .own(rrelu_with_noise_rule, rrelu_with_noise_kernel)
       .tags(Tag::random);

@@ -226,7 +226,7 @@ void register_factories(Library& aten) {
   aten.def("fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&) { return rule::like("fill", self, {}, {}, {}, {}, {}); }, [](const Tensor&, const Scalar& value, const Tensor& out) { kernel::fill(out, value); })
       .out("fill.Scalar_out")
-      .tags(Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& value) {
@@ -234,11 +234,11 @@ void register_factories(Library& aten) {
             return rule::like("fill", self, {}, {}, {}, {}, {});
           },
           [](const Tensor&, const Tensor& value, const Tensor& out) { kernel::copy(value, out); })
-      .out("fill.Tensor_out");
+      .out("fill.Tensor_out").tags(Tag::exact_out, Tag::dense_out);
   aten.def("zero_(Tensor(a!) self) -> Tensor(a!)").mutate([](const Tensor&) {}, [](const Tensor& self) { kernel::fill(self, 0); });
   aten.def("zero(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return rule::like("zero", self, {}, {}, {}, {}, {}); }, [](const Tensor&, const Tensor& out) { kernel::fill(out, 0); })
-      .out("zero.out");
+      .out("zero.out").tags(Tag::exact_out, Tag::dense_out);
 }
 
 }  // namespace calque

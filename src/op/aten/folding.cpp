@@ -175,7 +175,7 @@ void register_folding(Library& aten) {
   aten.def("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .compute(grid_rule, grid_kernel)
       .out("grid_sampler_2d.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .composite([](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
         check_grid(input, grid);
@@ -183,7 +183,7 @@ void register_folding(Library& aten) {
       });
   aten.def("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor").composite(norm_except_dim_body);
   aten.def("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor").composite(weight_norm_body);
-  aten.def("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)").compute(weight_norm_rule, weight_norm_kernel).out("_weight_norm_interface.out");
+  aten.def("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)").compute(weight_norm_rule, weight_norm_kernel).out("_weight_norm_interface.out").tags(Tag::exact_out, Tag::dense_out);
 }
 
 }  // namespace calque

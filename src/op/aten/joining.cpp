@@ -251,7 +251,7 @@ void register_joining(Library& aten) {
   aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("tile(Tensor self, SymInt[] dims) -> Tensor").composite(tile_body);
   aten.def("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .own(repeat_indices_rule, repeat_indices_kernel)

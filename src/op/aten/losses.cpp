@@ -371,7 +371,7 @@ void register_losses(Library& aten) {
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor").compute(bce_rule, bce_kernel).out("binary_cross_entropy.out");
   aten.def("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .compute(bce_logits_rule, bce_logits_kernel)
-      .out("binary_cross_entropy_with_logits.out");
+      .out("binary_cross_entropy_with_logits.out").tags(Tag::exact_out, Tag::dense_out);
   aten.def("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
       .compute([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) { return nll_rule(self, target, weight, reduction, false); },
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, const Tensor& output, const Tensor& total) {

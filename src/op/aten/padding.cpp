@@ -176,7 +176,7 @@ void register_padding(Library& aten) {
   aten.def("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
       .compute(constant_pad_rule, constant_pad_kernel)
       .out("constant_pad_nd.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor").composite(pad_body);
   aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor").composite(pad_by);
   aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").composite(circular_body);

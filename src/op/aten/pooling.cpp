@@ -257,15 +257,15 @@ void register_pooling(Library& aten) {
   aten.def("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
       .compute(adaptive_avg_rule<2>, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 2, out); })
       .out("_adaptive_avg_pool2d.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
       .compute(adaptive_avg_rule<3>, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 3, out); })
       .out("_adaptive_avg_pool3d.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
       .compute(adaptive_avg_backward_rule, [](const Tensor& grad, const Tensor&, const Tensor& out) { kernel::adaptive_avg_pool_backward(grad, 2, out); })
       .out("_adaptive_avg_pool2d_backward.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor").composite(adaptive_avg1_body).out("adaptive_avg_pool1d.out").tags(Tag::core);
   aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out");
   aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").composite(adaptive_avg3_body).out("adaptive_avg_pool3d.out");

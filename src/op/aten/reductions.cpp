@@ -171,7 +171,7 @@ void register_reductions(Library& aten) {
       .compute([](const Tensor& self, std::optional<DType> dtype) { return sum_rule(self, {}, false, dtype); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) { sum_into(self, rule::all_dims(self.dim()), out); })
       .out("sum.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) { return sum_rule(self, dim, keepdim, dtype); },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) { sum_into(self, rule::dims_or_all("sum", dim, self.dim()), out); })
@@ -191,7 +191,7 @@ void register_reductions(Library& aten) {
       .compute([](const Tensor& self, std::optional<DType> dtype) { return rule::reduction(self, rule::all_dims(self.dim()), false, sum_dtype(self, dtype)); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) { prod_into(self, rule::all_dims(self.dim()), out); })
       .out("prod.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(
           [](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
@@ -267,12 +267,12 @@ void register_reductions(Library& aten) {
       .compute([](const Tensor& self, IntList dim) { return rule::reduction(self, rule::dims_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
                [](const Tensor& self, IntList dim, const Tensor& out) { count_into(self, rule::dims_or_all("count_nonzero", dim, self.dim()), out); })
       .out("count_nonzero.dim_IntList_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("count_nonzero(Tensor self, int? dim=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<int64_t> dim) { return rule::reduction(self, rule::dim_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
                [](const Tensor& self, std::optional<int64_t> dim, const Tensor& out) { count_into(self, rule::dim_or_all("count_nonzero", dim, self.dim()), out); })
       .out("count_nonzero.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
 }
 
 }  // namespace calque

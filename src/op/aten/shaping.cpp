@@ -285,11 +285,11 @@ void block_diag_kernel(TensorList tensors, const Tensor& out) {
 
 void register_shaping(Library& aten);
 void register_shaping(Library& aten) {
-  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor").compute(roll_rule, roll_kernel).out("roll.out").tags(Tag::strided_out);
-  aten.def("flip(Tensor self, int[] dims) -> Tensor").compute(flip_rule, flip_kernel).out("flip.out").tags(Tag::strided_out, Tag::core);
+  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor").compute(roll_rule, roll_kernel).out("roll.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("flip(Tensor self, int[] dims) -> Tensor").compute(flip_rule, flip_kernel).out("flip.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("fliplr(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("fliplr", self, 1); });
   aten.def("flipud(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("flipud", self, 0); });
-  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").compute(rot90_rule, rot90_kernel).out("rot90.out").tags(Tag::strided_out);
+  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").compute(rot90_rule, rot90_kernel).out("rot90.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
 
   aten.def("tril(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<true>, triangle_kernel<true>)
@@ -309,21 +309,21 @@ void register_shaping(Library& aten) {
   aten.def("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
       .compute(pixel_shuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
       .out("pixel_shuffle.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
   aten.def("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
       .compute(pixel_unshuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
       .out("pixel_unshuffle.out")
-      .tags(Tag::strided_out);
-  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).out("channel_shuffle.out").tags(Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).out("channel_shuffle.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
   aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).tags(Tag::strided_out);
 
   aten.def("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .compute(diag_embed_rule, diag_embed_kernel)
       .out("diag_embed.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
   aten.def("diag(Tensor self, int diagonal=0) -> Tensor").composite(diag_body).out("diag.out");
   aten.def("diagflat(Tensor self, int offset=0) -> Tensor").composite([](const Tensor& self, int64_t offset) { return self.contiguous().view({-1}).diag(offset); });
-  aten.def("block_diag(Tensor[] tensors) -> Tensor").compute(block_diag_rule, block_diag_kernel).out("block_diag.out").tags(Tag::strided_out);
+  aten.def("block_diag(Tensor[] tensors) -> Tensor").compute(block_diag_rule, block_diag_kernel).out("block_diag.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
 }
 
 }  // namespace calque

@@ -174,12 +174,16 @@ void register_ternary(Library& aten) {
         return where(condition, number(condition, self, d), second);
       });
   aten.def("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
-      .compute([](const Tensor& self, const Tensor& mask, const Scalar&) { return masked_fill_rule(self, mask); },
+      .compute([](const Tensor& self, const Tensor& mask, const Scalar& value) {
+                 // A value that the dtype cannot hold is refused before anything is written.
+                 if (!value.is_symbolic()) dispatch(self.dtype(), [&](auto tag) { static_cast<void>(value.to<typename decltype(tag)::type>()); });
+                 return masked_fill_rule(self, mask);
+               },
                [](const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) { kernel::masked_fill(self, mask, value, out); })
-      .in_place("masked_fill_.Scalar").out("masked_fill.Scalar_out").tags(Tag::pointwise);
+      .in_place("masked_fill_.Scalar").out("masked_fill.Scalar_out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
       .compute(masked_fill_tensor_rule, masked_fill_tensor)
-      .in_place("masked_fill_.Tensor").out("masked_fill.Tensor_out").tags(Tag::pointwise);
+      .in_place("masked_fill_.Tensor").out("masked_fill.Tensor_out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_.Tensor").out("clamp.Tensor_out").tags(Tag::pointwise, Tag::core);

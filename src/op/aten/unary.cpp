@@ -107,7 +107,12 @@ void nan_to_num_kernel(const Tensor& self, std::optional<double> nan, std::optio
 void register_unary(Library& aten);
 void register_unary(Library& aten) {
   aten.def("abs(Tensor self) -> Tensor")
-      .compute(rule::Named<"abs">::unary, in_own_type<Unary::abs>)
+      .compute(
+          [](const Tensor& self) {
+            if (self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "\"abs\" not implemented for 'bool'");
+            return rule::unary("abs", self);
+          },
+          in_own_type<Unary::abs>)
       .in_place("abs_").out("abs.out").tags(Tag::pointwise, Tag::core);
   aten.def("neg(Tensor self) -> Tensor")
       .compute(neg_rule, in_own_type<Unary::neg>)
@@ -130,10 +135,10 @@ void register_unary(Library& aten) {
       .out("signbit.out").tags(Tag::pointwise);
   aten.def("isnan(Tensor self) -> Tensor")
       .compute(rule::Named<"isnan">::unary_bool, in_own_type<Unary::isnan>)
-      .out("isnan.out").tags(Tag::pointwise, Tag::core);
+      .out("isnan.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isinf(Tensor self) -> Tensor")
       .compute(rule::Named<"isinf">::unary_bool, in_own_type<Unary::isinf>)
-      .out("isinf.out").tags(Tag::pointwise, Tag::core);
+      .out("isinf.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isposinf(Tensor self) -> Tensor")
       .compute(rule::Named<"isposinf">::unary_bool, in_own_type<Unary::isposinf>)
       .out("isposinf.out").tags(Tag::pointwise);
