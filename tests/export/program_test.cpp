@@ -43,6 +43,7 @@ TEST(Program, ATinyLlamaGivesPyTorchsLogitsAtTwoLengths) {
 TEST(Program, TiedWeightsStayOneStorageAndMapped) {
   const auto program = ExportedProgram::load(golden + "tiny_llama.pt2");
   const Tensor& weight = program->state().at("model.model.embed_tokens.weight");
+  EXPECT_EQ(weight.storage().get(), program->state().at("model.lm_head.weight").storage().get());
   EXPECT_TRUE(weight.storage()->is_borrowed());
   EXPECT_THROW(static_cast<void>(weight.mutable_data()), UserError);
 }
