@@ -73,8 +73,8 @@ class Storage {
   std::shared_ptr<const void> owner_;
 };
 
-// Bytes of freed large blocks kept for reuse, per process. Reuse avoids the page faults that dominate large elementwise
-// operators. 0 disables; the default is 512 MiB or CALQUE_CACHE_BYTES.
+// Bytes of freed large blocks kept for reuse, per process. Reuse avoids the page faults of fresh memory.
+// 0 disables; the default is 512 MiB or CALQUE_CACHE_BYTES.
 void set_block_cache_limit(size_t bytes);
 size_t block_cache_bytes();
 void clear_block_cache();
