@@ -70,21 +70,24 @@ def sums(value):
     return t.sum().item(), t.abs().sum().item()
 
 
+now = time.perf_counter_ns
+
+
 def time_slice(call, limit_ns):
-    calls, batch, start, elapsed = 0, 1, time.perf_counter_ns(), 0
+    calls, batch, start, elapsed = 0, 1, now(), 0
     while elapsed < limit_ns:
         for _ in range(batch):
             call()
         calls += batch
-        elapsed = time.perf_counter_ns() - start
+        elapsed = now() - start
         if elapsed * 16 < limit_ns:
             batch *= 2
     return elapsed / calls
 
 
 class Worker:
-    def __init__(self, program, threads):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    def __init__(self, program, threads, clock):
+        self.process = subprocess.Popen([program, clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "CALQUE_NUM_THREADS": str(threads)})
 
     def ask(self, line):
@@ -152,12 +155,17 @@ def main():
     p.add_argument("--rounds", type=int, default=11)
     p.add_argument("--slice-ms", type=float, default=20)
     p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                   help="cpu: processor time of the calling thread, with one thread; for a machine that is not quiet")
     p.add_argument("--json", help="write the results here")
     p.add_argument("--worker", default=os.path.join(ROOT, "build", "release", "bin", "bench_ops"))
     args = p.parse_args()
+    if args.clock == "cpu":
+        global now
+        now, args.threads = time.thread_time_ns, 1
     torch.set_num_threads(args.threads)
     torch.set_grad_enabled(False)
-    worker = Worker(args.worker, args.threads)
+    worker = Worker(args.worker, args.threads, args.clock)
     results = []
     print(f"{'group':14}{'row':38}{'Calque us':>12}{'PyTorch us':>12}{'ratio':>8}   95 % interval")
     for spec in row_list.all_rows():
@@ -178,7 +186,7 @@ def main():
     print(f"{len(measured)} rows, geometric mean {total:.2f}, {len(below)} with an interval wholly below 0.97")
     if args.json:
         with open(args.json, "w") as f:
-            json.dump({"pytorch": torch.__version__, "threads": args.threads, "machine": platform.processor() or platform.machine(),
+            json.dump({"pytorch": torch.__version__, "threads": args.threads, "clock": args.clock, "machine": platform.processor() or platform.machine(),
                        "onednn_max_cpu_isa": os.environ["ONEDNN_MAX_CPU_ISA"], "geomean": total, "below": len(below), "rows": results}, f, indent=1)
 
 
