@@ -12,26 +12,20 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "calque/base/small_blocks.h"
 
 namespace calque {
 namespace {
 
 constexpr size_t header_bytes = (sizeof(Storage) + Storage::alignment - 1) / Storage::alignment * Storage::alignment;
-// Blocks from here on get their own pages and are kept for reuse when freed; below, malloc's own free lists serve.
-constexpr size_t large = size_t{64} << 10;
+// Blocks from here on get their own pages and are kept for reuse when freed; smaller ones are small blocks, header and all.
+constexpr size_t large = small_block_limit - header_bytes + 1;
 
 // Four size classes per power of two: at most a quarter of a block is slack.
 size_t size_class(size_t nbytes) {
   size_t step = size_t{1} << 12;
   while (step * 8 <= nbytes) step <<= 1;
   return (nbytes + step - 1) / step * step;
-}
-
-void* aligned(size_t nbytes) {
-  // aligned_alloc wants a multiple of the alignment.
-  void* p = std::aligned_alloc(Storage::alignment, (nbytes + Storage::alignment - 1) / Storage::alignment * Storage::alignment);
-  if (!p) throw UserError("out of memory: could not allocate " + std::to_string(nbytes) + " bytes");
-  return p;
 }
 
 class BlockCache {
@@ -106,25 +100,33 @@ class BlockCache {
 
 }  // namespace
 
+Storage* Storage::make(size_t bytes_behind) {
+  const size_t bytes = header_bytes + bytes_behind;
+  void* block = take_small_block(bytes);
+  if (!block) throw UserError("out of memory: could not allocate " + std::to_string(bytes) + " bytes");
+  auto* s = new (block) Storage;
+  s->header_ = bytes;
+  return s;
+}
+
 Ref<Storage> Storage::allocate(size_t nbytes) {
   if (nbytes > SIZE_MAX / 2) throw UserError("out of memory: a storage of " + std::to_string(nbytes) + " bytes was asked for");
   if (nbytes < large) {
-    auto* s = new (aligned(header_bytes + nbytes)) Storage;
+    Storage* s = make(nbytes);
     s->data_ = reinterpret_cast<std::byte*>(s) + header_bytes;
     s->nbytes_ = nbytes;
     return Ref<Storage>(s);
   }
   const size_t capacity = size_class(nbytes);
-  void* block = BlockCache::instance().take(capacity);
-  auto* s = new (aligned(header_bytes)) Storage;
-  s->data_ = block;
+  Ref<Storage> s(make(0));
+  s->data_ = BlockCache::instance().take(capacity);
   s->nbytes_ = nbytes;
   s->capacity_ = capacity;
-  return Ref<Storage>(s);
+  return s;
 }
 
 Ref<Storage> Storage::borrow(void* data, size_t nbytes, std::shared_ptr<const void> owner, bool read_only) {
-  auto* s = new (aligned(header_bytes)) Storage;
+  Storage* s = make(0);
   s->data_ = data;
   s->nbytes_ = nbytes;
   s->owner_ = std::move(owner);
@@ -133,7 +135,7 @@ Ref<Storage> Storage::borrow(void* data, size_t nbytes, std::shared_ptr<const vo
 }
 
 Ref<Storage> Storage::without_data(size_t nbytes) {
-  auto* s = new (aligned(header_bytes)) Storage;
+  Storage* s = make(0);
   s->nbytes_ = nbytes;
   return Ref<Storage>(s);
 }
@@ -146,8 +148,9 @@ void Storage::release_data() {
 
 void Storage::destroy() {
   release_data();
+  const size_t bytes = header_;
   this->~Storage();
-  std::free(this);
+  give_small_block(this, bytes);
 }
 
 void Storage::resize(size_t nbytes) {

@@ -1,7 +1,9 @@
 #include "calque/tensor/tensor.h"
 
 #include <algorithm>
+#include <new>
 
+#include "calque/base/small_blocks.h"
 #include "calque/sym/shape_env.h"
 
 namespace calque {
@@ -44,6 +46,13 @@ TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
     for (size_t d = 0; d < sizes.size() && !env; ++d) env = sizes[d].is_symbolic() ? env_of(sizes[d]) : env_of(strides[d]);
   }
 }
+
+void* TensorImpl::operator new(size_t bytes) {
+  void* p = take_small_block(bytes);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+void TensorImpl::operator delete(void* p, size_t bytes) noexcept { give_small_block(p, bytes); }
 
 IntList Tensor::sizes() const {
   if (impl_->symbolic) [[unlikely]]

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -91,7 +92,14 @@ class SmallVector {
   template <class It>
   void assign(It first, It last) {
     clear();
-    for (; first != last; ++first) push_back(static_cast<T>(*first));
+    if constexpr (std::contiguous_iterator<It> && std::is_same_v<std::remove_cv_t<std::remove_reference_t<decltype(*first)>>, T>) {
+      const auto n = static_cast<size_t>(last - first);
+      reserve(n);
+      if (n) std::memmove(data_, std::to_address(first), n * sizeof(T));
+      size_ = n;
+    } else {
+      for (; first != last; ++first) push_back(static_cast<T>(*first));
+    }
   }
 
   operator std::span<const T>() const { return {data_, size_}; }

@@ -368,6 +368,9 @@ class OpBuilder {
   void install_compute(M (*rule)(A...), void (*kernel)(K...)) {
     using C = op_detail::Compute<M, A...>;
     static_assert(sizeof...(K) == sizeof...(A) + op_detail::Outputs<M>::count, "a kernel takes the rule's parameters and then its outputs");
+    static_assert([]<size_t... i>(std::index_sequence<i...>) {
+      return (std::is_same_v<std::tuple_element_t<i, std::tuple<A...>>, std::tuple_element_t<i, std::tuple<K...>>> && ...);
+    }(std::index_sequence_for<A...>{}), "a kernel's parameters must have the types of the rule's");
     check_types({Argument<A>::name...});
     set(Operator::Form::compute, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
         op_detail::cast<Operator::ErasedFunction>(&C::eager),

@@ -61,6 +61,7 @@ class Storage {
   friend class Ref;
   Storage() = default;
   ~Storage() = default;
+  static Storage* make(size_t bytes_behind);
   void destroy();
   void release_data();
 
@@ -69,6 +70,7 @@ class Storage {
   void* data_ = nullptr;
   size_t nbytes_ = 0;
   size_t capacity_ = 0;  // of a block from the cache; 0 when the bytes follow the header or are borrowed
+  size_t header_ = 0;    // of the block that this object is in, the bytes that follow it included
   bool read_only_ = false;
   std::shared_ptr<const void> owner_;
 };

@@ -49,6 +49,8 @@ class TensorExtra {
 class TensorImpl {
  public:
   TensorImpl(Ref<Storage> storage, const Meta& meta, SymInt offset);
+  static void* operator new(size_t bytes);
+  static void operator delete(void* p, size_t bytes) noexcept;
 
   SymInts sizes;
   SymInts strides;

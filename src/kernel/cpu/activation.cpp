@@ -8,7 +8,7 @@
 
 namespace calque::kernel {
 
-CALQUE_ISA_ARRAY(ActivationRow, activation_table)
+CALQUE_ISA_ARRAY(ElementRow, activation_table)
 
 namespace {
 
@@ -44,15 +44,14 @@ void set(ActivationParameters& p, size_t i, Compute compute, DType common, const
 void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype, const Tensor& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if (is_float8(common) || is_barebones_unsigned(common) || common == DType::bool_) not_implemented(d.name, common);
-  const ActivationRow& row = activation_table()[static_cast<size_t>(fn)];
+  const ElementRow& row = activation_table()[static_cast<size_t>(fn)];
   ElementLoop loop(common);
   const Compute c = loop.compute();
-  const ElementFn f = c == Compute::f32 ? row.f32 : c == Compute::f64 ? row.f64 : c == Compute::i64 ? row.i64 : nullptr;
-  if (!f) not_implemented(d.name, common);
+  if (!row.at(c)) not_implemented(d.name, common);
   ActivationParameters p;
   size_t i = 0;
   for (const Scalar& value : parameters) set(p, i++, c, common, value, in_dtype);
-  loop.output(out).input(self).run(f, &p, d.grain);
+  loop.output(out).input(self).run(row, &p, d.grain);
 }
 
 }  // namespace calque::kernel

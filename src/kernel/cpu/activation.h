@@ -36,10 +36,6 @@ struct ActivationParameters {
   int64_t i64[3] = {0, 0, 0};
 };
 
-struct ActivationRow {
-  ElementFn f32, f64, i64;  // null where the function has no such form
-};
-
 // out = fn(self; p, q, r), computed as self's dtype or `common`. Parameters are taken in compute precision; with
 // `in_dtype` they are converted to the dtype first, an overflow being a UserError.
 void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype, const Tensor& out);

@@ -14,15 +14,15 @@ CALQUE_INLINE const T* values_of(const void* parameters) {
   else return p->i64;
 }
 
-#define FLOAT_LOOP(name, expression)                                                                           \
-  template <class T>                                                                                           \
-  void name##_float(void* const* arrays, int64_t n, const void* parameters) {                                  \
-    using V = Vec<T>;                                                                                          \
-    const T* values = values_of<T>(parameters);                                                                \
-    const V p = splat<T>(values[0]);                                                                           \
-    [[maybe_unused]] const V q = splat<T>(values[1]);                                                          \
-    [[maybe_unused]] const V r = splat<T>(values[2]);                                                          \
-    map1<T>(arrays, n, [=](V x) -> V { return static_cast<void>(p), expression; });                            \
+#define FLOAT_LOOP(name, expression)                                                \
+  template <class S>                                                                \
+  void name##_float(void* const* arrays, int64_t n, const void* parameters) {       \
+    using T = Wide<S>; using V = Vec<T>;                                            \
+    const T* values = values_of<T>(parameters);                                     \
+    const V p = splat<T>(values[0]);                                                \
+    [[maybe_unused]] const V q = splat<T>(values[1]);                               \
+    [[maybe_unused]] const V r = splat<T>(values[2]);                               \
+    map1<S>(arrays, n, [=](V x) -> V { return static_cast<void>(p), expression; }); \
   }
 #define INT_LOOP(name, expression)                                                                             \
   void name##_int(void* const* arrays, int64_t n, const void* parameters) {                                    \
@@ -58,13 +58,13 @@ FLOAT_LOOP(nan_to_num, x != x ? p : x == T(__builtin_huge_val()) ? q : x == T(-_
 FLOAT_LOOP(round_up, v_rint(x* p) / p)
 FLOAT_LOOP(round_down, v_rint(x / p) * p)
 
-#define BOTH(name) ActivationRow{&name##_float<float>, &name##_float<double>, &name##_int}
-#define FLOATS(name) ActivationRow{&name##_float<float>, &name##_float<double>, nullptr}
+#define BOTH(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, nullptr, &name##_float<BFloat16>}
+#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16>}
 
 }  // namespace
 
-extern const ActivationRow activation_table[];
-const ActivationRow activation_table[] = {
+extern const ElementRow activation_table[];
+const ElementRow activation_table[] = {
 #define X(name, forms, cost) forms(name),
     CALQUE_ACTIVATION(X)
 #undef X

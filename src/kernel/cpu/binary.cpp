@@ -7,13 +7,11 @@
 
 namespace calque::kernel {
 
-CALQUE_ISA_ARRAY(BinaryRow, binary_table)
-CALQUE_ISA_ARRAY(BinaryRow, add_scaled_table)
-CALQUE_ISA_ARRAY(BinaryRow, pow_table)
+CALQUE_ISA_ARRAY(ElementRow, binary_table)
+CALQUE_ISA_ARRAY(ElementRow, add_scaled_table)
+CALQUE_ISA_ARRAY(ElementRow, pow_table)
 
 namespace {
-
-ElementFn choose(const BinaryRow& row, Compute c) { return c == Compute::f32 ? row.f32 : c == Compute::f64 ? row.f64 : c == Compute::i64 ? row.i64 : nullptr; }
 
 bool is_expensive(Binary fn) {
   switch (fn) {
@@ -32,21 +30,22 @@ bool is_expensive(Binary fn) {
   }
 }
 
-ElementFn find(Binary fn, const ElementLoop& loop, DType common) {
-  const ElementFn f = choose(binary_table()[static_cast<size_t>(fn)], loop.compute());
-  if (!f) throw UserError(ErrorKind::unsupported_operator, "this elementwise function is not implemented for dtype " + std::string(name(common)));
-  return f;
+const ElementRow& find(Binary fn, const ElementLoop& loop, DType common) {
+  const ElementRow& row = binary_table()[static_cast<size_t>(fn)];
+  if (!row.at(loop.compute()))
+    throw UserError(ErrorKind::unsupported_operator, "this elementwise function is not implemented for dtype " + std::string(name(common)));
+  return row;
 }
 
 template <class A, class B>
 void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out, bool wide) {
   ElementLoop loop(common);
-  const ElementFn f = find(fn, loop, common);
+  const ElementRow& row = find(fn, loop, common);
   bool division_by_zero = false;
   bool* fault = &division_by_zero;
   loop.output(out).input(a).input(b);
   if (wide) loop.keep_wide();
-  loop.run(f, &fault, is_expensive(fn) ? ElementLoop::expensive : ElementLoop::cheap);
+  loop.run(row, &fault, is_expensive(fn) ? ElementLoop::expensive : ElementLoop::cheap);
   if (division_by_zero) throw UserError("ZeroDivisionError: integer division or modulo by zero");
 }
 
@@ -54,7 +53,7 @@ template <class A, class B>
 void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool subtract, const Tensor& out) {
   if (!alpha.is_complex() && alpha.to_double() == 1) return run(subtract ? Binary::sub : Binary::add, common, a, b, out, true);
   ElementLoop loop(common);
-  const ElementFn f = choose(add_scaled_table()[0], loop.compute());
+  const ElementFn f = add_scaled_table()->at(loop.compute());
   if (!f) throw UserError(ErrorKind::unsupported_operator, "add: not implemented for dtype " + std::string(name(common)));
   const double f64 = alpha.to_double() * (subtract ? -1.0 : 1.0);
   const auto f32 = static_cast<float>(f64);
@@ -88,7 +87,7 @@ void pow_scalar(DType common, const Tensor& self, const Scalar& exponent, const 
   size_t which = 0;
   for (const double special : pow_exponents) {
     if (e == special) {
-      loop.output(out).input(self).run(choose(pow_table()[which], loop.compute()));
+      loop.output(out).input(self).run(pow_table()[which]);
       return;
     }
     ++which;

@@ -12,10 +12,6 @@ enum class Binary : uint8_t {
   count
 };
 
-struct BinaryRow {
-  ElementFn f32, f64, i64;  // null where the function has no such form
-};
-
 // Exponents with a loop of their own, in the order of pow_table.
 inline constexpr double pow_exponents[] = {0, 1, 2, 3, 0.5, -1, -2, -0.5};
 

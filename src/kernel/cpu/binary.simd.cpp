@@ -54,11 +54,11 @@ CALQUE_INLINE int64_t int_pow(int64_t base, int64_t exponent) {
 }
 
 // X(name, expression of vectors a and b). T is the element type, V the vector.
-#define FLOAT_LOOP(name, expression)                                                          \
-  template <class T>                                                                          \
-  void name##_float(void* const* arrays, int64_t n, const void*) {                            \
-    using V = Vec<T>;                                                                         \
-    map2<T>(arrays, n, [](V a, V b) -> V { return expression; });                             \
+#define FLOAT_LOOP(name, expression)                               \
+  template <class S>                                               \
+  void name##_float(void* const* arrays, int64_t n, const void*) { \
+    using T = Wide<S>; using V = Vec<T>;                           \
+    map2<S>(arrays, n, [](V a, V b) -> V { return expression; });  \
   }
 #define FLOAT_EACH(name, expression)                                                          \
   template <class T>                                                                          \
@@ -155,21 +155,23 @@ void nextafter_float(void* const* arrays, int64_t n, const void*) {
 FLOAT_LOOP(logaddexp, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp(-v_fabs(a - b))))
 FLOAT_LOOP(logaddexp2, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp2(-v_fabs(a - b))) * T(1.4426950408889634))
 
-#define BOTH(name) BinaryRow{&name##_float<float>, &name##_float<double>, &name##_int}
-#define FLOATS(name) BinaryRow{&name##_float<float>, &name##_float<double>, nullptr}
-#define INTS(name) BinaryRow{nullptr, nullptr, &name##_int}
+#define BOTH(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int}
+#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>}
+#define BOTH_DIRECT(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, nullptr, &name##_float<BFloat16>}
+#define FLOATS_DIRECT(name) ElementRow{&name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16>}
+#define INTS(name) ElementRow{nullptr, nullptr, &name##_int}
 
 }  // namespace
 
-extern const BinaryRow binary_table[];
+extern const ElementRow binary_table[];
 // In the order of Binary.
-const BinaryRow binary_table[] = {
-    BOTH(add), BOTH(sub), BOTH(rsub), BOTH(mul), FLOATS(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
-    BOTH(maximum), BOTH(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
+const ElementRow binary_table[] = {
+    BOTH_DIRECT(add), BOTH_DIRECT(sub), BOTH_DIRECT(rsub), BOTH_DIRECT(mul), FLOATS_DIRECT(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
+    BOTH_DIRECT(maximum), BOTH_DIRECT(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
     BOTH(eq), BOTH(ne), BOTH(lt), BOTH(le), BOTH(gt), BOTH(ge), BOTH(logical_and), BOTH(logical_or), BOTH(logical_xor), FLOATS(xlogy), FLOATS(hypot),
     FLOATS(copysign), FLOATS(nextafter), FLOATS(logaddexp), FLOATS(logaddexp2),
 };
-static_assert(sizeof(binary_table) / sizeof(BinaryRow) == static_cast<size_t>(Binary::count));
+static_assert(sizeof(binary_table) / sizeof(ElementRow) == static_cast<size_t>(Binary::count));
 
 namespace {
 template <class T>
@@ -196,13 +198,13 @@ POWER(root, v_sqrt(x))
 POWER(reciprocal, T(1) / x)
 POWER(reciprocal_2, T(1) / (x * x))
 POWER(reciprocal_root, T(1) / v_sqrt(x))
-#define ROW(name) BinaryRow{&name<float>, &name<double>, nullptr}
+#define ROW(name) ElementRow{&name<float>, &name<double>}
 }  // namespace
-extern const BinaryRow pow_table[];
-const BinaryRow pow_table[] = {ROW(power_0), ROW(power_1), ROW(power_2), ROW(power_3), ROW(root), ROW(reciprocal), ROW(reciprocal_2), ROW(reciprocal_root)};
-static_assert(sizeof(pow_table) / sizeof(BinaryRow) == sizeof(pow_exponents) / sizeof(double));
+extern const ElementRow pow_table[];
+const ElementRow pow_table[] = {ROW(power_0), ROW(power_1), ROW(power_2), ROW(power_3), ROW(root), ROW(reciprocal), ROW(reciprocal_2), ROW(reciprocal_root)};
+static_assert(sizeof(pow_table) / sizeof(ElementRow) == sizeof(pow_exponents) / sizeof(double));
 
-extern const BinaryRow add_scaled_table[];
-const BinaryRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};
+extern const ElementRow add_scaled_table[];
+const ElementRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -5,11 +5,12 @@
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
-#include "kernel/cpu/element_loop.h"
+#include "kernel/cpu/move.h"
 
 namespace calque::kernel {
 namespace {
 
+constexpr bool is_compute_type(DType d) { return d == DType::float32 || d == DType::float64 || d == DType::int64 || d == DType::complex128; }
 constexpr int64_t grain_bytes = 128 << 10;
 
 // Same dtype, both dense in the same order: bytes.
@@ -27,15 +28,18 @@ bool copy_dense(const Tensor& src, const Tensor& dst) {
   return true;
 }
 
-// The walk for equal dtypes: dimensions in the destination's order, merged, then 2-d tiles where the source's fast
-// dimension is another than the destination's.
+// Both operands' dimensions in the destination's order, merged where they can be; strides in bytes, innermost last.
 struct Walk {
-  SmallVector<int64_t, 8> sizes, from, to;  // bytes; innermost last
+  SmallVector<int64_t, 8> sizes, from, to;
+
+  void swap_down(size_t d, size_t to_position) {  // moves dimension d inwards; the order among the others stays
+    for (SmallVector<int64_t, 8>* v : {&sizes, &from, &to}) std::rotate(v->begin() + d, v->begin() + d + 1, v->begin() + to_position + 1);
+  }
 };
 
 Walk make_walk(const Tensor& src, const Tensor& dst) {
   const auto n = static_cast<size_t>(dst.dim());
-  const auto item = static_cast<int64_t>(item_size(dst.dtype()));
+  const int64_t from_item = src.element_size(), to_item = dst.element_size();
   const size_t lead = n - static_cast<size_t>(src.dim());
   SmallVector<size_t, 8> order(n);
   for (size_t i = 0; i < n; ++i) order[i] = i;
@@ -45,8 +49,8 @@ Walk make_walk(const Tensor& src, const Tensor& dst) {
   for (const size_t d : order) {
     const int64_t size = dst.sizes()[d];
     if (size == 1) continue;
-    const int64_t from = d < lead || src.sizes()[d - lead] == 1 ? 0 : src.strides()[d - lead] * item;
-    const int64_t to = dst_strides[d] * item;
+    const int64_t from = d < lead || src.sizes()[d - lead] == 1 ? 0 : src.strides()[d - lead] * from_item;
+    const int64_t to = dst_strides[d] * to_item;
     if (!w.sizes.empty() && w.from.back() == from * size && w.to.back() == to * size) {
       w.sizes.back() *= size;
       w.from.back() = from;
@@ -57,91 +61,106 @@ Walk make_walk(const Tensor& src, const Tensor& dst) {
       w.to.push_back(to);
     }
   }
-  if (w.sizes.empty()) {
-    w.sizes.push_back(1);
-    w.from.push_back(0);
-    w.to.push_back(0);
+  while (w.sizes.size() < 2) {  // so that there is always a row of rows
+    w.sizes.insert(w.sizes.begin(), 1);
+    w.from.insert(w.from.begin(), 0);
+    w.to.insert(w.to.begin(), 0);
   }
   return w;
 }
 
-template <class T>
-void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
-  constexpr auto item = static_cast<int64_t>(sizeof(T));
-  if (from_stride == item && to_stride == item) {
-    std::memcpy(to, from, static_cast<size_t>(n * item));
-  } else if (to_stride == item && from_stride == 0) {
-    std::fill_n(reinterpret_cast<T*>(to), n, *reinterpret_cast<const T*>(from));
-  } else {
-    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
-  }
-}
-
-// rows x columns where the destination runs along columns and the source along rows, in tiles that both caches like.
-template <class T>
-void copy_tiles(const char* from, int64_t from_row, int64_t from_column, char* to, int64_t to_row, int64_t to_column, int64_t rows, int64_t columns) {
-  constexpr int64_t tile = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += tile) {
-    const int64_t r1 = std::min(rows, r0 + tile);
-    for (int64_t c0 = 0; c0 < columns; c0 += tile) {
-      const int64_t c1 = std::min(columns, c0 + tile);
-      for (int64_t r = r0; r < r1; ++r)
-        for (int64_t c = c0; c < c1; ++c)
-          *reinterpret_cast<T*>(to + r * to_row + c * to_column) = *reinterpret_cast<const T*>(from + r * from_row + c * from_column);
-    }
-  }
-}
-
-template <class T>
-void copy_strided(const Tensor& src, const Tensor& dst) {
-  Walk w = make_walk(src, dst);
-  const char* from = static_cast<const char*>(src.data());
-  char* to = static_cast<char*>(dst.mutable_data());
-  const size_t last = w.sizes.size() - 1;
-  // The dimension in which the source is fastest, if that is not the innermost one.
-  size_t fast = last;
-  for (size_t d = 0; d < w.sizes.size(); ++d)
-    if (w.from[d] != 0 && (w.from[fast] == 0 || w.from[d] < w.from[fast]) && w.sizes[d] >= 4) fast = d;
-  const bool tiled = fast != last && w.from[last] != 0 && w.sizes[last] >= 4 && w.from[fast] == static_cast<int64_t>(sizeof(T));
-  if (tiled && fast + 1 != last) {  // bring the pair together; order among the others is free
-    const auto move = [&](SmallVector<int64_t, 8>& v) { std::rotate(v.begin() + fast, v.begin() + fast + 1, v.begin() + last); };
-    move(w.sizes);
-    move(w.from);
-    move(w.to);
-    fast = last - 1;
-  }
-  const size_t inner = tiled ? 2 : 1;
-  int64_t outer = 1;
-  for (size_t d = 0; d < w.sizes.size() - inner; ++d) outer *= w.sizes[d];
-  const int64_t rows = tiled ? w.sizes[last - 1] : 1;
-  const int64_t inner_bytes = rows * w.sizes[last] * static_cast<int64_t>(sizeof(T));
-  const auto run = [&](int64_t begin, int64_t end, int64_t row_begin, int64_t row_end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t rest = i;
-      const char* f = from;
-      char* t = to;
-      for (size_t d = w.sizes.size() - inner; d-- > 0;) {
+// Calls plane(from, to, rows) for every stretch of the last-but-one dimension, on all threads. What a plane does with its
+// rows (the innermost dimension) is its affair.
+template <class F>
+void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) {
+  const auto* from = static_cast<const char*>(src.data());
+  auto* to = static_cast<char*>(dst.mutable_data());
+  const size_t row_dim = w.sizes.size() - 2;
+  const int64_t rows = w.sizes[row_dim];
+  int64_t total = rows;
+  for (size_t d = 0; d < row_dim; ++d) total *= w.sizes[d];
+  const int64_t row_bytes = w.sizes.back() * std::max(src.element_size(), dst.element_size());
+  // Chunks of planes where there are enough, of rows where not; 16 rows fill the lines of a transposing copy.
+  const int64_t unit = rows >= 32 ? 16 : 1;
+  const int64_t grain = std::max<int64_t>(1, grain_bytes / std::max<int64_t>(1, row_bytes * unit));
+  parallel_for(0, (total + unit - 1) / unit, grain, [&](int64_t begin, int64_t end) {
+    int64_t at = begin * unit;
+    const int64_t stop = std::min(end * unit, total);
+    while (at < stop) {
+      int64_t rest = at / rows;
+      const int64_t row = at % rows;
+      const int64_t count = std::min(rows - row, stop - at);
+      const char* f = from + row * w.from[row_dim];
+      char* t = to + row * w.to[row_dim];
+      for (size_t d = row_dim; d-- > 0;) {
         const int64_t index = rest % w.sizes[d];
         rest /= w.sizes[d];
         f += index * w.from[d];
         t += index * w.to[d];
       }
-      if (tiled)
-        copy_tiles<T>(f + row_begin * w.from[last - 1], w.from[last - 1], w.from[last], t + row_begin * w.to[last - 1], w.to[last - 1], w.to[last],
-                      row_end - row_begin, w.sizes[last]);
-      else
-        copy_row<T>(f + row_begin * w.from[last], w.from[last], t + row_begin * w.to[last], w.to[last], row_end - row_begin);
+      plane(f, t, count);
+      at += count;
     }
-  };
-  const int64_t unit = tiled ? rows : w.sizes[last];
-  if (outer >= num_threads() || unit < 2)
-    parallel_for(0, outer, std::max<int64_t>(1, grain_bytes / std::max<int64_t>(1, inner_bytes)), [&](int64_t b, int64_t e) { run(b, e, 0, unit); });
-  else
-    parallel_for(0, unit, std::max<int64_t>(1, grain_bytes * unit / std::max<int64_t>(1, inner_bytes * outer)), [&](int64_t b, int64_t e) { run(0, outer, b, e); });
+  });
 }
 
-void copy_array(void* const* arrays, int64_t n, const void* width) {
-  if (arrays[0] != arrays[1]) std::memcpy(arrays[0], arrays[1], static_cast<size_t>(n * *static_cast<const int64_t*>(width)));
+template <class T>
+void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
+  constexpr auto item = static_cast<int64_t>(sizeof(T));
+  if (to_stride == item && from_stride == 0) std::fill_n(reinterpret_cast<T*>(to), n, *reinterpret_cast<const T*>(from));
+  else if (to_stride == item) for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * item) = *reinterpret_cast<const T*>(from + i * from_stride);
+  else for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
+}
+
+template <class T>
+void copy_strided(const Tensor& src, const Tensor& dst) {
+  constexpr auto item = static_cast<int64_t>(sizeof(T));
+  Walk w = make_walk(src, dst);
+  const size_t last = w.sizes.size() - 1;
+  const TransposeFn transpose = transpose_fn(item);
+  if (transpose && w.to[last] == item && w.from[last] > item && w.sizes[last] >= 4)
+    for (size_t d = 0; d < last; ++d)
+      if (w.from[d] == item && w.sizes[d] >= 4) {  // the source runs along d, the destination along the last dimension
+        w.swap_down(d, last - 1);
+        each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) { transpose(from, w.from[last], to, w.to[last - 1], rows, w.sizes[last]); });
+        return;
+      }
+  const bool whole_rows = w.from[last] == item && w.to[last] == item;
+  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
+    if (whole_rows) copy_rows(from, w.from[last - 1], to, w.to[last - 1], rows, w.sizes[last] * item);
+    else for (int64_t r = 0; r < rows; ++r) copy_row<T>(from + r * w.from[last - 1], w.from[last], to + r * w.to[last - 1], w.to[last], w.sizes[last]);
+  });
+}
+
+// Between dtypes by way of the source's compute type, which loses nothing; where one side is that type already, in one step.
+void copy_cast(const Tensor& src, const Tensor& dst) {
+  const Compute c = compute_type(src.dtype());
+  const LoadFn load = load_fn(src.dtype(), c);
+  const StoreFn store = store_fn(c, dst.dtype());
+  const bool loaded = is_compute_type(src.dtype()), stored = is_compute_type(dst.dtype()) && compute_type(dst.dtype()) == c;
+  const int64_t width = compute_size(c);
+  const Walk w = make_walk(src, dst);
+  const size_t last = w.sizes.size() - 1;
+  const int64_t from_step = w.from[last], to_step = w.to[last];
+  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
+    constexpr int64_t chunk = 512;
+    alignas(64) std::byte buffer[chunk * 16];
+    for (int64_t r = 0; r < rows; ++r) {
+      const char* f = from + r * w.from[last - 1];
+      char* t = to + r * w.to[last - 1];
+      if (loaded && from_step == width) {
+        store(f, t, to_step, w.sizes[last]);
+      } else if (stored && to_step == width) {
+        load(f, from_step, t, w.sizes[last]);
+      } else {
+        for (int64_t at = 0; at < w.sizes[last]; at += chunk) {
+          const int64_t n = std::min(chunk, w.sizes[last] - at);
+          load(f + at * from_step, from_step, buffer, n);
+          store(buffer, t + at * to_step, to_step, n);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -158,11 +177,7 @@ void copy(const Tensor& src, const Tensor& dst) {
       default: return copy_strided<Complex128>(src, dst);
     }
   }
-  // The source's own compute type loses nothing; the store casts.
-  const Compute c = compute_type(src.dtype());
-  const int64_t width = compute_size(c);
-  ElementLoop loop(src.dtype());
-  loop.output(dst).input(src).run(&copy_array, &width);
+  copy_cast(src, dst);
 }
 
 }  // namespace calque::kernel

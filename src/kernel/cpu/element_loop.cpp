@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
+#include "kernel/cpu/move.h"
 
 namespace calque::kernel {
 namespace {
@@ -15,9 +16,10 @@ constexpr bool is_native(DType d) { return d == DType::float32 || d == DType::fl
 
 }  // namespace
 
-ElementLoop::Operand& ElementLoop::add(bool is_output) {
+ElementLoop::Operand& ElementLoop::add(const Tensor* tensor, bool is_output) {
   internal_assert(count_ < max_operands, "too many operands in an elementwise loop");
   Operand& o = operands_[count_++];
+  o.tensor = tensor;
   o.is_output = is_output;
   o.constant = false;
   o.wide = false;
@@ -30,33 +32,27 @@ ElementLoop& ElementLoop::output(const Tensor& t) {
     sizes_.assign(sizes.begin(), sizes.end());
     numel_ = t.numel();
   }
-  Operand& o = add(true);
+  Operand& o = add(&t, true);
   o.dtype = t.dtype();
   o.data = numel_ ? static_cast<char*>(t.mutable_data()) : nullptr;
-  const int64_t item = t.element_size();
-  o.strides.clear();
-  for (const int64_t s : t.strides()) o.strides.push_back(s * item);
+  flat_ = flat_ && t.is_contiguous();
   return *this;
 }
 
 ElementLoop& ElementLoop::input(const Tensor& t) {
-  Operand& o = add(false);
+  Operand& o = add(&t, false);
   o.dtype = t.dtype();
   o.data = numel_ ? static_cast<char*>(const_cast<void*>(t.data())) : nullptr;
   const IntList sizes = t.sizes();
-  const IntList strides = t.strides();
-  const int64_t item = t.element_size();
   internal_assert(sizes.size() <= sizes_.size(), "an input has more dimensions than the output");
-  const size_t lead = sizes_.size() - sizes.size();
-  o.strides.clear();
-  o.strides.resize(sizes_.size(), 0);
-  for (size_t d = 0; d < sizes.size(); ++d) o.strides[lead + d] = sizes[d] == 1 ? 0 : strides[d] * item;
+  o.constant = t.numel() == 1;
+  flat_ = flat_ && (o.constant || (std::equal(sizes.begin(), sizes.end(), sizes_.begin(), sizes_.end()) && t.is_contiguous()));
   return *this;
 }
 
 ElementLoop& ElementLoop::input(const Scalar& s) {
   // Kept as the number it is (double or int64) and brought to `common` like any other operand: it may wrap or round.
-  Operand& o = add(false);
+  Operand& o = add(nullptr, false);
   if (s.is_complex()) {
     o.dtype = DType::complex128;
     *reinterpret_cast<Complex128*>(o.value) = s.to_complex();
@@ -68,19 +64,42 @@ ElementLoop& ElementLoop::input(const Scalar& s) {
     *reinterpret_cast<int64_t*>(o.value) = s.to_int();
   }
   o.data = o.value;
-  o.strides.clear();
-  o.strides.resize(sizes_.size(), 0);
+  o.constant = true;
   return *this;
 }
 
 ElementLoop& ElementLoop::keep_wide() {
   Operand& o = operands_[count_ - 1];
-  o.wide = std::all_of(o.strides.begin(), o.strides.end(), [](int64_t stride) { return stride == 0; });
+  o.wide = o.constant;
   return *this;
+}
+
+// Nothing but contiguous operands of one shape: one long row, and no question left to ask.
+void ElementLoop::plan_flat() {
+  sizes_.clear();
+  sizes_.push_back(numel_);
+  for (int k = 0; k < count_; ++k) {
+    Operand& o = operands_[k];
+    o.native = o.dtype == common_ && (direct_ || is_native(o.dtype));
+    o.flat = !o.constant;
+    o.strides.clear();
+    o.strides.push_back(o.constant ? 0 : static_cast<int64_t>(item_size(o.dtype)));
+  }
 }
 
 void ElementLoop::plan() {
   const int n = static_cast<int>(sizes_.size());
+  for (int k = 0; k < count_; ++k) {
+    Operand& o = operands_[k];
+    o.strides.clear();
+    o.strides.resize(sizes_.size(), 0);
+    if (!o.tensor) continue;
+    const IntList own_sizes = o.tensor->sizes();
+    const IntList own_strides = o.tensor->strides();
+    const int64_t item = o.tensor->element_size();
+    const size_t lead = sizes_.size() - own_sizes.size();
+    for (size_t d = 0; d < own_sizes.size(); ++d) o.strides[lead + d] = own_sizes[d] == 1 ? 0 : own_strides[d] * item;
+  }
   // Iterate in the order of memory: by the first operand whose strides tell two dimensions apart.
   SmallVector<int, 8> order(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
@@ -119,9 +138,9 @@ void ElementLoop::plan() {
   for (int k = 0; k < count_; ++k) {
     Operand& o = operands_[k];
     o.strides = strides[k];
-    o.native = o.dtype == common_ && is_native(o.dtype);
+    o.native = o.dtype == common_ && (direct_ || is_native(o.dtype));
     const auto item = static_cast<int64_t>(item_size(o.dtype));
-    o.constant = !o.is_output && std::all_of(o.strides.begin(), o.strides.end(), [](int64_t s) { return s == 0; });
+    o.constant = !o.is_output && std::all_of(o.strides.begin(), o.strides.end(), [](int64_t stride) { return stride == 0; });
     o.flat = numel_ == 1;
     if (!o.flat && !o.constant) {
       int64_t expected = item;
@@ -131,7 +150,6 @@ void ElementLoop::plan() {
         expected *= sizes_[d];
       }
     }
-    if (o.data == o.value || numel_ == 1) o.constant = !o.is_output;
   }
 }
 
@@ -170,6 +188,15 @@ void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_
 }  // namespace
 
 void ElementLoop::gather(const Operand& o, int64_t position, int64_t n, void* to) const {
+  if (direct_) {
+    const int64_t step = o.strides.back();
+    each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
+      auto* t = static_cast<uint16_t*>(to) + done;
+      if (step == 0) fill16(t, length, *reinterpret_cast<const uint16_t*>(o.data + offset));
+      else for (int64_t i = 0; i < length; ++i) t[i] = *reinterpret_cast<const uint16_t*>(o.data + offset + i * step);
+    });
+    return;
+  }
   const LoadFn load = load_fn(o.dtype, compute_);
   const int64_t width = compute_size(compute_);
   each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
@@ -180,6 +207,12 @@ void ElementLoop::gather(const Operand& o, int64_t position, int64_t n, void* to
 }
 
 void ElementLoop::scatter(const Operand& o, int64_t position, int64_t n, void* from) const {
+  if (direct_) {
+    each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
+      for (int64_t i = 0; i < length; ++i) *reinterpret_cast<uint16_t*>(o.data + offset + i * o.strides.back()) = static_cast<const uint16_t*>(from)[done + i];
+    });
+    return;
+  }
   if (o.dtype != common_)
     if (const NormalizeFn normalize = normalize_fn(common_)) normalize(from, n);
   const StoreFn store = store_fn(compute_, o.dtype);
@@ -194,17 +227,28 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
   const int64_t limit = compute_ == Compute::c128 ? chunk : chunk * 2;
   void* arrays[max_operands];
   bool all_flat = true;
+  bool constants = false;
   for (int k = 0; k < count_; ++k) {
     const Operand& o = operands_[k];
     if (o.constant) {
+      constants = true;
       arrays[k] = buffers[k];
       const int64_t n = std::min(limit, end - begin);
+      if (direct_) {
+        fill16(reinterpret_cast<uint16_t*>(buffers[k]), n, *reinterpret_cast<const uint16_t*>(o.data));
+        continue;
+      }
       load_fn(o.dtype, compute_)(o.data, 0, buffers[k], n);
       if (o.dtype != common_ && !o.wide)
         if (const NormalizeFn normalize = normalize_fn(common_)) normalize(buffers[k], n);
     } else if (!(o.flat && o.native)) {
       all_flat = false;
     }
+  }
+  if (all_flat && !constants) {
+    for (int k = 0; k < count_; ++k) arrays[k] = operands_[k].data + begin * static_cast<int64_t>(item_size(operands_[k].dtype));
+    fn(arrays, end - begin, parameters);
+    return;
   }
   const int64_t row = sizes_.back();
   const bool by_row = !all_flat && sizes_.size() > 1 && row >= long_row;
@@ -239,9 +283,19 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
   }
 }
 
+bool ElementLoop::all_are(DType d) const {
+  return common_ == d && std::all_of(operands_, operands_ + count_, [&](const Operand& o) { return o.dtype == d; });
+}
+
+void ElementLoop::run(const ElementRow& row, const void* parameters, int64_t grain) {
+  direct_ = row.bf16 && all_are(DType::bfloat16);
+  run(direct_ ? row.bf16 : row.at(compute_), parameters, grain);
+}
+
 void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
   if (numel_ == 0) return;
-  plan();
+  if (flat_) plan_flat();
+  else plan();
   if (numel_ < 2 * grain) {
     run_range(0, numel_, fn, parameters);
     return;

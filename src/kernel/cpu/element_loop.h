@@ -14,6 +14,14 @@ namespace calque::kernel {
 // may be the same array.
 using ElementFn = void (*)(void* const* arrays, int64_t n, const void* parameters);
 
+// The loops of one function, by compute type; null where it has no such form. The last one works on bfloat16 as it lies in
+// memory, and is taken where nothing else is involved: reading and rounding on the way costs less than a pass of its own.
+struct ElementRow {
+  ElementFn f32 = nullptr, f64 = nullptr, i64 = nullptr, c128 = nullptr, bf16 = nullptr;
+
+  ElementFn at(Compute c) const { return c == Compute::f32 ? f32 : c == Compute::f64 ? f64 : c == Compute::i64 ? i64 : c128; }
+};
+
 class ElementLoop {
  public:
   static constexpr int max_operands = 6;
@@ -30,23 +38,28 @@ class ElementLoop {
   // The last input, if it has one element, is taken at compute precision instead of being rounded to `common`.
   ElementLoop& keep_wide();
   void run(ElementFn fn, const void* parameters = nullptr, int64_t grain = cheap);
+  // The row's loop for the compute type, which must be there.
+  void run(const ElementRow& row, const void* parameters = nullptr, int64_t grain = cheap);
 
   Compute compute() const { return compute_; }
 
  private:
   static constexpr int max_dims = 64;
   struct Operand {
+    const Tensor* tensor;  // null for a scalar
     char* data;
     DType dtype;
     bool is_output;
     bool wide;       // not rounded to `common`
     bool constant;   // one value for the whole loop
-    bool native;     // memory already holds `common` in the compute type
+    bool native;     // memory already holds what the loop works on
     bool flat;       // contiguous in iteration order
     SmallVector<int64_t, 8> strides;  // bytes, in iteration order
     alignas(16) char value[16];       // a scalar's
   };
-  Operand& add(bool is_output);
+  Operand& add(const Tensor* tensor, bool is_output);
+  bool all_are(DType d) const;
+  void plan_flat();
   void plan();
   void run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const;
   void gather(const Operand& o, int64_t position, int64_t n, void* to) const;
@@ -54,8 +67,10 @@ class ElementLoop {
 
   DType common_;
   Compute compute_;
+  bool direct_ = false;  // the loop works on `common` as it lies in memory
   int count_ = 0;
   int64_t numel_ = 0;
+  bool flat_ = true;  // so far every operand is contiguous and of the loop's sizes, or one value
   SmallVector<int64_t, 8> sizes_;  // after plan: coalesced, outermost first
   Operand operands_[max_operands];
 };

@@ -7,8 +7,8 @@
 
 namespace calque::kernel {
 
-CALQUE_ISA_ARRAY(TernaryRow, ternary_table)
-CALQUE_ISA_ARRAY(TernaryRow, gated_table)
+CALQUE_ISA_ARRAY(ElementRow, ternary_table)
+CALQUE_ISA_ARRAY(ElementRow, gated_table)
 
 namespace {
 
@@ -18,26 +18,16 @@ constexpr const char* names[] = {
 #undef X
 };
 
-ElementFn choose(const TernaryRow& row, Compute c) {
-  switch (c) {
-    case Compute::f32: return row.f32;
-    case Compute::f64: return row.f64;
-    case Compute::i64: return row.i64;
-    case Compute::c128: return row.c128;
-  }
-  return nullptr;
-}
-
 ElementFn kernel_for(Ternary fn, DType common, Compute c) {
   const bool stored_only = is_float8(common) || is_barebones_unsigned(common);
-  const ElementFn f = choose(ternary_table()[static_cast<size_t>(fn)], c);
+  const ElementFn f = ternary_table()[static_cast<size_t>(fn)].at(c);
   if (!f || (stored_only && fn != Ternary::where)) not_implemented(names[static_cast<size_t>(fn)], common);
   return f;
 }
 
 // prelu, glu and log_sigmoid_forward, in the order of the table.
 void gated(size_t which, const char* name, DType dtype, ElementLoop& loop, int64_t grain) {
-  const ElementFn f = choose(gated_table()[which], loop.compute());
+  const ElementFn f = gated_table()[which].at(loop.compute());
   if (!f || is_float8(dtype)) not_implemented(name, dtype);
   loop.run(f, nullptr, grain);
 }
@@ -92,7 +82,7 @@ void log_sigmoid_forward(const Tensor& self, const Tensor& output, const Tensor&
 void scale_masked(const Tensor& input, const Tensor& mask, double scale, const Tensor& out) {
   binary(Binary::mul, input.dtype(), input, mask, out);
   ElementLoop loop(is_reduced_float(out.dtype()) ? DType::float32 : out.dtype());
-  const ElementFn f = choose(gated_table()[3], loop.compute());
+  const ElementFn f = gated_table()[3].at(loop.compute());
   if (!f) not_implemented("native_dropout", out.dtype());
   loop.output(out).input(out).input(Scalar(scale)).run(f);
 }

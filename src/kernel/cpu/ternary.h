@@ -20,10 +20,6 @@ enum class Ternary : uint8_t {
 #undef X
 };
 
-struct TernaryRow {
-  ElementFn f32, f64, i64, c128;  // null where the function has no such form
-};
-
 // out = fn(a, b, c), computed as `common`. `value` is addcmul's and addcdiv's factor.
 void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, const Tensor& out);
 void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out);

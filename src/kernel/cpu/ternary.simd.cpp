@@ -69,9 +69,9 @@ void addcmul_int(void* const* arrays, int64_t n, const void* parameters) {
 }
 FLOAT_LOOP_VALUE(addcdiv, a + value * b / c)
 
-#define FLOATS(name) TernaryRow{&name##_float<float>, &name##_float<double>, nullptr, nullptr}
-#define NUMBERS(name) TernaryRow{&name##_float<float>, &name##_float<double>, &name##_int, nullptr}
-#define ALL(name) TernaryRow{&name##_float<float>, &name##_float<double>, &name##_int, &name##_complex}
+#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>}
+#define NUMBERS(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int}
+#define ALL(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, &name##_complex}
 
 template <class T>
 void prelu_float(void* const* arrays, int64_t n, const void*) {
@@ -95,14 +95,14 @@ void log_sigmoid_forward_float(void* const* arrays, int64_t n, const void*) {
 
 }  // namespace
 
-extern const TernaryRow ternary_table[];
-const TernaryRow ternary_table[] = {
+extern const ElementRow ternary_table[];
+const ElementRow ternary_table[] = {
 #define X(name, forms) forms(name),
     CALQUE_TERNARY(X)
 #undef X
 };
 
-extern const TernaryRow gated_table[];
-const TernaryRow gated_table[] = {FLOATS(prelu), FLOATS(glu), FLOATS(log_sigmoid_forward), FLOATS(scale)};
+extern const ElementRow gated_table[];
+const ElementRow gated_table[] = {FLOATS(prelu), FLOATS(glu), FLOATS(log_sigmoid_forward), FLOATS(scale)};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -7,7 +7,7 @@
 
 namespace calque::kernel {
 
-CALQUE_ISA_ARRAY(UnaryRow, unary_table)
+CALQUE_ISA_ARRAY(ElementRow, unary_table)
 
 namespace {
 
@@ -44,12 +44,10 @@ void not_implemented(std::string_view op, DType dtype) {
 void unary(Unary fn, DType common, const Tensor& self, const Tensor& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common)) not_implemented(d.name, common);
-  const UnaryRow& row = unary_table()[static_cast<size_t>(fn)];
+  const ElementRow& row = unary_table()[static_cast<size_t>(fn)];
   ElementLoop loop(common);
-  const Compute c = loop.compute();
-  const ElementFn f = c == Compute::f32 ? row.f32 : c == Compute::f64 ? row.f64 : c == Compute::i64 ? row.i64 : nullptr;
-  if (!f) not_implemented(d.name, common);
-  loop.output(out).input(self).run(f, nullptr, d.grain);
+  if (!row.at(loop.compute())) not_implemented(d.name, common);
+  loop.output(out).input(self).run(row, nullptr, d.grain);
 }
 
 }  // namespace calque::kernel

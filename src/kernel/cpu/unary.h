@@ -29,10 +29,6 @@ enum class Unary : uint8_t {
 #undef X
 };
 
-struct UnaryRow {
-  ElementFn f32, f64, i64;  // null where the function has no such form
-};
-
 // out = fn(self), computed as `common`. UserError "... not implemented for ..." where the function has no form for it.
 void unary(Unary fn, DType common, const Tensor& self, const Tensor& out);
 

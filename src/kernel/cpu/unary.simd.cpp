@@ -22,11 +22,11 @@ CALQUE_INLINE Mask<T> negative(Vec<T> x) {
   return reinterpret_cast<Mask<T>>(x) < 0;
 }
 
-#define FLOAT_LOOP(name, expression)                                                            \
-  template <class T>                                                                            \
-  void name##_float(void* const* arrays, int64_t n, const void*) {                              \
-    using V = Vec<T>;                                                                           \
-    map1<T>(arrays, n, [](V x) -> V { return expression; });                                    \
+#define FLOAT_LOOP(name, expression)                               \
+  template <class S>                                               \
+  void name##_float(void* const* arrays, int64_t n, const void*) { \
+    using T = Wide<S>; using V = Vec<T>;                           \
+    map1<S>(arrays, n, [](V x) -> V { return expression; });       \
   }
 #define INT_LOOP(name, expression)                                                              \
   void name##_int(void* const* arrays, int64_t n, const void*) {                                \
@@ -103,14 +103,14 @@ FLOAT_LOOP(gelu, q_gelu(x))
 FLOAT_LOOP(gelu_tanh, q_gelu_tanh(x))
 FLOAT_LOOP(log_sigmoid, (x < T(0) ? x : V{}) - v_log1p(q_exp(-v_fabs(x))))
 
-#define BOTH(name) UnaryRow{&name##_float<float>, &name##_float<double>, &name##_int}
-#define FLOATS(name) UnaryRow{&name##_float<float>, &name##_float<double>, nullptr}
-#define INTS(name) UnaryRow{nullptr, nullptr, &name##_int}
+#define BOTH(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, nullptr, &name##_float<BFloat16>}
+#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16>}
+#define INTS(name) ElementRow{nullptr, nullptr, &name##_int}
 
 }  // namespace
 
-extern const UnaryRow unary_table[];
-const UnaryRow unary_table[] = {
+extern const ElementRow unary_table[];
+const ElementRow unary_table[] = {
 #define X(name, forms, cost) forms(name),
     CALQUE_UNARY(X)
 #undef X
