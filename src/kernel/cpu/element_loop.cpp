@@ -9,7 +9,7 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t chunk = 1024;      // elements handed to a kernel at once; a few of these fit the first-level cache
+constexpr int64_t short_piece = 256;
 constexpr int64_t long_row = 64;     // rows from here on are walked one by one, shorter ones are gathered together
 
 constexpr bool is_native(DType d) { return d == DType::float32 || d == DType::float64 || d == DType::int64; }
@@ -187,45 +187,33 @@ void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_
 
 }  // namespace
 
-void ElementLoop::gather(const Operand& o, int64_t position, int64_t n, void* to) const {
+// n elements, `stride` bytes apart, into what the loop works on. What a 16-bit loop works on is moved as it is.
+void ElementLoop::load_run(const Operand& o, const char* from, int64_t stride, void* to, int64_t n) const {
   if (direct_) {
-    const int64_t step = o.strides.back();
-    each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
-      auto* t = static_cast<uint16_t*>(to) + done;
-      if (step == 0) fill16(t, length, *reinterpret_cast<const uint16_t*>(o.data + offset));
-      else for (int64_t i = 0; i < length; ++i) t[i] = *reinterpret_cast<const uint16_t*>(o.data + offset + i * step);
-    });
+    auto* t = static_cast<uint16_t*>(to);
+    if (stride == 0) fill16(t, n, *reinterpret_cast<const uint16_t*>(from));
+    else for (int64_t i = 0; i < n; ++i) t[i] = *reinterpret_cast<const uint16_t*>(from + i * stride);
     return;
   }
-  const LoadFn load = load_fn(o.dtype, compute_);
-  const int64_t width = compute_size(compute_);
-  each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
-    load(o.data + offset, o.strides.back(), static_cast<char*>(to) + done * width, length);
-  });
-  if (o.dtype != common_)
+  load_fn(o.dtype, compute_)(from, stride, to, n);
+  if (o.dtype != common_ && !o.wide)
     if (const NormalizeFn normalize = normalize_fn(common_)) normalize(to, n);
 }
 
-void ElementLoop::scatter(const Operand& o, int64_t position, int64_t n, void* from) const {
+void ElementLoop::store_run(const Operand& o, void* from, char* to, int64_t stride, int64_t n) const {
   if (direct_) {
-    each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
-      for (int64_t i = 0; i < length; ++i) *reinterpret_cast<uint16_t*>(o.data + offset + i * o.strides.back()) = static_cast<const uint16_t*>(from)[done + i];
-    });
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<uint16_t*>(to + i * stride) = static_cast<const uint16_t*>(from)[i];
     return;
   }
   if (o.dtype != common_)
     if (const NormalizeFn normalize = normalize_fn(common_)) normalize(from, n);
-  const StoreFn store = store_fn(compute_, o.dtype);
-  const int64_t width = compute_size(compute_);
-  each_segment(sizes_, o.strides, position, n, [&](int64_t offset, int64_t length, int64_t done) {
-    store(static_cast<const char*>(from) + done * width, o.data + offset, o.strides.back(), length);
-  });
+  store_fn(compute_, o.dtype)(from, to, stride, n);
 }
 
 void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const {
   alignas(64) std::byte buffers[max_operands][chunk * 16];
-  const int64_t limit = compute_ == Compute::c128 ? chunk : chunk * 2;
   void* arrays[max_operands];
+  const int64_t limit = std::min(compute_ == Compute::c128 ? chunk : chunk * 2, end - begin);
   bool all_flat = true;
   bool constants = false;
   for (int k = 0; k < count_; ++k) {
@@ -233,14 +221,7 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
     if (o.constant) {
       constants = true;
       arrays[k] = buffers[k];
-      const int64_t n = std::min(limit, end - begin);
-      if (direct_) {
-        fill16(reinterpret_cast<uint16_t*>(buffers[k]), n, *reinterpret_cast<const uint16_t*>(o.data));
-        continue;
-      }
-      load_fn(o.dtype, compute_)(o.data, 0, buffers[k], n);
-      if (o.dtype != common_ && !o.wide)
-        if (const NormalizeFn normalize = normalize_fn(common_)) normalize(buffers[k], n);
+      load_run(o, o.data, 0, buffers[k], limit);
     } else if (!(o.flat && o.native)) {
       all_flat = false;
     }
@@ -248,38 +229,92 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
   if (all_flat && !constants) {
     for (int k = 0; k < count_; ++k) arrays[k] = operands_[k].data + begin * static_cast<int64_t>(item_size(operands_[k].dtype));
     fn(arrays, end - begin, parameters);
-    return;
+  } else if (!all_flat && sizes_.size() > 1 && sizes_.back() >= long_row) {
+    run_rows(begin, end, limit, fn, parameters, arrays, buffers);
+  } else {
+    run_blocks(begin, end, limit, fn, parameters, arrays, buffers);
   }
+}
+
+// Long rows one by one, in pieces of at most `limit`; the outer dimensions turn like an odometer. A value that is the same
+// along the row is spread once a row, over a short piece that all pieces of the row then read.
+void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const {
+  const size_t outer = sizes_.size() - 1;
   const int64_t row = sizes_.back();
-  const bool by_row = !all_flat && sizes_.size() > 1 && row >= long_row;
+  SmallVector<int64_t, 8> index(outer);
+  const char* line[max_operands];
+  for (int k = 0; k < count_; ++k) {
+    line[k] = operands_[k].data;
+    if (!operands_[k].constant && operands_[k].strides[outer] == 0) limit = std::min(limit, short_piece);
+  }
+  int64_t rest = begin / row;
+  for (size_t d = outer; d-- > 0;) {
+    index[d] = rest % sizes_[d];
+    rest /= sizes_[d];
+    for (int k = 0; k < count_; ++k) line[k] += index[d] * operands_[k].strides[d];
+  }
+  int64_t in_row = begin % row;
+  bool new_row = true;
   for (int64_t at = begin; at < end;) {
-    int64_t n = std::min(limit, end - at);
-    const int64_t in_row = at % row;
-    if (by_row) n = std::min(n, row - in_row);
-    const bool one_row = in_row + n <= row;
+    const int64_t n = std::min({limit, end - at, row - in_row});
     for (int k = 0; k < count_; ++k) {
       const Operand& o = operands_[k];
       if (o.constant) continue;
-      const auto item = static_cast<int64_t>(item_size(o.dtype));
-      if (o.native && o.flat) {
-        arrays[k] = o.data + at * item;
-      } else if (o.native && one_row && o.strides.back() == item) {
-        int64_t rest = at / row;
-        int64_t offset = in_row * item;
-        for (size_t d = sizes_.size() - 1; d-- > 0;) {
-          offset += rest % sizes_[d] * o.strides[d];
-          rest /= sizes_[d];
-        }
-        arrays[k] = o.data + offset;
+      const int64_t stride = o.strides[outer];
+      const char* from = line[k] + in_row * stride;
+      if (o.native && stride == static_cast<int64_t>(item_size(o.dtype))) {
+        arrays[k] = const_cast<char*>(from);
       } else {
         arrays[k] = buffers[k];
-        if (!o.is_output) gather(o, at, n, buffers[k]);
+        if (o.is_output) continue;
+        if (stride != 0) load_run(o, from, stride, buffers[k], n);
+        else if (new_row) load_run(o, from, 0, buffers[k], limit);
       }
     }
     fn(arrays, n, parameters);
     for (int k = 0; k < count_ && operands_[k].is_output; ++k)
-      if (arrays[k] == buffers[k]) scatter(operands_[k], at, n, buffers[k]);
+      if (arrays[k] == buffers[k]) store_run(operands_[k], buffers[k], const_cast<char*>(line[k]) + in_row * operands_[k].strides[outer], operands_[k].strides[outer], n);
     at += n;
+    in_row += n;
+    new_row = in_row == row;
+    if (!new_row) continue;
+    in_row = 0;
+    for (size_t d = outer; d-- > 0;) {
+      const bool turns_over = ++index[d] == sizes_[d];
+      const int64_t steps = turns_over ? 1 - sizes_[d] : 1;
+      for (int k = 0; k < count_; ++k) line[k] += steps * operands_[k].strides[d];
+      if (!turns_over) break;
+      index[d] = 0;
+    }
+  }
+}
+
+// Short rows, or one long row that needs converting: blocks of `limit` elements, gathered over as many rows as they span.
+void ElementLoop::run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const {
+  const int64_t width = direct_ ? 2 : compute_size(compute_);
+  for (int64_t at = begin; at < end; at += limit) {
+    const int64_t n = std::min(limit, end - at);
+    for (int k = 0; k < count_; ++k) {
+      const Operand& o = operands_[k];
+      if (o.constant) continue;
+      if (o.native && o.flat) {
+        arrays[k] = o.data + at * static_cast<int64_t>(item_size(o.dtype));
+        continue;
+      }
+      arrays[k] = buffers[k];
+      if (o.is_output) continue;
+      each_segment(sizes_, o.strides, at, n, [&](int64_t offset, int64_t length, int64_t done) {
+        load_run(o, o.data + offset, o.strides.back(), &buffers[k][done * width], length);
+      });
+    }
+    fn(arrays, n, parameters);
+    for (int k = 0; k < count_ && operands_[k].is_output; ++k) {
+      const Operand& o = operands_[k];
+      if (arrays[k] != buffers[k]) continue;
+      each_segment(sizes_, o.strides, at, n, [&](int64_t offset, int64_t length, int64_t done) {
+        store_run(o, &buffers[k][done * width], o.data + offset, o.strides.back(), length);
+      });
+    }
   }
 }
 

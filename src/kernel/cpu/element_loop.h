@@ -3,6 +3,7 @@
 // are dealt with here; the kernel is a plain loop over arrays.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "calque/tensor/tensor.h"
@@ -44,7 +45,8 @@ class ElementLoop {
   Compute compute() const { return compute_; }
 
  private:
-  static constexpr int max_dims = 64;
+  static constexpr int64_t chunk = 1024;  // complex numbers, or twice as many others, handed over at once: the buffers stay in the first-level cache
+  using Buffer = std::byte[chunk * 16];
   struct Operand {
     const Tensor* tensor;  // null for a scalar
     char* data;
@@ -62,8 +64,10 @@ class ElementLoop {
   void plan_flat();
   void plan();
   void run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const;
-  void gather(const Operand& o, int64_t position, int64_t n, void* to) const;
-  void scatter(const Operand& o, int64_t position, int64_t n, void* from) const;
+  void run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const;
+  void run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const;
+  void load_run(const Operand& o, const char* from, int64_t stride, void* to, int64_t n) const;
+  void store_run(const Operand& o, void* from, char* to, int64_t stride, int64_t n) const;
 
   DType common_;
   Compute compute_;

@@ -2,6 +2,9 @@
 // to think of one. Arrays are laid out as ElementFn gives them: outputs first.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "kernel/cpu/vec.h"
 
 namespace calque {
@@ -32,37 +35,51 @@ CALQUE_INLINE void store_tail(S* p, Vec<Wide<S>> v, int64_t n) {
   std::memcpy(static_cast<void*>(p), whole, static_cast<size_t>(n) * sizeof(S));
 }
 
+// A register of bfloat16 as two of floats, the elements at even places and those at odd ones, and back: which lane an
+// element sits in means nothing to an elementwise function, and this way needs no shuffle.
+struct Halves {
+  Vec<float> even, odd;
+};
+CALQUE_INLINE Halves load_halves(const BFloat16* p) {
+  Vec<uint32_t> u;
+  std::memcpy(&u, p, sizeof u);
+  return {reinterpret_cast<Vec<float>>(u << 16), reinterpret_cast<Vec<float>>(u & 0xffff0000U)};
+}
+CALQUE_INLINE Vec<uint32_t> round_upwards(Vec<float> v) {  // the rounded bfloat16 in the upper half; the lower half is junk
+  const Vec<uint32_t> u = reinterpret_cast<Vec<uint32_t>>(v);
+  return v == v ? u + 0x7fffU + ((u >> 16) & 1U) : splat<uint32_t>(0x7fc00000U);
+}
+CALQUE_INLINE void store_halves(BFloat16* p, Halves h) {
+  const Vec<uint32_t> u = (round_upwards(h.even) >> 16) | (round_upwards(h.odd) & 0xffff0000U);
+  std::memcpy(static_cast<void*>(p), &u, sizeof u);
+}
+
+// out[i] = f(in[i]...) for the arrays behind arrays[0], in whole registers.
+template <class S, class F, size_t... k>
+CALQUE_INLINE void map_arrays(void* const* arrays, int64_t n, F f, std::index_sequence<k...>) {
+  constexpr int64_t step = lanes<Wide<S>>;
+  S* out = static_cast<S*>(arrays[0]);
+  int64_t i = 0;
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    for (; i + 2 * step <= n; i += 2 * step) {
+      const Halves in[] = {load_halves(static_cast<const S*>(arrays[k + 1]) + i)...};
+      store_halves(out + i, {f(in[k].even...), f(in[k].odd...)});
+    }
+  }
+  for (; i + step <= n; i += step) store_narrow(out + i, f(load_wide(static_cast<const S*>(arrays[k + 1]) + i)...));
+  if (i < n) store_tail(out + i, f(load_tail(static_cast<const S*>(arrays[k + 1]) + i, n - i)...), n - i);
+}
 template <class S, class F>
 CALQUE_INLINE void map1(void* const* arrays, int64_t n, F f) {
-  constexpr int64_t step = lanes<Wide<S>>;
-  S* out = static_cast<S*>(arrays[0]);
-  const S* a = static_cast<const S*>(arrays[1]);
-  int64_t i = 0;
-  for (; i + step <= n; i += step) store_narrow(out + i, f(load_wide(a + i)));
-  if (i < n) store_tail(out + i, f(load_tail(a + i, n - i)), n - i);
+  map_arrays<S>(arrays, n, f, std::make_index_sequence<1>{});
 }
-
 template <class S, class F>
 CALQUE_INLINE void map2(void* const* arrays, int64_t n, F f) {
-  constexpr int64_t step = lanes<Wide<S>>;
-  S* out = static_cast<S*>(arrays[0]);
-  const S* a = static_cast<const S*>(arrays[1]);
-  const S* b = static_cast<const S*>(arrays[2]);
-  int64_t i = 0;
-  for (; i + step <= n; i += step) store_narrow(out + i, f(load_wide(a + i), load_wide(b + i)));
-  if (i < n) store_tail(out + i, f(load_tail(a + i, n - i), load_tail(b + i, n - i)), n - i);
+  map_arrays<S>(arrays, n, f, std::make_index_sequence<2>{});
 }
-
 template <class S, class F>
 CALQUE_INLINE void map3(void* const* arrays, int64_t n, F f) {
-  constexpr int64_t step = lanes<Wide<S>>;
-  S* out = static_cast<S*>(arrays[0]);
-  const S* a = static_cast<const S*>(arrays[1]);
-  const S* b = static_cast<const S*>(arrays[2]);
-  const S* c = static_cast<const S*>(arrays[3]);
-  int64_t i = 0;
-  for (; i + step <= n; i += step) store_narrow(out + i, f(load_wide(a + i), load_wide(b + i), load_wide(c + i)));
-  if (i < n) store_tail(out + i, f(load_tail(a + i, n - i), load_tail(b + i, n - i), load_tail(c + i, n - i)), n - i);
+  map_arrays<S>(arrays, n, f, std::make_index_sequence<3>{});
 }
 
 // Element by element, for functions that have no vector form.
