@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
@@ -66,7 +67,16 @@ void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
     } else if constexpr (std::is_integral_v<T>) {
       const int64_t first = start.to_int();
       const int64_t by = step.to_int();
-      generate<T>(out, [=](int64_t i) { return static_cast<T>(static_cast<uint64_t>(first) + static_cast<uint64_t>(by) * static_cast<uint64_t>(i)); });
+      const auto at = [=](int64_t i) { return static_cast<T>(static_cast<uint64_t>(first) + static_cast<uint64_t>(by) * static_cast<uint64_t>(i)); };
+      if (out.dim() && out.stride(0) != 1) return generate<T>(out, at);
+      T* data = static_cast<T*>(out.mutable_data());
+      parallel_for(0, out.numel(), 32768, [&](int64_t b, int64_t e) {  // by steps: 64-bit products are slow in vectors
+        using U = std::make_unsigned_t<T>;
+        auto value = static_cast<U>(at(b));
+        const auto step = static_cast<U>(by);
+        T* const p = data;
+        for (int64_t i = b; i < e; ++i, value = static_cast<U>(value + step)) p[i] = static_cast<T>(value);
+      });
     } else if constexpr (is_sixteen_bit<T>) {
       const auto first = static_cast<float>(start.to_double());
       const auto by = static_cast<float>(step.to_double());
