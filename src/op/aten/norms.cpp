@@ -112,10 +112,14 @@ Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int6
   return m;
 }
 
-Meta pdist_rule(const Tensor& self, double p) {
+void check_pdist(const Tensor& self, double p) {
   if (self.dim() != 2) throw UserError("_pdist_forward: pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
   if (!is_floating(self.dtype())) throw UserError("pdist only supports floating-point dtypes, found " + std::string(name(self.dtype())));
   if (p < 0) throw UserError("pdist only supports non-negative p values, found " + Scalar(p).str());
+}
+Meta pdist_rule(const Tensor& self, double p) {
+  check_pdist(self, p);
+  if (!self.is_contiguous()) throw UserError("_pdist_forward requires contiguous input, found strides " + str(self.sym_strides()) + " of sizes " + str(self.sym_sizes()));
   const SymInt n = self.sym_size(0);
   Meta m;
   m.sizes = {guard_or(n <= 1, false) ? SymInt(0) : floor_div(n * (n - 1), 2)};
@@ -123,6 +127,23 @@ Meta pdist_rule(const Tensor& self, double p) {
   m.dtype = self.dtype();
   m.device = self.device();
   return m;
+}
+
+// |x - y|^2 = |x|^2 - 2 xy + |y|^2, as one product of widened rows. Less exact than the differences, and what PyTorch computes.
+void euclidean_kernel(const Tensor& x1, const Tensor& x2, const Tensor& out) {
+  const auto squares = [](const Tensor& x) { return x.pow(Scalar(2)).sum(IntList({-1}), true, std::nullopt); };
+  const Tensor left = squares(x1);
+  const Tensor right = squares(x2);
+  const Tensor a = cat(std::vector<Tensor>{x1.mul(Scalar(-2)), left, ones_like(left)}, -1);
+  const Tensor b = cat(std::vector<Tensor>{x2, ones_like(right), right}, -1);
+  out.copy_(a.matmul(b.transpose(-2, -1)).clamp_min_(Scalar(0)).sqrt_(), false);
+}
+// compute_mode: 0 takes the product for p = 2 and more than 25 rows, 1 for p = 2, 2 never.
+void cdist_kernel(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode, const Tensor& out) {
+  const int64_t chosen = mode.value_or(0);
+  const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
+  if (p == 2 && (chosen == 1 || (chosen == 0 && many)) && out.numel() && x1.size(-1)) return euclidean_kernel(x1, x2, out);
+  kernel::cdist(x1, x2, p, out);
 }
 
 Tensor pairwise_distance_body(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
@@ -238,7 +259,7 @@ void register_norms(Library& aten) {
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
-      .compute(cdist_rule, [](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>, const Tensor& out) { kernel::cdist(x1, x2, p, out); })
+      .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
       .tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
@@ -246,8 +267,7 @@ void register_norms(Library& aten) {
       .out("_pdist_forward.out")
       .tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
-      .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); },
-               [](const Tensor& x1, const Tensor& x2, const Tensor& out) { kernel::cdist(x1, x2, 2, out); })
+      .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
       .out("_euclidean_dist.out").tags(Tag::exact_out, Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
@@ -255,7 +275,7 @@ void register_norms(Library& aten) {
         return _cdist_forward(x1, x2, p, mode);
       });
   aten.def("pdist(Tensor self, float p=2.0) -> Tensor").composite([](const Tensor& self, double p) -> Tensor {
-    pdist_rule(self, p);
+    check_pdist(self, p);
     return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
   });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
