@@ -311,10 +311,17 @@ def long_double_reference(call, outs):
     return [numpy.ascontiguousarray(r).tobytes()] if list(r.shape) == list(outs[0].shape) else None
 
 
-def reference(call, outs):
+def computed_lower(call):
+    """Whether the call may compute in less than float64: an out= argument can be wider than what goes into it."""
+    tensors = [v for v in tree_leaves((call.args, call.kwargs)) if isinstance(v, torch.Tensor)]
+    return any(v.dtype in LOW_FLOATS or not (v.is_floating_point() or v.is_complex()) for v in tensors)
+
+
+def reference(call, outs, check):
     """float64 results of the call, flat, None for a result that is not a float tensor; None as a whole without use."""
     flat = tree_leaves(outs)
-    if not any(isinstance(v, torch.Tensor) and v.dtype in LOW_FLOATS for v in flat):
+    wanted = (*LOW_FLOATS, torch.float64) if check == "accumulate" and computed_lower(call) else LOW_FLOATS
+    if not any(isinstance(v, torch.Tensor) and v.dtype in wanted for v in flat):
         return None
     default = torch.get_default_dtype()
     try:
@@ -329,7 +336,7 @@ def reference(call, outs):
         return None
     refs = []
     for a, b in zip(flat, got):
-        if not (isinstance(a, torch.Tensor) and a.dtype in LOW_FLOATS):
+        if not (isinstance(a, torch.Tensor) and a.dtype in wanted):
             refs.append(None)
         elif not isinstance(b, torch.Tensor) or b.dtype != torch.float64 or a.shape != b.shape:
             return None
@@ -373,7 +380,7 @@ def make_case(call, case_id, check, want_ref=True):
     if after:
         case["storages_after"] = after
     if want_ref and check in ("pointwise", "accumulate"):
-        ref = reference(call, outs)
+        ref = reference(call, outs, check)
         if ref is None and check == "pointwise":
             ref = long_double_reference(call, outs)
         if ref is not None:
