@@ -14,12 +14,17 @@ namespace {
 using kernel::Reduction;
 using Dims = std::optional<IntList>;
 
-void norm_into(const Tensor& self, DType common, double p, uint64_t dims, const Tensor& out) {
+void norm_into(const Tensor& self, DType common, double p, const Dims& dim, const Tensor& out) {
   rule::check_kinds("norm_cpu", common, rule::Kinds::floats);
   kernel::ReduceParameters parameters;
   parameters.p = p;
+  const uint64_t dims = rule::dims_or_all("linalg.vector_norm", dim, self.dim());
+  // One value's norm is its magnitude, except where a dimension of a tensor without any is named.
+  int64_t count = self.dim() == 0 && dim && !dim->empty() ? 0 : 1;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (dims >> d & 1U) count *= self.size(d);
   const Reduction fn = p == 0 ? Reduction::norm_zero
-                       : p == 1 ? Reduction::norm_one
+                       : p == 1 || count == 1 ? Reduction::norm_one
                        : p == 2 ? Reduction::norm_two
                        : std::isinf(p) ? (p > 0 ? Reduction::norm_max : Reduction::norm_min)
                                        : Reduction::norm_p;
@@ -56,7 +61,7 @@ Meta vector_norm_rule(const Tensor& self, const Scalar& ord, Dims dim, bool keep
   return rule::reduction(self, dims, keepdim, to_real(dtype.value_or(self.dtype())));
 }
 void vector_norm_kernel(const Tensor& self, const Scalar& ord, Dims dim, bool, std::optional<DType>, const Tensor& out) {
-  norm_into(self, out.dtype(), ord.to_double(), rule::dims_or_all("linalg.vector_norm", dim, self.dim()), out);
+  norm_into(self, out.dtype(), ord.to_double(), dim, out);
 }
 
 Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool keepdim, std::optional<DType> dtype) {
@@ -65,7 +70,7 @@ Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, boo
   return vector_norm_rule(self, p.value_or(Scalar(2.0)), dim, keepdim, dtype);
 }
 void norm_kernel(const Tensor& self, const std::optional<Scalar>& p, Dims dim, const Tensor& out) {
-  norm_into(self, out.dtype(), p ? p->to_double() : 2, rule::dims_or_all("norm", dim, self.dim()), out);
+  norm_into(self, out.dtype(), p ? p->to_double() : 2, dim, out);
 }
 
 // ---- logsumexp ----------------------------------------------------------------------------------------------------
@@ -89,7 +94,7 @@ Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
 void dist_kernel(const Tensor& self, const Tensor& other, const Scalar& p, const Tensor& out) {
   const Tensor difference = make_tensor(rule::binary("dist", self, other));
   kernel::binary(kernel::Binary::sub, difference.dtype(), self, other, difference);
-  norm_into(difference, out.dtype(), p.to_double(), rule::all_dims(difference.dim()), out);
+  norm_into(difference, out.dtype(), p.to_double(), {}, out);
 }
 
 Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
@@ -219,7 +224,7 @@ void register_norms(Library& aten) {
   aten.def("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
@@ -229,12 +234,12 @@ void register_norms(Library& aten) {
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim, DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.dtype_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
