@@ -368,6 +368,8 @@ BARE = {"aten::native_group_norm": ("weight", "bias"), "aten::native_group_norm.
 
 
 def is_meaningless(call):
+    if call.op._schema.name == "aten::_scaled_dot_product_flash_attention_for_cpu":  # takes rows to be dense
+        return any(isinstance(t, torch.Tensor) and t.dim() == 4 and t.stride(3) != 1 and t.size(3) > 1 for t in call.args[:3])
     names = BARE.get(call.op._schema.name + ("." + call.op._schema.overload_name if call.op._schema.overload_name else ""))
     if not names:
         return False

@@ -95,6 +95,10 @@ def check_for(op, call=None):
             if not (call.args[at] if len(call.args) > at else call.kwargs.get("training", False)):
                 return "pointwise"
         return "random"
+    if base in ("scaled_dot_product_attention", "_scaled_dot_product_attention_math") and call is not None:
+        given = dict(zip((a.name for a in op._schema.arguments), call.args)) | call.kwargs
+        if given.get("dropout_p") and given.get("dropout_mask") is None:
+            return "random"
     if base in ACCUMULATE:
         return "accumulate"
     if base in EXACT or full in EXACT:
