@@ -20,8 +20,9 @@ convolution_overrideable _slow_conv2d_forward slow_conv3d thnn_conv2d _conv_dept
 scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu
 _scaled_dot_product_flash_attention multi_head_attention_forward _native_multi_head_attention
 avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d
-_adaptive_avg_pool3d cdist _cdist_forward _pdist_forward pdist pairwise_distance cosine_similarity _fft_r2c _fft_c2r
-_fft_c2c embedding_bag _embedding_bag scatter_add index_add scatter_reduce index_put _index_put_impl_ index_reduce
+_adaptive_avg_pool3d cdist _cdist_forward _euclidean_dist _pdist_forward pdist pairwise_distance cosine_similarity
+_fft_r2c _fft_c2r _fft_c2c fft_fft fft_ifft fft_rfft fft_irfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn
+fft_rfftn fft_irfftn embedding_bag _embedding_bag scatter_add index_add scatter_reduce index_put _index_put_impl_ index_reduce
 _unsafe_index_put put
 upsample_bilinear2d upsample_linear1d upsample_bicubic2d upsample_trilinear3d _upsample_bilinear2d_aa
 _upsample_bicubic2d_aa grid_sampler grid_sampler_2d grid_sampler_3d grid_sampler_2d_cpu_fallback affine_grid_generator
@@ -66,7 +67,7 @@ META = "empty empty_strided empty_like new_empty new_empty_strided empty_permute
 
 RANDOM = """rand randn randint randperm rand_like randn_like randint_like bernoulli normal normal_functional uniform
 multinomial exponential geometric cauchy log_normal random native_dropout dropout feature_dropout alpha_dropout
-feature_alpha_dropout rrelu poisson binomial""".split()
+feature_alpha_dropout rrelu rrelu_with_noise poisson binomial""".split()
 
 # _foo_functional and friends are not the only traps: these bases end in an underscore that is not "in place".
 def base_name(op):
@@ -89,7 +90,15 @@ def check_for(op, call=None):
             train = call.args[2] if len(call.args) > 2 else call.kwargs.get("train", True)
             if train is False:
                 return "exact"
+        if call is not None and base in ("rrelu", "rrelu_with_noise"):
+            at = 4 if base == "rrelu_with_noise" else 3
+            if not (call.args[at] if len(call.args) > at else call.kwargs.get("training", False)):
+                return "pointwise"
         return "random"
+    if base in ("scaled_dot_product_attention", "_scaled_dot_product_attention_math") and call is not None:
+        given = dict(zip((a.name for a in op._schema.arguments), call.args)) | call.kwargs
+        if given.get("dropout_p") and given.get("dropout_mask") is None:
+            return "random"
     if base in ACCUMULATE:
         return "accumulate"
     if base in EXACT or full in EXACT:

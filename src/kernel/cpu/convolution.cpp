@@ -81,7 +81,8 @@ class Runner {
   void run() {
     if (g_.batch <= 0 || group_out_ <= 0 || product(g_.out_size) <= 0) return;
     const std::vector<Axis> axes[3] = {axes_of(g_, 0), axes_of(g_, 1), axes_of(g_, 2)};
-    const bool pointwise = !g_.transposed && product(g_.kernel) == 1 && product(g_.stride) == 1 && product_padding() == 0;
+    const bool depthwise = group_in_ == 1 && group_out_ == 1;  // wants lines that lie contiguous
+    const bool pointwise = !g_.transposed && !depthwise && product(g_.kernel) == 1 && product(g_.stride) == 1 && product_padding() == 0;
     int64_t stride = 1;
     if (pointwise && one_stride(g_.in_size, g_.in_strides + 2, stride)) {
       run_set(axes[0][0], axes[1][0], axes[2][0], true, stride);

@@ -1,5 +1,6 @@
 #include "kernel/cpu/convolve.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "calque/base/thread.h"
@@ -44,10 +45,11 @@ Convolution<T> problem(const Tensor& input, const Tensor& weight, const Tensor& 
   return g;
 }
 
-// Any integer type, one output number at a time.
+// Any type, one output number at a time; positions outside the image are left out.
 template <class T>
-void convolve_integers(const Convolution<T>& g) {
-  using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // wraps
+void convolve_plainly(const Convolution<T>& g) {
+  using U = std::conditional_t<!std::is_integral_v<T>, std::conditional_t<std::is_same_v<T, double>, double, float>,
+                               std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;  // integers wrap
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   const int64_t per_channel = g.out_size[0] * g.out_size[1] * g.out_size[2];
   const int64_t* const ws = g.weight_strides;
@@ -89,6 +91,23 @@ void convolve_integers(const Convolution<T>& g) {
 }
 
 template <class T>
+bool all_finite(const T* at, const int64_t* sizes, const int64_t* strides, int dims) {
+  if (dims == 0) return std::isfinite(static_cast<float>(*at));
+  for (int64_t i = 0; i < sizes[0]; ++i)
+    if (!all_finite(at + i * strides[0], sizes + 1, strides + 1, dims - 1)) return false;
+  return true;
+}
+// The fast kernel multiplies zeros outside the image with the weight.
+template <class T>
+void convolve_floats(const Convolution<T>& g, bool padding_counts) {
+  if (!padding_counts && (g.transposed || g.padding[0] || g.padding[1] || g.padding[2])) {
+    const int64_t sizes[5] = {g.transposed ? g.in_channels : g.out_channels, (g.transposed ? g.out_channels : g.in_channels) / g.groups, g.kernel[0], g.kernel[1], g.kernel[2]};
+    if (!all_finite(g.weight, sizes, g.weight_strides, 5)) return convolve_plainly(g);
+  }
+  convolution(g);
+}
+
+template <class T>
 constexpr bool is_real = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;
 
 // The weight's gradient is a convolution too: of the image, channels taken for the batch, with the other gradient as the
@@ -115,7 +134,7 @@ void weight_gradient(const Tensor& image, const Tensor& other, const Convolution
     g.in = image.data_as<T>() + i * image_group * image_strides[1];
     g.weight = other.data_as<T>() + i * other_group * other_strides[1];
     g.out = grad_weight.mutable_data_as<T>() + i * other_group * out_strides[0];
-    convolution(g);
+    convolve_floats(g, shape.padding_counts);
   }
 }
 
@@ -147,8 +166,8 @@ void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, con
   if (out.numel() == 0) return;
   dispatch(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_real<T>) convolution(problem<T>(input, weight, bias, shape, out));
-    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) convolve_integers(problem<T>(input, weight, bias, shape, out));
+    if constexpr (is_real<T>) convolve_floats(problem<T>(input, weight, bias, shape, out), shape.padding_counts);
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) convolve_plainly(problem<T>(input, weight, bias, shape, out));
     else throw InternalError("convolve: no kernel for dtype " + std::string(name(input.dtype())));
   });
 }
@@ -171,7 +190,8 @@ void convolve_backward(const Tensor& grad_output, const Tensor& input, const Ten
       if (grad_input.defined()) {
         ConvolutionShape reverse = shape;
         reverse.transposed = !shape.transposed;
-        convolution(problem<T>(grad_output, weight, {}, reverse, grad_input));
+        // Of a transposed problem the gradient is a plain one, which counts padding as the forward one would.
+        convolve_floats(problem<T>(grad_output, weight, {}, reverse, grad_input), shape.transposed && shape.padding_counts);
       }
       if (grad_weight.defined()) {
         if (shape.transposed) weight_gradient<T>(grad_output, input, shape, grad_weight);

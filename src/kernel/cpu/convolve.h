@@ -12,6 +12,8 @@ struct ConvolutionShape {
   int64_t stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
   bool transposed = false;
   int64_t groups = 1;
+  // Whether the zeros of the padding are multiplied with the weight (and give NaN with infinity) or left out.
+  bool padding_counts = true;
 };
 
 // input [n, c, ...], weight [out, c / groups, ...] (transposed: [c, out / groups, ...]), out as the shape rule says; all

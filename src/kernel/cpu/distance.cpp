@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
+#include "kernel/cpu/fill.h"
 
 namespace calque::kernel {
 namespace {
@@ -29,7 +30,10 @@ C distance(const C* a, const C* b, int64_t n, double p) {
     return static_cast<C>(total);
   }
   if (p == 0) {
-    for (int64_t i = 0; i < n; ++i) total += a[i] != b[i] ? 1 : 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const C d = a[i] - b[i];
+      total += std::isnan(d) ? static_cast<double>(d) : d != 0 ? 1 : 0;
+    }
     return static_cast<C>(total);
   }
   if (std::isinf(p)) {
@@ -69,10 +73,6 @@ void cdist_as(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
   const int64_t rows = x1.size(-2);
   const int64_t columns = x2.size(-2);
   C* y = out.mutable_data_as<C>();
-  if (m == 0) {
-    std::fill_n(y, out.numel(), C{0});
-    return;
-  }
   const C* ap = a.data_as<C>();
   const C* bp = b.data_as<C>();
   parallel_for(0, out.numel() / columns, std::max<int64_t>(1, grain / (m * columns)), [&](int64_t begin, int64_t end) {
@@ -86,7 +86,7 @@ void pdist_as(const Tensor& self, double p, const Tensor& out) {
   const int64_t n = self.size(0);
   const int64_t m = self.size(1);
   C* y = out.mutable_data_as<C>();
-  const C* x = m ? self.data_as<C>() : nullptr;
+  const C* x = self.data_as<C>();
   parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, m * n)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       C* row = y + i * (2 * n - i - 1) / 2;
@@ -98,22 +98,19 @@ void pdist_as(const Tensor& self, double p, const Tensor& out) {
 }  // namespace
 
 void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
-  check_dtype("cdist", x1.dtype());
   if (out.numel() == 0) return;
+  if (x1.size(-1) == 0) return fill(out, Scalar(0));
+  check_dtype("cdist", x1.dtype());
   if (x1.dtype() == DType::float64) cdist_as<double>(x1, x2, p, out);
   else cdist_as<float>(x1, x2, p, out);
 }
 
 void pdist(const Tensor& self, double p, const Tensor& out) {
-  check_dtype("pdist", self.dtype());
   if (out.numel() == 0) return;
-  Tensor x = self;
-  if (!self.is_contiguous()) {
-    x = make_tensor(self.sizes(), self.dtype());
-    copy(self, x);
-  }
-  if (x.dtype() == DType::float64) pdist_as<double>(x, p, out);
-  else pdist_as<float>(x, p, out);
+  if (self.size(1) == 0) return fill(out, Scalar(0));
+  check_dtype("pdist", self.dtype());
+  if (self.dtype() == DType::float64) pdist_as<double>(self, p, out);
+  else pdist_as<float>(self, p, out);
 }
 
 }  // namespace calque::kernel

@@ -7,7 +7,7 @@ namespace calque::kernel {
 
 // x1 [..., P, M], x2 [..., R, M] with broadcastable batches, out [..., P, R] contiguous.
 void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out);
-// self [N, M], out [N * (N - 1) / 2]: row i with each later row.
+// self [N, M] contiguous, out [N * (N - 1) / 2]: row i with each later row.
 void pdist(const Tensor& self, double p, const Tensor& out);
 
 }  // namespace calque::kernel

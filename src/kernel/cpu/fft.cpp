@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
 
@@ -150,6 +151,36 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
   });
 }
 
+// The transform of a real line that holds infinities or NaN, from its definition: factors that are zero are left out, so
+// that an infinity reaches only the parts it belongs to.
+constexpr double nothing = 1e-17;      // cos(pi / 2), rounded
+constexpr int64_t longest_by_definition = 32;  // longer lines spread an infinity everywhere, in any order of the sums
+void from_definition(const Complex* line, int64_t n, int64_t kept, Complex* result) {
+  for (int64_t k = 0; k < kept; ++k) {
+    double re = 0, im = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      const Complex r = root(j * k % n, n);
+      if (std::abs(r.real()) > nothing) re += line[j].real() * r.real();
+      if (std::abs(r.imag()) > nothing) im += line[j].real() * r.imag();
+    }
+    result[k] = {re, im};
+  }
+}
+
+// The same for the way back: `line` is conjugated, of n values of which those up to the middle are read.
+void back_from_definition(const Complex* line, int64_t n, Complex* result) {
+  for (int64_t j = 0; j < n; ++j) {
+    double sum = 0;
+    for (int64_t k = 0; 2 * k <= n; ++k) {
+      const Complex r = root(j * k % n, n);
+      const double times = k == 0 || 2 * k == n ? 1 : 2;
+      if (std::abs(r.real()) > nothing) sum += times * line[k].real() * r.real();
+      if (k && 2 * k < n && std::abs(r.imag()) > nothing) sum -= times * line[k].imag() * r.imag();
+    }
+    result[j] = sum;
+  }
+}
+
 template <class T>
 void real_to_complex(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
   const int64_t n = input.size(dim), kept = out.size(dim), in_stride = input.stride(dim), out_stride = out.stride(dim);
@@ -157,8 +188,13 @@ void real_to_complex(const Tensor& input, int64_t dim, double scale, const Tenso
   const T* const from = input.data_as<T>();
   std::complex<T>* const to = static_cast<std::complex<T>*>(out.mutable_data());
   each_line(input, out, dim, n, [&](int64_t at, int64_t to_at, Complex* line, Complex* result) {
-    for (int64_t i = 0; i < n; ++i) line[i] = static_cast<double>(from[at + i * in_stride]);
-    plan.run(line, result);
+    bool finite = true;
+    for (int64_t i = 0; i < n; ++i) {
+      line[i] = static_cast<double>(from[at + i * in_stride]);
+      finite = finite && std::isfinite(line[i].real());
+    }
+    if (finite || n > longest_by_definition) plan.run(line, result);
+    else from_definition(line, n, kept, result);
     for (int64_t i = 0; i < kept; ++i) to[to_at + i * out_stride] = std::complex<T>(std::complex<double>(result[i] * scale));
   });
 }
@@ -171,15 +207,23 @@ void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tenso
   T* const to = out.mutable_data_as<T>();
   each_line(input, out, dim, n, [&](int64_t at, int64_t to_at, Complex* line, Complex* result) {
     // The backward transform of a Hermitian line, as the forward one of its conjugate.
+    bool finite = true;
     for (int64_t i = 0; 2 * i <= n; ++i) {
       Complex x(from[at + i * in_stride]);
       if (i == 0 || 2 * i == n) x = x.real();
       line[i] = std::conj(x);
+      finite = finite && std::isfinite(x.real()) && std::isfinite(x.imag());
       if (i > 0 && 2 * i < n) line[n - i] = x;
     }
-    plan.run(line, result);
+    if (finite || n > longest_by_definition) plan.run(line, result);
+    else back_from_definition(line, n, result);
     for (int64_t i = 0; i < n; ++i) to[to_at + i * out_stride] = static_cast<T>(result[i].real() * scale);
   });
+}
+
+// The library that PyTorch calls refuses a batch of no lines.
+void check_not_empty(const Tensor& t) {
+  if (t.numel() == 0) throw UserError("fft: expected at least one line to transform, found an input of sizes " + str(t.sym_sizes()));
 }
 
 void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
@@ -190,13 +234,13 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
 }  // namespace
 
 void fft_complex(const Tensor& input, IntList dims, bool forward, double scale, const Tensor& out) {
+  if (!dims.empty()) check_not_empty(input);
   copy(input, out);
-  if (out.numel() == 0) return;
   for (size_t i = 0; i < dims.size(); ++i) transform_in_place(out, dims[i], forward, i + 1 == dims.size() ? scale : 1.0);
 }
 
 void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out) {
-  if (out.numel() == 0) return;
+  check_not_empty(input);
   const int64_t last = dims.back();
   const double first_scale = dims.size() == 1 ? scale : 1.0;
   if (input.dtype() == DType::float64) real_to_complex<double>(input, last, first_scale, out);
@@ -205,7 +249,7 @@ void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out
 }
 
 void fft_to_real(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
-  if (out.numel() == 0) return;
+  check_not_empty(input);
   if (out.dtype() == DType::float64) complex_to_real<double>(input, dim, scale, out);
   else complex_to_real<float>(input, dim, scale, out);
 }

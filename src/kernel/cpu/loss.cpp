@@ -47,7 +47,7 @@ void forward_loop(void* const* arrays, int64_t n, const void* parameters) {
     else if constexpr (fn == Loss::soft_margin) out[i] = std::log1p(std::exp(-t[i] * x[i]));
     else if constexpr (fn == Loss::bce_logits) out[i] = (1 - t[i]) * x[i] + softplus_of_minus(x[i]);
     else {
-      bad = bad || !(x[i] >= 0 && x[i] <= 1);
+      bad = bad || !(x[i] >= 0 && x[i] <= 1 && t[i] >= 0 && t[i] <= 1);
       out[i] = (t[i] - 1) * std::max(std::log1p(-x[i]), C{-100}) - t[i] * std::max(std::log(x[i]), C{-100});
     }
   }
@@ -132,7 +132,7 @@ void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double 
   const Parameters p{parameter, 1, &out_of_range};
   ElementLoop loop(out.dtype());
   loop.output(out).input(self).input(target).run(find(fn, out.dtype(), false), &p, ElementLoop::expensive);
-  if (out_of_range) throw UserError("binary_cross_entropy: all elements of input should be between 0 and 1");
+  if (out_of_range) throw UserError("binary_cross_entropy: all elements of input and target should be between 0 and 1");
 }
 
 void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter, double scale, const Tensor& out) {

@@ -67,6 +67,34 @@ void put(const Tensor& t, int64_t i, double value) {
   store_fn(Compute::f64, t.dtype())(&value, at, t.element_size(), 1);
 }
 
+// Count, mean and squared deviations of a row. Short rows, where one cancelled sum is all there is, are summed in double.
+// PyTorch updates its mean value by value, so that an infinity leaves none (the next difference is NaN) unless it comes
+// last: in the last lane of the last whole vector of 256 bits.
+Moments row_moments(const NormRow& row, const void* x, int64_t n, DType dtype) {
+  constexpr int64_t most = 64;
+  Moments m;
+  if (n <= most) {
+    double values[most];
+    load_fn(dtype, Compute::f64)(x, item_size(dtype), values, n);
+    for (int64_t i = 0; i < n; ++i) m.mean += values[i];
+    m.mean /= static_cast<double>(n);
+    for (int64_t i = 0; i < n; ++i) m.squares += (values[i] - m.mean) * (values[i] - m.mean);
+    m.count = static_cast<double>(n);
+  } else {
+    row.moments(x, n, m);
+  }
+  if (std::isinf(m.mean)) {
+    const int64_t lanes = 32 / static_cast<int64_t>(item_size(dtype));
+    const int64_t last = n / lanes * lanes - 1;
+    std::vector<double> values(static_cast<size_t>(n));
+    load_fn(dtype, Compute::f64)(x, item_size(dtype), values.data(), n);
+    int64_t infinite = 0;
+    for (const double v : values) infinite += std::isinf(v) ? 1 : 0;
+    if (infinite > 1 || (infinite == 1 && (last < 0 || !std::isinf(values[static_cast<size_t>(last)])))) m.mean = std::nan("");
+  }
+  return m;
+}
+
 // 1 / sqrt(var + eps), rounded to float32 for everything but float64 as the statistics of PyTorch are.
 double inverse_root(double var, double eps, bool is_double) {
   if (is_double) return 1 / std::sqrt(var + eps);
@@ -84,8 +112,7 @@ void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Ten
   char* y = static_cast<char*>(out.mutable_data());
   parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Moments m;
-      row.moments(x + i * n * item, n, m);
+      const Moments m = row_moments(row, x + i * n * item, n, input.dtype());
       const double r = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
       row.normalize(x + i * n * item, n, m.mean, r, w.data(), b.data(), y + i * n * item);
       put(mean, i, m.mean);
@@ -153,9 +180,32 @@ bool is_channels_last(const Tensor& t) {
   return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) || (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
 }
 
-// y = x * scale[c] + shift[c]. `per_image`: scale and shift are N x C.
+bool is_dense(const Tensor& t) { return t.is_contiguous() || is_channels_last(t); }
+
+// What is done to each channel (of each image): y = (x - center) * scale + shift.
 template <class C>
-void affine_channels(const NormRow& row, const Tensor& input, const C* scale, const C* shift, bool per_image, const Tensor& out) {
+struct ChannelMap {
+  std::vector<C> center, scale, shift;
+  explicit ChannelMap(int64_t n) : center(static_cast<size_t>(n)), scale(center.size()), shift(center.size()) {}
+
+  // Subtracting first is the more exact: values close to each other have a large scale. PyTorch multiplies first where the
+  // input is dense, which shows where the scale or the mean is not finite.
+  void set(size_t i, double mean, C factor, C bias, bool dense) {
+    scale[i] = factor;
+    if (dense && !(std::isfinite(mean) && std::isfinite(factor))) {
+      center[i] = 0;
+      shift[i] = bias - static_cast<C>(mean) * factor;
+      return;
+    }
+    center[i] = static_cast<C>(mean);
+    const double rest = mean - static_cast<double>(center[i]);
+    shift[i] = std::isfinite(rest) && std::isfinite(factor) ? static_cast<C>(static_cast<double>(bias) - rest * static_cast<double>(factor)) : bias;
+  }
+};
+
+// `per_image`: the map has N x C entries.
+template <class C>
+void affine_channels(const NormRow& row, const Tensor& input, const ChannelMap<C>& map, bool per_image, const Tensor& out) {
   const Channels s = channels_of(input);
   const auto item = input.element_size();
   const bool last = !out.is_contiguous() && is_channels_last(out);
@@ -170,14 +220,15 @@ void affine_channels(const NormRow& row, const Tensor& input, const C* scale, co
     parallel_for(0, s.n * s.hw, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.c)), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const int64_t image = per_image ? i / s.hw * s.c : 0;
-        row.affine_each(from + i * s.c * item, s.c, scale + image, shift + image, to + i * s.c * item);
+        row.affine_each(from + i * s.c * item, s.c, map.center.data() + image, map.scale.data() + image, map.shift.data() + image, to + i * s.c * item);
       }
     });
   } else {
     parallel_for(0, s.n * s.c, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.hw)), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        const int64_t at = per_image ? i : i % s.c;
-        row.affine(from + i * s.hw * item, s.hw, static_cast<double>(scale[at]), static_cast<double>(shift[at]), to + i * s.hw * item);
+        const auto at = static_cast<size_t>(per_image ? i : i % s.c);
+        row.affine(from + i * s.hw * item, s.hw, static_cast<double>(map.center[at]), static_cast<double>(map.scale[at]), static_cast<double>(map.shift[at]),
+                   to + i * s.hw * item);
       }
     });
   }
@@ -188,12 +239,13 @@ void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tens
                              const Tensor& out) {
   const ParameterArray<C> w(weight), b(bias), m(mean), v(var);
   const auto c = static_cast<size_t>(input.size(1));
-  std::vector<C> scale(c), shift(c);
+  const bool dense = is_dense(input);
+  ChannelMap<C> map(input.size(1));
   for (size_t i = 0; i < c; ++i) {
-    scale[i] = 1 / std::sqrt(v.data()[i] + static_cast<C>(eps)) * (w.data() ? w.data()[i] : C{1});
-    shift[i] = (b.data() ? b.data()[i] : C{0}) - m.data()[i] * scale[i];
+    const C scale = 1 / std::sqrt(v.data()[i] + static_cast<C>(eps)) * (w.data() ? w.data()[i] : C{1});
+    map.set(i, static_cast<double>(m.data()[i]), scale, b.data() ? b.data()[i] : C{0}, dense);
   }
-  affine_channels(row, input, scale.data(), shift.data(), false, out);
+  affine_channels(row, input, map, false, out);
 }
 
 uint64_t all_but_channels(const Tensor& t) { return ((uint64_t{1} << t.dim()) - 1) & ~uint64_t{2}; }
@@ -209,29 +261,32 @@ void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tenso
   ReduceParameters parameters;
   parameters.p = 0;
   reduce(Reduction::variance, input.dtype(), input, all_but_channels(input), var, mean, parameters);
-  std::vector<C> scale(c), shift(c);
+  ChannelMap<C> map(s.c);
+  const bool dense = is_dense(input);
   const double* m = mean.data_as<double>();
+  // Means of blocks cannot be combined where one is infinite; their sum can.
+  if (std::any_of(m, m + c, [](double v) { return std::isnan(v); })) reduce(Reduction::mean, input.dtype(), input, all_but_channels(input), mean);
   const double* v = var.data_as<double>();
   const auto count = static_cast<double>(s.n * s.hw);
   for (size_t i = 0; i < c; ++i) {
     const double invstd = v[i] == 0 && eps == 0 ? 0 : 1 / std::sqrt(v[i] + eps);
     put(save_mean, static_cast<int64_t>(i), m[i]);
     put(save_invstd, static_cast<int64_t>(i), invstd);
-    scale[i] = static_cast<C>(invstd) * (w.data() ? w.data()[i] : C{1});
-    shift[i] = (b.data() ? b.data()[i] : C{0}) - static_cast<C>(m[i]) * scale[i];
+    map.set(i, m[i], static_cast<C>(invstd) * (w.data() ? w.data()[i] : C{1}), b.data() ? b.data()[i] : C{0}, dense);
     const auto move = [&](const Tensor& running, double target) {
       if (!running.defined()) return;
       double before = 0;
       const int64_t step = running.stride(0) * running.element_size();
       char* at = static_cast<char*>(running.mutable_data()) + static_cast<int64_t>(i) * step;
       load_fn(running.dtype(), Compute::f64)(at, step, &before, 1);
+      if (std::isnan(before)) return;
       const double after = momentum * target + (1 - momentum) * before;
       store_fn(Compute::f64, running.dtype())(&after, at, step, 1);
     };
     move(running_mean, m[i]);
     move(running_var, v[i] * count / (count - 1));
   }
-  affine_channels(row, input, scale.data(), shift.data(), false, out);
+  affine_channels(row, input, map, false, out);
 }
 
 }  // namespace
@@ -276,26 +331,23 @@ void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight
     const char* x = static_cast<const char*>(input.data());
     parallel_for(0, n * groups, std::max<int64_t>(1, norm_grain / size), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        Moments m;
-        row.moments(x + i * size * input.element_size(), size, m);
+        const Moments m = row_moments(row, x + i * size * input.element_size(), size, input.dtype());
         means[static_cast<size_t>(i)] = m.mean;
         rstds[static_cast<size_t>(i)] = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
       }
     });
   }
-  std::vector<C> scale(static_cast<size_t>(n * c)), shift(scale.size());
+  ChannelMap<C> map(n * c);
   for (int64_t i = 0; i < n * c; ++i) {
-    const auto at = static_cast<size_t>(i);
     const auto g = static_cast<size_t>(i / (c / groups));
     const auto channel = i % c;
-    scale[at] = static_cast<C>(rstds[g]) * (w.data() ? w.data()[channel] : C{1});
-    shift[at] = (b.data() ? b.data()[channel] : C{0}) - static_cast<C>(means[g]) * scale[at];
+    map.set(static_cast<size_t>(i), means[g], static_cast<C>(rstds[g]) * (w.data() ? w.data()[channel] : C{1}), b.data() ? b.data()[channel] : C{0}, true);
   }
   for (size_t i = 0; i < means.size(); ++i) {
     put(mean, static_cast<int64_t>(i), means[i]);
     put(rstd, static_cast<int64_t>(i), rstds[i]);
   }
-  affine_channels(row, input, scale.data(), shift.data(), true, out);
+  affine_channels(row, input, map, true, out);
 }
 
 }  // namespace

@@ -85,19 +85,21 @@ void normalize(const void* from, int64_t n, double mean, double rstd, const void
 }
 
 template <class S>
-void affine(const void* from, int64_t n, double scale, double shift, void* to) {
+void affine(const void* from, int64_t n, double center, double scale, double shift, void* to) {
   using C = Wide<S>;
+  const Vec<C> m = splat<C>(0) + static_cast<C>(center);
   const Vec<C> a = splat<C>(0) + static_cast<C>(scale);
   const Vec<C> b = splat<C>(0) + static_cast<C>(shift);
-  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t, int64_t) { return fma(v, a, b); });
+  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t, int64_t) { return fma(v - m, a, b); });
 }
 
 template <class S>
-void affine_each(const void* from, int64_t n, const void* scale, const void* shift, void* to) {
+void affine_each(const void* from, int64_t n, const void* center, const void* scale, const void* shift, void* to) {
   using C = Wide<S>;
+  const C* m = static_cast<const C*>(center);
   const C* a = static_cast<const C*>(scale);
   const C* b = static_cast<const C*>(shift);
-  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t i, int64_t k) { return fma(v, parameter(a, i, k), parameter(b, i, k)); });
+  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t i, int64_t k) { return fma(v - parameter(m, i, k), parameter(a, i, k), parameter(b, i, k)); });
 }
 
 template <class S>

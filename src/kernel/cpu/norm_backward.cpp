@@ -59,16 +59,20 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
         double with_x = 0;
         double alone = 0;
         for (int64_t k = 0; k < n; ++k) {
-          const auto gw = static_cast<double>(gp[i * n + k] * weight_at(k));
-          with_x += gw * static_cast<double>(xp[i * n + k]);
-          alone += gw;
+          with_x += static_cast<double>(gp[i * n + k]) * static_cast<double>(xp[i * n + k]) * static_cast<double>(weight_at(k));
+          alone += static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
         }
         const auto a = static_cast<double>(r.data()[i]);
         const auto mu = static_cast<double>(m.data()[i]);
         const double slope = (alone * mu - with_x) * a * a * a / static_cast<double>(n);
         const double rest = -slope * mu - alone * a / static_cast<double>(n);
-        for (int64_t k = 0; k < n; ++k)
-          dx.data()[i * n + k] = static_cast<C>(a * static_cast<double>(gp[i * n + k] * weight_at(k)) + slope * static_cast<double>(xp[i * n + k]) + rest);
+        for (int64_t k = 0; k < n; ++k) {
+          const double straight = a * static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
+          const auto xk = static_cast<double>(xp[i * n + k]);
+          // In float64 the terms cancel as PyTorch's do, which are fused.
+          if constexpr (std::is_same_v<C, double>) dx.data()[i * n + k] = std::fma(slope, xk, straight) + rest;
+          else dx.data()[i * n + k] = static_cast<C>(slope * xk + straight + rest);
+        }
       }
     });
   }
@@ -79,7 +83,8 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
     for (int64_t k = 0; k < n; ++k) {
       const auto at = static_cast<size_t>(k);
       const auto gi = static_cast<double>(gp[i * n + k]);
-      sum_w[at] += gi * static_cast<double>((xp[i * n + k] - m.data()[i]) * r.data()[i]);
+      const auto a = static_cast<double>(r.data()[i]);
+      sum_w[at] += gi * (a * static_cast<double>(xp[i * n + k]) - a * static_cast<double>(m.data()[i]));
       sum_b[at] += gi;
     }
   write_sums(sum_w, dw);
@@ -176,11 +181,13 @@ void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
       sum_b[static_cast<size_t>(k)] = total;
       if (!dx.wanted()) continue;
       const double scale = invstd * static_cast<double>(w.data() ? w.data()[k] : C{1});
-      const double slope = train ? dot * invstd * invstd / count : 0;
-      const double level = train ? total / count : 0;
+      const double slope = dot * invstd * invstd / count;
+      const double level = total / count;
       for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = (i * c + k) * hw; j < (i * c + k + 1) * hw; ++j)
-          dx.data()[j] = static_cast<C>((static_cast<double>(gp[j]) - level - (static_cast<double>(xp[j]) - mu) * slope) * scale);
+        for (int64_t j = (i * c + k) * hw; j < (i * c + k + 1) * hw; ++j) {
+          const auto grad_at = static_cast<double>(gp[j]);
+          dx.data()[j] = static_cast<C>((train ? grad_at - level - (static_cast<double>(xp[j]) - mu) * slope : grad_at) * scale);
+        }
     }
   });
   dx.write();

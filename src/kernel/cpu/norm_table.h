@@ -15,9 +15,9 @@ struct NormRow {
   double (*mean_square)(const void* x, int64_t n);
   // y = (x - mean) * rstd * weight + bias; weight and bias may be null.
   void (*normalize)(const void* x, int64_t n, double mean, double rstd, const void* weight, const void* bias, void* y);
-  // y = x * scale + shift with one scale and shift for the run, and with one per element.
-  void (*affine)(const void* x, int64_t n, double scale, double shift, void* y);
-  void (*affine_each)(const void* x, int64_t n, const void* scale, const void* shift, void* y);
+  // y = (x - center) * scale + shift with one of each for the run, and with one per element.
+  void (*affine)(const void* x, int64_t n, double center, double scale, double shift, void* y);
+  void (*affine_each)(const void* x, int64_t n, const void* center, const void* scale, const void* shift, void* y);
 };
 
 }  // namespace calque::kernel

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "kernel/cpu/convert.h"
+#include "kernel/cpu/copy.h"
 #include "kernel/cpu/slices.h"
 
 namespace calque::kernel {
@@ -55,7 +57,11 @@ int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ign
   const int64_t k = std::max<int64_t>(present - 1, 0) / 2;
   order.resize(x.size());
   std::iota(order.begin(), order.end(), 0);
-  std::nth_element(order.begin(), order.begin() + k, order.end(), [&](int64_t a, int64_t b) { return less(x[static_cast<size_t>(a)], x[static_cast<size_t>(b)]); });
+  std::nth_element(order.begin(), order.begin() + k, order.end(), [&](int64_t a, int64_t b) {
+    const C u = x[static_cast<size_t>(a)];
+    const C v = x[static_cast<size_t>(b)];
+    return less(u, v) || (!less(v, u) && a < b);
+  });
   return order[static_cast<size_t>(k)];
 }
 
@@ -77,25 +83,26 @@ void each_slice(const Tensor& self, int64_t dim, bool keepdim, const Tensor& val
   });
 }
 
+// Which of equal values' indices comes last is std::sort's choice, as it is in PyTorch, which compares NaN like any number.
+// A guard at either end, neither less nor greater than anything, holds the sort that runs astray over NaN.
 template <class C>
-int64_t mode_of(const std::vector<C>& x, std::vector<int64_t>& order) {
-  order.resize(x.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const C u = x[static_cast<size_t>(a)];
-    const C v = x[static_cast<size_t>(b)];
-    return less(u, v) || (!less(v, u) && a < b);
-  });
+int64_t mode_of(const std::vector<C>& x) {
+  using Entry = std::pair<C, int64_t>;
+  std::vector<Entry> guarded(x.size() + 2, Entry{std::numeric_limits<C>::quiet_NaN(), 0});
+  for (size_t i = 0; i < x.size(); ++i) guarded[i + 1] = {x[i], static_cast<int64_t>(i)};
+  const std::span<Entry> sorted(guarded.data() + 1, x.size());
+  std::sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
   int64_t best = 0;
   int64_t best_count = 0;
   int64_t count = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const bool same = i > 0 && x[static_cast<size_t>(order[i])] == x[static_cast<size_t>(order[i - 1])];
-    count = same ? count + 1 : 1;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    ++count;
+    if (i + 1 < sorted.size() && sorted[i].first == sorted[i + 1].first) continue;
     if (count > best_count) {
       best_count = count;
-      best = order[i];
+      best = sorted[i].second;
     }
+    count = 0;
   }
   return best;
 }
@@ -111,18 +118,16 @@ void median(const Tensor& self, int64_t dim, bool keepdim, bool ignore_nan, cons
 }
 
 void median_all(const Tensor& self, bool ignore_nan, const Tensor& out) {
+  if (self.numel() == 0) return copy(wrapped_scalar(Scalar(std::numeric_limits<double>::quiet_NaN()), DType::float32), out);  // integers get what NaN casts to
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
-    C result = std::is_floating_point_v<C> ? std::numeric_limits<C>::quiet_NaN() : std::numeric_limits<C>::lowest();
-    if (self.numel()) {
-      std::vector<C> x(static_cast<size_t>(self.numel()));
-      const LoadFn load = load_fn(self.dtype(), compute_of<C>);
-      const int64_t last = std::max<int64_t>(self.dim() - 1, 0);
-      const Slices slices(last, {&self});
-      for (int64_t i = 0; i < slices.count(); ++i) load(slices.start(i), slices.step(0), x.data() + i * slices.length(), slices.length());
-      std::vector<int64_t> scratch;
-      result = x[static_cast<size_t>(median_of(x, scratch, ignore_nan))];
-    }
+    std::vector<C> x(static_cast<size_t>(self.numel()));
+    const LoadFn load = load_fn(self.dtype(), compute_of<C>);
+    const int64_t last = std::max<int64_t>(self.dim() - 1, 0);
+    const Slices slices(last, {&self});
+    for (int64_t i = 0; i < slices.count(); ++i) load(slices.start(i), slices.step(0), x.data() + i * slices.length(), slices.length());
+    std::vector<int64_t> scratch;
+    const C result = x[static_cast<size_t>(median_of(x, scratch, ignore_nan))];
     store_fn(compute_of<C>, out.dtype())(&result, out.mutable_data(), 0, 1);
   });
 }
@@ -131,7 +136,7 @@ void mode(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, c
   if (self.numel() == 0) return;
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
-    each_slice<C>(self, dim, keepdim, values, indices, [](const std::vector<C>& x, std::vector<int64_t>& s) { return mode_of(x, s); });
+    each_slice<C>(self, dim, keepdim, values, indices, [](const std::vector<C>& x, std::vector<int64_t>&) { return mode_of(x); });
   });
 }
 

@@ -51,8 +51,8 @@ Shape split_at(const Tensor& t, int64_t dim) {
 }  // namespace
 
 void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
-  const SoftmaxRow& row = find_row(self.dtype(), is_log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
   if (self.numel() == 0) return;
+  const SoftmaxRow& row = find_row(self.dtype(), is_log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
   if (out.dtype() != self.dtype()) {  // half_to_float: computed on the widened input
     const Tensor wide = make_tensor(self.sizes(), out.dtype());
     copy(self, wide);
@@ -163,11 +163,14 @@ void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {
 }
 
 void zero_masked_slices(const Tensor& self, int64_t dim, const Tensor& out) {
-  if (self.numel() == 0 || self.dim() == 0) return;
-  SmallVector<int64_t, 8> sizes(self.sizes().begin(), self.sizes().end());
-  sizes[static_cast<size_t>(dim)] = 1;
-  const Tensor most = make_tensor(sizes, self.dtype());
-  reduce(Reduction::amax, self.dtype(), self, uint64_t{1} << dim, most);
+  if (self.numel() == 0) return;
+  Tensor most = self;
+  if (self.dim()) {
+    SmallVector<int64_t, 8> sizes(self.sizes().begin(), self.sizes().end());
+    sizes[static_cast<size_t>(dim)] = 1;
+    most = make_tensor(sizes, self.dtype());
+    reduce(Reduction::amax, self.dtype(), self, uint64_t{1} << dim, most);
+  }
   const Tensor wide = widened<double>(most);
   const double* m = wide.data_as<double>();
   const Shape s = split_at(self, dim);

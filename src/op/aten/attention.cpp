@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include "kernel/cpu/attention.h"
+#include "kernel/cpu/attention_special.h"
 #include "kernel/cpu/copy.h"
+#include "calque/sym/sym_math.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -20,8 +22,6 @@ std::array<Meta, 2> flash_rule(const Tensor& query, const Tensor& key, const Ten
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4)
     throw UserError(op + ": Accept only 4 dims inputs shape of {B, H, T, K}, found " + str(query.sym_sizes()) + ", " + str(key.sym_sizes()) + ", " + str(value.sym_sizes()));
   if (dropout_p != 0) throw UserError(op + ": Currently do not support dropout > 0, found dropout_p " + Scalar(dropout_p).str());
-  if (!check(query.sym_size(3) == value.sym_size(3)) || !check(key.sym_size(3) == value.sym_size(3)))
-    throw UserError(op + ": Q/K/V should have the same head size, found " + query.sym_size(3).str() + ", " + key.sym_size(3).str() + ", " + value.sym_size(3).str());
   if (key.dtype() != dtype || value.dtype() != dtype)
     throw UserError(op + ": expected key and value of query's dtype " + std::string(name(dtype)) + ", found " + std::string(name(key.dtype())) + " and " +
                     std::string(name(value.dtype())));
@@ -71,6 +71,7 @@ void run_attention(const Tensor& query, const Tensor& key, const Tensor& value, 
     for (int64_t d = 0; d < 3; ++d) g.logsumexp_strides[d] = logsumexp.stride(d);
   }
   attention(g);
+  settle_special_values(g);
 }
 void attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal, std::optional<double> scale, const Tensor& out,
             const Tensor& logsumexp) {
@@ -91,8 +92,20 @@ void attend(const Tensor& query, const Tensor& key, const Tensor& value, const T
   }
   if (!dense_out) kernel::copy(to, out);
 }
+// Checked only where values are read: PyTorch's shape rule has no guard for it.
+void check_fit(const Tensor& query, const Tensor& key, const Tensor& value) {
+  const std::string op = "_scaled_dot_product_flash_attention_for_cpu: ";
+  if (query.size(3) != value.size(3) || key.size(3) != value.size(3))
+    throw UserError(op + "Q/K/V should have the same head size, found " + std::to_string(query.size(3)) + ", " + std::to_string(key.size(3)) + ", " + std::to_string(value.size(3)));
+  const int64_t heads = key.size(1);
+  if (key.size(0) != query.size(0) || value.size(0) != query.size(0) || value.size(1) != heads || value.size(2) != key.size(2) ||
+      (heads == 0 ? query.size(1) != 0 : query.size(1) % heads != 0))
+    throw UserError(op + "key and value must have query's batch size, heads that divide query's, and one length, found sizes " + str(query.sym_sizes()) + ", " +
+                    str(key.sym_sizes()) + " and " + str(value.sym_sizes()));
+}
 void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal, const Tensor& mask, std::optional<double> scale, const Tensor& out,
                   const Tensor& logsumexp) {
+  check_fit(query, key, value);
   attend(query, key, value, mask, is_causal, scale, out, logsumexp);
 }
 
@@ -132,6 +145,12 @@ Tensor additive_mask(const Tensor& mask, DType dtype) {
   return where(mask, Scalar(0.0), scalar_tensor(-INFINITY, dtype, std::nullopt, mask.device()));
 }
 
+Scalar root_of_scale(SymInt head_dim, std::optional<double> scale) {
+  if (scale) return Scalar(std::sqrt(std::abs(*scale)));
+  if (!head_dim.is_symbolic()) return Scalar(std::sqrt(1.0 / std::sqrt(static_cast<double>(head_dim.as_int()))));
+  return Scalar(sym_float_pow(sym_float_div(SymFloat(1.0), sym_float_pow(sym_float(head_dim), SymFloat(0.5))), SymFloat(0.5)));
+}
+
 std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, const Tensor& value_, const Tensor& attn_mask, double dropout_p, bool is_causal,
                                      const Tensor& dropout_mask, std::optional<double> scale, bool enable_gqa) {
   const DType dtype = query_.dtype();
@@ -140,10 +159,9 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
   Tensor key = widen ? key_.to(DType::float32) : key_;
   Tensor value = widen ? value_.to(DType::float32) : value_;
   Tensor mask = attn_mask;
-  const double size = scale ? 0 : static_cast<double>(query_.sym_size(-1).guard_int());
   // Half of the scale goes to each factor of the product.
-  const double factor = std::sqrt(scale ? std::abs(*scale) : 1.0 / std::sqrt(size));
-  const Tensor query = mul(wide, Scalar(scale && *scale < 0 ? -factor : factor));
+  const Scalar factor = root_of_scale(query_.sym_size(-1), scale);
+  const Tensor query = mul(wide, scale && *scale < 0 ? Scalar(-factor.to_double()) : factor);
   if (is_causal) {
     if (mask.defined()) throw UserError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     mask = additive_mask(tril(ones({query.sym_size(-2), key.sym_size(-2)}, DType::bool_, std::nullopt, query.device())), query.dtype());
@@ -157,7 +175,7 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
       value = repeat_interleave(value, floor_div(q, v), -3);
     }
   }
-  Tensor scores = matmul(query, mul(transpose(key, -2, -1), Scalar(factor)));
+  Tensor scores = matmul(query, mul(transpose(key, -2, -1), factor));
   if (mask.defined()) {
     if (modes_active() || scores.is_fake()) scores = add(scores, mask);
     else add_(scores, mask);
@@ -187,6 +205,13 @@ Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& valu
   if (attn_mask.defined() && attn_mask.dtype() != DType::bool_ && attn_mask.dtype() != DType::float32 && attn_mask.dtype() != query.dtype())
     throw UserError(op + "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: " + std::string(name(attn_mask.dtype())) +
                     " and query.dtype: " + std::string(name(query.dtype())) + " instead");
+  if (guard_or(value.sym_numel() == 0, false) || guard_or(query.sym_size(-2) == 0, false)) {
+    SymInts sizes(query.sym_sizes().begin(), query.sym_sizes().end());
+    sizes.back() = value.sym_size(-1);
+    const Tensor nothing = zeros(sizes, query.dtype(), query.layout(), query.device());
+    const Tensor v = value.sum(), k = key.sum(), q = query.sum();
+    return nothing.add(q.add(k).add(v).mul(Scalar(0)));
+  }
   if (choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) == by_matrix_products)
     return std::get<0>(_scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.dtype()), dropout_p, is_causal, {}, scale, enable_gqa));
   const bool plain = !modes_active() && !query.is_fake() && !key.is_fake() && !value.is_fake() && !(attn_mask.defined() && attn_mask.is_fake());

@@ -1,5 +1,8 @@
 // Convolutions: the one operator that computes them, its gradient, and the forms that are made of it.
 #include "kernel/cpu/convolve.h"
+
+#include <algorithm>
+
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -41,6 +44,28 @@ Settings settings(const char* op, const Tensor& weight, SymIntList stride, SymIn
   return s;
 }
 
+// Whether PyTorch hands the problem to oneDNN: that leaves padding out, where PyTorch's own kernels multiply its zeros with
+// the weight. Small problems of float32 it computes itself.
+bool by_library(const Tensor& input, const Tensor& weight, bool moves, int64_t groups) {
+  if (input.dtype() == DType::bfloat16) return true;
+  if (input.dtype() != DType::float32) return false;
+  const int64_t n = input.size(0);
+  const bool wide = weight.size(-1) != 1 || (weight.dim() > 3 && weight.size(-2) != 1);
+  const bool tall = weight.dim() > 3 && weight.size(-1) > 3 && weight.size(-2) > 3;
+  int64_t first_four = 1;
+  for (int64_t d = 0; d < std::min<int64_t>(4, input.dim()); ++d) first_four *= input.size(d);
+  return (moves || n >= 16 || wide) && (groups > 1 || tall || n > 1 || first_four > 20480);
+}
+// PyTorch's own kernels take a bias of any dtype, transposed ones (of at most two dimensions) one that casts to the result's.
+bool takes_bias(const Tensor& input, const Tensor& weight, const Tensor& bias, const Settings& s) {
+  if (bias.dtype() == input.dtype()) return true;
+  if (input.impl().symbolic || weight.impl().symbolic || s.groups.is_symbolic()) return false;
+  bool moves = false;
+  for (size_t d = 0; d < s.stride.size(); ++d) moves = moves || !identical(s.dilation[d], 1) || !identical(s.stride[d], 1);
+  if (by_library(input, weight, moves, s.groups.as_int())) return false;
+  return !s.transposed || (input.dim() < 5 && can_cast(bias.dtype(), input.dtype()));
+}
+
 void check_shapes(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, const Settings& s) {
   const std::string given = std::string(op) + ": Given groups=" + s.groups.str() + ", weight of size " + str(weight.sym_sizes());
   if (input.dim() != weight.dim())
@@ -74,7 +99,7 @@ void check_shapes(const char* op, const Tensor& input, const Tensor& weight, con
     throw UserError(given + ", expected bias to be 1-dimensional with " + out_channels.str() + " elements, but got bias of size " + str(bias.sym_sizes()) + " instead");
   if (input.dtype() != weight.dtype())
     throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and weight type (" + std::string(name(weight.dtype())) + ") should be the same");
-  if (bias.defined() && bias.dtype() != input.dtype())
+  if (bias.defined() && !takes_bias(input, weight, bias, s))
     throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
 }
 void check_dtype(const char* op, DType dtype, const Settings& s) {
@@ -126,6 +151,12 @@ Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& b
   m.strides = strides_in(empty ? MemoryFormat::contiguous : output_format(input, weight), m.sizes);
   return m;
 }
+bool padding_counts(const Tensor& input, const Tensor& weight, const kernel::ConvolutionShape& s) {
+  const bool depthwise = s.groups > 1 && s.groups == input.size(1);
+  bool moves = false;
+  for (int d = 0; d < 3; ++d) moves = moves || s.stride[d] != 1 || s.dilation[d] != 1;
+  return !by_library(input, weight, moves, s.groups) || !(s.groups == 1 || depthwise);
+}
 kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymInt groups) {
   kernel::ConvolutionShape shape;
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
@@ -141,7 +172,11 @@ kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntLi
 }
 void convolution_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymIntList,
                         SymInt groups, const Tensor& out) {
-  kernel::convolve(input, weight, bias, plain(weight, stride, padding, dilation, transposed, groups), out);
+  kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
+  if (weight.numel() == 0 && input.numel() != 0)
+    throw UserError("convolution: kernel size should be greater than zero, but got weight of size " + str(weight.sym_sizes()));
+  shape.padding_counts = !transposed && padding_counts(input, weight, shape);
+  kernel::convolve(input, weight, bias.defined() && bias.dtype() != input.dtype() ? bias.to(input.dtype()) : bias, shape, out);
 }
 
 std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes bias_sizes, SymIntList stride, SymIntList padding,
@@ -149,9 +184,6 @@ std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input
   const Settings s = settings("convolution_backward", weight, stride, padding, dilation, transposed, output_padding, groups);
   check_shapes("convolution_backward", input, weight, {}, s);
   if (!is_floating(input.dtype()) || is_float8(input.dtype())) check_dtype("convolution_backward", DType::bool_, s);
-  const Meta forward = convolution_rule(input, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
-  if (!rule::equal_sizes(grad_output.sym_sizes(), forward.sizes))
-    throw UserError("convolution_backward: expected grad_output of sizes " + str(SymIntList(forward.sizes)) + ", found " + str(grad_output.sym_sizes()));
   if (grad_output.dtype() != input.dtype())
     throw UserError("convolution_backward: expected grad_output of input's dtype " + std::string(name(input.dtype())) + ", found " + std::string(name(grad_output.dtype())));
   const MemoryFormat format = output_format(input, weight);
@@ -161,21 +193,28 @@ std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input
     m.undefined = !wanted;
     return m;
   };
-  Meta bias{{forward.sizes[1]}, {1}, input.dtype(), input.device(), !mask[2]};
+  const SymInt channels = s.transposed ? weight.sym_size(1) * s.groups : weight.sym_size(0);
+  Meta bias{{channels}, {1}, input.dtype(), input.device(), !mask[2]};
   if (bias_sizes && mask[2]) bias.sizes = SymInts(bias_sizes->begin(), bias_sizes->end());
   return {like(input, mask[0]), like(weight, mask[1]), bias};
 }
 void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed,
-                     SymIntList, SymInt groups, BoolMask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  kernel::convolve_backward(grad_output, input, weight, plain(weight, stride, padding, dilation, transposed, groups), grad_input, grad_weight, grad_bias);
+                     SymIntList output_padding, SymInt groups, BoolMask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+  // PyTorch's shape rule has no guard for it.
+  const Meta forward = convolution_rule(input, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
+  if (!rule::equal_sizes(grad_output.sym_sizes(), forward.sizes))
+    throw UserError("convolution_backward: expected grad_output of sizes " + str(SymIntList(forward.sizes)) + ", found " + str(grad_output.sym_sizes()));
+  if (grad_bias.defined() && (grad_bias.dim() != 1 || grad_bias.size(0) != grad_output.size(1)))
+    throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " + str(grad_bias.sym_sizes()));
+  kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
+  shape.padding_counts = padding_counts(input, weight, shape);
+  kernel::convolve_backward(grad_output, input, weight, shape, grad_input, grad_weight, grad_bias);
 }
 
 // ---- the composite forms ------------------------------------------------------------------------------------------
 // Runs `body` with a batch dimension, adding and removing it for an unbatched input.
 template <class F>
-Tensor batched(const char* op, const Tensor& input, const Tensor& bias, int64_t spatial, F&& body) {
-  if (bias.defined() && bias.dtype() != input.dtype())
-    throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
+Tensor batched(const char* op, const Tensor& input, int64_t spatial, F&& body) {
   if (input.dim() == spatial + 2) return body(input);
   if (input.dim() != spatial + 1)
     throw UserError(std::string(op) + ": Expected " + std::to_string(spatial + 1) + "D (unbatched) or " + std::to_string(spatial + 2) + "D (batched) input, but got input of size: " +
@@ -186,18 +225,20 @@ template <int spatial>
 Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, SymInt groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
   const SymInts none(spatial, 0);
-  return batched(names[spatial - 1], input, bias, spatial, [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
+  if (bias.defined() && bias.dtype() != input.dtype())
+    throw UserError(std::string(names[spatial - 1]) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
+  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
 }
 template <int spatial>
 Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, std::string_view padding, SymIntList dilation, SymInt groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
-  return batched(names[spatial - 1], input, bias, spatial, [&](const Tensor& x) { return _convolution_mode(x, weight, bias, stride, padding, dilation, groups); });
+  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) { return _convolution_mode(x, weight, bias, stride, padding, dilation, groups); });
 }
 template <int spatial>
 Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList output_padding, SymInt groups,
                       SymIntList dilation) {
   static constexpr const char* names[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
-  return batched(names[spatial - 1], input, bias, spatial,
+  return batched(names[spatial - 1], input, spatial,
                  [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups); });
 }
 

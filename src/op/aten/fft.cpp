@@ -18,6 +18,7 @@ using OptNorm = std::optional<std::string_view>;
 
 Dims wrapped(const char* op, IntList dims, const Tensor& self) {
   Dims out;
+  if (self.dim() == 0 && !dims.empty()) throw UserError(std::string(op) + ": Dimension specified as " + std::to_string(dims[0]) + " but tensor has no dimensions");
   for (const int64_t d : dims) out.push_back(wrap_dim(d, self.dim(), op));
   rule::dim_set(op, dims, self.dim());
   return out;
@@ -117,6 +118,13 @@ void c2r_kernel(const Tensor& self, IntList dim, int64_t normalization, SymInt l
   kernel::fft_to_real(from, dims.back(), scale_of(normalization, static_cast<double>(last_dim_size.as_int())), out);
 }
 
+// The out= forms take any dtype: they resize and copy.
+Tensor written(const Tensor& result, const Tensor& out) {
+  const SymIntList a = result.sym_sizes(), b = out.sym_sizes();
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), [](SymInt x, SymInt y) { return identical(x, y) || guard(x == y); })) resize_(out, a);
+  return copy_(out, result, false);
+}
+
 // ---- fft_* --------------------------------------------------------------------------------------------------------
 int64_t norm_of(const char* op, OptNorm norm, bool forward) {
   if (!norm || *norm == "backward") return forward ? none : by_count;
@@ -151,7 +159,7 @@ struct Request {
   SymInts sizes;
 };
 // The dimensions and sizes of an n-dimensional transform; `half` where the last size is the real result's.
-Request request(const char* op, const Tensor& x, OptSizes s, OptDims dim, bool half) {
+Request request(const char* op, const Tensor& x, OptSizes s, OptDims dim, bool half, bool must_transform) {
   Request r;
   if (dim) {
     r.dims = wrapped(op, *dim, x);
@@ -162,7 +170,7 @@ Request request(const char* op, const Tensor& x, OptSizes s, OptDims dim, bool h
     for (int64_t d = 0; d < x.dim(); ++d) r.dims.push_back(d);
   }
   if (s && s->size() != r.dims.size()) throw UserError(std::string(op) + ": When given, dim and shape arguments must have the same length");
-  if (r.dims.empty()) throw UserError(std::string(op) + ": must transform at least one axis");
+  if (r.dims.empty() && must_transform) throw UserError(std::string(op) + ": must transform at least one axis");
   for (size_t i = 0; i < r.dims.size(); ++i) {
     const bool last = i + 1 == r.dims.size();
     const SymInt own = x.sym_size(r.dims[i]);
@@ -173,12 +181,12 @@ Request request(const char* op, const Tensor& x, OptSizes s, OptDims dim, bool h
 Tensor forward_real(const char* op, const Tensor& self, OptSizes s, OptDims dim, OptNorm norm) {
   if (is_complex(self.dtype())) throw UserError(std::string(op) + ": expects a real input tensor, but got " + std::string(name(self.dtype())));
   const Tensor x = promoted(op, self, false);
-  const Request r = request(op, x, s, dim, false);
+  const Request r = request(op, x, s, dim, false, true);
   return _fft_r2c(resized(op, x, r.dims, r.sizes), r.dims, norm_of(op, norm, true), true);
 }
 Tensor backward_real(const char* op, const Tensor& self, OptSizes s, OptDims dim, OptNorm norm) {
   const Tensor x = promoted(op, self, true);
-  Request r = request(op, x, s, dim, true);
+  Request r = request(op, x, s, dim, true, true);
   const SymInt last = r.sizes.back();
   if (!check(last >= 1)) throw UserError(std::string(op) + ": Invalid number of data points (" + last.str() + ") specified");
   r.sizes.back() = floor_div(last, 2) + 1;
@@ -186,9 +194,9 @@ Tensor backward_real(const char* op, const Tensor& self, OptSizes s, OptDims dim
 }
 Tensor complex_transform(const char* op, const Tensor& self, OptSizes s, OptDims dim, OptNorm norm, bool forward) {
   const Tensor x = promoted(op, self, false);
-  const Request r = request(op, x, s, dim, false);
+  const Request r = request(op, x, s, dim, false, false);
   const Tensor fitted = resized(op, x, r.dims, r.sizes);
-  if (forward && !is_complex(x.dtype())) return _fft_r2c(fitted, r.dims, norm_of(op, norm, true), false);
+  if (forward && !r.dims.empty() && !is_complex(x.dtype())) return _fft_r2c(fitted, r.dims, norm_of(op, norm, true), false);
   SymInts dims;
   for (const int64_t d : r.dims) dims.push_back(d);
   return _fft_c2c(promoted(op, fitted, true), dims, norm_of(op, norm, forward), forward);
@@ -215,21 +223,30 @@ Tensor backward_complex(const char* op, const Tensor& self, OptSizes s, OptDims 
 
 void register_fft(Library& aten);
 void register_fft(Library& aten) {
-  aten.def("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor").compute(r2c_rule, r2c_kernel).out("_fft_r2c.out").tags(Tag::core);
-  aten.def("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor").compute(c2r_rule, c2r_kernel).out("_fft_c2r.out").tags(Tag::core);
-  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor").compute(c2c_rule, c2c_kernel).out("_fft_c2c.out");
-  aten.def("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_rfft", forward_real>::line).out("fft_rfft.out");
-  aten.def("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_irfft", backward_real>::line).out("fft_irfft.out");
-  aten.def("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_fft", forward_complex>::line).out("fft_fft.out");
-  aten.def("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_ifft", backward_complex>::line).out("fft_ifft.out");
-  aten.def("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_rfft2", forward_real>::plane).out("fft_rfft2.out");
-  aten.def("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_irfft2", backward_real>::plane).out("fft_irfft2.out");
-  aten.def("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_fft2", forward_complex>::plane).out("fft_fft2.out");
-  aten.def("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_ifft2", backward_complex>::plane).out("fft_ifft2.out");
-  aten.def("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_rfftn", forward_real>::all).out("fft_rfftn.out");
-  aten.def("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_irfftn", backward_real>::all).out("fft_irfftn.out");
-  aten.def("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_fftn", forward_complex>::all).out("fft_fftn.out");
-  aten.def("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_ifftn", backward_complex>::all).out("fft_ifftn.out");
+  aten.def("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor").compute(r2c_rule, r2c_kernel).tags(Tag::core);
+  aten.def("_fft_r2c.out(Tensor self, int[] dim, int normalization, bool onesided, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, IntList dim, int64_t normalization, bool onesided, const Tensor& out) { return written(_fft_r2c(self, dim, normalization, onesided), out); })
+      .tags(Tag::out);
+  aten.def("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor").compute(c2r_rule, c2r_kernel).tags(Tag::core);
+  aten.def("_fft_c2r.out(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, IntList dim, int64_t normalization, SymInt last_dim_size, const Tensor& out) { return written(_fft_c2r(self, dim, normalization, last_dim_size), out); })
+      .tags(Tag::out);
+  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor").compute(c2c_rule, c2c_kernel);
+  aten.def("_fft_c2c.out(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, SymIntList dim, int64_t normalization, bool forward, const Tensor& out) { return written(_fft_c2c(self, dim, normalization, forward), out); })
+      .tags(Tag::out);
+  aten.def("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_rfft", forward_real>::line).out("fft_rfft.out").tags(Tag::dense_out);
+  aten.def("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_irfft", backward_real>::line).out("fft_irfft.out").tags(Tag::dense_out);
+  aten.def("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_fft", forward_complex>::line).out("fft_fft.out").tags(Tag::dense_out);
+  aten.def("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_ifft", backward_complex>::line).out("fft_ifft.out").tags(Tag::dense_out);
+  aten.def("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_rfft2", forward_real>::plane).out("fft_rfft2.out").tags(Tag::dense_out);
+  aten.def("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_irfft2", backward_real>::plane).out("fft_irfft2.out").tags(Tag::dense_out);
+  aten.def("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_fft2", forward_complex>::plane).out("fft_fft2.out").tags(Tag::dense_out);
+  aten.def("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_ifft2", backward_complex>::plane).out("fft_ifft2.out").tags(Tag::dense_out);
+  aten.def("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_rfftn", forward_real>::all).out("fft_rfftn.out").tags(Tag::dense_out);
+  aten.def("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_irfftn", backward_real>::all).out("fft_irfftn.out").tags(Tag::dense_out);
+  aten.def("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_fftn", forward_complex>::all).out("fft_fftn.out").tags(Tag::dense_out);
+  aten.def("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_ifftn", backward_complex>::all).out("fft_ifftn.out").tags(Tag::dense_out);
 }
 
 }  // namespace calque

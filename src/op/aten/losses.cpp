@@ -5,6 +5,8 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/loss.h"
 #include "kernel/cpu/reduce.h"
+#include "op/rule/factory.h"
+#include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -45,9 +47,12 @@ constexpr const char* loss_name = fn == Loss::mse ? "mse_loss" : fn == Loss::smo
 template <Loss fn>
 Meta full_meta(const Tensor& self, const Tensor& target) {
   const Meta m = rule::binary(loss_name<fn>, self, target);
-  if constexpr (fn == Loss::huber) {  // its result is of self's dtype
+  if constexpr (fn == Loss::huber || fn == Loss::soft_margin) {  // made like self
     Meta own = m;
     own.dtype = self.dtype();
+    if (rule::equal_sizes(m.sizes, self.sym_sizes())) own.strides = rule::preserved_strides(self);
+    else if (fn == Loss::soft_margin)
+      throw UserError("soft_margin_loss: output with shape " + str(self.sym_sizes()) + " doesn't match the broadcast shape " + str(SymIntList(m.sizes)));
     return own;
   }
   return m;
@@ -62,7 +67,10 @@ Meta loss_rule(const Tensor& self, const Tensor& target, int64_t reduction, doub
 template <Loss fn>
 void loss_kernel(const Tensor& self, const Tensor& target, int64_t reduction, double parameter, const Tensor& out) {
   const Meta full = full_meta<fn>(self, target);
-  reduce_loss(full, reduction, out, [&](const Tensor& loss) { kernel::elementwise_loss(fn, self, target, parameter, loss); });
+  reduce_loss(full, reduction, out, [&](const Tensor& loss) {
+    if constexpr (fn == Loss::soft_margin) kernel::copy(self.neg().mul_(target).exp_().log1p_(), loss);  // rounded at each step
+    else kernel::elementwise_loss(fn, self, target, parameter, loss);
+  });
 }
 template <Loss fn>
 Meta backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t, double) {
@@ -79,11 +87,32 @@ void backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& targe
   kernel::elementwise_loss_backward(fn, grad, self, target, parameter, reduction == mean ? 1.0 / static_cast<double>(self.numel()) : 1.0, out);
 }
 
+// The out= forms reduce in out's dtype.
+Tensor loss_out(const char* op, const Tensor& loss, int64_t reduction, const Tensor& out) {
+  const std::optional<DType> dtype = is_floating(out.dtype()) ? std::optional(out.dtype()) : std::nullopt;
+  const Tensor result = reduction == mean ? loss.mean(dtype) : reduction == sum ? loss.sum(dtype) : loss;
+  op_detail::prepare_out(get_operator(op), result.meta(), out);
+  return out.copy_(result, false);
+}
+
 // ---- binary cross entropy -----------------------------------------------------------------------------------------
 Meta bce_full(const Tensor& self, const Tensor& target) {
   if (self.dtype() != target.dtype())
     throw UserError("binary_cross_entropy: Found dtype " + std::string(name(target.dtype())) + " for target but expected " + std::string(name(self.dtype())));
-  return rule::binary("binary_cross_entropy", self, target);
+  rule::binary("binary_cross_entropy", self, target);
+  Meta m = self.meta();
+  m.strides = rule::preserved_strides(self);
+  return m;
+}
+// The loss has self's sizes. Of a larger target PyTorch computes everything and keeps the first values.
+void bce_elements(const Tensor& self, const Tensor& target, const Tensor& loss) {
+  Meta all = rule::binary("binary_cross_entropy", self, target);
+  if (product(all.sizes).as_int() == loss.numel()) return kernel::elementwise_loss(Loss::bce, self, target.dim() > self.dim() ? target.view(self.sym_sizes()) : target, 0, loss);
+  all.strides = contiguous_strides(all.sizes);
+  const Tensor full = make_tensor(all);
+  kernel::elementwise_loss(Loss::bce, self, target, 0, full);
+  const SymInts sizes(loss.sym_sizes().begin(), loss.sym_sizes().end());
+  kernel::copy(make_view(full, sizes, contiguous_strides(sizes), 0), loss);
 }
 void check_weight_fits(const char* op, const Meta& loss, const Tensor& weight) {
   if (!weight.defined()) return;
@@ -100,7 +129,7 @@ Meta bce_rule(const Tensor& self, const Tensor& target, const Tensor& weight, in
 }
 void bce_kernel(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const Tensor& out) {
   reduce_loss(bce_full(self, target), reduction, out, [&](const Tensor& loss) {
-    kernel::elementwise_loss(Loss::bce, self, target, 0, loss);
+    bce_elements(self, target, loss);
     if (weight.defined()) kernel::binary(kernel::Binary::mul, loss.dtype(), loss, weight, loss);
   });
 }
@@ -116,11 +145,9 @@ Meta bce_logits_full(const Tensor& self, const Tensor& target, const Tensor& wei
   for (size_t i = 0; same && i < both.sizes.size(); ++i) same = check(both.sizes[i] == target.sym_sizes()[i]);
   if (!same)
     throw UserError(std::string(op) + ": output with shape " + str(target.sym_sizes()) + " of target doesn't match the broadcast shape " + str(SymIntList(both.sizes)));
-  Meta m = rule::pointwise(op, common, {&self, &target});
-  if (pos_weight.defined()) {
-    check_weight_fits(op, m, pos_weight);
-    m.dtype = promote_types(m.dtype, pos_weight.dim() ? pos_weight.dtype() : m.dtype);
-  }
+  Meta m = target.meta();
+  m.strides = rule::preserved_strides(target);
+  if (pos_weight.defined()) check_weight_fits(op, m, pos_weight);
   check_weight_fits(op, m, weight);
   return m;
 }
@@ -139,7 +166,6 @@ void check_nll(const char* op, const Tensor& self, const Tensor& target, const T
   if (two_d) {
     if (target.dim() != 3) throw UserError(std::string(op) + ": only batches of spatial targets supported (3D tensors) but got targets of size: " + str(target.sym_sizes()));
     if (self.dim() != 4) throw UserError(std::string(op) + ": only batches of spatial inputs supported (4D tensors), but got input of size: " + str(self.sym_sizes()));
-    if (!check(self.sym_size(0) == target.sym_size(0)) || !check(self.sym_size(2) == target.sym_size(1)) || !check(self.sym_size(3) == target.sym_size(2))) throw mismatch();
   } else {
     if (self.dim() < 1 || self.dim() > 2) throw UserError(std::string(op) + ": input tensor should be 1D or 2D, found sizes " + str(self.sym_sizes()));
     if (target.dim() > 1) throw UserError(std::string(op) + ": 0D or 1D target tensor expected, multi-target not supported, found sizes " + str(target.sym_sizes()));
@@ -168,15 +194,40 @@ Tensor dense(const Tensor& t) {
   kernel::copy(t, out);
   return out;
 }
+// What PyTorch's shape rules have no guards for.
+void check_nll_values(const char* op, const Tensor& self, const Tensor& target, const Tensor& weight, bool two_d) {
+  if (two_d && (self.size(0) != target.size(0) || self.size(2) != target.size(1) || self.size(3) != target.size(2)))
+    throw UserError(std::string(op) + ": size mismatch (got input: " + str(self.sym_sizes()) + ", target: " + str(target.sym_sizes()) + ")");
+  if (weight.defined() && weight.dtype() != self.dtype())
+    throw UserError(std::string(op) + ": expected weight of scalar type " + std::string(name(self.dtype())) + " but found " + std::string(name(weight.dtype())));
+}
 void nll_kernel(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index, bool two_d, const Tensor& output, const Tensor& total) {
+  check_nll_values(two_d ? "nll_loss2d_forward" : "nll_loss_forward", self, target, weight, two_d);
   // One sample without a batch counts as a sum of one.
   const int64_t r = reduction == none && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
   kernel::nll_loss(dense(self), dense(target), dense(weight), nll_shape(self, two_d), r, ignore_index.as_int(), output, total);
 }
 void nll_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index, const Tensor& total,
                          bool two_d, const Tensor& out) {
+  const char* op = two_d ? "nll_loss2d_backward" : "nll_loss_backward";
+  check_nll_values(op, self, target, weight, two_d);
+  if (grad.numel() != (reduction == none ? target.numel() : 1) || total.numel() != 1)
+    throw UserError(std::string(op) + ": expected grad_output of sizes " + (reduction == none ? str(target.sym_sizes()) : "[]") + " and one total_weight, found " +
+                    str(grad.sym_sizes()) + " and " + str(total.sym_sizes()));
   const int64_t r = reduction == none && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
   kernel::nll_loss_backward(dense(grad), dense(target), dense(weight), nll_shape(self, two_d), r, ignore_index.as_int(), total, out);
+}
+
+Tensor nll2d_backward_out(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index, const Tensor& total,
+                          const Tensor& grad_input) {
+  const char* op = "aten::nll_loss2d_backward.grad_input";
+  const Tensor result = nll_loss2d_backward(grad, self.is_contiguous() ? self : self.contiguous(), target, weight, reduction, ignore_index, total);
+  if (grad_input.dtype() != result.dtype())
+    throw UserError(std::string(op) + ": expected scalar type " + std::string(name(result.dtype())) + " but found " + std::string(name(grad_input.dtype())));
+  if (rule::equal_sizes(result.sym_sizes(), grad_input.sym_sizes()) && !grad_input.is_contiguous())
+    throw UserError(std::string(op) + ": grad_input must be contiguous, found strides " + str(grad_input.sym_strides()));
+  op_detail::prepare_out(get_operator(op), result.meta(), grad_input);
+  return grad_input.copy_(result, false);
 }
 
 Tensor nll_nd(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index) {
@@ -226,7 +277,8 @@ Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, 
   const Tensor total = product.sum().neg();
   if (reduction == sum) return total;
   SymInt count = self.sym_numel();
-  if (self.dim() == 0 || guard_or(classes == 0, false)) return total;
+  if (self.dim() == 0) return total;
+  if (guard_or(classes == 0, false)) return total.div(Scalar(0));
   return total.div(Scalar(floor_div(count, classes)));
 }
 
@@ -350,24 +402,43 @@ void register_losses(Library& aten);
 void register_losses(Library& aten) {
   aten.def("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::mse>(self, target, reduction, 0); },
-               [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::mse>(self, target, reduction, 0, out); })
-      .out("mse_loss.out");
+               [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::mse>(self, target, reduction, 0, out); });
+  aten.def("mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
+        check_reduction("mse_loss", reduction);
+        return loss_out("aten::mse_loss.out", mse_loss(self, target, none), reduction, out);
+      })
+      .tags(Tag::out);
   aten.def("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
       .compute([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction) { return backward_rule<Loss::mse>(g, self, target, reduction, 0); },
                [](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { backward_kernel<Loss::mse>(g, self, target, reduction, 0, out); })
       .out("mse_loss_backward.grad_input(grad_input)");
-  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>).out("smooth_l1_loss.out");
+  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
+  aten.def("smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) -> Tensor {
+        check_reduction("smooth_l1_loss", reduction);
+        return loss_out("aten::smooth_l1_loss.out", smooth_l1_loss(self, target, none, beta), reduction, out);
+      })
+      .tags(Tag::out);
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
       .out("smooth_l1_loss_backward.grad_input(grad_input)");
-  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>).out("huber_loss.out");
+  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
+  aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
+        check_reduction("huber_loss", reduction);
+        return loss_out("aten::huber_loss.out", huber_loss(self, target, none, delta), reduction, out);
+      })
+      .tags(Tag::out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
       .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>)
-      .out("huber_loss_backward.out(grad_input)");
+      .out("huber_loss_backward.out(grad_input)")
+      .tags(Tag::exact_out);
   aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::soft_margin>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out); })
-      .out("soft_margin_loss.out");
+      .out("soft_margin_loss.out")
+      .tags(Tag::exact_out);
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor").compute(bce_rule, bce_kernel).out("binary_cross_entropy.out");
   aten.def("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .compute(bce_logits_rule, bce_logits_kernel)
@@ -391,7 +462,8 @@ void register_losses(Library& aten) {
           [](const Tensor& g, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, const Tensor& total, const Tensor& out) {
             nll_backward_kernel(g, self, target, weight, reduction, ignore, total, false, out);
           })
-      .out("nll_loss_backward.grad_input(grad_input)");
+      .out("nll_loss_backward.grad_input(grad_input)")
+      .tags(Tag::exact_out);
   aten.def("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
       .compute(
           [](const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, SymInt, const Tensor&) {
@@ -399,9 +471,15 @@ void register_losses(Library& aten) {
             return rule::contiguous_like(self, self.dtype());
           },
           [](const Tensor& g, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, const Tensor& total, const Tensor& out) {
+            Meta made_like_self = self.meta();
+            made_like_self.strides = rule::preserved_strides(self);
+            if (!make_tensor(made_like_self, true).is_contiguous()) throw UserError("nll_loss2d_backward: grad_input must be contiguous, found self of strides " + str(self.sym_strides()));
             nll_backward_kernel(g, self, target, weight, reduction, ignore, total, true, out);
-          })
-      .out("nll_loss2d_backward.grad_input(grad_input)");
+          });
+  aten.def("nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, "
+           "Tensor(a!) grad_input) -> Tensor(a!)")
+      .composite(nll2d_backward_out)
+      .tags(Tag::out);
   aten.def("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
       .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
         return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));

@@ -82,14 +82,21 @@ void layer_norm_kernel(const Tensor& input, SymIntList shape, const Tensor& weig
   kernel::layer_norm(input, row_length(shape), weight, bias, eps, out, mean, rstd);
 }
 
+// Gradients of parameters are allocated like the parameters.
+void check_has_gradient(const char* op, const char* what, const Tensor& parameter, bool wanted) {
+  if (wanted && !parameter.defined()) throw UserError(std::string(op) + ": output_mask asks for a gradient made like " + what + ", which is missing");
+}
+
 std::array<Meta, 3> layer_norm_backward_rule(const Tensor&, const Tensor& input, SymIntList shape, const Tensor&, const Tensor&, const Tensor& weight, const Tensor& bias,
                                              BoolMask mask) {
   check_normalized_shape("native_layer_norm_backward", input, shape, weight, bias);
   const auto parameter = [&](const Tensor& p) { return p.defined() ? rule::contiguous_like(p, p.dtype()) : stats_meta(SymInts(shape.begin(), shape.end()), input.dtype(), input.device()); };
   return {mask[0] ? rule::contiguous_like(input, input.dtype()) : undefined_meta(), mask[1] ? parameter(weight) : undefined_meta(), mask[2] ? parameter(bias) : undefined_meta()};
 }
-void layer_norm_backward_kernel(const Tensor& grad, const Tensor& input, SymIntList shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor&, BoolMask,
+void layer_norm_backward_kernel(const Tensor& grad, const Tensor& input, SymIntList shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias, BoolMask mask,
                                 const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+  check_has_gradient("native_layer_norm_backward", "weight", weight, mask[1]);
+  check_has_gradient("native_layer_norm_backward", "bias", bias, mask[2]);
   kernel::layer_norm_backward(grad, input, row_length(shape), mean, rstd, weight, grad_input, grad_weight, grad_bias);
 }
 
@@ -115,11 +122,12 @@ std::pair<Tensor, Tensor> rms_composite(const Tensor& input, SymIntList shape, c
   const Tensor rstd = x.pow(Scalar(2)).mean(IntList(dims), true).add_(Scalar(e)).rsqrt();
   Tensor out = x.mul(rstd);
   if (weight.defined()) out = out.mul(weight);
+  if (!out.is_contiguous()) out = out.contiguous();
   if (out.dtype() != input.dtype()) out = out.to(input.dtype());
   return {out, rstd};
 }
 bool runs_plainly(const Tensor& input, const Tensor& weight) {
-  return !modes_active() && !input.impl().special && (!weight.defined() || !weight.impl().special) &&
+  return !modes_active() && !input.impl().special && input.numel() != 0 && (!weight.defined() || !weight.impl().special) &&
          !(grad_enabled() && (input.requires_grad() || (weight.defined() && weight.requires_grad())));
 }
 Tensor rms_norm_body(const Tensor& input, SymIntList shape, const Tensor& weight, std::optional<double> eps) {
@@ -170,6 +178,8 @@ std::array<Meta, 3> batch_norm_rule(const Tensor& input, const Tensor& weight, c
 void batch_norm_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum, double eps,
                        const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
   check_parameter_dtypes("native_batch_norm", input, {&weight, &bias, &mean, &var});
+  for (const Tensor* t : {&mean, &var})
+    if (t->defined() && t->dim() != 1) throw UserError("native_batch_norm: expected running statistics of 1 dimension, found sizes " + str(t->sym_sizes()));
   if (training) kernel::batch_norm_training(input, weight, bias, mean, var, momentum, eps, out, save_mean, save_invstd);
   else kernel::batch_norm_inference(input, weight, bias, mean, var, eps, out);
 }
@@ -197,6 +207,12 @@ Four no_update(const Tensor& input, const Tensor& weight, const Tensor& bias, co
 }
 
 Tensor batch_norm_body(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum, double eps, bool) {
+  if (guard_or(input.sym_numel() == 0, false)) {  // no size of a parameter matters
+    Tensor out = input.clone();
+    if (weight.defined()) out = out.mul(weight.select(0, SymInt(0)));
+    if (bias.defined()) out = out.add(bias.select(0, SymInt(0)));
+    return out;
+  }
   check_batch_input("batch_norm", input);
   if (!training) {
     if (!mean.defined()) throw UserError("batch_norm: running_mean must be defined in evaluation mode");
@@ -206,12 +222,6 @@ Tensor batch_norm_body(const Tensor& input, const Tensor& weight, const Tensor& 
   check_channel_vector("batch_norm", "running_var", var, input);
   check_channel_vector("batch_norm", "weight", weight, input);
   check_channel_vector("batch_norm", "bias", bias, input);
-  if (guard_or(input.sym_numel() == 0, false)) {
-    Tensor out = input.clone();
-    if (weight.defined()) out = out.mul(weight.dim() && guard_or(weight.sym_size(0) != 0, true) ? weight.select(0, SymInt(0)) : weight);
-    if (bias.defined()) out = out.add(bias.dim() && guard_or(bias.sym_size(0) != 0, true) ? bias.select(0, SymInt(0)) : bias);
-    return out;
-  }
   // ATen allocates an unused reserve first; traces show it.
   if (modes_active()) calque::empty({SymInt(0)}, DType::uint8, Layout::strided, input.device());
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
@@ -252,6 +262,8 @@ std::array<Meta, 3> group_norm_rule(const Tensor& input, const Tensor& weight, c
 void group_norm_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt n, SymInt c, SymInt hw, int64_t groups, double eps, const Tensor& out, const Tensor& mean,
                        const Tensor& rstd) {
   check_parameter_dtypes("native_group_norm", input, {&weight, &bias});
+  if (!input.is_contiguous(input.suggest_memory_format()))
+    throw UserError("native_group_norm: expected a contiguous input, found sizes " + str(input.sym_sizes()) + " and strides " + str(input.sym_strides()));
   kernel::group_norm(input, weight, bias, n.as_int(), c.as_int(), hw.as_int(), groups, eps, out, mean, rstd);
 }
 std::array<Meta, 3> group_norm_backward_rule(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight, SymInt, SymInt c, SymInt, int64_t groups, BoolMask mask) {
@@ -260,7 +272,8 @@ std::array<Meta, 3> group_norm_backward_rule(const Tensor&, const Tensor& input,
   return {mask[0] ? like_suggested(input) : undefined_meta(), mask[1] ? p : undefined_meta(), mask[2] ? p : undefined_meta()};
 }
 void group_norm_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, SymInt n, SymInt c, SymInt hw, int64_t groups,
-                                BoolMask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+                                BoolMask mask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+  check_has_gradient("native_group_norm_backward", "weight", weight, mask[1] || mask[2]);
   kernel::group_norm_backward(grad, input, mean, rstd, weight, n.as_int(), c.as_int(), hw.as_int(), groups, grad_input, grad_weight, grad_bias);
 }
 Tensor group_norm_body(const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {
@@ -290,8 +303,8 @@ Tensor instance_norm_body(const Tensor& input, const Tensor& weight, const Tenso
   const Tensor v = repeated(var);
   const Tensor x = (input.is_contiguous() ? input : input.contiguous()).view(shape);
   const Tensor out = batch_norm(x, w, bb, m, v, use_input_stats, momentum, eps, cudnn_enabled);
-  if (mean.defined()) mean.alias().copy_(m.view({b, c}).mean(IntList({0}), false));
-  if (var.defined()) var.alias().copy_(v.view({b, c}).mean(IntList({0}), false));
+  if (use_input_stats && mean.defined()) mean.alias().copy_(m.view({b, c}).mean(IntList({0}), false));
+  if (use_input_stats && var.defined()) var.alias().copy_(v.view({b, c}).mean(IntList({0}), false));
   return out.view(input.sym_sizes());
 }
 
@@ -325,7 +338,7 @@ void register_normalization(Library& aten) {
                [](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps, const Tensor& out, const Tensor& mean,
                   const Tensor& invstd) { batch_norm_kernel(input, weight, bias, {}, {}, training, momentum, eps, out, mean, invstd); })
       .out("_native_batch_norm_legit.no_stats_out(out, save_mean, save_invstd)")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::exact_out, Tag::reduction, Tag::core);
   aten.def("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .compute([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double momentum,
                   double eps) { return batch_norm_rule(input, weight, bias, mean, var, false, momentum, eps); },

@@ -14,12 +14,17 @@ namespace {
 using kernel::Reduction;
 using Dims = std::optional<IntList>;
 
-void norm_into(const Tensor& self, DType common, double p, uint64_t dims, const Tensor& out) {
+void norm_into(const Tensor& self, DType common, double p, const Dims& dim, const Tensor& out) {
   rule::check_kinds("norm_cpu", common, rule::Kinds::floats);
   kernel::ReduceParameters parameters;
   parameters.p = p;
+  const uint64_t dims = rule::dims_or_all("linalg.vector_norm", dim, self.dim());
+  // One value's norm is its magnitude, except where a dimension of a tensor without any is named.
+  int64_t count = self.dim() == 0 && dim && !dim->empty() ? 0 : 1;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (dims >> d & 1U) count *= self.size(d);
   const Reduction fn = p == 0 ? Reduction::norm_zero
-                       : p == 1 ? Reduction::norm_one
+                       : p == 1 || count == 1 ? Reduction::norm_one
                        : p == 2 ? Reduction::norm_two
                        : std::isinf(p) ? (p > 0 ? Reduction::norm_max : Reduction::norm_min)
                                        : Reduction::norm_p;
@@ -56,7 +61,7 @@ Meta vector_norm_rule(const Tensor& self, const Scalar& ord, Dims dim, bool keep
   return rule::reduction(self, dims, keepdim, to_real(dtype.value_or(self.dtype())));
 }
 void vector_norm_kernel(const Tensor& self, const Scalar& ord, Dims dim, bool, std::optional<DType>, const Tensor& out) {
-  norm_into(self, out.dtype(), ord.to_double(), rule::dims_or_all("linalg.vector_norm", dim, self.dim()), out);
+  norm_into(self, out.dtype(), ord.to_double(), dim, out);
 }
 
 Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool keepdim, std::optional<DType> dtype) {
@@ -65,7 +70,7 @@ Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, boo
   return vector_norm_rule(self, p.value_or(Scalar(2.0)), dim, keepdim, dtype);
 }
 void norm_kernel(const Tensor& self, const std::optional<Scalar>& p, Dims dim, const Tensor& out) {
-  norm_into(self, out.dtype(), p ? p->to_double() : 2, rule::dims_or_all("norm", dim, self.dim()), out);
+  norm_into(self, out.dtype(), p ? p->to_double() : 2, dim, out);
 }
 
 // ---- logsumexp ----------------------------------------------------------------------------------------------------
@@ -89,7 +94,7 @@ Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
 void dist_kernel(const Tensor& self, const Tensor& other, const Scalar& p, const Tensor& out) {
   const Tensor difference = make_tensor(rule::binary("dist", self, other));
   kernel::binary(kernel::Binary::sub, difference.dtype(), self, other, difference);
-  norm_into(difference, out.dtype(), p.to_double(), rule::all_dims(difference.dim()), out);
+  norm_into(difference, out.dtype(), p.to_double(), {}, out);
 }
 
 Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
@@ -112,10 +117,14 @@ Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int6
   return m;
 }
 
-Meta pdist_rule(const Tensor& self, double p) {
+void check_pdist(const Tensor& self, double p) {
   if (self.dim() != 2) throw UserError("_pdist_forward: pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
   if (!is_floating(self.dtype())) throw UserError("pdist only supports floating-point dtypes, found " + std::string(name(self.dtype())));
   if (p < 0) throw UserError("pdist only supports non-negative p values, found " + Scalar(p).str());
+}
+Meta pdist_rule(const Tensor& self, double p) {
+  check_pdist(self, p);
+  if (!self.is_contiguous()) throw UserError("_pdist_forward requires contiguous input, found strides " + str(self.sym_strides()) + " of sizes " + str(self.sym_sizes()));
   const SymInt n = self.sym_size(0);
   Meta m;
   m.sizes = {guard_or(n <= 1, false) ? SymInt(0) : floor_div(n * (n - 1), 2)};
@@ -123,6 +132,23 @@ Meta pdist_rule(const Tensor& self, double p) {
   m.dtype = self.dtype();
   m.device = self.device();
   return m;
+}
+
+// |x - y|^2 = |x|^2 - 2 xy + |y|^2, as one product of widened rows. Less exact than the differences, and what PyTorch computes.
+void euclidean_kernel(const Tensor& x1, const Tensor& x2, const Tensor& out) {
+  const auto squares = [](const Tensor& x) { return x.pow(Scalar(2)).sum(IntList({-1}), true, std::nullopt); };
+  const Tensor left = squares(x1);
+  const Tensor right = squares(x2);
+  const Tensor a = cat(std::vector<Tensor>{x1.mul(Scalar(-2)), left, ones_like(left)}, -1);
+  const Tensor b = cat(std::vector<Tensor>{x2, ones_like(right), right}, -1);
+  out.copy_(a.matmul(b.transpose(-2, -1)).clamp_min_(Scalar(0)).sqrt_(), false);
+}
+// compute_mode: 0 takes the product for p = 2 and more than 25 rows, 1 for p = 2, 2 never.
+void cdist_kernel(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode, const Tensor& out) {
+  const int64_t chosen = mode.value_or(0);
+  const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
+  if (p == 2 && (chosen == 1 || (chosen == 0 && many)) && out.numel() && x1.size(-1)) return euclidean_kernel(x1, x2, out);
+  kernel::cdist(x1, x2, p, out);
 }
 
 Tensor pairwise_distance_body(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
@@ -198,7 +224,7 @@ void register_norms(Library& aten) {
   aten.def("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
@@ -208,12 +234,12 @@ void register_norms(Library& aten) {
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim, DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.dtype_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
@@ -238,7 +264,7 @@ void register_norms(Library& aten) {
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
-      .compute(cdist_rule, [](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>, const Tensor& out) { kernel::cdist(x1, x2, p, out); })
+      .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
       .tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
@@ -246,8 +272,7 @@ void register_norms(Library& aten) {
       .out("_pdist_forward.out")
       .tags(Tag::exact_out, Tag::dense_out, Tag::core);
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
-      .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); },
-               [](const Tensor& x1, const Tensor& x2, const Tensor& out) { kernel::cdist(x1, x2, 2, out); })
+      .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
       .out("_euclidean_dist.out").tags(Tag::exact_out, Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
@@ -255,7 +280,7 @@ void register_norms(Library& aten) {
         return _cdist_forward(x1, x2, p, mode);
       });
   aten.def("pdist(Tensor self, float p=2.0) -> Tensor").composite([](const Tensor& self, double p) -> Tensor {
-    pdist_rule(self, p);
+    check_pdist(self, p);
     return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
   });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);

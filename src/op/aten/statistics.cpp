@@ -1,5 +1,11 @@
 // Variance and standard deviation, medians, modes.
 #include "kernel/cpu/order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernel/cpu/fill.h"
 #include "kernel/cpu/reduce.h"
 
 #include "calque/base/warning.h"
@@ -29,6 +35,29 @@ std::array<Meta, 2> spread_mean_rule(const Tensor& self, Dims dim, Correction co
   const Meta m = spread_rule<root>(self, dim, correction, keepdim);
   return {m, m};
 }
+// PyTorch updates the mean value by value: after an infinity the next difference is NaN, so that only one in the last place
+// is a mean.
+void settle_infinite_means(const Tensor& self, uint64_t dims, const Tensor& mean) {
+  const Tensor means = mean.to(DType::float64).contiguous();
+  const int64_t n = means.numel();
+  const double* m = means.data_as<double>();
+  if (std::none_of(m, m + n, [](double v) { return std::isinf(v); })) return;
+  // Rows of all reduced dimensions, in order.
+  SmallVector<int64_t, 8> order;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (!(dims >> d & 1U)) order.push_back(d);
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (dims >> d & 1U) order.push_back(d);
+  const Tensor rows = (self.dim() ? self.permute(IntList(order)) : self).to(DType::float64).contiguous();
+  const double* x = rows.data_as<double>();
+  const int64_t length = rows.numel() / n;
+  double* settled = means.mutable_data_as<double>();
+  for (int64_t i = 0; i < n; ++i) {
+    const double* row = x + i * length;
+    if (std::isinf(m[i]) && std::any_of(row, row + length - 1, [](double v) { return std::isinf(v); })) settled[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  mean.copy_(means.view(mean.sym_sizes()), false);
+}
 template <bool root>
 void spread_into(const Tensor& self, const Dims& dim, const Correction& correction, const Tensor& out, const Tensor& mean) {
   rule::check_kinds("std_cpu", self.dtype(), rule::Kinds::floats);
@@ -41,12 +70,40 @@ void spread_into(const Tensor& self, const Dims& dim, const Correction& correcti
     if (dims >> d & 1U) count *= self.size(d);
   if (static_cast<double>(count) <= p.p && out.numel())
     warn(std::string(spread_name<root>) + "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).");
+  if (self.numel() == 0) {
+    const Scalar nan(std::numeric_limits<double>::quiet_NaN());
+    kernel::fill(out, nan);
+    if (mean.defined()) kernel::fill(mean, nan);
+    return;
+  }
   kernel::reduce(Reduction::variance, self.dtype(), self, dims, out, mean, p);
+  if (mean.defined()) settle_infinite_means(self, dims, mean);
 }
 template <bool root>
 void spread_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out) { spread_into<root>(self, dim, correction, out, {}); }
 template <bool root>
 void spread_mean_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out, const Tensor& mean) { spread_into<root>(self, dim, correction, out, mean); }
+
+// The out= forms compute in out's dtype. PyTorch has no kernel that reduces 16-bit values to one wider number.
+template <bool root>
+Tensor spread_out(const char* op, const Tensor& self, const Dims& dim, const Correction& correction, bool keepdim, const Tensor& out) {
+  check_spread_dtype(self.dtype());
+  const bool wider = is_floating(out.dtype()) && promote_types(self.dtype(), out.dtype()) == out.dtype() && self.dtype() != out.dtype();
+  const Tensor x = wider ? self.to(out.dtype()) : self;
+  const Tensor result = root ? x.std(dim, correction, keepdim) : x.var(dim, correction, keepdim);
+  if (wider && is_reduced_float(self.dtype()) && guard_or(result.sym_numel() == 1, false) && guard_or(self.sym_numel() != 0, true))
+    throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": no kernel reduces " + std::string(name(self.dtype())) + " to one " + std::string(name(out.dtype())));
+  op_detail::prepare_out(get_operator(op), result.meta(), out);
+  return out.copy_(result, false);
+}
+template <bool root>
+Tensor spread_correction_out(const Tensor& self, Dims dim, Correction correction, bool keepdim, const Tensor& out) {
+  return spread_out<root>(root ? "aten::std.correction_out" : "aten::var.correction_out", self, dim, correction, keepdim, out);
+}
+template <bool root>
+Tensor spread_dim_out(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const Tensor& out) {
+  return spread_out<root>(root ? "aten::std.out" : "aten::var.out", self, dim, Scalar(unbiased ? 1 : 0), keepdim, out);
+}
 
 Correction bessel(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 using Two = std::tuple<Tensor, Tensor>;
@@ -67,7 +124,7 @@ void median_dim_kernel(const Tensor& self, int64_t dim, bool keepdim, const Tens
 }
 template <bool ignore_nan>
 void median_kernel(const Tensor& self, const Tensor& out) {
-  rule::check_kinds("median_cpu", self.dtype(), rule::Kinds::reals);
+  if (self.numel()) rule::check_kinds("median_cpu", self.dtype(), rule::Kinds::reals);
   kernel::median_all(self, ignore_nan, out);
 }
 Meta median_rule(const Tensor& self) { return rule::reduction(self, rule::all_dims(self.dim()), false, self.dtype()); }
@@ -88,12 +145,16 @@ void register_statistics(Library& aten);
 void register_statistics(Library& aten) {
   aten.def("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<false>, spread_kernel<false>)
-      .out("var.correction_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::core);
+  aten.def("var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
+      .composite(spread_correction_out<false>)
+      .tags(Tag::out);
   aten.def("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<true>, spread_kernel<true>)
-      .out("std.correction_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction);
+  aten.def("std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
+      .composite(spread_correction_out<true>)
+      .tags(Tag::out);
   aten.def("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
@@ -105,12 +166,12 @@ void register_statistics(Library& aten) {
   aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.var(Dims(), bessel(unbiased), false); });
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.var(dim, bessel(unbiased), keepdim); })
-      .out("var.out")
       .tags(Tag::core);
+  aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<false>).tags(Tag::out);
   aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.std(Dims(), bessel(unbiased), false); });
   aten.def("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.std(dim, bessel(unbiased), keepdim); })
-      .out("std.out");
+      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.std(dim, bessel(unbiased), keepdim); });
+  aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<true>).tags(Tag::out);
   aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return var_mean(self, dim, bessel(unbiased), keepdim); });
@@ -123,12 +184,12 @@ void register_statistics(Library& aten) {
   aten.def("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<false>, median_dim_kernel<false>)
       .out("median.dim_values(values, indices)")
-      .tags(Tag::reduction);
+      .tags(Tag::exact_out, Tag::reduction);
   aten.def("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<true>, median_dim_kernel<true>)
       .out("nanmedian.dim_values(values, indices)")
-      .tags(Tag::reduction);
-  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(mode_rule, mode_kernel).out("mode.values(values, indices)").tags(Tag::reduction);
+      .tags(Tag::exact_out, Tag::reduction);
+  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(mode_rule, mode_kernel).out("mode.values(values, indices)").tags(Tag::exact_out, Tag::reduction);
 }
 
 }  // namespace calque
