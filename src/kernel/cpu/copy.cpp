@@ -27,7 +27,7 @@ bool copy_dense(const Tensor& src, const Tensor& dst) {
   return true;
 }
 
-// The walk for equal dtypes: dimensions in the destination's order, merged, then 2-d tiles where the source's fast
+// The walk for copies: dimensions in the destination's order, merged, then 2-d tiles where the source's fast
 // dimension is another than the destination's.
 struct Walk {
   SmallVector<int64_t, 8> sizes, from, to;  // bytes; innermost last
@@ -35,7 +35,7 @@ struct Walk {
 
 Walk make_walk(const Tensor& src, const Tensor& dst) {
   const auto n = static_cast<size_t>(dst.dim());
-  const auto item = static_cast<int64_t>(item_size(dst.dtype()));
+  const auto src_item = static_cast<int64_t>(item_size(src.dtype())), item = static_cast<int64_t>(item_size(dst.dtype()));
   const size_t lead = n - static_cast<size_t>(src.dim());
   SmallVector<size_t, 8> order(n);
   for (size_t i = 0; i < n; ++i) order[i] = i;
@@ -45,7 +45,7 @@ Walk make_walk(const Tensor& src, const Tensor& dst) {
   for (const size_t d : order) {
     const int64_t size = dst.sizes()[d];
     if (size == 1) continue;
-    const int64_t from = d < lead || src.sizes()[d - lead] == 1 ? 0 : src.strides()[d - lead] * item;
+    const int64_t from = d < lead || src.sizes()[d - lead] == 1 ? 0 : src.strides()[d - lead] * src_item;
     const int64_t to = dst_strides[d] * item;
     if (!w.sizes.empty() && w.from.back() == from * size && w.to.back() == to * size) {
       w.sizes.back() *= size;
@@ -140,6 +140,52 @@ void copy_strided(const Tensor& src, const Tensor& dst) {
     parallel_for(0, unit, std::max<int64_t>(1, grain_bytes * unit / std::max<int64_t>(1, inner_bytes * outer)), [&](int64_t b, int64_t e) { run(0, outer, b, e); });
 }
 
+// Between uint64 and floats, which int64, the compute type of integers, would take for negative numbers from 2^63 on.
+template <class From, class To>
+void convert_rows(const Tensor& src, const Tensor& dst) {
+  const Walk w = make_walk(src, dst);
+  const size_t last = w.sizes.size() - 1;
+  const int64_t row = w.sizes[last], outer = dst.numel() / row;
+  parallel_for(0, outer, std::max<int64_t>(1, grain_bytes / (row * 8)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t rest = i;
+      const char* f = static_cast<const char*>(src.data());
+      char* t = static_cast<char*>(dst.mutable_data());
+      for (size_t d = last; d-- > 0;) {
+        const int64_t index = rest % w.sizes[d];
+        rest /= w.sizes[d];
+        f += index * w.from[d];
+        t += index * w.to[d];
+      }
+      for (int64_t k = 0; k < row; ++k) {
+        const From x = *reinterpret_cast<const From*>(f + k * w.from[last]);
+        To& y = *reinterpret_cast<To*>(t + k * w.to[last]);
+        if constexpr (std::is_same_v<To, uint64_t>) {
+          double wide;
+          if constexpr (std::is_arithmetic_v<From>) wide = x;
+          else wide = static_cast<float>(x);
+          y = wide >= 0x1p63 ? static_cast<uint64_t>(wide) : static_cast<uint64_t>(static_cast<int64_t>(wide));
+        } else if constexpr (std::is_arithmetic_v<To>) {
+          y = static_cast<To>(x);
+        } else {
+          y = To(static_cast<float>(x));
+        }
+      }
+    }
+  });
+}
+bool copy_uint64(const Tensor& src, const Tensor& dst) {
+  const bool reads = src.dtype() == DType::uint64;
+  if (!reads && dst.dtype() != DType::uint64) return false;
+  switch (reads ? dst.dtype() : src.dtype()) {
+    case DType::float64: return (reads ? convert_rows<uint64_t, double> : convert_rows<double, uint64_t>)(src, dst), true;
+    case DType::float32: return (reads ? convert_rows<uint64_t, float> : convert_rows<float, uint64_t>)(src, dst), true;
+    case DType::float16: return (reads ? convert_rows<uint64_t, Half> : convert_rows<Half, uint64_t>)(src, dst), true;
+    case DType::bfloat16: return (reads ? convert_rows<uint64_t, BFloat16> : convert_rows<BFloat16, uint64_t>)(src, dst), true;
+    default: return false;
+  }
+}
+
 void copy_array(void* const* arrays, int64_t n, const void* width) {
   if (arrays[0] != arrays[1]) std::memcpy(arrays[0], arrays[1], static_cast<size_t>(n * *static_cast<const int64_t*>(width)));
 }
@@ -158,6 +204,7 @@ void copy(const Tensor& src, const Tensor& dst) {
       default: return copy_strided<Complex128>(src, dst);
     }
   }
+  if (copy_uint64(src, dst)) return;
   // The source's own compute type loses nothing; the store casts.
   const Compute c = compute_type(src.dtype());
   const int64_t width = compute_size(c);

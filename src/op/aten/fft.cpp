@@ -215,21 +215,21 @@ Tensor backward_complex(const char* op, const Tensor& self, OptSizes s, OptDims 
 
 void register_fft(Library& aten);
 void register_fft(Library& aten) {
-  aten.def("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor").compute(r2c_rule, r2c_kernel).out("_fft_r2c.out").tags(Tag::core);
-  aten.def("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor").compute(c2r_rule, c2r_kernel).out("_fft_c2r.out").tags(Tag::core);
-  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor").compute(c2c_rule, c2c_kernel).out("_fft_c2c.out");
-  aten.def("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_rfft", forward_real>::line).out("fft_rfft.out");
-  aten.def("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_irfft", backward_real>::line).out("fft_irfft.out");
-  aten.def("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_fft", forward_complex>::line).out("fft_fft.out");
-  aten.def("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_ifft", backward_complex>::line).out("fft_ifft.out");
-  aten.def("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_rfft2", forward_real>::plane).out("fft_rfft2.out");
-  aten.def("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_irfft2", backward_real>::plane).out("fft_irfft2.out");
-  aten.def("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_fft2", forward_complex>::plane).out("fft_fft2.out");
-  aten.def("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_ifft2", backward_complex>::plane).out("fft_ifft2.out");
-  aten.def("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_rfftn", forward_real>::all).out("fft_rfftn.out");
-  aten.def("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_irfftn", backward_real>::all).out("fft_irfftn.out");
-  aten.def("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_fftn", forward_complex>::all).out("fft_fftn.out");
-  aten.def("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_ifftn", backward_complex>::all).out("fft_ifftn.out");
+  aten.def("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor").compute(r2c_rule, r2c_kernel).out("_fft_r2c.out").tags(Tag::cast_out, Tag::core);
+  aten.def("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor").compute(c2r_rule, c2r_kernel).out("_fft_c2r.out").tags(Tag::cast_out, Tag::core);
+  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor").compute(c2c_rule, c2c_kernel).out("_fft_c2c.out").tags(Tag::cast_out);
+  aten.def("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_rfft", forward_real>::line).out("fft_rfft.out").tags(Tag::cast_out);
+  aten.def("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_irfft", backward_real>::line).out("fft_irfft.out").tags(Tag::cast_out);
+  aten.def("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_fft", forward_complex>::line).out("fft_fft.out").tags(Tag::cast_out);
+  aten.def("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor").composite(Forms<"fft_ifft", backward_complex>::line).out("fft_ifft.out").tags(Tag::cast_out);
+  aten.def("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_rfft2", forward_real>::plane).out("fft_rfft2.out").tags(Tag::cast_out);
+  aten.def("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_irfft2", backward_real>::plane).out("fft_irfft2.out").tags(Tag::cast_out);
+  aten.def("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_fft2", forward_complex>::plane).out("fft_fft2.out").tags(Tag::cast_out);
+  aten.def("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor").composite(Forms<"fft_ifft2", backward_complex>::plane).out("fft_ifft2.out").tags(Tag::cast_out);
+  aten.def("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_rfftn", forward_real>::all).out("fft_rfftn.out").tags(Tag::cast_out);
+  aten.def("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_irfftn", backward_real>::all).out("fft_irfftn.out").tags(Tag::cast_out);
+  aten.def("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_fftn", forward_complex>::all).out("fft_fftn.out").tags(Tag::cast_out);
+  aten.def("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor").composite(Forms<"fft_ifftn", backward_complex>::all).out("fft_ifftn.out").tags(Tag::cast_out);
 }
 
 }  // namespace calque

@@ -351,16 +351,16 @@ void register_losses(Library& aten) {
   aten.def("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::mse>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::mse>(self, target, reduction, 0, out); })
-      .out("mse_loss.out");
+      .out("mse_loss.out").tags(Tag::cast_out);
   aten.def("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
       .compute([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction) { return backward_rule<Loss::mse>(g, self, target, reduction, 0); },
                [](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { backward_kernel<Loss::mse>(g, self, target, reduction, 0, out); })
-      .out("mse_loss_backward.grad_input(grad_input)");
-  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>).out("smooth_l1_loss.out");
+      .out("mse_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
+  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>).out("smooth_l1_loss.out").tags(Tag::cast_out);
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
-      .out("smooth_l1_loss_backward.grad_input(grad_input)");
-  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>).out("huber_loss.out");
+      .out("smooth_l1_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
+  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>).out("huber_loss.out").tags(Tag::cast_out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
       .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>)
       .out("huber_loss_backward.out(grad_input)");

@@ -89,11 +89,11 @@ void register_statistics(Library& aten) {
   aten.def("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<false>, spread_kernel<false>)
       .out("var.correction_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<true>, spread_kernel<true>)
       .out("std.correction_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
   aten.def("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
@@ -106,11 +106,11 @@ void register_statistics(Library& aten) {
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.var(dim, bessel(unbiased), keepdim); })
       .out("var.out")
-      .tags(Tag::core);
+      .tags(Tag::cast_out, Tag::core);
   aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.std(Dims(), bessel(unbiased), false); });
   aten.def("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.std(dim, bessel(unbiased), keepdim); })
-      .out("std.out");
+      .out("std.out").tags(Tag::cast_out);
   aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return var_mean(self, dim, bessel(unbiased), keepdim); });
