@@ -408,28 +408,28 @@ void register_losses(Library& aten) {
         check_reduction("mse_loss", reduction);
         return loss_out("aten::mse_loss.out", mse_loss(self, target, none), reduction, out);
       })
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
       .compute([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction) { return backward_rule<Loss::mse>(g, self, target, reduction, 0); },
                [](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { backward_kernel<Loss::mse>(g, self, target, reduction, 0, out); })
-      .out("mse_loss_backward.grad_input(grad_input)");
+      .out("mse_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
   aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
   aten.def("smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) -> Tensor {
         check_reduction("smooth_l1_loss", reduction);
         return loss_out("aten::smooth_l1_loss.out", smooth_l1_loss(self, target, none, beta), reduction, out);
       })
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
-      .out("smooth_l1_loss_backward.grad_input(grad_input)");
+      .out("smooth_l1_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
   aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
   aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
         check_reduction("huber_loss", reduction);
         return loss_out("aten::huber_loss.out", huber_loss(self, target, none, delta), reduction, out);
       })
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
       .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>)
       .out("huber_loss_backward.out(grad_input)")
@@ -479,7 +479,7 @@ void register_losses(Library& aten) {
   aten.def("nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, "
            "Tensor(a!) grad_input) -> Tensor(a!)")
       .composite(nll2d_backward_out)
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
       .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
         return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));

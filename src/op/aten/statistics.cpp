@@ -148,13 +148,13 @@ void register_statistics(Library& aten) {
       .tags(Tag::reduction, Tag::core);
   aten.def("var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
       .composite(spread_correction_out<false>)
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<true>, spread_kernel<true>)
       .tags(Tag::reduction);
   aten.def("std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
       .composite(spread_correction_out<true>)
-      .tags(Tag::out);
+      .tags(Tag::out, Tag::cast_out);
   aten.def("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
@@ -167,11 +167,11 @@ void register_statistics(Library& aten) {
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.var(dim, bessel(unbiased), keepdim); })
       .tags(Tag::core);
-  aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<false>).tags(Tag::out);
+  aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<false>).tags(Tag::out, Tag::cast_out);
   aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.std(Dims(), bessel(unbiased), false); });
   aten.def("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.std(dim, bessel(unbiased), keepdim); });
-  aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<true>).tags(Tag::out);
+  aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<true>).tags(Tag::out, Tag::cast_out);
   aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return var_mean(self, dim, bessel(unbiased), keepdim); });
