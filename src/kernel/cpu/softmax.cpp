@@ -70,9 +70,7 @@ void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
     });
     return;
   }
-  // As wide as the second-level cache likes for this many rows.
-  const int64_t fitting = std::max<int64_t>(16, (256 << 10) / (s.n * item) / 16 * 16);
-  const int64_t width = std::min({softmax_tile_width, fitting, (s.inner + 15) / 16 * 16});
+  constexpr int64_t width = softmax_tile_width;
   const int64_t tiles = (s.inner + width - 1) / width;
   parallel_for(0, s.outer * tiles, std::max<int64_t>(1, grain / (s.n * std::min(width, s.inner))), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {

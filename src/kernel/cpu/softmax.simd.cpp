@@ -104,52 +104,59 @@ void softmax_run(const void* from, void* to, int64_t n, bool is_log, void* scrat
   if (i < n) store_narrow_tail(y + i, load_wide_tail(static_cast<const C*>(kept + i), n - i) * scale, n - i);
 }
 
-template <class S>
-void softmax_tile(const void* from, void* to, int64_t n, int64_t stride, int64_t columns, bool is_log) {
+// `count` registers of columns down all rows, three times over: maximum, exponentials and their sum, scaling. What belongs
+// to a column stays in a register. `filled` elements of the last register are columns.
+template <class S, int count, bool is_log, bool whole>
+CALQUE_INLINE void softmax_strip(const S* x, S* y, int64_t n, int64_t stride, int64_t filled) {
   using C = Wide<S>;
   constexpr int64_t step = lanes<C>;
-  constexpr bool keeps = std::is_same_v<C, S>;  // the exponentials fit the output
+  constexpr bool keeps = std::is_same_v<C, S> && !is_log;  // the exponentials fit the output
+  const auto at = [&](const S* row, int k) -> Vec<C> { return whole ? load_wide(row + k * step) : load_wide_tail(row + k * step, filled); };
+  const auto put = [&](S* row, int k, Vec<C> v) {
+    if (whole) store_narrow(row + k * step, v);
+    else store_narrow_tail(row + k * step, v, filled);
+  };
+  Vec<C> max[count], sum[count];
+  for (int k = 0; k < count; ++k) {
+    max[k] = splat<C>(0) - static_cast<C>(__builtin_inf());
+    sum[k] = Vec<C>{};
+  }
+  for (int64_t r = 0; r < n; ++r)
+    for (int k = 0; k < count; ++k) max[k] = larger(at(x + r * stride, k), max[k]);
+  for (int64_t r0 = 0; r0 < n; r0 += 64) {  // short partial sums, as everywhere
+    Vec<C> part[count] = {};
+    for (int64_t r = r0; r < n && r < r0 + 64; ++r)
+      for (int k = 0; k < count; ++k) {
+        const Vec<C> e = exponential(at(x + r * stride, k) - max[k]);
+        if constexpr (keeps) put(y + r * stride, k, e);
+        part[k] += e;
+      }
+    for (int k = 0; k < count; ++k) sum[k] += part[k];
+  }
+  for (int k = 0; k < count; ++k) sum[k] = is_log ? v_log(sum[k]) : 1 / sum[k];
+  for (int64_t r = 0; r < n; ++r)
+    for (int k = 0; k < count; ++k) {
+      if constexpr (is_log) put(y + r * stride, k, at(x + r * stride, k) - max[k] - sum[k]);
+      else if constexpr (keeps) put(y + r * stride, k, at(y + r * stride, k) * sum[k]);
+      else put(y + r * stride, k, exponential(at(x + r * stride, k) - max[k]) * sum[k]);
+    }
+}
+
+template <class S, bool is_log>
+CALQUE_INLINE void softmax_strips(const S* x, S* y, int64_t n, int64_t stride, int64_t columns) {
+  constexpr int64_t step = lanes<Wide<S>>;
+  int64_t c = 0;
+  for (; c + 4 * step <= columns; c += 4 * step) softmax_strip<S, 4, is_log, true>(x + c, y + c, n, stride, step);
+  for (; c + step <= columns; c += step) softmax_strip<S, 1, is_log, true>(x + c, y + c, n, stride, step);
+  if (c < columns) softmax_strip<S, 1, is_log, false>(x + c, y + c, n, stride, columns - c);
+}
+
+template <class S>
+void softmax_tile(const void* from, void* to, int64_t n, int64_t stride, int64_t columns, bool is_log) {
   const S* x = static_cast<const S*>(from);
   S* y = static_cast<S*>(to);
-  const int64_t whole = columns / step * step;
-  alignas(64) C max[softmax_tile_width];
-  alignas(64) C sum[softmax_tile_width];
-  const auto at = [&](const S* base, int64_t row, int64_t c) -> Vec<C> {
-    const S* p = base + row * stride + c;
-    return c < whole ? load_wide(p) : load_wide_tail(p, columns - c);
-  };
-  const auto put = [&](int64_t row, int64_t c, Vec<C> v) {
-    S* p = y + row * stride + c;
-    if (c < whole) store_narrow(p, v);
-    else store_narrow_tail(p, v, columns - c);
-  };
-  for (int64_t c = 0; c < columns; c += step) {
-    store(max + c, splat<C>(0) - static_cast<C>(__builtin_inf()));
-    store(sum + c, Vec<C>{});
-  }
-  for (int64_t r = 0; r < n; ++r)
-    for (int64_t c = 0; c < columns; c += step) store(max + c, larger(at(x, r, c), load(max + c)));
-  alignas(64) C part[softmax_tile_width];
-  for (int64_t r0 = 0; r0 < n; r0 += 64) {  // short partial sums, as everywhere
-    for (int64_t c = 0; c < columns; c += step) store(part + c, Vec<C>{});
-    for (int64_t r = r0; r < n && r < r0 + 64; ++r)
-      for (int64_t c = 0; c < columns; c += step) {
-        const Vec<C> e = exponential(at(x, r, c) - load(max + c));
-        if (keeps && !is_log) put(r, c, e);
-        store(part + c, load(part + c) + e);
-      }
-    for (int64_t c = 0; c < columns; c += step) store(sum + c, load(sum + c) + load(part + c));
-  }
-  for (int64_t c = 0; c < columns; c += step) {
-    if (is_log) store(sum + c, v_log(load(sum + c)));
-    else store(sum + c, 1 / load(sum + c));
-  }
-  for (int64_t r = 0; r < n; ++r)
-    for (int64_t c = 0; c < columns; c += step) {
-      if (is_log) put(r, c, at(x, r, c) - load(max + c) - load(sum + c));
-      else if constexpr (keeps) put(r, c, at(y, r, c) * load(sum + c));
-      else put(r, c, exponential(at(x, r, c) - load(max + c)) * load(sum + c));
-    }
+  if (is_log) softmax_strips<S, true>(x, y, n, stride, columns);
+  else softmax_strips<S, false>(x, y, n, stride, columns);
 }
 
 template <class S>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "calque/base/half.h"
 
@@ -154,6 +155,7 @@ CALQUE_INLINE Half narrow<Half>(float x) {
 /// lanes<float> 16-bit numbers as floats.
 CALQUE_INLINE Vec<float> load_wide(const float* p) { return load(p); }
 CALQUE_INLINE Vec<double> load_wide(const double* p) { return load(p); }
+CALQUE_INLINE Vec<int64_t> load_wide(const int64_t* p) { return load(p); }
 CALQUE_INLINE Vec<float> load_wide(const BFloat16* p) {
   VecU16Half h;
   std::memcpy(&h, p, sizeof h);
@@ -190,6 +192,25 @@ CALQUE_INLINE void store_narrow(Half* p, Vec<float> v) {
 #else
   for (int i = 0; i < lanes<float>; ++i) p[i] = narrow<Half>(v[i]);
 #endif
+}
+
+// What S computes in: itself, or float for the 16-bit floats.
+template <class S>
+using Wide = std::conditional_t<std::is_same_v<S, BFloat16> || std::is_same_v<S, Half>, float, S>;
+
+// The first n lanes; the others are zero.
+template <class S>
+CALQUE_INLINE Vec<Wide<S>> load_wide_tail(const S* p, int64_t n) {
+  S padded[lanes<Wide<S>>];
+  std::memset(static_cast<void*>(padded), 0, sizeof padded);
+  std::memcpy(static_cast<void*>(padded), p, static_cast<size_t>(n) * sizeof(S));
+  return load_wide(static_cast<const S*>(padded));
+}
+template <class S>
+CALQUE_INLINE void store_narrow_tail(S* p, Vec<Wide<S>> v, int64_t n) {
+  S padded[lanes<Wide<S>>];
+  store_narrow(static_cast<S*>(padded), v);
+  std::memcpy(static_cast<void*>(p), padded, static_cast<size_t>(n) * sizeof(S));
 }
 
 /// Sum of the lanes, in halves.

@@ -10,31 +10,6 @@
 namespace calque {
 namespace {
 
-// What S computes in: itself, or float for the 16-bit floats.
-template <class S>
-struct WideOf {
-  using type = S;
-};
-template <>
-struct WideOf<BFloat16> {
-  using type = float;
-};
-template <class S>
-using Wide = typename WideOf<S>::type;
-
-template <class S>
-CALQUE_INLINE Vec<Wide<S>> load_tail(const S* p, int64_t n) {
-  S whole[lanes<Wide<S>>] = {};
-  std::memcpy(static_cast<void*>(whole), p, static_cast<size_t>(n) * sizeof(S));
-  return load_wide(whole);
-}
-template <class S>
-CALQUE_INLINE void store_tail(S* p, Vec<Wide<S>> v, int64_t n) {
-  S whole[lanes<Wide<S>>];
-  store_narrow(whole, v);
-  std::memcpy(static_cast<void*>(p), whole, static_cast<size_t>(n) * sizeof(S));
-}
-
 // A register of bfloat16 as two of floats, the elements at even places and those at odd ones, and back: which lane an
 // element sits in means nothing to an elementwise function, and this way needs no shuffle.
 struct Halves {
@@ -67,7 +42,7 @@ CALQUE_INLINE void map_arrays(void* const* arrays, int64_t n, F f, std::index_se
     }
   }
   for (; i + step <= n; i += step) store_narrow(out + i, f(load_wide(static_cast<const S*>(arrays[k + 1]) + i)...));
-  if (i < n) store_tail(out + i, f(load_tail(static_cast<const S*>(arrays[k + 1]) + i, n - i)...), n - i);
+  if (i < n) store_narrow_tail(out + i, f(load_wide_tail(static_cast<const S*>(arrays[k + 1]) + i, n - i)...), n - i);
 }
 template <class S, class F>
 CALQUE_INLINE void map1(void* const* arrays, int64_t n, F f) {

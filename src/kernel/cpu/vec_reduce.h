@@ -19,26 +19,6 @@ CALQUE_INLINE bool is_nan(T x) {
   else return false;
 }
 
-template <class S>
-using Wide = std::conditional_t<std::is_same_v<S, BFloat16> || std::is_same_v<S, Half>, float, S>;
-
-CALQUE_INLINE Vec<int64_t> load_wide(const int64_t* p) { return load(p); }
-
-// The first n lanes; the others are zero.
-template <class S>
-CALQUE_INLINE Vec<Wide<S>> load_wide_tail(const S* p, int64_t n) {
-  S padded[lanes<Wide<S>>];
-  std::memset(static_cast<void*>(padded), 0, sizeof padded);
-  std::memcpy(static_cast<void*>(padded), p, static_cast<size_t>(n) * sizeof(S));
-  return load_wide(static_cast<const S*>(padded));
-}
-template <class S>
-CALQUE_INLINE void store_narrow_tail(S* p, Vec<Wide<S>> v, int64_t n) {
-  S padded[lanes<Wide<S>>];
-  store_narrow(static_cast<S*>(padded), v);
-  std::memcpy(static_cast<void*>(p), padded, static_cast<size_t>(n) * sizeof(S));
-}
-
 // The signed integer as wide as T; vectors of it are comparison masks.
 template <class T>
 using MaskInt = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
