@@ -198,9 +198,13 @@ CALQUE_INLINE void store_narrow(Half* p, Vec<float> v) {
 template <class S>
 using Wide = std::conditional_t<std::is_same_v<S, BFloat16> || std::is_same_v<S, Half>, float, S>;
 
-// The first n lanes; the others are zero.
+// The first n lanes (fewer than all); the others are zero.
 template <class S>
 CALQUE_INLINE Vec<Wide<S>> load_wide_tail(const S* p, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<S, float>) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), p);
+  if constexpr (std::is_same_v<S, double>) return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << n) - 1), p);
+#endif
   S padded[lanes<Wide<S>>];
   std::memset(static_cast<void*>(padded), 0, sizeof padded);
   std::memcpy(static_cast<void*>(padded), p, static_cast<size_t>(n) * sizeof(S));
@@ -208,6 +212,16 @@ CALQUE_INLINE Vec<Wide<S>> load_wide_tail(const S* p, int64_t n) {
 }
 template <class S>
 CALQUE_INLINE void store_narrow_tail(S* p, Vec<Wide<S>> v, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<S, float>) {
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1), v);
+    return;
+  }
+  if constexpr (std::is_same_v<S, double>) {
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1U << n) - 1), v);
+    return;
+  }
+#endif
   S padded[lanes<Wide<S>>];
   store_narrow(static_cast<S*>(padded), v);
   std::memcpy(static_cast<void*>(p), padded, static_cast<size_t>(n) * sizeof(S));
