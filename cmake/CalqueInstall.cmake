@@ -14,6 +14,6 @@ configure_package_config_file(cmake/calqueConfig.cmake.in calqueConfig.cmake INS
 write_basic_package_version_file(calqueConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
-  cmake/FindOneDNN.cmake cmake/FindSleef.cmake
+  cmake/FindSleef.cmake
   DESTINATION "${calque_config_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

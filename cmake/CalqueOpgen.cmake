@@ -8,7 +8,7 @@ if(NOT calque_opgen_sources)
 endif()
 
 add_executable(calque-opgen ${calque_opgen_sources} $<TARGET_OBJECTS:calque_core>)
-target_link_libraries(calque-opgen PRIVATE calque_flags fmt::fmt simdjson::simdjson Threads::Threads)
+target_link_libraries(calque-opgen PRIVATE calque_flags fmt::fmt Threads::Threads)
 target_include_directories(calque-opgen PRIVATE include src)
 target_compile_definitions(calque-opgen PRIVATE CALQUE_NO_TENSOR_METHODS)
 

@@ -378,4 +378,16 @@ std::map<std::string, std::string> read_reasons(const std::string& path) {
   return out;
 }
 
+std::map<std::string, Gap> read_gaps(const std::string& path) {
+  std::map<std::string, Gap> out;
+  for (const auto& [op, rest] : read_reasons(path)) {
+    size_t end = 0;
+    const double share = std::stod(rest, &end);
+    if (end >= rest.size() || rest[end] != '\t' || share <= 0 || share > 1)
+      throw std::runtime_error(path + ": " + op + ": expected a share above 0 and at most 1, a tab and what differs, found '" + rest + "'");
+    out[op] = {share, rest.substr(end + 1)};
+  }
+  return out;
+}
+
 }  // namespace calque::opcheck
