@@ -13,6 +13,18 @@
 namespace calque {
 namespace op_detail {
 
+void rethrow_named(const Operator& op) {
+  try {
+    throw;
+  } catch (UserError& e) {
+    std::string_view name = op.schema().name;
+    while (name.starts_with('_')) name.remove_prefix(1);
+    while (name.ends_with('_')) name.remove_suffix(1);
+    if (std::string_view(e.what()).find(name) == std::string_view::npos) e.prepend(op.schema().name + ": ");
+    throw;
+  }
+}
+
 Tensor allocate(const Meta& meta, bool fake) { return meta.undefined ? Tensor() : make_tensor(meta, fake); }
 
 void mark_requires_grad(const Tensor& t) {

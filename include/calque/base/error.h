@@ -21,6 +21,8 @@ class Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
   const char* what() const noexcept override { return message_.c_str(); }
+  // For those it passes through: says where it happened, in front of what it says already.
+  void prepend(const std::string& context) { message_ = context + message_; }
 
  private:
   std::string message_;

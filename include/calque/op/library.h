@@ -48,6 +48,17 @@ bool writes_directly(const Operator& base, const Meta& result, const Tensor& tar
 bool shares_memory(const Tensor& a, const Tensor& b);
 void write_result(const Tensor& result, const Tensor& target);  // casts and copies; kernels only, no dispatch
 
+// Runs f; a UserError that leaves it names the operator.
+[[noreturn]] void rethrow_named(const Operator& op);
+template <class F>
+decltype(auto) named(const Operator& op, F&& f) {
+  try {
+    return f();
+  } catch (const UserError&) {
+    rethrow_named(op);
+  }
+}
+
 template <class T>
 bool is_special(const T& x) {
   if constexpr (std::is_same_v<T, Tensor>) return x.defined() && x.impl().special;
@@ -183,15 +194,19 @@ struct Compute {
   }
 
   static Out eager(const Operator& op, A... args) {
-    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), false);
-    run_kernel(op, out, args...);
-    finish(out, args...);
-    return out;
+    return named(op, [&] {
+      Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), false);
+      run_kernel(op, out, args...);
+      finish(out, args...);
+      return out;
+    });
   }
   static Out fake(const Operator& op, A... args) {
-    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), true);
-    finish(out, args...);
-    return out;
+    return named(op, [&] {
+      Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), true);
+      finish(out, args...);
+      return out;
+    });
   }
 };
 
@@ -231,8 +246,8 @@ struct InPlace<const Tensor&, A...> {
     self.storage()->bump_version();
     return self;
   }
-  static Tensor eager(const Operator& op, const Tensor& self, A... args) { return run<false>(op, self, args...); }
-  static Tensor fake(const Operator& op, const Tensor& self, A... args) { return run<true>(op, self, args...); }
+  static Tensor eager(const Operator& op, const Tensor& self, A... args) { return named(op, [&] { return run<false>(op, self, args...); }); }
+  static Tensor fake(const Operator& op, const Tensor& self, A... args) { return named(op, [&] { return run<true>(op, self, args...); }); }
 };
 
 template <class... A>
@@ -284,8 +299,8 @@ struct WithOuts {
       (outs.storage()->bump_version(), ...);
       return std::make_tuple(Tensor(outs)...);
     }
-    static auto eager(const Operator& op, A... args, Out<i>... outs) { return run<false>(op, args..., outs...); }
-    static auto fake(const Operator& op, A... args, Out<i>... outs) { return run<true>(op, args..., outs...); }
+    static auto eager(const Operator& op, A... args, Out<i>... outs) { return named(op, [&] { return run<false>(op, args..., outs...); }); }
+    static auto fake(const Operator& op, A... args, Out<i>... outs) { return named(op, [&] { return run<true>(op, args..., outs...); }); }
   };
   template <size_t... i>
   static For<i...> select(std::index_sequence<i...>);
@@ -297,24 +312,28 @@ struct ViewOf;
 template <class... A>
 struct ViewOf<View, const Tensor&, A...> {
   static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    const View v = cast<View (*)(const Tensor&, A...)>(op.rule())(self, args...);
-    return make_view(self, v.sizes, v.strides, v.offset);
+    return named(op, [&] {
+      const View v = cast<View (*)(const Tensor&, A...)>(op.rule())(self, args...);
+      return make_view(self, v.sizes, v.strides, v.offset);
+    });
   }
 };
 template <class... A>
 struct ViewOf<std::vector<View>, const Tensor&, A...> {
   static std::vector<Tensor> eager(const Operator& op, const Tensor& self, A... args) {
-    std::vector<Tensor> out;
-    for (const View& v : cast<std::vector<View> (*)(const Tensor&, A...)>(op.rule())(self, args...))
-      out.push_back(make_view(self, v.sizes, v.strides, v.offset));
-    return out;
+    return named(op, [&] {
+      std::vector<Tensor> out;
+      for (const View& v : cast<std::vector<View> (*)(const Tensor&, A...)>(op.rule())(self, args...))
+        out.push_back(make_view(self, v.sizes, v.strides, v.offset));
+      return out;
+    });
   }
 };
 
 template <class R, class... A>
 struct Direct {  // composite bodies and kernels that allocate their own result
-  static R eager(const Operator& op, A... args) { return cast<R (*)(A...)>(op.kernel())(args...); }
-  static R fake(const Operator& op, A... args) { return cast<R (*)(A...)>(op.rule())(args...); }
+  static R eager(const Operator& op, A... args) { return named(op, [&] { return cast<R (*)(A...)>(op.kernel())(args...); }); }
+  static R fake(const Operator& op, A... args) { return named(op, [&] { return cast<R (*)(A...)>(op.rule())(args...); }); }
 };
 
 template <class... A>
@@ -322,14 +341,18 @@ struct Mutate;
 template <class... A>
 struct Mutate<const Tensor&, A...> {
   static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    check_writable(op, self);
-    cast<void (*)(const Tensor&, A...)>(op.kernel())(self, args...);
+    named(op, [&] {
+      check_writable(op, self);
+      cast<void (*)(const Tensor&, A...)>(op.kernel())(self, args...);
+    });
     self.storage()->bump_version();
     return self;
   }
   static Tensor fake(const Operator& op, const Tensor& self, A... args) {
-    check_writable(op, self);
-    if (op.rule()) cast<void (*)(const Tensor&, A...)>(op.rule())(self, args...);
+    named(op, [&] {
+      check_writable(op, self);
+      if (op.rule()) cast<void (*)(const Tensor&, A...)>(op.rule())(self, args...);
+    });
     self.storage()->bump_version();
     return self;
   }
