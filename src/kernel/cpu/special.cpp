@@ -38,7 +38,7 @@ double digamma(double x) {
   // B(2k) / 2k for k = 1 ... 7
   const double series =
       z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
-  return result + (std::log(x) - 0.5 / x - series);
+  return result + std::log(x) - 0.5 / x - series;
 }
 
 // The x >= 0 with erfc(x) = q, for 0 < q <= 1: a closed first guess, then Halley's steps.
@@ -103,21 +103,24 @@ double special_log_ndtr(double x) {
   return x < -1 ? std::log(special_erfcx(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
 }
 
-// exp(-|x|) times the modified Bessel function of order 0 or 1, for x >= 0: the power series, all of whose terms are
-// positive, or for large x the asymptotic one.
+// The modified Bessel function of order 0 or 1 for 0 <= x <= 30: the power series, all of whose terms are positive.
+template <int order>
+double bessel_series(double x) {
+  const long double half = static_cast<long double>(x) / 2;
+  const long double q = half * half;
+  long double term = order == 0 ? 1 : half;
+  long double sum = term;
+  for (int k = 1; term > sum * 1e-19L; ++k) {
+    term *= q / (k * (k + order));
+    sum += term;
+  }
+  return static_cast<double>(sum);
+}
+// The same times exp(-x), for large x by the asymptotic series.
 template <int order>
 double scaled_bessel(double x) {
   if (x == inf) return 0;
-  if (x <= 30) {
-    const double q = x * x / 4;
-    double term = order == 0 ? 1 : x / 2;
-    double sum = term;
-    for (int k = 1; term > sum * 1e-18; ++k) {
-      term *= q / (k * (k + order));
-      sum += term;
-    }
-    return sum * std::exp(-x);
-  }
+  if (x <= 30) return bessel_series<order>(x) * std::exp(-x);
   constexpr double mu = 4.0 * order * order;
   double term = 1;
   double sum = 1;
@@ -130,15 +133,19 @@ double scaled_bessel(double x) {
   return sum / std::sqrt(2 * pi * x);
 }
 
-double special_i0e(double x) { return x != x ? x : scaled_bessel<0>(std::abs(x)); }
-double special_i1e(double x) { return x != x ? x : std::copysign(scaled_bessel<1>(std::abs(x)), x); }
-double unscaled(double scaled, double a) {
-  if (a == inf) return inf;
-  const double half = std::exp(a / 2);
-  return scaled * half * half;
+template <int order>
+double bessel(double x) {
+  if (x == inf) return nan;  // infinity over infinity in PyTorch's formula
+  if (x <= 30) return bessel_series<order>(x);
+  if (x < 700) return scaled_bessel<order>(x) * std::exp(x);
+  const double half = std::exp(x / 2);
+  return scaled_bessel<order>(x) * half * half;
 }
-double i0(double x) { return x != x ? x : unscaled(scaled_bessel<0>(std::abs(x)), std::abs(x)); }
-double special_i1(double x) { return x != x ? x : std::copysign(unscaled(scaled_bessel<1>(std::abs(x)), std::abs(x)), x); }
+double odd(double value, double x) { return x < 0 ? -value : value; }
+double special_i0e(double x) { return x != x ? x : scaled_bessel<0>(std::abs(x)); }
+double special_i1e(double x) { return x != x ? x : odd(scaled_bessel<1>(std::abs(x)), x); }
+double i0(double x) { return x != x ? x : bessel<0>(std::abs(x)); }
+double special_i1(double x) { return x != x ? x : odd(bessel<1>(std::abs(x)), x); }
 
 // Hurwitz's zeta function, the sum over k >= 0 of (q + k)^-x, by the Euler-Maclaurin formula.
 double hurwitz_zeta(double x, double q) {
@@ -188,9 +195,10 @@ double trigamma(double x) {
     result -= pi * pi / (s * s);
     x = 1 - x;
   }
-  for (; x < 10; x += 1) result += 1 / (x * x);
+  // As many steps and terms as PyTorch takes: what is left out is the larger part of the error.
+  for (int i = 0; i < 6; ++i, x += 1) result += 1 / (x * x);
   const double z = 1 / (x * x);
-  result += (1 + 0.5 / x + z * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66)))))) / x;
+  result += (1 + 1 / (2 * x) + z * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42)))) / x;
   return sign * result;
 }
 

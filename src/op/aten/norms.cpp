@@ -81,6 +81,15 @@ void logsumexp_kernel(const Tensor& self, IntList dim, bool, const Tensor& out) 
   kernel::logsumexp(self, rule::dims_or_all("logsumexp", dim, self.dim()), out);
 }
 
+// The out= form computes in out's dtype where that is the wider.
+Tensor logsumexp_out(const Tensor& self, IntList dim, bool keepdim, const Tensor& out) {
+  const DType common = float_type(self.dtype());
+  const bool wider = is_floating(out.dtype()) && out.dtype() != common && promote_types(common, out.dtype()) == out.dtype();
+  const Tensor result = (wider ? self.to(out.dtype()) : self).logsumexp(dim, keepdim);
+  op_detail::prepare_out(get_operator("aten::logsumexp.out"), result.meta(), out);
+  return out.copy_(result, false);
+}
+
 // ---- distances ----------------------------------------------------------------------------------------------------
 Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
   const Meta m = rule::binary("dist", self, other);
@@ -179,42 +188,51 @@ Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, d
   return a.div(a_norm).mul(right).sum(Dims(IntList({dim})), false, std::nullopt);
 }
 
-Tensor diff_once(const Tensor& self, int64_t n, int64_t dim) {
-  if (n == 0) {
-    Tensor out = zeros_like(self);
-    return out.copy_(self, false);
-  }
+// n differences; fewer where the dimension is shorter, and self itself where it is empty.
+Tensor differences(const Tensor& self, int64_t n, int64_t dim) {
+  if (n == 0) return zeros_like(self).copy_(self, false);
+  const SymInt size = self.sym_size(dim);
+  const int64_t rounds = !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
   Tensor result = self;
-  for (int64_t i = 0; i < n; ++i) {
-    const SymInt size = result.sym_size(dim);
-    const SymInt shorter = guard_or(size == 0, false) ? SymInt(0) : size - 1;
-    const Tensor left = result.slice(dim, SymInt(0), shorter, 1);
-    const Tensor right = result.slice(dim, SymInt(1), SymInt(1) + shorter, 1);
+  SymInt length = size;
+  for (int64_t i = 0; i < rounds; ++i) {
+    length = length - 1;
+    const Tensor left = result.slice(dim, SymInt(0), length, 1);
+    const Tensor right = result.slice(dim, SymInt(1), length + 1, 1);
     result = self.dtype() == DType::bool_ ? right.logical_xor(left) : right.sub(left);
   }
   return result;
 }
-Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+void check_diff(const Tensor& self, int64_t n, const Tensor& prepend, const Tensor& append) {
   if (self.dim() < 1) throw UserError("diff expects input to be at least one-dimensional");
   if (n < 0) throw UserError("order must be non-negative but got " + std::to_string(n));
-  const int64_t d = wrap_dim(dim, self.dim(), "diff");
   for (const Tensor* t : {&prepend, &append})
     if (t->defined() && t->dim() != self.dim())
       throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) + " and " + std::to_string(self.dim()));
-  if (!prepend.defined() && !append.defined()) {
-    const SymInt size = self.sym_size(d);
-    const int64_t orders = !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
-    return diff_once(self, orders, d);
-  }
+}
+Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  if (!prepend.defined() && !append.defined()) return self;
   std::vector<Tensor> parts;
   if (prepend.defined()) parts.push_back(prepend);
   parts.push_back(self);
   if (append.defined()) parts.push_back(append);
-  const Tensor joined = cat(parts, d);
-  const SymInt size = joined.sym_size(d);
-  const int64_t orders = n == 0 ? 0 : !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
-  if (n == 0) return joined;
-  return diff_once(joined, orders, d);
+  return cat(parts, wrap_dim(dim, self.dim(), "diff"));
+}
+Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  check_diff(self, n, prepend, append);
+  if (n == 0) return differences(self, 0, 0);  // neither the dimension nor what would be joined matters
+  return differences(joined(self, dim, prepend, append), n, wrap_dim(dim, self.dim(), "diff"));
+}
+Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append, const Tensor& out) {
+  check_diff(self, n, prepend, append);
+  const Tensor from = n == 0 ? self : joined(self, dim, prepend, append);
+  if (n == 0 && out.dtype() != self.dtype())
+    throw UserError("diff: expected out= of scalar_type " + std::string(name(self.dtype())) + " but found " + std::string(name(out.dtype())));
+  if (n != 0 && guard_or(from.sym_size(wrap_dim(dim, self.dim(), "diff")) == 0, false))
+    throw UserError("diff: start out of range (expected to be in range of [0, 0], but got 1): the dimension " + std::to_string(dim) + " of sizes " + str(from.sym_sizes()) + " is empty");
+  const Tensor result = n == 0 ? self.contiguous() : differences(from, n, wrap_dim(dim, self.dim(), "diff"));
+  op_detail::prepare_out(get_operator("aten::diff.out"), result.meta(), out);
+  return out.copy_(result, false);
 }
 
 }  // namespace
@@ -248,7 +266,8 @@ void register_norms(Library& aten) {
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
-  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).out("logsumexp.out").tags(Tag::cast_out, Tag::reduction);
+  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).tags(Tag::reduction);
+  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(logsumexp_out).tags(Tag::out);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
       .out("special_logsumexp.out").tags(Tag::cast_out);
@@ -285,7 +304,8 @@ void register_norms(Library& aten) {
   });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
-  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out").tags(Tag::cast_out);
+  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body);
+  aten.def("diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> Tensor(a!)").composite(diff_out).tags(Tag::out);
 }
 
 }  // namespace calque
