@@ -482,7 +482,9 @@ def error_line(e):
 # Arguments that PyTorch's kernels walk through a bare pointer as if they were contiguous. In another layout they read (or
 # write) memory in an order that is not the tensor's, and memory between and beyond its elements: such calls mean nothing.
 # group_norm and layer_norm pass contiguous ones.
-BARE = {"aten::_upsample_bilinear2d_aa.out": ("out",), "aten::rrelu_with_noise": ("noise",), "aten::rrelu_with_noise_": ("noise",), "aten::native_group_norm": ("weight", "bias"), "aten::native_group_norm.out": ("weight", "bias"),
+BARE = {"aten::_embedding_bag": ("indices", "offsets"), "aten::_embedding_bag.out": ("indices", "offsets"),
+        "aten::_embedding_bag_forward_only": ("indices", "offsets"), "aten::_embedding_bag_forward_only.out": ("indices", "offsets"),
+        "aten::_upsample_bilinear2d_aa.out": ("out",), "aten::rrelu_with_noise": ("noise",), "aten::rrelu_with_noise_": ("noise",), "aten::native_group_norm": ("weight", "bias"), "aten::native_group_norm.out": ("weight", "bias"),
         "aten::native_group_norm_backward": ("grad_out", "input", "mean", "rstd", "weight"),
         "aten::native_layer_norm_backward": ("mean", "rstd"),
         "aten::_softmax.out": ("out",), "aten::_log_softmax.out": ("out",), "aten::softmax.int_out": ("out",),

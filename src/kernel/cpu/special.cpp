@@ -186,34 +186,37 @@ double hurwitz_zeta(double x, double q) {
   return sum;
 }
 
-double trigamma(double x) {
-  double sign = 1;
-  double result = 0;
-  if (x < 0.5) {
+// In the type of the argument: next to a pole the result is made of the rounding of pi * x.
+template <class T>
+T trigamma(T x) {
+  constexpr T pi_of_type = static_cast<T>(pi);
+  T sign = 1;
+  T result = 0;
+  if (x < T(0.5)) {
     sign = -1;
-    const double s = std::sin(pi * x);
-    result -= pi * pi / (s * s);
+    const T s = std::sin(pi_of_type * x);
+    result -= pi_of_type * pi_of_type / (s * s);
     x = 1 - x;
   }
   // As many steps and terms as PyTorch takes: what is left out is the larger part of the error.
   for (int i = 0; i < 6; ++i, x += 1) result += 1 / (x * x);
-  const double z = 1 / (x * x);
-  result += (1 + 1 / (2 * x) + z * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42)))) / x;
+  const T z = 1 / (x * x);
+  result += (1 + 1 / (2 * x) + z * (T(1) / 6 - z * (T(1) / 30 - z * (T(1) / 42)))) / x;
   return sign * result;
 }
 
 double polygamma_of(double x, int64_t n) {
   if (n == 0) return digamma(x);
-  if (n == 1) return trigamma(x);
+  if (n == 1) return trigamma<double>(x);
   const auto order = static_cast<double>(n);
   return (n % 2 ? 1.0 : -1.0) * std::exp(log_gamma(order + 1)) * hurwitz_zeta(order + 1, x);
 }
 
 double mvlgamma_of(double x, int64_t p) {
   const auto dimension = static_cast<double>(p);
-  double sum = dimension * (dimension - 1) / 4 * std::log(pi);
-  for (int64_t j = 0; j < p; ++j) sum += log_gamma(x - static_cast<double>(j) / 2);
-  return sum;
+  double sum = 0;
+  for (int64_t j = 0; j < p; ++j) sum += log_gamma(x + (-dimension / 2 + 0.5 + 0.5 * static_cast<double>(j)));
+  return sum + dimension * (dimension - 1) * std::log(pi) / 4;
 }
 
 template <class T, class F>
@@ -230,6 +233,10 @@ void plain_loop(void* const* arrays, int64_t n, const void*) {
 template <class T, double (*fn)(double, int64_t)>
 void order_loop(void* const* arrays, int64_t n, const void* order) {
   each<T>(arrays, n, [order](double x) { return fn(x, *static_cast<const int64_t*>(order)); });
+}
+
+void trigamma_loop(void* const* arrays, int64_t n, const void*) {
+  for (int64_t i = 0; i < n; ++i) static_cast<float*>(arrays[0])[i] = trigamma<float>(static_cast<const float*>(arrays[1])[i]);
 }
 
 struct Row {
@@ -258,6 +265,7 @@ void special(Special fn, DType common, const Tensor& self, const Tensor& out) {
 }
 
 void polygamma(int64_t n, DType common, const Tensor& self, const Tensor& out) {
+  if (n == 1) return run({"polygamma", &trigamma_loop, &order_loop<double, &polygamma_of>}, common, self, out, &n);
   run({"polygamma", &order_loop<float, &polygamma_of>, &order_loop<double, &polygamma_of>}, common, self, out, &n);
 }
 

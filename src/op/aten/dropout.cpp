@@ -104,7 +104,8 @@ void check_rrelu(const Tensor& self, const Tensor& noise, const Scalar& lower, c
     return true;
   };
   if (!same()) throw UserError("rrelu_with_noise: noise must have self's sizes " + str(self.sym_sizes()) + ", found " + str(noise.sym_sizes()));
-  if (lower.to_double() > upper.to_double() && !(training && guard_or(self.sym_numel() == 0, false)))
+  // Slopes are drawn in training alone, and only for values.
+  if (training && !guard_or(self.sym_numel() == 0, false) && !(lower.to_double() <= upper.to_double() && std::isfinite(upper.to_double() - lower.to_double())))
     throw UserError("rrelu_with_noise: lower bound should be less than or equal to the upper bound, found " + lower.str() + " and " + upper.str());
 }
 
@@ -164,7 +165,10 @@ void rrelu_in_place_rule(const Tensor& self, const Tensor& noise, const Scalar& 
 void rrelu_in_place_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
   rrelu_into(self, noise, lower, upper, training, generator, self);
 }
-Tensor slopes_for(const Tensor& self) { return empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous); }
+Tensor slopes_for(const Tensor& self, const Scalar& lower, const Scalar& upper) {
+  if (!std::isfinite(lower.to_double()) || !std::isfinite(upper.to_double()) || lower.to_double() > upper.to_double())
+    throw UserError("rrelu: expected finite bounds, the lower one at most the upper one, found " + lower.str() + " and " + upper.str());
+  return empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous); }
 
 }  // namespace
 
@@ -192,11 +196,11 @@ void register_dropout(Library& aten) {
       .tags(Tag::random);
   aten.def("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
-        return rrelu_with_noise(self, slopes_for(self), lower, upper, training, generator);
+        return rrelu_with_noise(self, slopes_for(self, lower, upper), lower, upper, training, generator);
       });
   aten.def("rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
-        return rrelu_with_noise_(self, slopes_for(self), lower, upper, training, generator);
+        return rrelu_with_noise_(self, slopes_for(self, lower, upper), lower, upper, training, generator);
       });
 }
 

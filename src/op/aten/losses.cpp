@@ -91,7 +91,9 @@ void backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& targe
 Tensor loss_out(const char* op, const Tensor& loss, int64_t reduction, const Tensor& out) {
   const std::optional<DType> dtype = is_floating(out.dtype()) ? std::optional(out.dtype()) : std::nullopt;
   const Tensor result = reduction == mean ? loss.mean(dtype) : reduction == sum ? loss.sum(dtype) : loss;
-  op_detail::prepare_out(get_operator(op), result.meta(), out);
+  Meta fresh = result.meta();
+  if (guard_or(result.sym_numel() == 0, false)) fresh.strides = contiguous_strides(fresh.sizes);
+  op_detail::prepare_out(get_operator(op), fresh, out);
   return out.copy_(result, false);
 }
 

@@ -90,8 +90,24 @@ Tensor logsumexp_out(const Tensor& self, IntList dim, bool keepdim, const Tensor
   return out.copy_(result, false);
 }
 
+Tensor nanmean_body(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
+    throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
+  const Tensor x = self.detach();
+  const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
+  return self.nansum(dim, keepdim, dtype).div(factor);
+}
+Tensor nanmean_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
+  if (dtype && *dtype != out.dtype())
+    throw UserError("nanmean: provided dtype must match dtype of result. Got " + std::string(name(out.dtype())) + " and " + std::string(name(*dtype)));
+  const Tensor result = nanmean_body(self, dim, keepdim, is_floating(out.dtype()) ? out.dtype() : dtype);
+  op_detail::prepare_out(get_operator("aten::nanmean.out"), result.meta(), out);
+  return out.copy_(result, false);
+}
+
 // ---- distances ----------------------------------------------------------------------------------------------------
 Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
+  if (self.dtype() == DType::bool_ || other.dtype() == DType::bool_) throw UserError("dist: Subtraction, the `-` operator, with a bool tensor is not supported.");
   const Meta m = rule::binary("dist", self, other);
   if (!is_floating(m.dtype) && !is_complex(m.dtype)) throw UserError("dist only supports floating point dtypes, dist got: " + std::string(name(m.dtype)));
   if (std::isinf(p.to_double()) && p.to_double() < 0 && guard_or(product(m.sizes) == 0, false)) check_identity(self, p.to_double(), 0, false);
@@ -111,7 +127,7 @@ Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int6
     throw UserError("cdist only supports at least 2D tensors, X1 got: " + std::to_string(x1.dim()) + "D, X2 got: " + std::to_string(x2.dim()) + "D");
   if (!check(x1.sym_size(-1) == x2.sym_size(-1)))
     throw UserError("X1 and X2 must have the same number of columns. X1: " + x1.sym_size(-1).str() + " X2: " + x2.sym_size(-1).str());
-  if (x1.dtype() != x2.dtype() || !is_floating(x1.dtype()))
+  if (!is_floating(x2.dtype()) || !is_floating(x1.dtype()))
     throw UserError("cdist only supports floating-point dtypes, X1 got: " + std::string(name(x1.dtype())) + ", X2 got: " + std::string(name(x2.dtype())));
   if (p < 0) throw UserError("cdist only supports non-negative p values, found " + Scalar(p).str());
   if (mode && (*mode < 0 || *mode > 2)) throw UserError("possible modes: 0, 1, 2, but was: " + std::to_string(*mode));
@@ -157,6 +173,8 @@ void cdist_kernel(const Tensor& x1, const Tensor& x2, double p, std::optional<in
   const int64_t chosen = mode.value_or(0);
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   if (p == 2 && (chosen == 1 || (chosen == 0 && many)) && out.numel() && x1.size(-1)) return euclidean_kernel(x1, x2, out);
+  if (x1.dtype() != x2.dtype() && out.numel() && x1.size(-1))
+    throw UserError("cdist: expected X2 of scalar type " + std::string(name(x1.dtype())) + " but found " + std::string(name(x2.dtype())));
   kernel::cdist(x1, x2, p, out);
 }
 
@@ -203,12 +221,20 @@ Tensor differences(const Tensor& self, int64_t n, int64_t dim) {
   }
   return result;
 }
-void check_diff(const Tensor& self, int64_t n, const Tensor& prepend, const Tensor& append) {
+void check_diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   if (self.dim() < 1) throw UserError("diff expects input to be at least one-dimensional");
   if (n < 0) throw UserError("order must be non-negative but got " + std::to_string(n));
   for (const Tensor* t : {&prepend, &append})
     if (t->defined() && t->dim() != self.dim())
       throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) + " and " + std::to_string(self.dim()));
+  for (const Tensor* t : {&prepend, &append}) {
+    if (!t->defined()) continue;
+    const int64_t along = wrap_dim(dim, self.dim(), "diff");
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if (d != along && !check(t->sym_size(d) == self.sym_size(d)))
+        throw UserError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; input has sizes " +
+                        str(self.sym_sizes()) + ", but got " + str(t->sym_sizes()));
+  }
 }
 Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
   if (!prepend.defined() && !append.defined()) return self;
@@ -219,12 +245,12 @@ Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tens
   return cat(parts, wrap_dim(dim, self.dim(), "diff"));
 }
 Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
-  check_diff(self, n, prepend, append);
+  check_diff(self, n, dim, prepend, append);
   if (n == 0) return differences(self, 0, 0);  // neither the dimension nor what would be joined matters
   return differences(joined(self, dim, prepend, append), n, wrap_dim(dim, self.dim(), "diff"));
 }
 Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append, const Tensor& out) {
-  check_diff(self, n, prepend, append);
+  check_diff(self, n, dim, prepend, append);
   const Tensor from = n == 0 ? self : joined(self, dim, prepend, append);
   if (n == 0 && out.dtype() != self.dtype())
     throw UserError("diff: expected out= of scalar_type " + std::string(name(self.dtype())) + " but found " + std::string(name(out.dtype())));
@@ -271,15 +297,8 @@ void register_norms(Library& aten) {
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
       .out("special_logsumexp.out").tags(Tag::cast_out);
-  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .composite([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) -> Tensor {
-        if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
-          throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
-        const Tensor x = self.detach();
-        const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
-        return self.nansum(dim, keepdim, dtype).div(factor);
-      })
-      .out("nanmean.out").tags(Tag::cast_out);
+  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").composite(nanmean_body);
+  aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out);
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
