@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "calque/base/thread.h"
@@ -80,9 +81,7 @@ void fill_antialias(Axis<T>& axis, T step, bool cubic) {
       if (j < count && total != 0) w[j] /= total;
       axis.index[static_cast<size_t>(i * axis.taps + j)] = std::min(first + std::min(j, std::max<int64_t>(count - 1, 0)), axis.in - 1);
     }
-    int64_t used = std::max<int64_t>(1, count);
-    while (used > 1 && w[used - 1] == 0) --used;  // not even to be multiplied with infinity
-    axis.used.push_back(used);
+    axis.used.push_back(std::max<int64_t>(1, count));
   }
 }
 
@@ -93,6 +92,12 @@ Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, st
   axis.out = out;
   const T step = step_of<T>(in, out, align_corners, scale);
   if (mode == Resample::linear_antialias || mode == Resample::cubic_antialias) {
+    if (in == out && step == 1) {  // left as it is
+      axis.index.resize(static_cast<size_t>(out));
+      std::iota(axis.index.begin(), axis.index.end(), 0);
+      axis.weight.assign(static_cast<size_t>(out), 1);
+      return axis;
+    }
     fill_antialias(axis, step, mode == Resample::cubic_antialias);
     return axis;
   }

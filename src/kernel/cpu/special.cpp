@@ -1,6 +1,7 @@
 #include "kernel/cpu/special.h"
 
 #include <math.h>  // lgamma_r
+#include <sleef.h>
 
 #include <cmath>
 #include <limits>
@@ -215,7 +216,7 @@ double polygamma_of(double x, int64_t n) {
 double mvlgamma_of(double x, int64_t p) {
   const auto dimension = static_cast<double>(p);
   double sum = 0;
-  for (int64_t j = 0; j < p; ++j) sum += log_gamma(x + (-dimension / 2 + 0.5 + 0.5 * static_cast<double>(j)));
+  for (int64_t j = 0; j < p; ++j) sum += Sleef_lgamma_u10(x + (-dimension / 2 + 0.5 + 0.5 * static_cast<double>(j)));
   return sum + dimension * (dimension - 1) * std::log(pi) / 4;
 }
 

@@ -216,6 +216,7 @@ void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tenso
     throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " + str(grad_bias.sym_sizes()));
   kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
   shape.padding_counts = padding_counts(input, weight, shape);
+  shape.padding_counts_for_weight = shape.padding_counts || shape.groups != 1 || weight.dim() == 5;
   kernel::convolve_backward(grad_output, input, weight, shape, grad_input, grad_weight, grad_bias);
 }
 

@@ -11,6 +11,7 @@
 #include "kernel/cpu/ternary.h"
 #include "kernel/cpu/unary.h"
 #include "op/rule/factory.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -96,15 +97,13 @@ Two native_dropout_out(const Tensor& input, double p, std::optional<bool> train,
 }
 
 // ---- rrelu ----------------------------------------------------------------------------------------------------------
-void check_rrelu(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training) {
-  const auto same = [&] {
-    if (self.dim() != noise.dim()) return false;
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (!check(self.sym_size(d) == noise.sym_size(d))) return false;
-    return true;
-  };
-  if (!same()) throw UserError("rrelu_with_noise: noise must have self's sizes " + str(self.sym_sizes()) + ", found " + str(noise.sym_sizes()));
-  // Slopes are drawn in training alone, and only for values.
+// Checked where values are written: PyTorch's shape rule has no guard for it.
+void check_noise(const Tensor& self, const Tensor& noise) {
+  if (!rule::equal_sizes(self.sym_sizes(), noise.sym_sizes()))
+    throw UserError("rrelu_with_noise: noise must have self's sizes " + str(self.sym_sizes()) + ", found " + str(noise.sym_sizes()));
+}
+// Slopes are drawn in training alone, and only for values.
+void check_bounds(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
   if (training && !guard_or(self.sym_numel() == 0, false) && !(lower.to_double() <= upper.to_double() && std::isfinite(upper.to_double() - lower.to_double())))
     throw UserError("rrelu_with_noise: lower bound should be less than or equal to the upper bound, found " + lower.str() + " and " + upper.str());
 }
@@ -118,7 +117,8 @@ Tensor contiguous_result(const Tensor& self, bool fake) {
 // In training each element that is not positive gets a slope drawn from [lower, upper), which `noise` keeps; otherwise
 // all get the middle of the range.
 void rrelu_into(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator, const Tensor& out) {
-  check_rrelu(self, noise, lower, upper, training);
+  check_noise(self, noise);
+  check_bounds(self, lower, upper, training);
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) kernel::not_implemented("rrelu_with_noise", self.dtype());
   const double from = lower.to_double();
   const double to = upper.to_double();
@@ -150,8 +150,8 @@ void rrelu_into(const Tensor& self, const Tensor& noise, const Scalar& lower, co
   noise.storage()->bump_version();
 }
 
-Tensor rrelu_with_noise_rule(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
-  check_rrelu(self, noise, lower, upper, training);
+Tensor rrelu_with_noise_rule(const Tensor& self, const Tensor&, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
+  check_bounds(self, lower, upper, training);
   return contiguous_result(self, true);
 }
 Tensor rrelu_with_noise_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
@@ -159,8 +159,8 @@ Tensor rrelu_with_noise_kernel(const Tensor& self, const Tensor& noise, const Sc
   rrelu_into(self, noise, lower, upper, training, generator, out);
   return out;
 }
-void rrelu_in_place_rule(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
-  check_rrelu(self, noise, lower, upper, training);
+void rrelu_in_place_rule(const Tensor& self, const Tensor&, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
+  check_bounds(self, lower, upper, training);
 }
 void rrelu_in_place_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
   rrelu_into(self, noise, lower, upper, training, generator, self);
