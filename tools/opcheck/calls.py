@@ -13,6 +13,8 @@ import mpmath
 import numpy
 import torch
 
+from meaningless import is_meaningless
+
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
           torch.float16, torch.bfloat16, torch.float32, torch.float64]
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
@@ -477,46 +479,6 @@ BINDING_ERROR = re.compile(r"Expected a value of type|missing value for argument
 def error_line(e):
     text = str(e).strip()
     return text.splitlines()[0][:300] if text else type(e).__name__
-
-
-# Arguments that PyTorch's kernels walk through a bare pointer as if they were contiguous. In another layout they read (or
-# write) memory in an order that is not the tensor's, and memory between and beyond its elements: such calls mean nothing.
-# group_norm and layer_norm pass contiguous ones.
-BARE = {"aten::_embedding_bag": ("indices", "offsets"), "aten::_embedding_bag.out": ("indices", "offsets"),
-        "aten::_embedding_bag_forward_only": ("indices", "offsets"), "aten::_embedding_bag_forward_only.out": ("indices", "offsets"),
-        "aten::_upsample_bilinear2d_aa.out": ("out",), "aten::rrelu_with_noise": ("noise",), "aten::rrelu_with_noise_": ("noise",), "aten::native_group_norm": ("weight", "bias"), "aten::native_group_norm.out": ("weight", "bias"),
-        "aten::native_group_norm_backward": ("grad_out", "input", "mean", "rstd", "weight"),
-        "aten::native_layer_norm_backward": ("mean", "rstd"),
-        "aten::_softmax.out": ("out",), "aten::_log_softmax.out": ("out",), "aten::softmax.int_out": ("out",),
-        "aten::log_softmax.int_out": ("out",), "aten::_softmax_backward_data.out": ("grad_input",),
-        "aten::_log_softmax_backward_data.out": ("out",),
-        # Of an input that is not contiguous the mean is never computed: save_mean is read as it was allocated.
-        "aten::_native_batch_norm_legit.no_stats_out": ("input", "out")}
-
-
-CONVOLUTIONS = {"aten::" + n for n in ("convolution", "_convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-                                       "conv_transpose3d", "convolution_backward", "_convolution_mode")}
-
-
-def is_meaningless(call):
-    if call.op._schema.name in ("aten::median", "aten::nanmedian") and len(call.args) > 1:  # walks on past an expanded dimension
-        return any(n > 1 and s == 0 for n, s in zip(call.args[0].size(), call.args[0].stride()))
-    if call.op._schema.name in CONVOLUTIONS:
-        # Where oneDNN multiplies bfloat16 infinities with the zeros that fill its blocks depends on the instruction set: the
-        # same call has other NaN with ONEDNN_MAX_CPU_ISA=AVX512_CORE than with AVX512_CORE_BF16.
-        return any(isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16 and not t.isfinite().all() for t in call.args[:3])
-    if call.op._schema.name == "aten::_scaled_dot_product_flash_attention_for_cpu":  # takes rows to be dense
-        return any(isinstance(t, torch.Tensor) and t.dim() == 4 and t.stride(3) != 1 and t.size(3) > 1 for t in call.args[:3])
-    names = BARE.get(call.op._schema.name + ("." + call.op._schema.overload_name if call.op._schema.overload_name else ""))
-    if not names:
-        return False
-    given = dict(zip((a.name for a in call.op._schema.arguments), call.args)) | call.kwargs
-    tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
-    if call.op._schema.name == "aten::native_group_norm_backward" and all(
-            n in tensors and tensors[n].dim() == 4 and tensors[n].is_contiguous(memory_format=torch.channels_last)
-            for n in ("grad_out", "input")):
-        names = names[2:]  # both channels-last is as good
-    return any(n in tensors and not tensors[n].is_contiguous() for n in names)
 
 
 def make_case(call, case_id, check, want_ref=True):
