@@ -93,6 +93,8 @@ Tensor logsumexp_out(const Tensor& self, IntList dim, bool keepdim, const Tensor
 Tensor nanmean_body(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
   if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
     throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
+  if (dtype && !is_floating(*dtype) && !is_complex(*dtype))
+    throw UserError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: " + std::string(name(*dtype)));
   const Tensor x = self.detach();
   const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
   return self.nansum(dim, keepdim, dtype).div(factor);
@@ -293,12 +295,12 @@ void register_norms(Library& aten) {
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
   aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).tags(Tag::reduction);
-  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(logsumexp_out).tags(Tag::out);
+  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(logsumexp_out).tags(Tag::out, Tag::cast_out);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
       .out("special_logsumexp.out").tags(Tag::cast_out);
   aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").composite(nanmean_body);
-  aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out);
+  aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out, Tag::cast_out);
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
@@ -324,7 +326,7 @@ void register_norms(Library& aten) {
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
   aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body);
-  aten.def("diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> Tensor(a!)").composite(diff_out).tags(Tag::out);
+  aten.def("diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> Tensor(a!)").composite(diff_out).tags(Tag::out, Tag::cast_out);
 }
 
 }  // namespace calque
