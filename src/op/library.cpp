@@ -65,7 +65,8 @@ void check_in_place(const Operator& op, const Meta& result, const Tensor& self) 
 
 namespace {
 
-bool has_base_tag(const Operator& op, Tag tag) { return op.base() && op.base()->has_tag(tag); }
+// The operator that says how out= behaves: the functional one, or an out= form that is written out itself.
+bool has_base_tag(const Operator& op, Tag tag) { return (op.base() ? *op.base() : op).has_tag(tag); }
 
 void check_out_dtype(const Operator& op, DType result, DType out) {
   if (result == out || has_base_tag(op, Tag::any_out)) return;

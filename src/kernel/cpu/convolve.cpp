@@ -134,7 +134,7 @@ void weight_gradient(const Tensor& image, const Tensor& other, const Convolution
     g.in = image.data_as<T>() + i * image_group * image_strides[1];
     g.weight = other.data_as<T>() + i * other_group * other_strides[1];
     g.out = grad_weight.mutable_data_as<T>() + i * other_group * out_strides[0];
-    convolve_floats(g, shape.padding_counts);
+    convolve_floats(g, shape.padding_counts_for_weight);
   }
 }
 

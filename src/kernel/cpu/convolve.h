@@ -13,7 +13,7 @@ struct ConvolutionShape {
   bool transposed = false;
   int64_t groups = 1;
   // Whether the zeros of the padding are multiplied with the weight (and give NaN with infinity) or left out.
-  bool padding_counts = true;
+  bool padding_counts = true, padding_counts_for_weight = true;
 };
 
 // input [n, c, ...], weight [out, c / groups, ...] (transposed: [c, out / groups, ...]), out as the shape rule says; all

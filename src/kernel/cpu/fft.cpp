@@ -154,7 +154,8 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
 // The transform of a real line that holds infinities or NaN, from its definition: factors that are zero are left out, so
 // that an infinity reaches only the parts it belongs to.
 constexpr double nothing = 1e-17;      // cos(pi / 2), rounded
-constexpr int64_t longest_by_definition = 32;  // longer lines spread an infinity everywhere, in any order of the sums
+// Longer transforms multiply an infinity on its way, which leaves NaN everywhere.
+constexpr int64_t longest_by_definition = 32, longest_back_by_definition = 16;
 void from_definition(const Complex* line, int64_t n, int64_t kept, Complex* result) {
   for (int64_t k = 0; k < kept; ++k) {
     double re = 0, im = 0;
@@ -208,14 +209,17 @@ void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tenso
   each_line(input, out, dim, n, [&](int64_t at, int64_t to_at, Complex* line, Complex* result) {
     // The backward transform of a Hermitian line, as the forward one of its conjugate.
     bool finite = true;
+    bool only_added = n > longest_back_by_definition;  // at a quarter of the length, or half of it, nothing is multiplied
     for (int64_t i = 0; 2 * i <= n; ++i) {
       Complex x(from[at + i * in_stride]);
       if (i == 0 || 2 * i == n) x = x.real();
       line[i] = std::conj(x);
-      finite = finite && std::isfinite(x.real()) && std::isfinite(x.imag());
+      const bool special = !std::isfinite(x.real()) || !std::isfinite(x.imag());
+      finite = finite && !special;
+      only_added = only_added && !(special && 4 * i % n != 0);
       if (i > 0 && 2 * i < n) line[n - i] = x;
     }
-    if (finite || n > longest_by_definition) plan.run(line, result);
+    if (finite || (n > longest_back_by_definition && !only_added)) plan.run(line, result);
     else back_from_definition(line, n, result);
     for (int64_t i = 0; i < n; ++i) to[to_at + i * out_stride] = static_cast<T>(result[i].real() * scale);
   });

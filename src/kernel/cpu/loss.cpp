@@ -17,7 +17,23 @@ struct Parameters {
   double value;
   double scale;
   bool* out_of_range;
+  DType dtype = DType::float32;  // of the result
 };
+
+// PyTorch's huber_loss of 16-bit values rounds each step.
+template <class C>
+C rounded(C x, DType dtype) {
+  if (dtype == DType::bfloat16) return static_cast<C>(static_cast<float>(BFloat16(static_cast<float>(x))));
+  if (dtype == DType::float16) return static_cast<C>(static_cast<float>(Half(static_cast<float>(x))));
+  return x;
+}
+template <class C>
+C huber(C a, C b, C delta, DType d) {
+  const C z = std::abs(rounded(a - b, d));
+  delta = rounded(delta, d);
+  if (z < delta) return rounded(C(0.5) * z, d) * z;
+  return delta * rounded(z - rounded(C(0.5) * delta, d), d);
+}
 
 template <class C>
 const C* input(void* const* arrays, int k) {
@@ -43,7 +59,7 @@ void forward_loop(void* const* arrays, int64_t n, const void* parameters) {
     const C z = std::abs(d);
     if constexpr (fn == Loss::mse) out[i] = d * d;
     else if constexpr (fn == Loss::smooth_l1) out[i] = z < value ? C(0.5) * z * z / value : z - C(0.5) * value;
-    else if constexpr (fn == Loss::huber) out[i] = z <= value ? C(0.5) * z * z : value * (z - C(0.5) * value);
+    else if constexpr (fn == Loss::huber) out[i] = huber(x[i], t[i], value, p.dtype);
     else if constexpr (fn == Loss::soft_margin) out[i] = std::log1p(std::exp(-t[i] * x[i]));
     else if constexpr (fn == Loss::bce_logits) out[i] = (1 - t[i]) * x[i] + softplus_of_minus(x[i]);
     else {
@@ -129,14 +145,14 @@ void bce_logits_loop(void* const* arrays, int64_t n, const void*) {
 
 void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double parameter, const Tensor& out) {
   bool out_of_range = false;
-  const Parameters p{parameter, 1, &out_of_range};
+  const Parameters p{parameter, 1, &out_of_range, out.dtype()};
   ElementLoop loop(out.dtype());
   loop.output(out).input(self).input(target).run(find(fn, out.dtype(), false), &p, ElementLoop::expensive);
   if (out_of_range) throw UserError("binary_cross_entropy: all elements of input and target should be between 0 and 1");
 }
 
 void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter, double scale, const Tensor& out) {
-  const Parameters p{parameter, scale, nullptr};
+  const Parameters p{parameter, scale, nullptr, out.dtype()};
   ElementLoop loop(out.dtype());
   loop.output(out).input(grad).input(self).input(target).run(find(fn, out.dtype(), true), &p, ElementLoop::expensive);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "calque/base/thread.h"
@@ -16,6 +17,9 @@ struct Axis {
   int64_t in = 1, out = 1, taps = 1;
   std::vector<int64_t> index;
   std::vector<T> weight;
+  std::vector<int64_t> used;  // of each output's taps, where not all are
+  int precision = -1;         // weights are integers, to be divided by 2^precision
+  int64_t taps_of(int64_t i) const { return used.empty() ? taps : used[static_cast<size_t>(i)]; }
   bool identity() const {
     if (in != out || taps != 1) return false;
     for (int64_t i = 0; i < out; ++i)
@@ -77,6 +81,7 @@ void fill_antialias(Axis<T>& axis, T step, bool cubic) {
       if (j < count && total != 0) w[j] /= total;
       axis.index[static_cast<size_t>(i * axis.taps + j)] = std::min(first + std::min(j, std::max<int64_t>(count - 1, 0)), axis.in - 1);
     }
+    axis.used.push_back(std::max<int64_t>(1, count));
   }
 }
 
@@ -87,6 +92,12 @@ Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, st
   axis.out = out;
   const T step = step_of<T>(in, out, align_corners, scale);
   if (mode == Resample::linear_antialias || mode == Resample::cubic_antialias) {
+    if (in == out && step == 1) {  // left as it is
+      axis.index.resize(static_cast<size_t>(out));
+      std::iota(axis.index.begin(), axis.index.end(), 0);
+      axis.weight.assign(static_cast<size_t>(out), 1);
+      return axis;
+    }
     fill_antialias(axis, step, mode == Resample::cubic_antialias);
     return axis;
   }
@@ -118,6 +129,30 @@ Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, st
   return axis;
 }
 
+// Bytes are resampled with weights of 16 bits, as large as the largest of them allows. Taps on one position count as one.
+void quantize(Axis<double>& axis) {
+  if (axis.used.empty()) axis.used.assign(static_cast<size_t>(axis.out), axis.taps);
+  double most = 0;
+  for (int64_t i = 0; i < axis.out; ++i) {
+    int64_t* const index = &axis.index[static_cast<size_t>(i * axis.taps)];
+    double* const weight = &axis.weight[static_cast<size_t>(i * axis.taps)];
+    int64_t kept = 1;
+    for (int64_t t = 1; t < axis.taps_of(i); ++t) {
+      if (index[t] == index[kept - 1]) {
+        weight[kept - 1] += weight[t];
+      } else {
+        index[kept] = index[t];
+        weight[kept++] = weight[t];
+      }
+    }
+    axis.used[static_cast<size_t>(i)] = kept;
+    for (int64_t t = 0; t < kept; ++t) most = std::max(most, weight[t]);
+  }
+  axis.precision = 0;
+  while (axis.precision < 22 && static_cast<int64_t>(0.5 + std::ldexp(most, axis.precision + 1)) < (1 << 15)) ++axis.precision;
+  for (double& w : axis.weight) w = std::trunc(std::ldexp(w, axis.precision) + (w < 0 ? -0.5 : 0.5));
+}
+
 // Resamples the middle dimension of [outer, in, inner].
 template <class T>
 void pass(const Axis<T>& axis, int64_t outer, int64_t inner, const T* from, T* to) {
@@ -127,14 +162,15 @@ void pass(const Axis<T>& axis, int64_t outer, int64_t inner, const T* from, T* t
       const T* const weight = &axis.weight[static_cast<size_t>(i * axis.taps)];
       const T* const base = from + o * axis.in * inner;
       T* const line = to + (o * axis.out + i) * inner;
+      const int64_t taps = axis.taps_of(i);
       if (axis.taps == 1) {
         std::copy_n(base + index[0] * inner, inner, line);
         continue;
       }
       for (int64_t x = 0; x < inner; ++x) {
         T total = base[index[0] * inner + x] * weight[0];
-        for (int64_t t = 1; t < axis.taps; ++t) total += base[index[t] * inner + x] * weight[t];
-        line[x] = total;
+        for (int64_t t = 1; t < taps; ++t) total += base[index[t] * inner + x] * weight[t];
+        line[x] = axis.precision < 0 ? total : std::clamp(std::floor(std::ldexp(total, -axis.precision) + T(0.5)), T(0), T(255));
       }
     }
 }
@@ -154,11 +190,12 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
   for (int d = 0; d < 3; ++d) {
     if (d < 3 - spatial) axes[d].index = {0}, axes[d].weight = {1};
     else axes[d] = make_axis<T>(in_size[d], out_size[d], mode, align_corners, scales[static_cast<size_t>(d)], single);
+    if constexpr (std::is_same_v<T, double>)
+      if (input.dtype() == DType::uint8 && axes[d].taps > 1) quantize(axes[d]);
   }
   const Compute compute = compute_of<T>;
   const LoadFn load = load_fn(input.dtype(), compute);
   const StoreFn store = store_fn(compute, out.dtype());
-  const bool integers = input.dtype() == DType::uint8;
   const int64_t item = input.element_size();
   const int64_t most = std::max({in_size[0] * in_size[1] * in_size[2], in_size[0] * in_size[1] * out_size[2], in_size[0] * out_size[1] * out_size[2],
                                  out_size[0] * out_size[1] * out_size[2]});
@@ -179,8 +216,6 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
       next(axes[2], in_size[0] * in_size[1], 1);
       next(axes[1], in_size[0], out_size[2]);
       next(axes[0], 1, out_size[1] * out_size[2]);
-      if (integers)
-        for (int64_t i = 0; i < out_size[0] * out_size[1] * out_size[2]; ++i) from[i] = std::clamp(std::floor(from[i] + T(0.5)), T(0), T(255));
       char* const target = static_cast<char*>(out.mutable_data()) + (plane / channels * out.stride(0) + plane % channels * out.stride(1)) * item;
       for (int64_t z = 0; z < out_size[0]; ++z)
         for (int64_t y = 0; y < out_size[1]; ++y)
@@ -193,7 +228,8 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
 
 void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales, const Tensor& out) {
   if (out.numel() == 0) return;
-  if (input.dtype() == DType::float64) run<double>(input, spatial, mode, align_corners, scales, out);
+  const bool nearest = mode == Resample::nearest || mode == Resample::nearest_exact;
+  if (input.dtype() == DType::float64 || (input.dtype() == DType::uint8 && !nearest)) run<double>(input, spatial, mode, align_corners, scales, out);
   else run<float>(input, spatial, mode, align_corners, scales, out);
 }
 

@@ -1,6 +1,7 @@
 #include "kernel/cpu/special.h"
 
 #include <math.h>  // lgamma_r
+#include <sleef.h>
 
 #include <cmath>
 #include <limits>
@@ -38,7 +39,7 @@ double digamma(double x) {
   // B(2k) / 2k for k = 1 ... 7
   const double series =
       z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
-  return result + (std::log(x) - 0.5 / x - series);
+  return result + std::log(x) - 0.5 / x - series;
 }
 
 // The x >= 0 with erfc(x) = q, for 0 < q <= 1: a closed first guess, then Halley's steps.
@@ -103,21 +104,24 @@ double special_log_ndtr(double x) {
   return x < -1 ? std::log(special_erfcx(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
 }
 
-// exp(-|x|) times the modified Bessel function of order 0 or 1, for x >= 0: the power series, all of whose terms are
-// positive, or for large x the asymptotic one.
+// The modified Bessel function of order 0 or 1 for 0 <= x <= 30: the power series, all of whose terms are positive.
+template <int order>
+double bessel_series(double x) {
+  const long double half = static_cast<long double>(x) / 2;
+  const long double q = half * half;
+  long double term = order == 0 ? 1 : half;
+  long double sum = term;
+  for (int k = 1; term > sum * 1e-19L; ++k) {
+    term *= q / (k * (k + order));
+    sum += term;
+  }
+  return static_cast<double>(sum);
+}
+// The same times exp(-x), for large x by the asymptotic series.
 template <int order>
 double scaled_bessel(double x) {
   if (x == inf) return 0;
-  if (x <= 30) {
-    const double q = x * x / 4;
-    double term = order == 0 ? 1 : x / 2;
-    double sum = term;
-    for (int k = 1; term > sum * 1e-18; ++k) {
-      term *= q / (k * (k + order));
-      sum += term;
-    }
-    return sum * std::exp(-x);
-  }
+  if (x <= 30) return bessel_series<order>(x) * std::exp(-x);
   constexpr double mu = 4.0 * order * order;
   double term = 1;
   double sum = 1;
@@ -130,15 +134,19 @@ double scaled_bessel(double x) {
   return sum / std::sqrt(2 * pi * x);
 }
 
-double special_i0e(double x) { return x != x ? x : scaled_bessel<0>(std::abs(x)); }
-double special_i1e(double x) { return x != x ? x : std::copysign(scaled_bessel<1>(std::abs(x)), x); }
-double unscaled(double scaled, double a) {
-  if (a == inf) return inf;
-  const double half = std::exp(a / 2);
-  return scaled * half * half;
+template <int order>
+double bessel(double x) {
+  if (x == inf) return nan;  // infinity over infinity in PyTorch's formula
+  if (x <= 30) return bessel_series<order>(x);
+  if (x < 700) return scaled_bessel<order>(x) * std::exp(x);
+  const double half = std::exp(x / 2);
+  return scaled_bessel<order>(x) * half * half;
 }
-double i0(double x) { return x != x ? x : unscaled(scaled_bessel<0>(std::abs(x)), std::abs(x)); }
-double special_i1(double x) { return x != x ? x : std::copysign(unscaled(scaled_bessel<1>(std::abs(x)), std::abs(x)), x); }
+double odd(double value, double x) { return x < 0 ? -value : value; }
+double special_i0e(double x) { return x != x ? x : scaled_bessel<0>(std::abs(x)); }
+double special_i1e(double x) { return x != x ? x : odd(scaled_bessel<1>(std::abs(x)), x); }
+double i0(double x) { return x != x ? x : bessel<0>(std::abs(x)); }
+double special_i1(double x) { return x != x ? x : odd(bessel<1>(std::abs(x)), x); }
 
 // Hurwitz's zeta function, the sum over k >= 0 of (q + k)^-x, by the Euler-Maclaurin formula.
 double hurwitz_zeta(double x, double q) {
@@ -179,33 +187,37 @@ double hurwitz_zeta(double x, double q) {
   return sum;
 }
 
-double trigamma(double x) {
-  double sign = 1;
-  double result = 0;
-  if (x < 0.5) {
+// In the type of the argument: next to a pole the result is made of the rounding of pi * x.
+template <class T>
+T trigamma(T x) {
+  constexpr T pi_of_type = static_cast<T>(pi);
+  T sign = 1;
+  T result = 0;
+  if (x < T(0.5)) {
     sign = -1;
-    const double s = std::sin(pi * x);
-    result -= pi * pi / (s * s);
+    const T s = std::sin(pi_of_type * x);
+    result -= pi_of_type * pi_of_type / (s * s);
     x = 1 - x;
   }
-  for (; x < 10; x += 1) result += 1 / (x * x);
-  const double z = 1 / (x * x);
-  result += (1 + 0.5 / x + z * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66)))))) / x;
+  // As many steps and terms as PyTorch takes: what is left out is the larger part of the error.
+  for (int i = 0; i < 6; ++i, x += 1) result += 1 / (x * x);
+  const T z = 1 / (x * x);
+  result += (1 + 1 / (2 * x) + z * (T(1) / 6 - z * (T(1) / 30 - z * (T(1) / 42)))) / x;
   return sign * result;
 }
 
 double polygamma_of(double x, int64_t n) {
   if (n == 0) return digamma(x);
-  if (n == 1) return trigamma(x);
+  if (n == 1) return trigamma<double>(x);
   const auto order = static_cast<double>(n);
   return (n % 2 ? 1.0 : -1.0) * std::exp(log_gamma(order + 1)) * hurwitz_zeta(order + 1, x);
 }
 
 double mvlgamma_of(double x, int64_t p) {
   const auto dimension = static_cast<double>(p);
-  double sum = dimension * (dimension - 1) / 4 * std::log(pi);
-  for (int64_t j = 0; j < p; ++j) sum += log_gamma(x - static_cast<double>(j) / 2);
-  return sum;
+  double sum = 0;
+  for (int64_t j = 0; j < p; ++j) sum += Sleef_lgamma_u10(x + (-dimension / 2 + 0.5 + 0.5 * static_cast<double>(j)));
+  return sum + dimension * (dimension - 1) * std::log(pi) / 4;
 }
 
 template <class T, class F>
@@ -222,6 +234,10 @@ void plain_loop(void* const* arrays, int64_t n, const void*) {
 template <class T, double (*fn)(double, int64_t)>
 void order_loop(void* const* arrays, int64_t n, const void* order) {
   each<T>(arrays, n, [order](double x) { return fn(x, *static_cast<const int64_t*>(order)); });
+}
+
+void trigamma_loop(void* const* arrays, int64_t n, const void*) {
+  for (int64_t i = 0; i < n; ++i) static_cast<float*>(arrays[0])[i] = trigamma<float>(static_cast<const float*>(arrays[1])[i]);
 }
 
 struct Row {
@@ -250,6 +266,7 @@ void special(Special fn, DType common, const Tensor& self, const Tensor& out) {
 }
 
 void polygamma(int64_t n, DType common, const Tensor& self, const Tensor& out) {
+  if (n == 1) return run({"polygamma", &trigamma_loop, &order_loop<double, &polygamma_of>}, common, self, out, &n);
   run({"polygamma", &order_loop<float, &polygamma_of>, &order_loop<double, &polygamma_of>}, common, self, out, &n);
 }
 

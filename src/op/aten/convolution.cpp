@@ -56,13 +56,16 @@ bool by_library(const Tensor& input, const Tensor& weight, bool moves, int64_t g
   for (int64_t d = 0; d < std::min<int64_t>(4, input.dim()); ++d) first_four *= input.size(d);
   return (moves || n >= 16 || wide) && (groups > 1 || tall || n > 1 || first_four > 20480);
 }
+bool moves(const Settings& s) {
+  for (size_t d = 0; d < s.stride.size(); ++d)
+    if (!identical(s.dilation[d], 1) || !identical(s.stride[d], 1)) return true;
+  return false;
+}
 // PyTorch's own kernels take a bias of any dtype, transposed ones (of at most two dimensions) one that casts to the result's.
 bool takes_bias(const Tensor& input, const Tensor& weight, const Tensor& bias, const Settings& s) {
   if (bias.dtype() == input.dtype()) return true;
   if (input.impl().symbolic || weight.impl().symbolic || s.groups.is_symbolic()) return false;
-  bool moves = false;
-  for (size_t d = 0; d < s.stride.size(); ++d) moves = moves || !identical(s.dilation[d], 1) || !identical(s.stride[d], 1);
-  if (by_library(input, weight, moves, s.groups.as_int())) return false;
+  if (by_library(input, weight, moves(s), s.groups.as_int())) return false;
   return !s.transposed || (input.dim() < 5 && can_cast(bias.dtype(), input.dtype()));
 }
 
@@ -112,15 +115,20 @@ void check_dtype(const char* op, DType dtype, const Settings& s) {
   if (!supported) throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(dtype)) + "'");
 }
 
-// Channels last where input or weight lies so. One spatial dimension is computed as two, and a permuted input does not count.
-MemoryFormat output_format(const Tensor& input, const Tensor& weight) {
+// Channels last where input or weight lies so. One spatial dimension is computed as two, and a permuted input does not
+// count; of three only the library knows channels last.
+MemoryFormat output_format(const Tensor& input, const Tensor& weight, const Settings& s) {
   if (input.dim() == 3) {
     const Tensor wide = rule::make(weight, rule::unsqueeze("convolution", rule::geometry(weight), 2));
     return wide.suggest_memory_format() == MemoryFormat::channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
   }
   const MemoryFormat last = input.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-  const bool kept = input.dim() == 4 || input.dtype() == DType::float32 || is_reduced_float(input.dtype());
-  return kept && (input.suggest_memory_format() == last || weight.suggest_memory_format() == last) ? last : MemoryFormat::contiguous;
+  const bool lies_so = input.suggest_memory_format() == last || weight.suggest_memory_format() == last;
+  if (!lies_so) return MemoryFormat::contiguous;
+  if (input.dim() == 4) return last;
+  const bool known = !input.impl().symbolic && !weight.impl().symbolic && !s.groups.is_symbolic();
+  const bool kept = known ? by_library(input, weight, moves(s), s.groups.as_int()) : input.dtype() == DType::float32 || is_reduced_float(input.dtype());
+  return kept ? last : MemoryFormat::contiguous;
 }
 SymInts strides_in(MemoryFormat format, const SymInts& sizes) {
   if (sizes.size() == 3 && format == MemoryFormat::channels_last) return {sizes[1] * sizes[2], 1, sizes[1]};
@@ -148,7 +156,7 @@ Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& b
   const bool empty = no_channels || guard_or(input.sym_size(0) == 0, false);
   if (!empty && guard_or(input.sym_numel() == 0, false))
     throw UserError("convolution: Only zero batch or zero channel inputs are supported, but got input shape: " + str(input.sym_sizes()));
-  m.strides = strides_in(empty ? MemoryFormat::contiguous : output_format(input, weight), m.sizes);
+  m.strides = strides_in(empty ? MemoryFormat::contiguous : output_format(input, weight, s), m.sizes);
   return m;
 }
 bool padding_counts(const Tensor& input, const Tensor& weight, const kernel::ConvolutionShape& s) {
@@ -186,7 +194,7 @@ std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input
   if (!is_floating(input.dtype()) || is_float8(input.dtype())) check_dtype("convolution_backward", DType::bool_, s);
   if (grad_output.dtype() != input.dtype())
     throw UserError("convolution_backward: expected grad_output of input's dtype " + std::string(name(input.dtype())) + ", found " + std::string(name(grad_output.dtype())));
-  const MemoryFormat format = output_format(input, weight);
+  const MemoryFormat format = output_format(input, weight, s);
   const auto like = [&](const Tensor& t, bool wanted) {
     Meta m = t.meta();
     m.strides = strides_in(format, m.sizes);
@@ -208,6 +216,7 @@ void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tenso
     throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " + str(grad_bias.sym_sizes()));
   kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
   shape.padding_counts = padding_counts(input, weight, shape);
+  shape.padding_counts_for_weight = shape.padding_counts || shape.groups != 1 || weight.dim() == 5;
   kernel::convolve_backward(grad_output, input, weight, shape, grad_input, grad_weight, grad_bias);
 }
 

@@ -11,6 +11,7 @@
 #include "kernel/cpu/ternary.h"
 #include "kernel/cpu/unary.h"
 #include "op/rule/factory.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -55,12 +56,17 @@ Tensor dropout_body(const Tensor& input, double p, bool train) {
   return add_(multiply<in_place>(input, noise), b, Scalar(1));
 }
 
-std::array<Meta, 2> native_dropout_rule(const Tensor& input, double, std::optional<bool>) {
-  std::array<Meta, 2> m{rule::like("native_dropout", input, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve),
-                        rule::like("native_dropout", input, DType::bool_, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve)};
-  return m;
+// Of nothing PyTorch returns the input itself and a mask of the input's dtype.
+using Two = std::tuple<Tensor, Tensor>;
+template <bool fake>
+Two make_results(const Tensor& input) {
+  const bool nothing = guard_or(input.sym_numel() == 0, false);
+  const Tensor mask = make_tensor(rule::like("native_dropout", input, nothing ? input.dtype() : DType::bool_, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve), fake);
+  if (nothing) return {input, mask};
+  return {make_tensor(rule::like("native_dropout", input, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve), fake), mask};
 }
-void native_dropout_kernel(const Tensor& input, double p, std::optional<bool> train, const Tensor& out, const Tensor& mask) {
+Two native_dropout_rule(const Tensor& input, double, std::optional<bool>) { return make_results<true>(input); }
+void native_dropout_into(const Tensor& input, double p, std::optional<bool> train, const Tensor& out, const Tensor& mask) {
   if (!train.value_or(true)) {
     kernel::fill(mask, Scalar(true));
     return kernel::copy(input, out);
@@ -71,17 +77,34 @@ void native_dropout_kernel(const Tensor& input, double p, std::optional<bool> tr
   bernoulli_kernel(mask, kept, nullptr);
   kernel::scale_masked(input, mask, kept == 0 ? 0 : 1 / kept, out);
 }
+Two native_dropout_kernel(const Tensor& input, double p, std::optional<bool> train) {
+  const Two results = make_results<false>(input);
+  if (input.numel()) native_dropout_into(input, p, train, std::get<0>(results), std::get<1>(results));
+  if (grad_enabled() && input.requires_grad()) op_detail::mark_requires_grad(std::get<0>(results));
+  return results;
+}
+Two native_dropout_out(const Tensor& input, double p, std::optional<bool> train, const Tensor& out, const Tensor& mask) {
+  const auto [result, result_mask] = native_dropout(input, p, train);
+  const Operator& op = get_operator("aten::native_dropout.out");
+  for (const auto& [from, to] : {std::pair{result, out}, std::pair{result_mask, mask}}) {
+    if (from.dtype() != to.dtype()) throw UserError(op.name() + ": expected out= of dtype " + std::string(name(from.dtype())) + ", found " + std::string(name(to.dtype())));
+    Meta dense = from.meta();
+    dense.strides = contiguous_strides(dense.sizes);
+    op_detail::prepare_out(op, dense, to);
+    to.copy_(from, false);
+  }
+  return {out, mask};
+}
 
 // ---- rrelu ----------------------------------------------------------------------------------------------------------
-void check_rrelu(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper) {
-  const auto same = [&] {
-    if (self.dim() != noise.dim()) return false;
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (!check(self.sym_size(d) == noise.sym_size(d))) return false;
-    return true;
-  };
-  if (!same()) throw UserError("rrelu_with_noise: noise must have self's sizes " + str(self.sym_sizes()) + ", found " + str(noise.sym_sizes()));
-  if (lower.to_double() > upper.to_double())
+// Checked where values are written: PyTorch's shape rule has no guard for it.
+void check_noise(const Tensor& self, const Tensor& noise) {
+  if (!rule::equal_sizes(self.sym_sizes(), noise.sym_sizes()))
+    throw UserError("rrelu_with_noise: noise must have self's sizes " + str(self.sym_sizes()) + ", found " + str(noise.sym_sizes()));
+}
+// Slopes are drawn in training alone, and only for values.
+void check_bounds(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  if (training && !guard_or(self.sym_numel() == 0, false) && !(lower.to_double() <= upper.to_double() && std::isfinite(upper.to_double() - lower.to_double())))
     throw UserError("rrelu_with_noise: lower bound should be less than or equal to the upper bound, found " + lower.str() + " and " + upper.str());
 }
 
@@ -94,10 +117,12 @@ Tensor contiguous_result(const Tensor& self, bool fake) {
 // In training each element that is not positive gets a slope drawn from [lower, upper), which `noise` keeps; otherwise
 // all get the middle of the range.
 void rrelu_into(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator, const Tensor& out) {
-  check_rrelu(self, noise, lower, upper);
+  check_noise(self, noise);
+  check_bounds(self, lower, upper, training);
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) kernel::not_implemented("rrelu_with_noise", self.dtype());
   const double from = lower.to_double();
   const double to = upper.to_double();
+  if (training && self.dtype() == DType::float16) kernel::not_implemented("rrelu_with_noise_out_cpu", self.dtype());
   if (!training) return kernel::activation(kernel::Activation::leaky_relu, self.dtype(), self, {Scalar((from + to) / 2)}, false, out);
   const Tensor input = self.is_contiguous() ? self : clone(self, MemoryFormat::contiguous);
   const Tensor result = contiguous_result(self, false);
@@ -125,8 +150,8 @@ void rrelu_into(const Tensor& self, const Tensor& noise, const Scalar& lower, co
   noise.storage()->bump_version();
 }
 
-Tensor rrelu_with_noise_rule(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool, Generator*) {
-  check_rrelu(self, noise, lower, upper);
+Tensor rrelu_with_noise_rule(const Tensor& self, const Tensor&, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
+  check_bounds(self, lower, upper, training);
   return contiguous_result(self, true);
 }
 Tensor rrelu_with_noise_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
@@ -134,11 +159,16 @@ Tensor rrelu_with_noise_kernel(const Tensor& self, const Tensor& noise, const Sc
   rrelu_into(self, noise, lower, upper, training, generator, out);
   return out;
 }
-void rrelu_in_place_rule(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool, Generator*) { check_rrelu(self, noise, lower, upper); }
+void rrelu_in_place_rule(const Tensor& self, const Tensor&, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
+  check_bounds(self, lower, upper, training);
+}
 void rrelu_in_place_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
   rrelu_into(self, noise, lower, upper, training, generator, self);
 }
-Tensor slopes_for(const Tensor& self) { return empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous); }
+Tensor slopes_for(const Tensor& self, const Scalar& lower, const Scalar& upper) {
+  if (!std::isfinite(lower.to_double()) || !std::isfinite(upper.to_double()) || lower.to_double() > upper.to_double())
+    throw UserError("rrelu: expected finite bounds, the lower one at most the upper one, found " + lower.str() + " and " + upper.str());
+  return empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous); }
 
 }  // namespace
 
@@ -153,9 +183,11 @@ void register_dropout(Library& aten) {
   aten.def("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<true, true, false>);
   aten.def("feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<true, true, true>);
   aten.def("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
-      .compute(native_dropout_rule, native_dropout_kernel)
-      .out("native_dropout.out(out0, out1)")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::random, Tag::core);
+      .own(native_dropout_rule, native_dropout_kernel)
+      .tags(Tag::random, Tag::core);
+  aten.def("native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))")
+      .composite(native_dropout_out)
+      .tags(Tag::out, Tag::random);
   aten.def("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
       .own(rrelu_with_noise_rule, rrelu_with_noise_kernel)
       .tags(Tag::random);
@@ -164,11 +196,11 @@ void register_dropout(Library& aten) {
       .tags(Tag::random);
   aten.def("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
-        return rrelu_with_noise(self, slopes_for(self), lower, upper, training, generator);
+        return rrelu_with_noise(self, slopes_for(self, lower, upper), lower, upper, training, generator);
       });
   aten.def("rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
-        return rrelu_with_noise_(self, slopes_for(self), lower, upper, training, generator);
+        return rrelu_with_noise_(self, slopes_for(self, lower, upper), lower, upper, training, generator);
       });
 }
 

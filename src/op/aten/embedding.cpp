@@ -68,7 +68,8 @@ std::array<Meta, 4> bag_metas(const Tensor& weight, const Tensor& indices, const
   const DType index = promote_types(indices.dtype(), offsets.dtype());
   const auto meta = [&](SymIntList sizes, DType d) { return rule::contiguous(sizes, d, weight.device()); };
   // Plain sums need no record of which bag an index is in; forward alone sizes its unused record by the offsets.
-  const bool plain_sum = mode == 0 && padding_idx < 0 && weight.dtype() != DType::float64 && guard_or(weight.sym_strides()[1] == 1, false);
+  const bool plain_sum = mode == 0 && padding_idx < 0 && weight.dtype() != DType::float64 && guard_or(weight.sym_strides()[1] == 1, false) &&
+                         (!per_sample_weights.defined() || per_sample_weights.dim() == 0 || guard_or(per_sample_weights.sym_strides()[0] == 1, false));
   const SymInt offset2bag = plain_sum ? SymInt(0) : indices.sym_sizes()[0];
   const SymInt recorded = mode == 0 && forward_only ? offsets.sym_sizes()[0] : bags;
   return {meta({bags, width}, weight.dtype()), meta({offset2bag}, index), meta({recorded}, index), mode == 2 ? meta({bags, width}, index) : meta({recorded}, index)};

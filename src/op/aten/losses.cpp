@@ -91,7 +91,9 @@ void backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& targe
 Tensor loss_out(const char* op, const Tensor& loss, int64_t reduction, const Tensor& out) {
   const std::optional<DType> dtype = is_floating(out.dtype()) ? std::optional(out.dtype()) : std::nullopt;
   const Tensor result = reduction == mean ? loss.mean(dtype) : reduction == sum ? loss.sum(dtype) : loss;
-  op_detail::prepare_out(get_operator(op), result.meta(), out);
+  Meta fresh = result.meta();
+  if (guard_or(result.sym_numel() == 0, false)) fresh.strides = contiguous_strides(fresh.sizes);
+  op_detail::prepare_out(get_operator(op), fresh, out);
   return out.copy_(result, false);
 }
 
@@ -431,9 +433,19 @@ void register_losses(Library& aten) {
       })
       .tags(Tag::out, Tag::cast_out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
-      .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>)
-      .out("huber_loss_backward.out(grad_input)")
-      .tags(Tag::exact_out);
+      .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>);
+  aten.def("huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)")
+      .composite([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& grad_input) -> Tensor {
+        const Operator& op = get_operator("aten::huber_loss_backward.out");
+        const Tensor result = huber_loss_backward(g, self, target, reduction, delta);
+        if (result.dtype() != grad_input.dtype())
+          throw UserError(op.name() + ": Found dtype " + std::string(name(grad_input.dtype())) + " but expected " + std::string(name(result.dtype())));
+        Meta fresh = rule::binary("huber_loss_backward", self, target);  // where it is resized, it lies like its inputs
+        if (!rule::equal_sizes(fresh.sizes, result.sym_sizes())) fresh = result.meta();
+        op_detail::prepare_out(op, fresh, grad_input);
+        return grad_input.copy_(result, false);
+      })
+      .tags(Tag::out);
   aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::soft_margin>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out); })

@@ -89,12 +89,21 @@ void check_has_gradient(const char* op, const char* what, const Tensor& paramete
 
 std::array<Meta, 3> layer_norm_backward_rule(const Tensor&, const Tensor& input, SymIntList shape, const Tensor&, const Tensor&, const Tensor& weight, const Tensor& bias,
                                              BoolMask mask) {
-  check_normalized_shape("native_layer_norm_backward", input, shape, weight, bias);
-  const auto parameter = [&](const Tensor& p) { return p.defined() ? rule::contiguous_like(p, p.dtype()) : stats_meta(SymInts(shape.begin(), shape.end()), input.dtype(), input.device()); };
+  // Of the input's sizes, which are the parameters'.
+  const SymIntList sizes = input.sym_sizes();
+  const auto parameter = [&](const Tensor& p) {
+    return stats_meta(SymInts(sizes.end() - static_cast<std::ptrdiff_t>(std::min(shape.size(), sizes.size())), sizes.end()), p.defined() ? p.dtype() : input.dtype(), input.device());
+  };
   return {mask[0] ? rule::contiguous_like(input, input.dtype()) : undefined_meta(), mask[1] ? parameter(weight) : undefined_meta(), mask[2] ? parameter(bias) : undefined_meta()};
 }
 void layer_norm_backward_kernel(const Tensor& grad, const Tensor& input, SymIntList shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias, BoolMask mask,
                                 const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+  // PyTorch's shape rule has no guards for the sizes.
+  check_normalized_shape("native_layer_norm_backward", input, shape, weight, bias);
+  const int64_t length = row_length(shape), rows = length ? input.numel() / length : 0;
+  if (grad.numel() != input.numel() || (rows && (mean.numel() != rows || rstd.numel() != rows)))
+    throw UserError("native_layer_norm_backward: expected grad_out of sizes " + str(input.sym_sizes()) + " and " + std::to_string(rows) + " means, found " + str(grad.sym_sizes()) +
+                    ", " + str(mean.sym_sizes()) + " and " + str(rstd.sym_sizes()));
   check_has_gradient("native_layer_norm_backward", "weight", weight, mask[1]);
   check_has_gradient("native_layer_norm_backward", "bias", bias, mask[2]);
   kernel::layer_norm_backward(grad, input, row_length(shape), mean, rstd, weight, grad_input, grad_weight, grad_bias);
@@ -274,6 +283,10 @@ std::array<Meta, 3> group_norm_backward_rule(const Tensor&, const Tensor& input,
 void group_norm_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, SymInt n, SymInt c, SymInt hw, int64_t groups,
                                 BoolMask mask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   check_has_gradient("native_group_norm_backward", "weight", weight, mask[1] || mask[2]);
+  const int64_t numel = n.as_int() * c.as_int() * hw.as_int();
+  if (input.numel() != numel || grad.numel() != numel || mean.numel() != n.as_int() * groups || rstd.numel() != mean.numel())
+    throw UserError("native_group_norm_backward: expected " + std::to_string(numel) + " values and " + std::to_string(n.as_int() * groups) + " means, found sizes " +
+                    str(grad.sym_sizes()) + ", " + str(input.sym_sizes()) + ", " + str(mean.sym_sizes()) + " and " + str(rstd.sym_sizes()));
   kernel::group_norm_backward(grad, input, mean, rstd, weight, n.as_int(), c.as_int(), hw.as_int(), groups, grad_input, grad_weight, grad_bias);
 }
 Tensor group_norm_body(const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {

@@ -81,8 +81,35 @@ void logsumexp_kernel(const Tensor& self, IntList dim, bool, const Tensor& out) 
   kernel::logsumexp(self, rule::dims_or_all("logsumexp", dim, self.dim()), out);
 }
 
+// The out= form computes in out's dtype where that is the wider.
+Tensor logsumexp_out(const Tensor& self, IntList dim, bool keepdim, const Tensor& out) {
+  const DType common = float_type(self.dtype());
+  const bool wider = is_floating(out.dtype()) && out.dtype() != common && promote_types(common, out.dtype()) == out.dtype();
+  const Tensor result = (wider ? self.to(out.dtype()) : self).logsumexp(dim, keepdim);
+  op_detail::prepare_out(get_operator("aten::logsumexp.out"), result.meta(), out);
+  return out.copy_(result, false);
+}
+
+Tensor nanmean_body(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
+    throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
+  if (dtype && !is_floating(*dtype) && !is_complex(*dtype))
+    throw UserError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: " + std::string(name(*dtype)));
+  const Tensor x = self.detach();
+  const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
+  return self.nansum(dim, keepdim, dtype).div(factor);
+}
+Tensor nanmean_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
+  if (dtype && *dtype != out.dtype())
+    throw UserError("nanmean: provided dtype must match dtype of result. Got " + std::string(name(out.dtype())) + " and " + std::string(name(*dtype)));
+  const Tensor result = nanmean_body(self, dim, keepdim, is_floating(out.dtype()) ? out.dtype() : dtype);
+  op_detail::prepare_out(get_operator("aten::nanmean.out"), result.meta(), out);
+  return out.copy_(result, false);
+}
+
 // ---- distances ----------------------------------------------------------------------------------------------------
 Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
+  if (self.dtype() == DType::bool_ || other.dtype() == DType::bool_) throw UserError("dist: Subtraction, the `-` operator, with a bool tensor is not supported.");
   const Meta m = rule::binary("dist", self, other);
   if (!is_floating(m.dtype) && !is_complex(m.dtype)) throw UserError("dist only supports floating point dtypes, dist got: " + std::string(name(m.dtype)));
   if (std::isinf(p.to_double()) && p.to_double() < 0 && guard_or(product(m.sizes) == 0, false)) check_identity(self, p.to_double(), 0, false);
@@ -102,7 +129,7 @@ Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int6
     throw UserError("cdist only supports at least 2D tensors, X1 got: " + std::to_string(x1.dim()) + "D, X2 got: " + std::to_string(x2.dim()) + "D");
   if (!check(x1.sym_size(-1) == x2.sym_size(-1)))
     throw UserError("X1 and X2 must have the same number of columns. X1: " + x1.sym_size(-1).str() + " X2: " + x2.sym_size(-1).str());
-  if (x1.dtype() != x2.dtype() || !is_floating(x1.dtype()))
+  if (!is_floating(x2.dtype()) || !is_floating(x1.dtype()))
     throw UserError("cdist only supports floating-point dtypes, X1 got: " + std::string(name(x1.dtype())) + ", X2 got: " + std::string(name(x2.dtype())));
   if (p < 0) throw UserError("cdist only supports non-negative p values, found " + Scalar(p).str());
   if (mode && (*mode < 0 || *mode > 2)) throw UserError("possible modes: 0, 1, 2, but was: " + std::to_string(*mode));
@@ -148,6 +175,8 @@ void cdist_kernel(const Tensor& x1, const Tensor& x2, double p, std::optional<in
   const int64_t chosen = mode.value_or(0);
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   if (p == 2 && (chosen == 1 || (chosen == 0 && many)) && out.numel() && x1.size(-1)) return euclidean_kernel(x1, x2, out);
+  if (x1.dtype() != x2.dtype() && out.numel() && x1.size(-1))
+    throw UserError("cdist: expected X2 of scalar type " + std::string(name(x1.dtype())) + " but found " + std::string(name(x2.dtype())));
   kernel::cdist(x1, x2, p, out);
 }
 
@@ -179,42 +208,59 @@ Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, d
   return a.div(a_norm).mul(right).sum(Dims(IntList({dim})), false, std::nullopt);
 }
 
-Tensor diff_once(const Tensor& self, int64_t n, int64_t dim) {
-  if (n == 0) {
-    Tensor out = zeros_like(self);
-    return out.copy_(self, false);
-  }
+// n differences; fewer where the dimension is shorter, and self itself where it is empty.
+Tensor differences(const Tensor& self, int64_t n, int64_t dim) {
+  if (n == 0) return zeros_like(self).copy_(self, false);
+  const SymInt size = self.sym_size(dim);
+  const int64_t rounds = !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
   Tensor result = self;
-  for (int64_t i = 0; i < n; ++i) {
-    const SymInt size = result.sym_size(dim);
-    const SymInt shorter = guard_or(size == 0, false) ? SymInt(0) : size - 1;
-    const Tensor left = result.slice(dim, SymInt(0), shorter, 1);
-    const Tensor right = result.slice(dim, SymInt(1), SymInt(1) + shorter, 1);
+  SymInt length = size;
+  for (int64_t i = 0; i < rounds; ++i) {
+    length = length - 1;
+    const Tensor left = result.slice(dim, SymInt(0), length, 1);
+    const Tensor right = result.slice(dim, SymInt(1), length + 1, 1);
     result = self.dtype() == DType::bool_ ? right.logical_xor(left) : right.sub(left);
   }
   return result;
 }
-Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+void check_diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   if (self.dim() < 1) throw UserError("diff expects input to be at least one-dimensional");
   if (n < 0) throw UserError("order must be non-negative but got " + std::to_string(n));
-  const int64_t d = wrap_dim(dim, self.dim(), "diff");
   for (const Tensor* t : {&prepend, &append})
     if (t->defined() && t->dim() != self.dim())
       throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) + " and " + std::to_string(self.dim()));
-  if (!prepend.defined() && !append.defined()) {
-    const SymInt size = self.sym_size(d);
-    const int64_t orders = !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
-    return diff_once(self, orders, d);
+  for (const Tensor* t : {&prepend, &append}) {
+    if (!t->defined()) continue;
+    const int64_t along = wrap_dim(dim, self.dim(), "diff");
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if (d != along && !check(t->sym_size(d) == self.sym_size(d)))
+        throw UserError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; input has sizes " +
+                        str(self.sym_sizes()) + ", but got " + str(t->sym_sizes()));
   }
+}
+Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  if (!prepend.defined() && !append.defined()) return self;
   std::vector<Tensor> parts;
   if (prepend.defined()) parts.push_back(prepend);
   parts.push_back(self);
   if (append.defined()) parts.push_back(append);
-  const Tensor joined = cat(parts, d);
-  const SymInt size = joined.sym_size(d);
-  const int64_t orders = n == 0 ? 0 : !size.is_symbolic() && size.as_int() < n ? size.as_int() : n;
-  if (n == 0) return joined;
-  return diff_once(joined, orders, d);
+  return cat(parts, wrap_dim(dim, self.dim(), "diff"));
+}
+Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  check_diff(self, n, dim, prepend, append);
+  if (n == 0) return differences(self, 0, 0);  // neither the dimension nor what would be joined matters
+  return differences(joined(self, dim, prepend, append), n, wrap_dim(dim, self.dim(), "diff"));
+}
+Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append, const Tensor& out) {
+  check_diff(self, n, dim, prepend, append);
+  const Tensor from = n == 0 ? self : joined(self, dim, prepend, append);
+  if (n == 0 && out.dtype() != self.dtype())
+    throw UserError("diff: expected out= of scalar_type " + std::string(name(self.dtype())) + " but found " + std::string(name(out.dtype())));
+  if (n != 0 && guard_or(from.sym_size(wrap_dim(dim, self.dim(), "diff")) == 0, false))
+    throw UserError("diff: start out of range (expected to be in range of [0, 0], but got 1): the dimension " + std::to_string(dim) + " of sizes " + str(from.sym_sizes()) + " is empty");
+  const Tensor result = n == 0 ? self.contiguous() : differences(from, n, wrap_dim(dim, self.dim(), "diff"));
+  op_detail::prepare_out(get_operator("aten::diff.out"), result.meta(), out);
+  return out.copy_(result, false);
 }
 
 }  // namespace
@@ -248,19 +294,13 @@ void register_norms(Library& aten) {
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
-  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).out("logsumexp.out").tags(Tag::cast_out, Tag::reduction);
+  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).tags(Tag::reduction);
+  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(logsumexp_out).tags(Tag::out, Tag::cast_out);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
       .out("special_logsumexp.out").tags(Tag::cast_out);
-  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .composite([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) -> Tensor {
-        if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
-          throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
-        const Tensor x = self.detach();
-        const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
-        return self.nansum(dim, keepdim, dtype).div(factor);
-      })
-      .out("nanmean.out").tags(Tag::cast_out);
+  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").composite(nanmean_body);
+  aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out, Tag::cast_out);
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
@@ -285,7 +325,8 @@ void register_norms(Library& aten) {
   });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
-  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out").tags(Tag::cast_out);
+  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body);
+  aten.def("diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> Tensor(a!)").composite(diff_out).tags(Tag::out, Tag::cast_out);
 }
 
 }  // namespace calque

@@ -22,6 +22,7 @@ void polygamma_kernel(int64_t n, const Tensor& self, const Tensor& out) { kernel
 
 // PyTorch sums over a fresh dimension, hence the contiguous result.
 Meta mvlgamma_rule(const Tensor& self, int64_t p) {
+  if (self.dtype() == DType::bool_) throw UserError("mvlgamma: The input tensor may not be a boolean tensor.");
   if (p < 1) throw UserError("mvlgamma: p has to be greater than or equal to 1, found " + std::to_string(p));
   Meta m = self.meta();
   m.dtype = float_type(m.dtype);
