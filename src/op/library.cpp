@@ -22,7 +22,7 @@ void mark_requires_grad(const Tensor& t) {
 }
 
 void check_writable(const Operator& op, const Tensor& self) {
-  if (has_internal_overlap(self))
+  if (has_internal_overlap(self) && !(op.base() ? *op.base() : op).has_tag(Tag::overlap_ok))
     throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location "
                                 "(sizes " + str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + "); clone() the tensor first");
   if (self.requires_grad() && self.is_leaf() && grad_enabled())
@@ -51,22 +51,43 @@ void check_in_place(const Operator& op, const Meta& result, const Tensor& self) 
   check_writable(op, self);
 }
 
+namespace {
+
+bool has_base_tag(const Operator& op, Tag tag) { return op.base() && op.base()->has_tag(tag); }
+
+void check_out_dtype(const Operator& op, DType result, DType out) {
+  if (result == out || has_base_tag(op, Tag::any_out)) return;
+  if (!has_base_tag(op, Tag::cast_out))
+    throw UserError(op.name() + ": expected out= of dtype " + std::string(name(result)) + ", found " + std::string(name(out)));
+  if (!can_cast(result, out)) throw UserError(bad_cast(op, result, out));
+}
+
+void check_no_internal_overlap(const Operator& op, const Tensor& out) {
+  // A generated out= form (dense_out) ends in a copy, which is no fill.
+  if (has_internal_overlap(out) && !(has_base_tag(op, Tag::overlap_ok) && !has_base_tag(op, Tag::dense_out)))
+    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location; clone() out first");
+}
+
+}  // namespace
+
 void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!out.defined()) throw UserError(op.name() + ": the out= argument is missing");
-  if (!can_cast(result.dtype, out.dtype())) throw UserError(bad_cast(op, result.dtype, out.dtype()));
-  if (op.base() && op.base()->has_tag(Tag::exact_out) && result.dtype != out.dtype())
-    throw UserError(op.name() + ": expected out= of dtype " + std::string(name(result.dtype)) + ", found " + std::string(name(out.dtype())));
+  check_out_dtype(op, result.dtype, out.dtype());
   if (!(result.device == out.device()))
     throw UserError(op.name() + ": expected out= on device " + result.device.str() + ", found " + out.device().str());
   if (out.requires_grad() && grad_enabled())
     throw UserError(op.name() + ": functions with out=... arguments don't support automatic differentiation, but out requires grad");
-  if (!same_sizes(result.sizes, out.sym_sizes())) {
-    if (!guard(out.sym_numel() == 0))
-      warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) + ", which does not match the required output shape " +
-           str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
+  const bool dense = has_base_tag(op, Tag::dense_out);
+  // Elementwise operators look at out before they resize it.
+  if ((has_base_tag(op, Tag::pointwise) && !dense) || has_base_tag(op, Tag::unshared_out)) check_no_internal_overlap(op, out);
+  const bool fits = same_sizes(result.sizes, out.sym_sizes());
+  if (!fits && !guard(out.sym_numel() == 0))
+    warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) + ", which does not match the required output shape " +
+         str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
+  if (!fits || has_base_tag(op, Tag::restrides_out)) {
     TensorImpl& impl = out.impl();
     Meta fresh = result;
-    if (op.base() && op.base()->has_tag(Tag::dense_out)) fresh.strides = contiguous_strides(fresh.sizes);
+    if (dense) fresh.strides = contiguous_strides(fresh.sizes);
     fresh.dtype = out.dtype();
     const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
     const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();
@@ -76,8 +97,7 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
     impl.symbolic = shape.impl().symbolic;
     impl.env = shape.impl().env;
   }
-  if (has_internal_overlap(out))
-    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location; clone() out first");
+  check_no_internal_overlap(op, out);
 }
 
 void check_overlap(const Operator& op, const Tensor& written, const Tensor& input) {
@@ -86,11 +106,20 @@ void check_overlap(const Operator& op, const Tensor& written, const Tensor& inpu
                                 "clone() one of them first");
 }
 
+void check_unshared(const Operator& op, const Tensor& written, const Tensor& input) {
+  const Overlap overlap = memory_overlap(written, input);
+  if (overlap == Overlap::partial || overlap == Overlap::full)
+    throw UserError(op.name() + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; "
+                                "clone() one of them first");
+}
+
 bool shares_memory(const Tensor& a, const Tensor& b) { return a.storage().get() == b.storage().get(); }
 
 bool writes_directly(const Operator& base, const Meta& result, const Tensor& target, bool in_place) {
-  if (base.has_tag(Tag::pointwise)) return true;
+  // In place, self is at most as wide as the result: writing it is the one rounding. An out= argument may be wider.
+  if (base.has_tag(Tag::pointwise) && in_place) return true;
   if (result.dtype != target.dtype()) return false;
+  if (base.has_tag(Tag::pointwise)) return true;
   if (in_place) return base.has_tag(Tag::self_in_out);
   if (base.has_tag(Tag::strided_out)) return true;
   const SymIntList strides = target.sym_strides();

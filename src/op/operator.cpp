@@ -1,5 +1,6 @@
 #include "calque/op/operator.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "calque/base/error.h"
@@ -18,6 +19,27 @@ std::string canonical(std::string_view name) {
   }
   if (s.ends_with(".default")) s.resize(s.size() - 8);
   return s;
+}
+
+// The operators that take a number where their schema has a tensor; others have an overload for numbers, or refuse them.
+bool wraps_numbers(std::string_view name) {
+  static constexpr std::string_view names[] = {"add", "div", "divide", "mul", "multiply", "sub", "subtract", "true_divide", "floor_divide", "copy", "to", "_to_copy", "_conj"};
+  name.remove_prefix(std::min(name.size(), name.find("::") == std::string_view::npos ? 0 : name.find("::") + 2));
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool is_number(const Value& v) {
+  return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean || v.kind() == Value::Kind::complex;
+}
+
+bool has_number_for_tensor(const Schema& schema, const Values& positional, const std::vector<std::pair<std::string, Value>>& keyword) {
+  const auto clashes = [](const SchemaArgument& a, const Value& v) { return a.type.kind == SchemaType::Kind::tensor && !a.type.list && is_number(v); };
+  for (size_t i = 0; i < positional.size(); ++i)
+    if (clashes(schema.arguments[i], positional[i])) return true;
+  for (const auto& [name, value] : keyword)
+    if (clashes(schema.arguments[*schema.find_argument(name)], value)) return true;
+  return false;
 }
 
 }  // namespace
@@ -87,10 +109,12 @@ const Operator& resolve_overload(std::string_view name, const Values& positional
   const auto candidates = overloads_of(name);
   if (candidates.empty()) return get_operator(name);
   std::string reasons;
+  const bool wraps = wraps_numbers(name);
   for (const Operator* op : candidates) {
     try {
       bind_arguments(op->schema(), positional, keyword);
-      return *op;
+      if (wraps || !has_number_for_tensor(op->schema(), positional, keyword)) return *op;
+      reasons += "\n  " + op->name() + ": takes tensors, not numbers";
     } catch (const UserError& e) {
       reasons += std::string("\n  ") + e.what();
     }

@@ -62,13 +62,13 @@ T rounded(double v) {
 
 // One float element under the pointwise policy.
 template <class T>
-bool pointwise_equal(T got, T expected, const double* reference) {
+bool pointwise_equal(T got, T expected, const double* reference, bool signed_zeros) {
   const bool known = reference != nullptr;
   if (is_nan(got)) return is_nan(expected) || (known && std::isnan(*reference));
   const double g = as_double(got), e = as_double(expected);
   // What float64 gives is never wrong, even where PyTorch's kernel strays.
   if (is_nan(expected) || (known && std::isinf(*reference))) return g == e || (known && g == as_double(rounded<T>(*reference)));
-  if (g == e) return std::signbit(g) == std::signbit(e);
+  if (g == e) return !signed_zeros || std::signbit(g) == std::signbit(e);
   const int64_t steps = steps_between(got, expected);
   if constexpr (sizeof(T) >= 4) {
     if (steps <= 2) return true;
@@ -130,13 +130,14 @@ std::string text(T v) {
 }
 
 template <class T>
-std::optional<std::string> compare_bits(const Elements& got, const Elements& expected) {
+std::optional<std::string> compare_bits(const Elements& got, const Elements& expected, bool signed_zeros = true) {
   std::optional<std::string> wrong;
   for_each_pair(got, expected, [&](int64_t i, int64_t x, int64_t y) {
     const T g = load<T>(got, x), e = load<T>(expected, y);
     if (std::memcmp(&g, &e, sizeof(T)) == 0) return true;
     if constexpr (!std::is_integral_v<T>) {
       if (is_nan(g) && is_nan(e)) return true;
+      if (!signed_zeros && as_double(g) == 0 && as_double(e) == 0) return true;
     }
     wrong = fmt::format("element {}: got {}, PyTorch {}", i, text(g), text(e));
     return false;
@@ -145,13 +146,13 @@ std::optional<std::string> compare_bits(const Elements& got, const Elements& exp
 }
 
 template <class T>
-std::optional<std::string> compare_pointwise(const Elements& got, const Elements& expected, std::string_view reference) {
+std::optional<std::string> compare_pointwise(const Elements& got, const Elements& expected, std::string_view reference, bool signed_zeros) {
   std::optional<std::string> wrong;
   for_each_pair(got, expected, [&](int64_t i, int64_t x, int64_t y) {
     const T g = load<T>(got, x), e = load<T>(expected, y);
     double r = 0;
     if (!reference.empty()) r = load_reference(reference, i);
-    if (pointwise_equal(g, e, reference.empty() ? nullptr : &r)) return true;
+    if (pointwise_equal(g, e, reference.empty() ? nullptr : &r, signed_zeros)) return true;
     wrong = fmt::format("element {}: got {}, PyTorch {} ({} ulp apart)", i, text(g), text(e), steps_between(g, e));
     if (!reference.empty()) *wrong += fmt::format(", float64 {:.17g}", r);
     return false;
@@ -242,8 +243,38 @@ double gross_limit(DType dtype) {
   }
 }
 
+std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& bytes) {
+  Elements out{nullptr, dtype, e.sizes, std::vector<int64_t>(e.sizes.size()), 0};
+  int64_t running = 1;
+  for (size_t d = e.sizes.size(); d-- > 0;) {
+    out.strides[d] = running;
+    running *= e.sizes[d];
+  }
+  bool exact = true;
+  dispatch(e.dtype, [&](auto from) {
+    dispatch(dtype, [&](auto to) {
+      using F = typename decltype(from)::type;
+      using T = typename decltype(to)::type;
+      if constexpr ((std::is_same_v<F, double> || std::is_same_v<F, float>) && (std::is_same_v<T, float> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)) {
+        bytes.resize(static_cast<size_t>(e.numel()) * sizeof(T));
+        for_each_pair(e, out, [&](int64_t, int64_t x, int64_t y) {
+          const F wide = load<F>(e, x);
+          const T narrow = rounded<T>(static_cast<double>(wide));
+          exact = exact && (is_nan(wide) || as_double(narrow) == static_cast<double>(wide));
+          std::memcpy(bytes.data() + static_cast<size_t>(y) * sizeof(T), &narrow, sizeof(T));
+          return exact;
+        });
+      } else {
+        exact = false;
+      }
+    });
+  });
+  out.data = bytes.data();
+  return exact ? std::optional(out) : std::nullopt;
+}
+
 std::optional<std::string> compare(const Elements& got, const Elements& expected, std::string_view reference, Check check,
-                                   const std::string& id, std::map<std::string, ErrorSum>* errors) {
+                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros) {
   if (check == Check::meta) return std::nullopt;
   return dispatch(got.dtype, [&](auto tag) -> std::optional<std::string> {
     using T = typename decltype(tag)::type;
@@ -266,8 +297,8 @@ std::optional<std::string> compare(const Elements& got, const Elements& expected
       return compare_bits<uint8_t>(got, expected);
     } else {
       switch (check) {
-        case Check::exact: return compare_bits<T>(got, expected);
-        case Check::pointwise: return compare_pointwise<T>(got, expected, reference);
+        case Check::exact: return compare_bits<T>(got, expected, signed_zeros);
+        case Check::pointwise: return compare_pointwise<T>(got, expected, reference, signed_zeros);
         case Check::accumulate: return compare_accumulate<T>(got, expected, reference, id, errors);
         case Check::meta: break;
       }

@@ -115,7 +115,9 @@ struct Elements {
 // Compares element by element; nothing when they agree. `reference` is float64, contiguous, or empty. Float results of
 // accumulating operators are not judged one by one but added to `errors` (except when grossly wrong).
 std::optional<std::string> compare(const Elements& got, const Elements& expected, std::string_view reference, Check check,
-                                   const std::string& id, std::map<std::string, ErrorSum>* errors);
+                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros = true);
+// The same numbers in a narrower dtype, contiguous, in `bytes`; nothing when one of them does not fit it exactly.
+std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& bytes);
 
 // The half-ulp of the policy and the gross limit of a single case, relative to the result's magnitude.
 double half_ulp(DType dtype);

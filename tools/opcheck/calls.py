@@ -9,6 +9,7 @@ import json
 import math
 import re
 
+import mpmath
 import numpy
 import torch
 
@@ -288,12 +289,53 @@ LONG_DOUBLE = {"fmod": numpy.fmod, "remainder": numpy.remainder, "pow": numpy.po
                "acos": numpy.arccos, "atan": numpy.arctan, "sinh": numpy.sinh, "cosh": numpy.cosh, "tanh": numpy.tanh,
                "asinh": numpy.arcsinh, "acosh": numpy.arccosh, "atanh": numpy.arctanh, "sqrt": numpy.sqrt,
                "rsqrt": lambda x: 1 / numpy.sqrt(x), "reciprocal": lambda x: 1 / x,
-               "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "hypot": numpy.hypot}
+               "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "hypot": numpy.hypot, "logaddexp": numpy.logaddexp,
+               "logaddexp2": numpy.logaddexp2}
+
+
+def digits(fn):
+    """fn of mpmath's numbers on every element."""
+    def each(x):
+        with mpmath.workdps(60):
+            flat = [float(fn(mpmath.mpf(float(v)))) if numpy.isfinite(v) else numpy.nan for v in numpy.ravel(x)]
+        return numpy.reshape(numpy.array(flat, dtype=numpy.longdouble), numpy.shape(x))
+    return each
+
+
+def gelu(x):
+    return x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
+def gelu_tanh(x):
+    return x * (1 + mpmath.tanh(mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf(0.044715) * x ** 3))) / 2
+
+
+def gelu_reference(call):
+    return digits(gelu_tanh if call.kwargs.get("approximate") == "tanh" else gelu)(call.args[0].contiguous().numpy())
+
+
+def line_reference(call):
+    """arange and linspace, every element from the numbers given."""
+    base = call.op._schema.name.split("::")[1]
+    numbers = [v for v in call.args if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    with mpmath.workdps(60):
+        if base == "linspace":
+            start, end, steps = mpmath.mpf(numbers[0]), mpmath.mpf(numbers[1]), int(numbers[2])
+            return numpy.array([float(start + (end - start) * i / (steps - 1) if steps > 1 else start) for i in range(steps)])
+        start, step = (0, 1) if len(numbers) == 1 else (numbers[0], numbers[2] if len(numbers) > 2 else 1)
+        n = call.copy().run().numel()
+        return numpy.array([float(mpmath.mpf(start) + mpmath.mpf(step) * i) for i in range(n)])
+
+
+WRITTEN_OUT = {"gelu": gelu_reference, "arange": line_reference, "linspace": line_reference}
 
 
 def long_double_reference(call, outs):
     """The reference of a pointwise float64 call, in long double and rounded; None for functions not listed."""
     base = call.op._schema.name.split("::")[1].rstrip("_")
+    if base in WRITTEN_OUT and len(outs) == 1 and outs[0].dtype == torch.float64:
+        r = numpy.asarray(WRITTEN_OUT[base](call)).astype(numpy.float64)
+        return [numpy.ascontiguousarray(r).tobytes()] if list(r.shape) == list(outs[0].shape) else None
     if base not in LONG_DOUBLE or len(outs) != 1 or not isinstance(outs[0], torch.Tensor) or outs[0].dtype != torch.float64:
         return None
     values = []
@@ -343,6 +385,57 @@ def reference(call, outs, check):
         else:
             refs.append(b.contiguous().numpy().tobytes())
     return refs
+
+
+def computed_dtypes(call, outs):
+    """For an out= of another dtype: the narrower floating dtypes in which PyTorch computes before it casts, None elsewhere.
+
+    Results are then compared in that dtype. Where PyTorch computes in out's own dtype, its values tell."""
+    names = [a.name for a in call.op._schema.arguments if not a.is_out]
+    packet = call.op.overloadpacket
+    for overload in (getattr(packet, o) for o in packet.overloads()):
+        arguments = overload._schema.arguments
+        if [a.name for a in arguments] == names and not any(a.alias_info is not None for a in arguments):
+            break
+    else:
+        return None
+    c = call.copy()
+    c.op = overload
+    c.kwargs = {k: v for k, v in c.kwargs.items() if k in names}
+    try:
+        made = results(overload, c.run())
+    except Exception:
+        return None
+
+    def one(m, o):
+        tensors = isinstance(m, torch.Tensor) and isinstance(o, torch.Tensor)
+        if not tensors or m.dtype not in LOW_FLOATS or not o.dtype.is_floating_point or o.element_size() <= m.element_size():
+            return None
+        finite = o[torch.isfinite(o)]
+        return dtype_name(m.dtype) if torch.equal(finite, finite.to(m.dtype).to(o.dtype)) else None
+
+    found = [one(m, o) for m, o in zip(made, outs)]
+    return found if any(found) else None
+
+
+# Of two zeros of different sign, or for a result that vanishes, PyTorch's vector loops give another sign than its scalar
+# ones: which elements are meant depends on the tensor's length and layout.
+SIGN_BY_LOOP = {"maximum", "minimum", "max", "min", "clamp_min", "clamp_max", "clamp", "softshrink", "hardtanh"}
+
+
+def zero_sign_varies(call, outs):
+    if call.op._schema.name.split("::")[1].rstrip("_") not in SIGN_BY_LOOP:
+        return False
+    if not all(isinstance(o, torch.Tensor) and o.dtype.is_floating_point for o in outs) or not any((o == 0).any() for o in outs):
+        return False
+
+    def stepped(i, t):
+        wide = torch.zeros([*t.shape, 2], dtype=t.dtype)
+        wide[..., 0] = t
+        return wide[..., 0]
+
+    again = results(call.op, call.map_tensors(stepped).run())
+    return any(bool((torch.signbit(a) != torch.signbit(b))[(a == 0) & (b == 0)].any()) for a, b in zip(outs, again))
 
 
 BINDING_ERROR = re.compile(r"Expected a value of type|missing value for argument|positional argument\(s\) but|Unknown keyword argument|"
@@ -419,6 +512,12 @@ def make_case(call, case_id, check, want_ref=True):
             after[str(i)] = b
     if after:
         case["storages_after"] = after
+    if call.kind == "out-dtype" and check in ("pointwise", "accumulate"):
+        computed = computed_dtypes(call, outs)
+        if computed is not None:
+            case["computed"] = computed
+    if zero_sign_varies(call, outs):
+        case["zero_sign"] = "any"
     if want_ref and check in ("pointwise", "accumulate"):
         ref = reference(call, outs, check)
         if ref is None and check == "pointwise":

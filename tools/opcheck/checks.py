@@ -37,7 +37,7 @@ embedding_dense_backward embedding_backward avg_pool2d_backward avg_pool3d_backw
 _adaptive_avg_pool3d_backward upsample_bilinear2d_backward upsample_nearest2d_backward native_batch_norm_backward
 max_pool2d_with_indices_backward max_pool3d_with_indices_backward value_selecting_reduction_backward
 _scaled_dot_product_flash_attention_for_cpu_backward _chunk_cat linalg_matrix_norm linalg_cross cross
-frobenius_norm nuclear_norm dist chain_matmul linalg_multi_dot diff cumulative_trapezoid""".split()
+frobenius_norm nuclear_norm dist _trilinear chain_matmul linalg_multi_dot diff cumulative_trapezoid""".split()
 
 # Copies, selections and counting: the bits must be equal even for floats.
 EXACT = """cat concat concatenate stack hstack vstack dstack clone copy contiguous to _to_copy type_as view reshape flatten

@@ -40,8 +40,9 @@ void mark_requires_grad(const Tensor& t);
 // What every in-place write must satisfy: same sizes, castable dtype, no internal overlap, no leaf that requires grad.
 void check_in_place(const Operator& op, const Meta& result, const Tensor& self);
 void check_writable(const Operator& op, const Tensor& self);
-// An out= argument: castable dtype, same device; resized to the result's sizes if they differ.
+// An out= argument: a dtype that the tags allow, same device; resized to the result's sizes if they differ.
 void prepare_out(const Operator& op, const Meta& result, const Tensor& out);
+void check_unshared(const Operator& op, const Tensor& written, const Tensor& input);
 void check_overlap(const Operator& op, const Tensor& written, const Tensor& input);
 bool writes_directly(const Operator& base, const Meta& result, const Tensor& target, bool in_place);
 bool shares_memory(const Tensor& a, const Tensor& b);
@@ -94,6 +95,25 @@ bool shares_memory_with(const Tensor& written, const T& x) {
       if (t.defined() && shares_memory(written, t)) return true;
     return false;
   } else return false;
+}
+
+// Tag::unshared_out.
+template <class T>
+void check_unshared_with(const Operator& op, const Tensor& written, const T& x) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    if (x.defined()) check_unshared(op, written, x);
+  } else if constexpr (std::is_same_v<T, TensorList>) {
+    for (const Tensor& t : x)
+      if (t.defined()) check_unshared(op, written, t);
+  }
+}
+
+// Tag::dtype_from_out: an argument as the rule and kernel of the out= form see it.
+template <class T>
+T argument_for_out(const Operator& base, T x, const Tensor& out) {
+  if constexpr (std::is_same_v<T, std::optional<DType>>)
+    if (!x && out.defined() && base.has_tag(Tag::dtype_from_out)) return out.dtype();
+  return x;
 }
 
 // How a rule's answer becomes tensors.
@@ -183,6 +203,7 @@ struct InPlace<const Tensor&, A...> {
   static Tensor run(const Operator& op, const Tensor& self, A... args) {
     const Operator& base = *op.base();
     const Meta meta = cast<Meta (*)(const Tensor&, A...)>(base.rule())(self, args...);
+    if (base.has_tag(Tag::resizes_self)) return resize_self<is_fake>(op, meta, self, args...);
     check_in_place(op, meta, self);
     if constexpr (!is_fake) {
       const auto kernel = cast<void (*)(const Tensor&, A..., const Tensor&)>(base.kernel());
@@ -198,6 +219,18 @@ struct InPlace<const Tensor&, A...> {
     self.storage()->bump_version();
     return self;
   }
+  template <bool is_fake>
+  static Tensor resize_self(const Operator& op, const Meta& meta, const Tensor& self, A... args) {
+    Tensor result;
+    if constexpr (!is_fake) {
+      result = make_tensor(meta);
+      cast<void (*)(const Tensor&, A..., const Tensor&)>(op.base()->kernel())(self, args..., result);
+    }
+    prepare_out(op, meta, self);
+    if constexpr (!is_fake) write_result(result, self);
+    self.storage()->bump_version();
+    return self;
+  }
   static Tensor eager(const Operator& op, const Tensor& self, A... args) { return run<false>(op, self, args...); }
   static Tensor fake(const Operator& op, const Tensor& self, A... args) { return run<true>(op, self, args...); }
 };
@@ -209,6 +242,7 @@ struct WithOut {
     const Operator& base = *op.base();
     const Meta meta = cast<Meta (*)(A...)>(base.rule())(args...);
     prepare_out(op, meta, out);
+    if (base.has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     if constexpr (!is_fake) {
       const auto kernel = cast<void (*)(A..., const Tensor&)>(base.kernel());
       const bool shared = (shares_memory_with<std::remove_cvref_t<A>>(out, args) || ... || false);
@@ -224,8 +258,8 @@ struct WithOut {
     out.storage()->bump_version();
     return out;
   }
-  static Tensor eager(const Operator& op, A... args, const Tensor& out) { return run<false>(op, args..., out); }
-  static Tensor fake(const Operator& op, A... args, const Tensor& out) { return run<true>(op, args..., out); }
+  static Tensor eager(const Operator& op, A... args, const Tensor& out) { return run<false>(op, argument_for_out<A>(*op.base(), args, out)..., out); }
+  static Tensor fake(const Operator& op, A... args, const Tensor& out) { return run<true>(op, argument_for_out<A>(*op.base(), args, out)..., out); }
 };
 
 // Several outputs: computed aside, then written; such operators are not the hot ones.
@@ -240,6 +274,8 @@ struct WithOuts {
       const Operator& base = *op.base();
       const auto metas = cast<std::array<Meta, N> (*)(A...)>(base.rule())(args...);
       (prepare_out(op, metas[i], outs), ...);
+      const auto unshared = [&](const Tensor& out) { (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...); };
+      if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
       if constexpr (!is_fake) {
         const std::array<Tensor, N> results{make_tensor(metas[i])...};
         cast<void (*)(A..., Out<i>...)>(base.kernel())(args..., results[i]...);
@@ -475,6 +511,7 @@ struct DerivedOfResult<false, A...> {
   static Tensor eager(const Operator& op, A... args, const Tensor& out) {
     const Tensor result = typed_call<Tensor, A...>(*op.base(), std::source_location::current(), args...);
     op_detail::prepare_out(op, result.meta(), out);
+    if (op.base()->has_tag(Tag::unshared_out)) (op_detail::check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     return dispatch(get_operator("aten::copy_"), {out, result, false}).to_tensor();
   }
 };

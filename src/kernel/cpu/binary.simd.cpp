@@ -117,8 +117,8 @@ FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a > b ? a : b))
 INT_LOOP(maximum, a > b ? a : b)
 FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a < b ? a : b))
 INT_LOOP(minimum, a < b ? a : b)
-FLOAT_LOOP(fmax, (a != a) ? b : (b != b) ? a : (a > b ? a : b))
-FLOAT_LOOP(fmin, (a != a) ? b : (b != b) ? a : (a < b ? a : b))
+FLOAT_LOOP(fmax, (a != a) ? b : (b != b) ? a : (a < b ? b : a))
+FLOAT_LOOP(fmin, (a != a) ? b : (b != b) ? a : (a > b ? b : a))
 INT_LOOP(bitwise_and, a & b)
 INT_LOOP(bitwise_or, a | b)
 INT_LOOP(bitwise_xor, a ^ b)
@@ -154,6 +154,21 @@ void nextafter_float(void* const* arrays, int64_t n, const void*) {
 }
 FLOAT_LOOP(logaddexp, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp(-v_fabs(a - b))))
 FLOAT_LOOP(logaddexp2, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp2(-v_fabs(a - b))) * T(1.4426950408889634))
+// The sum may cancel down to the rounding errors of its terms: float64 computes them in more digits.
+void logaddexp_double(void* const* arrays, int64_t n, const void*) {
+  each2<double>(arrays, n, [](double a, double b) -> double {
+    if (a == b && __builtin_isinf(a)) return a;
+    const long double x = a, y = b;
+    return static_cast<double>((x > y ? x : y) + __builtin_log1pl(__builtin_expl(-__builtin_fabsl(x - y))));
+  });
+}
+void logaddexp2_double(void* const* arrays, int64_t n, const void*) {
+  each2<double>(arrays, n, [](double a, double b) -> double {
+    if (a == b && __builtin_isinf(a)) return a;
+    const long double x = a, y = b;
+    return static_cast<double>((x > y ? x : y) + __builtin_log1pl(__builtin_exp2l(-__builtin_fabsl(x - y))) * 1.442695040888963407359924681001892137L);
+  });
+}
 
 #define BOTH(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int}
 #define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>}
@@ -169,7 +184,7 @@ const ElementRow binary_table[] = {
     BOTH_DIRECT(add), BOTH_DIRECT(sub), BOTH_DIRECT(rsub), BOTH_DIRECT(mul), FLOATS_DIRECT(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
     BOTH_DIRECT(maximum), BOTH_DIRECT(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
     BOTH(eq), BOTH(ne), BOTH(lt), BOTH(le), BOTH(gt), BOTH(ge), BOTH(logical_and), BOTH(logical_or), BOTH(logical_xor), FLOATS(xlogy), FLOATS(hypot),
-    FLOATS(copysign), FLOATS(nextafter), FLOATS(logaddexp), FLOATS(logaddexp2),
+    FLOATS(copysign), FLOATS(nextafter), BinaryRow{&logaddexp_float<float>, &logaddexp_double, nullptr}, BinaryRow{&logaddexp2_float<float>, &logaddexp2_double, nullptr},
 };
 static_assert(sizeof(binary_table) / sizeof(ElementRow) == static_cast<size_t>(Binary::count));
 

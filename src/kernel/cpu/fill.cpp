@@ -84,7 +84,7 @@ void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
     } else {
       const double first = start.to_double();
       const double by = step.to_double();
-      generate<T>(out, [=](int64_t i) { return static_cast<T>(first + by * static_cast<double>(i)); });
+      generate<T>(out, [=](int64_t i) { return static_cast<T>(std::fma(by, static_cast<double>(i), first)); });  // near zero, an error of the product would show
     }
   });
 }
@@ -100,8 +100,21 @@ void linspace(const Scalar& start, const Scalar& end, const Tensor& out) {
     } else {
       const C first = std::is_integral_v<T> ? static_cast<C>(start.to_int()) : static_cast<C>(start.to_double());
       const C last = std::is_integral_v<T> ? static_cast<C>(end.to_int()) : static_cast<C>(end.to_double());
-      const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
-      generate<T>(out, [=](int64_t i) { return T(i < n / 2 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i)); });
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        // Rounded once: the step has a tail, and no product is rounded before it is added.
+        const double a = start.to_double(), b = end.to_double(), gaps = static_cast<double>(n - 1);
+        const double span = b - a, back = span + a;
+        const double span_tail = (b - back) + ((back - span) - a);
+        const double by = n > 1 ? span / gaps : 0;
+        const double by_tail = n > 1 && std::isfinite(by) ? (std::fma(-by, gaps, span) + span_tail) / gaps : 0;
+        generate<T>(out, [=](int64_t i) {
+          const auto up = static_cast<double>(i), down = static_cast<double>(n - 1 - i);
+          return static_cast<T>(i < n / 2 ? std::fma(by, up, a) + by_tail * up : std::fma(-by, down, b) - by_tail * down);
+        });
+      } else {
+        const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
+        generate<T>(out, [=](int64_t i) { return T(i < n / 2 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i)); });
+      }
       if (n == 1) generate<T>(out, [=](int64_t) { return T(first); });
     }
   });

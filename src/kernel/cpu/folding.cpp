@@ -196,6 +196,65 @@ void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPad
   });
 }
 
+// PyTorch's kernel computes places and weights in the tensors' own dtype: 16-bit floats are rounded after every step, so
+// that the same voxels are read.
+void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align, const Tensor& out) {
+  with_float(input.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const auto rounded = [](A x) { return static_cast<A>(static_cast<T>(x)); };
+    const T* const from = input.data_as<T>();
+    const T* const where = grid.data_as<T>();
+    T* const to = out.mutable_data_as<T>();
+    const int64_t channels = input.size(1), od = out.size(2), oh = out.size(3), ow = out.size(4);
+    parallel_for(0, out.size(0) * od * oh, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, channels * ow)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t ox = 0; ox < ow; ++ox) {
+          const int64_t n = i / (od * oh), oz = i / oh % od, oy = i % oh;
+          const T* const at = where + n * grid.stride(0) + oz * grid.stride(1) + oy * grid.stride(2) + ox * grid.stride(3);
+          A point[3];  // z, y, x, as the dimensions of the input
+          for (int k = 0; k < 3; ++k) {
+            const int64_t size = input.size(2 + k);
+            const A x = static_cast<A>(at[(2 - k) * grid.stride(4)]);
+            A p;
+            if (align) p = rounded(rounded(rounded(x + 1) / 2) * static_cast<A>(size - 1));
+            else p = rounded(rounded(rounded(rounded(x + 1) * static_cast<A>(size)) - 1) / 2);
+            point[k] = rounded(place(p, size, padding, align));
+          }
+          Taps<A> taps;
+          const auto add = [&](int64_t z, int64_t y, int64_t x, A weight) {
+            if (z < 0 || z >= input.size(2) || y < 0 || y >= input.size(3) || x < 0 || x >= input.size(4)) return;
+            taps.offset[taps.count] = z * input.stride(2) + y * input.stride(3) + x * input.stride(4);
+            taps.weight[taps.count++] = weight;
+          };
+          if (mode == GridMode::nearest) {
+            add(static_cast<int64_t>(std::nearbyint(point[0])), static_cast<int64_t>(std::nearbyint(point[1])), static_cast<int64_t>(std::nearbyint(point[2])), 1);
+          } else {
+            int64_t low[3];
+            A below[3], above[3];  // weights of the voxel below and of the next one
+            for (int k = 0; k < 3; ++k) {
+              const A floor = std::floor(point[k]);
+              low[k] = static_cast<int64_t>(floor);
+              below[k] = rounded(rounded(floor + 1) - point[k]);
+              above[k] = rounded(point[k] - floor);
+            }
+            for (int corner = 0; corner < 8; ++corner) {
+              const int x = corner & 1, y = corner >> 1 & 1, z = corner >> 2;
+              add(low[0] + z, low[1] + y, low[2] + x,
+                  rounded(rounded((x ? above[2] : below[2]) * (y ? above[1] : below[1])) * (z ? above[0] : below[0])));
+            }
+          }
+          for (int64_t c = 0; c < channels; ++c) {
+            const T* const volume = from + n * input.stride(0) + c * input.stride(1);
+            A sum = 0;
+            for (int t = 0; t < taps.count; ++t) sum = rounded(sum + rounded(static_cast<A>(volume[taps.offset[t]]) * taps.weight[t]));
+            to[n * out.stride(0) + c * out.stride(1) + oz * out.stride(2) + oy * out.stride(3) + ox * out.stride(4)] = static_cast<T>(sum);
+          }
+        }
+    });
+  });
+}
+
 void weight_norm(const Tensor& v, const Tensor& g, int64_t dim, const Tensor& out, const Tensor& norm) {
   // v as [outer, size, inner], contiguous: the operator's body sees to it.
   int64_t outer = 1, inner = 1;

@@ -79,7 +79,7 @@ CALQUE_INLINE bool any(Vec<T> mask) {
   return all != 0;
 }
 
-// SLEEF's float32 versions overflow on large arguments, where these are logarithms.
+// SLEEF's versions overflow on large arguments, where these are logarithms.
 CALQUE_INLINE Vec<float> q_log1p(Vec<float> x) {
   const auto large = x > 1e30F;
   const Vec<float> y = v_log1p(x);
@@ -91,7 +91,11 @@ CALQUE_INLINE Vec<float> q_acosh(Vec<float> x) {
   const Vec<float> y = v_acosh(x);
   return any<int32_t>(large) ? (large ? v_log(x) + 0.693147181F : y) : y;
 }
-CALQUE_INLINE Vec<double> q_acosh(Vec<double> x) { return v_acosh(x); }
+CALQUE_INLINE Vec<double> q_acosh(Vec<double> x) {
+  const auto large = x > 1e150;
+  const Vec<double> y = v_acosh(x);
+  return any<int64_t>(large) ? (large ? v_log(x) + 0.69314718055994531 : y) : y;
+}
 CALQUE_INLINE Vec<float> q_asinh(Vec<float> x) {
   const Vec<float> a = v_fabs(x);
   const auto large = a > 1e15F;
@@ -100,7 +104,14 @@ CALQUE_INLINE Vec<float> q_asinh(Vec<float> x) {
   const Vec<float> z = v_log(a) + 0.693147181F;
   return large ? (x < 0.0F ? -z : z) : y;
 }
-CALQUE_INLINE Vec<double> q_asinh(Vec<double> x) { return v_asinh(x); }
+CALQUE_INLINE Vec<double> q_asinh(Vec<double> x) {
+  const Vec<double> a = v_fabs(x);
+  const auto large = a > 1e150;
+  const Vec<double> y = v_asinh(x);
+  if (!any<int64_t>(large)) return y;
+  const Vec<double> z = v_log(a) + 0.69314718055994531;
+  return large ? (x < 0.0 ? -z : z) : y;
+}
 
 // 1 / (1 + exp(-x)), rounded where PyTorch rounds.
 template <class T>
@@ -198,7 +209,16 @@ CALQUE_INLINE Vec<float> q_gelu(Vec<float> x) {
   return x * (a < 0.75F ? central : x > 0.0F ? 1.0F - q : q);
 #endif
 }
-CALQUE_INLINE Vec<double> q_gelu(Vec<double> x) { return x * 0.5 * (1.0 + v_erf(x * 0.70710678118654752440)); }
+// By the complement, with what the rounding of its argument cost.
+CALQUE_INLINE Vec<double> q_gelu(Vec<double> x) {
+  constexpr double c_high = -0.70710678118654752440, c_low = 4.8336466567264567e-17;
+  const Vec<double> y = x * c_high;
+  const Vec<double> y_tail = fma(x, splat(c_high), -y) + x * c_low;
+  const Vec<double> bounded = v_fabs(y) < 6.0 ? y : splat(6.0);
+  const Vec<double> slope = 1.1283791670955126 * v_exp(-(bounded * bounded));
+  const Vec<double> phi = v_erfc(y) - (v_fabs(y) < 6.0 ? slope * y_tail : Vec<double>{});
+  return x < -8.3743889 ? x * 0.0 : x * 0.5 * phi;
+}
 
 // The tanh form, 0.5 * x * (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3), with the exponent
 // in two parts for the same reason.
@@ -220,9 +240,20 @@ CALQUE_INLINE Vec<float> q_gelu_tanh(Vec<float> x) {
   return u > 37.429947F ? x * 0.0F : value;  // 1 + tanh(u) is zero in double precision from here on
 }
 CALQUE_INLINE Vec<double> q_gelu_tanh(Vec<double> x) {
-  constexpr double beta = 0.79788456080286535588;
-  const Vec<double> inner = beta * (x + 0.044715 * (x * x * x));
-  return 0.5 * x * (1.0 + v_tanh(inner));
+  constexpr double b_high = 1.5957691216057308, b_low = -9.96930880911092e-17;
+  constexpr double k_high = 0.071354816272600245, k_low = -4.1218577217431825e-18;
+  const Vec<double> c = x > 12.0 ? splat(12.0) : x < -12.0 ? splat(-12.0) : x;
+  const Vec<double> s = c * c;
+  const Vec<double> s_tail = fma(c, c, -s);
+  const Vec<double> product = s * k_high;
+  const Vec<double> product_tail = fma(s, splat(k_high), -product) + fma(s, splat(k_low), s_tail * k_high);
+  const Vec<double> w = product + b_high;
+  const Vec<double> back = w - product;
+  const Vec<double> w_tail = (product - (w - back)) + (b_high - back) + (product_tail + b_low);
+  const Vec<double> u = -c * w;
+  const Vec<double> u_tail = fma(-c, w, -u) - c * w_tail;
+  const Vec<double> e = v_exp(u);
+  return u > 37.429947 ? x * 0.0 : x / (1.0 + fma(e, u_tail, e));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "kernel/cpu/fill.h"
 #include "kernel/cpu/ternary.h"
 #include "kernel/cpu/unary.h"
+#include "op/rule/factory.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -70,11 +72,12 @@ Meta hardtanh_rule(const Tensor& self, const Scalar& min, const Scalar& max) {
   refuse_complex("hardtanh", self);
   if (is_integral(self.dtype()) && !is_signed(self.dtype()) && (min.to_int() < 0 || max.to_int() < 0))
     throw UserError("hardtanh: cannot do hardtanh on an unsigned type with negative limits, found min_val " + min.str() + " and max_val " + max.str());
-  return rule::unary("hardtanh", self);
+  return rule::like("hardtanh", self, {}, {}, {}, {}, {});
 }
 void hardtanh_kernel(const Tensor& self, const Scalar& min, const Scalar& max, const Tensor& out) {
   const DType d = self.dtype();
   const bool whole = is_integral(d);
+  if (!whole && (std::isnan(min.to_double()) || std::isnan(max.to_double()))) return kernel::fill(out, Scalar(std::numeric_limits<double>::quiet_NaN()));
   kernel::activation(Activation::clamp, d, self, {whole ? Scalar(min.to_int()) : min, whole ? Scalar(max.to_int()) : max}, true, out);
 }
 
@@ -133,7 +136,9 @@ Meta contiguous_like(const Tensor& self) {
 Meta prelu_kernel_rule(const Tensor& self, const Tensor& weight) {
   if (self.dtype() != weight.dtype())
     throw UserError("prelu: type promoting not supported, expected weight of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(weight.dtype())));
-  return rule::binary("prelu", self, weight);
+  Meta m = rule::binary("prelu", self, weight);
+  if (rule::equal_sizes(m.sizes, self.sym_sizes())) m.strides = rule::preserved_strides(self);  // ATen starts from empty_like(self)
+  return m;
 }
 Tensor prelu_body(const Tensor& self, const Tensor& weight) {
   if (self.dtype() != weight.dtype())
@@ -158,7 +163,7 @@ void register_activation(Library& aten);
 void register_activation(Library& aten) {
   aten.def("relu(Tensor self) -> Tensor")
       .compute(relu_rule, plain<Unary::relu>)
-      .in_place("relu_").out("relu.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .in_place("relu_").out("relu.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("relu6(Tensor self) -> Tensor").composite([](const Tensor& self) { return hardtanh(self, Scalar(0), Scalar(6)); });
   aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return hardtanh_(self, Scalar(0), Scalar(6)); });
   aten.def("silu(Tensor self) -> Tensor")
@@ -191,7 +196,7 @@ void register_activation(Library& aten) {
       .in_place("elu_").out("elu.out").tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
-      .in_place("celu_").out("celu.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .in_place("celu_").out("celu.out").tags(Tag::dense_out, Tag::pointwise);
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) { return elu(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return elu_(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
@@ -213,7 +218,7 @@ void register_activation(Library& aten) {
                [](const Tensor& self, const Scalar& threshold, const Scalar& value, const Tensor& out) {
                  kernel::activation(Activation::threshold, self.dtype(), self, {threshold, value}, true, out);
                })
-      .in_place("threshold_").out("threshold.out").tags(Tag::pointwise);
+      .in_place("threshold_").out("threshold.out").tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise);
   aten.def("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_").out("clamp.out").tags(Tag::pointwise, Tag::core);
@@ -225,7 +230,7 @@ void register_activation(Library& aten) {
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
       .in_place("clamp_max_").out("clamp_max.out").tags(Tag::pointwise);
-  aten.def("glu(Tensor self, int dim=-1) -> Tensor").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::strided_out);
+  aten.def("glu(Tensor self, int dim=-1) -> Tensor").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::cast_out, Tag::strided_out);
   aten.def("log_sigmoid(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); }).out("log_sigmoid.out");
   aten.def("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
       .compute([](const Tensor& self) { return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)}; }, kernel::log_sigmoid_forward)

@@ -70,7 +70,7 @@ void register_alias(Library& aten) {
       .composite([](int64_t n, const Tensor& self, const Tensor& out) { return polygamma(n, self, out); });
   aten.def("special_ndtr(Tensor self) -> Tensor")
       .composite([](const Tensor& self) { return mul(add(erf(mul(self, Scalar(0.7071067811865476))), Scalar(1), Scalar(1)), Scalar(0.5)); })
-      .out("special_ndtr.out");
+      .out("special_ndtr.out").tags(Tag::cast_out);
   aten.def("square(Tensor self) -> Tensor").composite([](const Tensor& self) { return pow(self, Scalar(2)); });
   aten.def("square_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return pow_(self, Scalar(2)); });
   aten.def("square.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Tensor& self, const Tensor& out) { return pow(self, Scalar(2), out); });

@@ -32,14 +32,16 @@ void check_sub(DType a, DType b) {
 
 template <OpName op>
 Meta add_rule(const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  const Meta m = rule::binary(op.text, self, other);
+  // rsub is sub with its operands exchanged, which shows in the strides.
+  const bool exchanged = std::string_view(op.text) == "rsub";
+  const Meta m = exchanged ? rule::binary(op.text, other, self) : rule::binary(op.text, self, other);
   check_sub<op>(self.dtype(), other.dtype());
   check_alpha(op.text, m.dtype, alpha);
   return m;
 }
 template <OpName op>
 Meta add_scalar_rule(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-  const Meta m = rule::pointwise(op.text, result_type(self, other), {&self});
+  const Meta m = rule::pointwise_with_number(op.text, result_type(self, other), self);
   check_sub<op>(self.dtype(), other.is_boolean() ? DType::bool_ : DType::int64);
   check_alpha(op.text, m.dtype, alpha);
   return m;
@@ -66,7 +68,7 @@ void wide_arithmetic_scalar(const Tensor& a, const Scalar& b, const Tensor& out)
   kernel::binary_wide(fn, result_type(a, b), a, b, out);
 }
 
-Meta divide_scalar_rule(const Tensor& a, const Scalar& b) { return rule::pointwise("div", float_type(result_type(a, b)), {&a}); }
+Meta divide_scalar_rule(const Tensor& a, const Scalar& b) { return rule::pointwise_with_number("div", float_type(result_type(a, b)), a); }
 template <class B>
 void true_divide_kernel(const Tensor& a, const B& b, const Tensor& out) {
   kernel::binary_wide(Binary::div, float_type(result_type(a, b)), a, b, out);
@@ -84,13 +86,15 @@ Meta divide_mode_rule(const Tensor& a, const B& b, std::optional<std::string_vie
   const DType common = result_type(a, b);
   const DType dtype = rounding(mode) == Binary::div ? float_type(common) : common;
   if constexpr (std::is_same_v<B, Tensor>) return rule::pointwise("div", dtype, {&a, &b});
-  else return rule::pointwise("div", dtype, {&a});
+  else return rule::pointwise_with_number("div", dtype, a);
 }
 template <class B>
 void divide_mode_kernel(const Tensor& a, const B& b, std::optional<std::string_view> mode, const Tensor& out) {
   const Binary fn = rounding(mode);
-  if (fn == Binary::div) true_divide_kernel(a, b, out);
-  else kernel::binary(fn, result_type(a, b), a, b, out);
+  if (fn == Binary::div) return true_divide_kernel(a, b, out);
+  const DType common = result_type(a, b);
+  if (common == DType::bool_) refuse("div", common);
+  kernel::binary(fn, common, a, b, out);
 }
 
 template <OpName op>
@@ -101,7 +105,7 @@ Meta no_bool(const Tensor& a, const Tensor& b) {
 }
 template <OpName op>
 Meta no_bool_scalar(const Tensor& a, const Scalar& b) {
-  const Meta m = rule::pointwise(op.text, result_type(a, b), {&a});
+  const Meta m = rule::pointwise_with_number(op.text, result_type(a, b), a);
   if (m.dtype == DType::bool_) refuse(op.text, m.dtype);
   return m;
 }
@@ -113,11 +117,11 @@ Meta only_floats(const Tensor& a, const Tensor& b) {
 }
 template <OpName op>
 Meta scalar_first(const Scalar& a, const Tensor& b) {
-  return rule::pointwise(op.text, result_type(b, a), {&b});
+  return rule::pointwise_with_number(op.text, result_type(b, a), b);
 }
 template <OpName op>
 Meta float_scalar(const Tensor& a, const Scalar& b) {
-  return rule::pointwise(op.text, float_type(result_type(a, b)), {&a});
+  return rule::pointwise_with_number(op.text, float_type(result_type(a, b)), a);
 }
 template <OpName op>
 Meta scalar_float(const Scalar& a, const Tensor& b) {
@@ -127,7 +131,9 @@ Meta scalar_float(const Scalar& a, const Tensor& b) {
 template <Binary floats, Binary integers>
 void ignoring_nan(const Tensor& a, const Tensor& b, const Tensor& out) {
   const DType common = result_type(a, b);
-  kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
+  // Of two zeros the first is the answer, but in bfloat16 the second.
+  if (common == DType::bfloat16) kernel::binary(floats, common, b, a, out);
+  else kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
 }
 
 Meta pow_scalar_rule(const Tensor& self, const Scalar& exponent) {
@@ -137,8 +143,18 @@ Meta pow_scalar_rule(const Tensor& self, const Scalar& exponent) {
   return rule::pointwise("pow", dtype, {&self});
 }
 void pow_scalar_kernel(const Tensor& self, const Scalar& exponent, const Tensor& out) { kernel::pow_scalar(result_type(self, exponent), self, exponent, out); }
+void pow_kernel(const Tensor& self, const Tensor& exponent, const Tensor& out) {
+  const DType common = result_type(self, exponent);
+  if (common == DType::bool_) refuse("pow", common);
+  kernel::binary(Binary::pow, common, self, exponent, out);
+}
+Meta scalar_pow_rule(const Scalar& self, const Tensor& exponent) {
+  return {exponent.impl().sizes, contiguous_strides(exponent.sym_sizes()), result_type(exponent, self), exponent.device(), false};
+}
 void scalar_pow_kernel(const Scalar& self, const Tensor& exponent, const Tensor& out) {
-  kernel::binary(Binary::pow, result_type(exponent, self), self, exponent, out);
+  const DType common = result_type(exponent, self);
+  if (common == DType::bool_) refuse("pow", common);
+  kernel::binary(Binary::pow, common, self, exponent, out);
 }
 
 }  // namespace
@@ -149,175 +165,175 @@ void register_arithmetic(Library& aten) {
       .compute(add_rule<"add">, add_kernel<Tensor>)
       .in_place("add_.Tensor")
       .out("add.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .compute(add_scalar_rule<"add">, add_kernel<Scalar>)
       .in_place("add_.Scalar")
       .out("add.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .compute(add_rule<"sub">, sub_kernel<Tensor>)
       .in_place("sub_.Tensor")
       .out("sub.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .compute(add_scalar_rule<"sub">, sub_kernel<Scalar>)
       .in_place("sub_.Scalar")
       .out("sub.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .compute(add_rule<"rsub">, rsub_kernel<Tensor>)
       .out("rsub.Tensor_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .tags(Tag::dense_out, Tag::pointwise);
   aten.def("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .compute(add_scalar_rule<"rsub">, rsub_kernel<Scalar>)
       .out("rsub.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .tags(Tag::dense_out, Tag::pointwise);
   aten.def("mul.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"mul">::binary, wide_arithmetic<Binary::mul>)
       .in_place("mul_.Tensor")
       .out("mul.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("mul.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"mul">::binary_scalar, wide_arithmetic_scalar<Binary::mul>)
       .in_place("mul_.Scalar")
       .out("mul.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("div.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"div">::binary_float, true_divide_kernel<Tensor>)
       .in_place("div_.Tensor")
       .out("div.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("div.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(divide_scalar_rule, true_divide_kernel<Scalar>)
       .in_place("div_.Scalar")
       .out("div.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
       .compute(divide_mode_rule<Tensor>, divide_mode_kernel<Tensor>)
       .in_place("div_.Tensor_mode")
       .out("div.out_mode")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
       .compute(divide_mode_rule<Scalar>, divide_mode_kernel<Scalar>)
       .in_place("div_.Scalar_mode")
       .out("div.Scalar_mode_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("floor_divide(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"floor_divide">::binary, arithmetic<Binary::div_floor>)
       .in_place("floor_divide_.Tensor")
       .out("floor_divide.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"floor_divide">::binary_scalar, arithmetic_scalar<Binary::div_floor>)
       .in_place("floor_divide_.Scalar")
       .out("floor_divide.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
-  aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return div(a, b); }).in_place("true_divide_.Tensor").out("true_divide.out");
+      .tags(Tag::dense_out, Tag::pointwise);
+  aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return div(a, b); }).in_place("true_divide_.Tensor").out("true_divide.out").tags(Tag::cast_out);
   aten.def("true_divide.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return div(a, b); }).in_place("true_divide_.Scalar");
   aten.def("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(no_bool<"remainder">, arithmetic<Binary::remainder>)
       .in_place("remainder_.Tensor")
       .out("remainder.Tensor_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(no_bool_scalar<"remainder">, arithmetic_scalar<Binary::remainder>)
       .in_place("remainder_.Scalar")
       .out("remainder.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(no_bool<"fmod">, arithmetic<Binary::fmod>)
       .in_place("fmod_.Tensor")
       .out("fmod.Tensor_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(no_bool_scalar<"fmod">, arithmetic_scalar<Binary::fmod>)
       .in_place("fmod_.Scalar")
       .out("fmod.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_first<"remainder">, scalar_arithmetic<Binary::remainder>)
       .out("remainder.Scalar_Tensor_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .tags(Tag::dense_out, Tag::pointwise);
   aten.def("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
-      .compute(rule::Named<"pow">::binary, arithmetic<Binary::pow>)
+      .compute(rule::Named<"pow">::binary, pow_kernel)
       .in_place("pow_.Tensor")
       .out("pow.Tensor_Tensor_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .compute(pow_scalar_rule, pow_scalar_kernel)
       .in_place("pow_.Scalar")
       .out("pow.Tensor_Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
-      .compute(scalar_first<"pow">, scalar_pow_kernel)
+      .compute(scalar_pow_rule, scalar_pow_kernel)
       .out("pow.Scalar_out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("atan2(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"atan2">::binary_float, float_arithmetic<Binary::atan2>)
       .in_place("atan2_")
       .out("atan2.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("maximum(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"maximum">::binary, arithmetic<Binary::maximum>)
       .out("maximum.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("minimum(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"minimum">::binary, arithmetic<Binary::minimum>)
       .out("minimum.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("fmax(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"fmax">::binary, ignoring_nan<Binary::fmax, Binary::maximum>)
       .out("fmax.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("fmin(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"fmin">::binary, ignoring_nan<Binary::fmin, Binary::minimum>)
       .out("fmin.out")
-      .tags(Tag::pointwise);
-  aten.def("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); }).out("max.out");
-  aten.def("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return minimum(a, b); }).out("min.out");
+      .tags(Tag::cast_out, Tag::pointwise);
+  aten.def("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); }).out("max.out").tags(Tag::cast_out);
+  aten.def("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return minimum(a, b); }).out("min.out").tags(Tag::cast_out);
   aten.def("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"xlogy">::binary_float, float_arithmetic<Binary::xlogy>)
       .in_place("xlogy_.Tensor")
       .out("xlogy.OutTensor")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
       .compute(float_scalar<"xlogy">, float_arithmetic_scalar<Binary::xlogy>)
       .in_place("xlogy_.Scalar_Other")
       .out("xlogy.OutScalar_Other")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
       .compute(scalar_float<"xlogy">, scalar_float_arithmetic<Binary::xlogy>)
       .out("xlogy.OutScalar_Self")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"copysign">::binary_float, float_arithmetic<Binary::copysign>)
       .in_place("copysign_.Tensor")
       .out("copysign.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("copysign.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(float_scalar<"copysign">, float_arithmetic_scalar<Binary::copysign>)
       .in_place("copysign_.Scalar")
       .out("copysign.Scalar_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("hypot(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"hypot">, arithmetic<Binary::hypot>)
       .in_place("hypot_")
       .out("hypot.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("nextafter(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"nextafter">, arithmetic<Binary::nextafter>)
       .in_place("nextafter_")
       .out("nextafter.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("logaddexp(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"logaddexp">, arithmetic<Binary::logaddexp>)
       .out("logaddexp.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("logaddexp2(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"logaddexp2">, arithmetic<Binary::logaddexp2>)
       .out("logaddexp2.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise);
 }
 
 }  // namespace calque

@@ -73,6 +73,12 @@ Tensor functional_scalar(const Scalar& self, std::string_view message, const Ten
   return clone(token);
 }
 
+// Elsewhere a 0-d tensor takes 0 and -1; its sizes and strides have no such entry.
+const Tensor& need_dims(const Tensor& self, int64_t dim) {
+  if (self.dim() == 0) throw UserError("Dimension specified as " + std::to_string(dim) + " but tensor has no dimensions");
+  return self;
+}
+
 }  // namespace
 
 void register_asserts(Library& aten);
@@ -106,12 +112,12 @@ void register_asserts(Library& aten) {
         return empty(SymIntList(), dtype, layout, device, pin_memory, std::nullopt);
       });
 
-  aten.def("sym_size.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return self.sym_size(dim); }).tags(Tag::core);
-  aten.def("sym_stride.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return self.sym_stride(dim); }).tags(Tag::core);
+  aten.def("sym_size.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_size(dim); }).tags(Tag::core);
+  aten.def("sym_stride.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_stride(dim); }).tags(Tag::core);
   aten.def("sym_numel(Tensor self) -> SymInt").composite([](const Tensor& self) { return self.sym_numel(); }).tags(Tag::core);
   aten.def("sym_storage_offset(Tensor self) -> SymInt").composite([](const Tensor& self) { return self.sym_storage_offset(); }).tags(Tag::core);
   aten.def("sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool").composite([](const Tensor& self, MemoryFormat format) {
-    return SymBool(self.is_contiguous(format));
+    return SymBool(self.is_contiguous(format == MemoryFormat::preserve ? MemoryFormat::contiguous : format));
   });
 }
 

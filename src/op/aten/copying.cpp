@@ -78,6 +78,7 @@ Scalar fake_value(const Tensor& self) {
 }
 
 void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
+  if (format == MemoryFormat::preserve) throw UserError("resize_: preserve_format is not a memory format to resize to");
   const MemoryFormat wanted = format.value_or(MemoryFormat::preserve);
   TensorImpl& impl = self.impl();
   for (const SymInt s : sizes)
@@ -85,11 +86,16 @@ void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
   const bool same = sizes.size() == impl.sizes.size() && std::equal(sizes.begin(), sizes.end(), impl.sizes.begin(), [](SymInt a, SymInt b) { return identical(a, b); });
   if (!same || wanted != MemoryFormat::preserve) {
     impl.sizes = SymInts(sizes.begin(), sizes.end());
-    impl.strides = strides_for(wanted, sizes);
+    impl.strides = rule::strides_in("resize_", wanted, sizes);
   }
   if (impl.symbolic) return;
   const SymInt needed = (impl.offset + product(sizes)) * static_cast<int64_t>(item_size(impl.dtype));
   if (static_cast<size_t>(needed.as_int()) > impl.storage->nbytes()) impl.storage->resize(static_cast<size_t>(needed.as_int()));
+}
+
+void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
+  if (format == MemoryFormat::preserve) format = like.suggest_memory_format();
+  resize_rule(self, like.sym_sizes(), format);
 }
 
 }  // namespace
@@ -101,20 +107,23 @@ void register_copying(Library& aten) {
       .compute(
           [](const Tensor& self, const Tensor& src, bool) {
             copy_rule(self, src, false);
-            return rule::like("copy", self, {}, {}, {}, {}, {});
+            Meta m = rule::like("copy", self, {}, {}, {}, {}, {});
+            if (!has_internal_overlap(self)) m.strides = self.impl().strides;  // the whole memory is cloned, gaps and all
+            return m;
           },
           [](const Tensor&, const Tensor& src, bool, const Tensor& out) { kernel::copy(src, out); })
       .out("copy.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
-  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
+  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::dense_out, Tag::core);
   aten.def("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
            "MemoryFormat? memory_format=None) -> Tensor")
       .compute(to_copy_rule, to_copy_kernel)
       .tags(Tag::core);
   aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
       .composite([](const Tensor& self, MemoryFormat format) -> Tensor {
+        if (self.is_contiguous(format == MemoryFormat::preserve ? MemoryFormat::contiguous : format)) return self;
         if (format == MemoryFormat::preserve) throw UserError("contiguous: preserve_format is not a memory format to be contiguous in");
-        return self.is_contiguous(format) ? self : clone(self, format);
+        return clone(self, format);
       })
       .tags(Tag::may_alias);
   aten.def("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
@@ -154,17 +163,16 @@ void register_copying(Library& aten) {
   aten.def("lift(Tensor self) -> Tensor").own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; }).tags(Tag::may_alias);
   aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)").own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; }).tags(Tag::view);
   aten.def("lift_fresh_copy(Tensor self) -> Tensor")
-      .compute([](const Tensor& self) { return clone_rule(self, {}); }, [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
-      .out("lift_fresh_copy.out").tags(Tag::exact_out, Tag::dense_out);
+      .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); }, [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
+      .out("lift_fresh_copy.out").tags(Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
   aten.def("item(Tensor self) -> Scalar").composite([](const Tensor& self) -> Scalar {
     if (!check(self.sym_numel() == 1)) throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");
     return _local_scalar_dense(self);
   }).tags(Tag::data_dependent);
-  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)").mutate(resize_rule, resize_rule).tags(Tag::core);
+  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)").mutate(resize_rule, resize_rule).tags(Tag::overlap_ok, Tag::core);
   aten.def("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
-      .mutate([](const Tensor& self, const Tensor& like, OptFormat f) { resize_rule(self, like.sym_sizes(), f); },
-              [](const Tensor& self, const Tensor& like, OptFormat f) { resize_rule(self, like.sym_sizes(), f); });
+      .mutate(resize_as_rule, resize_as_rule);
   aten.def("is_same_size(Tensor self, Tensor other) -> bool").composite([](const Tensor& a, const Tensor& b) {
     const SymIntList x = a.sym_sizes();
     const SymIntList y = b.sym_sizes();

@@ -98,7 +98,7 @@ void register_ctc(Library& aten);
 void register_ctc(Library& aten) {
   aten.def("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
       .compute(ctc_rule, ctc_kernel)
-      .out("_ctc_loss.out");
+      .out("_ctc_loss.out").tags(Tag::dense_out);
   aten.def("_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
       .own(
           [](const Tensor& log_probs, const Tensor& targets, const Tensor&, const Tensor&, int64_t, bool) -> Two {

@@ -306,9 +306,14 @@ Tensor vecdot_body(const Tensor& x, const Tensor& y, int64_t dim) {
   return sum(mul(x, y), {dim});
 }
 
-Tensor kron_body(const Tensor& self, const Tensor& other) {
-  const int64_t ndim = std::max(self.dim(), other.dim());
+// kron is refused where the product's strides do not let it be viewed as a matrix; kron.out is not.
+struct KronSizes {
   SymInts a, b, result;
+};
+KronSizes kron_sizes(const Tensor& self, const Tensor& other) {
+  const int64_t ndim = std::max(self.dim(), other.dim());
+  KronSizes k;
+  auto& [a, b, result] = k;
   for (int64_t d = 0; d < ndim; ++d) {
     const int64_t x = d - (ndim - self.dim()), y = d - (ndim - other.dim());
     a.push_back(x >= 0 ? self.sym_size(x) : SymInt(1));
@@ -317,7 +322,19 @@ Tensor kron_body(const Tensor& self, const Tensor& other) {
     b.push_back(y >= 0 ? other.sym_size(y) : SymInt(1));
     result.push_back(a[a.size() - 2] * b.back());
   }
-  return _unsafe_view(mul(_unsafe_view(self.contiguous(), a), _unsafe_view(other.contiguous(), b)), result);
+  return k;
+}
+Tensor kron_body(const Tensor& self, const Tensor& other) {
+  const KronSizes k = kron_sizes(self, other);
+  return _unsafe_view(mul(_unsafe_view(self, k.a), _unsafe_view(other, k.b)), k.result);
+}
+Tensor kron_out_body(const Tensor& self, const Tensor& other, const Tensor& out) {
+  const KronSizes k = kron_sizes(self, other);
+  if (!rule::equal_sizes(out.sym_sizes(), k.result)) out.resize_(k.result);
+  SymInts pairs;
+  for (size_t d = 0; d < k.a.size(); ++d) pairs.push_back(k.a[d] * k.b[d]);
+  mul(_unsafe_view(self, k.a), _unsafe_view(other, k.b), _unsafe_view(out, pairs));
+  return out;
 }
 
 Tensor bilinear_body(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
@@ -428,11 +445,12 @@ void register_einsum(Library& aten);
 void register_einsum(Library& aten) {
   aten.def("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor").composite(einsum_body);
   aten.def("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor").composite(tensordot_body).out("tensordot.out");
-  aten.def("outer(Tensor self, Tensor vec2) -> Tensor").composite(outer_body).out("outer.out");
-  aten.def("ger(Tensor self, Tensor vec2) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return outer(a, b); }).out("ger.out");
-  aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body).out("inner.out");
+  aten.def("outer(Tensor self, Tensor vec2) -> Tensor").composite(outer_body).out("outer.out").tags(Tag::cast_out);
+  aten.def("ger(Tensor self, Tensor vec2) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return outer(a, b); }).out("ger.out").tags(Tag::cast_out);
+  aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body).out("inner.out").tags(Tag::cast_out);
   aten.def("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").composite(vecdot_body).out("linalg_vecdot.out");
-  aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body).out("kron.out");
+  aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body);
+  aten.def("kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(kron_out_body);
   aten.def("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor").composite(bilinear_body);
   aten.def("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
       .own(trilinear_rule, trilinear);

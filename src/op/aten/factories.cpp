@@ -125,7 +125,7 @@ void register_factories(Library& aten) {
           [](SymIntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
             Meta m = rule::factory("empty", size, dtype, layout, device, pin);
             if (format && *format == MemoryFormat::preserve) throw UserError("empty: memory_format=preserve_format is not possible without a tensor to preserve");
-            if (format) m.strides = strides_for(*format, size);
+            if (format) m.strides = rule::strides_in("empty", *format, size);
             return m;
           },
           [](SymIntList, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {})
@@ -216,7 +216,7 @@ void register_factories(Library& aten) {
   aten.def("eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .compute(eye_rule, [](SymInt, SymInt, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { kernel::eye(out); });
 
-  aten.def("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)").mutate([](const Tensor&, const Scalar&) {}, kernel::fill);
+  aten.def("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)").mutate([](const Tensor&, const Scalar&) {}, kernel::fill).tags(Tag::overlap_ok);
   aten.def("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
       .mutate([](const Tensor&, const Tensor& value) { need_one_value(value); },
               [](const Tensor& self, const Tensor& value) {
@@ -226,7 +226,7 @@ void register_factories(Library& aten) {
   aten.def("fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&) { return rule::like("fill", self, {}, {}, {}, {}, {}); }, [](const Tensor&, const Scalar& value, const Tensor& out) { kernel::fill(out, value); })
       .out("fill.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& value) {
@@ -234,11 +234,11 @@ void register_factories(Library& aten) {
             return rule::like("fill", self, {}, {}, {}, {}, {});
           },
           [](const Tensor&, const Tensor& value, const Tensor& out) { kernel::copy(value, out); })
-      .out("fill.Tensor_out").tags(Tag::exact_out, Tag::dense_out);
-  aten.def("zero_(Tensor(a!) self) -> Tensor(a!)").mutate([](const Tensor&) {}, [](const Tensor& self) { kernel::fill(self, 0); });
+      .out("fill.Tensor_out").tags(Tag::dense_out);
+  aten.def("zero_(Tensor(a!) self) -> Tensor(a!)").mutate([](const Tensor&) {}, [](const Tensor& self) { kernel::fill(self, 0); }).tags(Tag::overlap_ok);
   aten.def("zero(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return rule::like("zero", self, {}, {}, {}, {}, {}); }, [](const Tensor&, const Tensor& out) { kernel::fill(out, 0); })
-      .out("zero.out").tags(Tag::exact_out, Tag::dense_out);
+      .out("zero.out").tags(Tag::dense_out);
 }
 
 }  // namespace calque

@@ -115,10 +115,25 @@ Meta grid_rule(const Tensor& input, const Tensor& grid, int64_t, int64_t, bool) 
   if (!is_float(input.dtype())) refuse("grid_sampler_2d", input.dtype());
   return rule::contiguous_like(input, {input.sym_size(0), input.sym_size(1), grid.sym_size(1), grid.sym_size(2)});
 }
+void check_modes(const char* op, int64_t mode, int64_t padding) {
+  if (mode < 0 || mode > 2) throw UserError(std::string(op) + "(): interpolation_mode must be 0, 1 or 2, found " + std::to_string(mode));
+  if (padding < 0 || padding > 2) throw UserError(std::string(op) + "(): padding_mode must be 0, 1 or 2, found " + std::to_string(padding));
+}
 void grid_kernel(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners, const Tensor& out) {
-  if (mode < 0 || mode > 2) throw UserError("grid_sampler_2d(): interpolation_mode must be 0, 1 or 2, found " + std::to_string(mode));
-  if (padding < 0 || padding > 2) throw UserError("grid_sampler_2d(): padding_mode must be 0, 1 or 2, found " + std::to_string(padding));
+  check_modes("grid_sampler_2d", mode, padding);
   kernel::grid_sample(input, grid, static_cast<kernel::GridMode>(mode), static_cast<kernel::GridPadding>(padding), align_corners, out);
+}
+
+Meta grid_3d_rule(const Tensor& input, const Tensor& grid, int64_t mode, int64_t, bool) {
+  check_grid(input, grid);
+  if (input.dim() != 5) throw UserError("grid_sampler_3d(): expected 5D input and grid, but got input with sizes " + str(input.sym_sizes()));
+  if (mode == 2) throw UserError("grid_sampler(): bicubic interpolation only supports 4D input");
+  if (!is_float(input.dtype())) refuse("grid_sampler_3d", input.dtype());
+  return rule::contiguous_like(input, {input.sym_size(0), input.sym_size(1), grid.sym_size(1), grid.sym_size(2), grid.sym_size(3)});
+}
+void grid_3d_kernel(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners, const Tensor& out) {
+  check_modes("grid_sampler_3d", mode, padding);
+  kernel::grid_sample_3d(input, grid, static_cast<kernel::GridMode>(mode), static_cast<kernel::GridPadding>(padding), align_corners, out);
 }
 
 // ---- weight norm --------------------------------------------------------------------------------------------------
@@ -167,23 +182,29 @@ void weight_norm_kernel(const Tensor& v, const Tensor& g, int64_t dim, const Ten
 
 void register_folding(Library& aten);
 void register_folding(Library& aten) {
-  aten.def("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor").compute(im2col_rule, im2col_kernel).out("im2col.out").tags(Tag::strided_out);
+  aten.def("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor").compute(im2col_rule, im2col_kernel).out("im2col.out").tags(Tag::any_out, Tag::strided_out);
   aten.def("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
       .compute(col2im_rule, col2im_kernel)
       .out("col2im.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::any_out, Tag::core, Tag::strided_out);
   aten.def("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .compute(grid_rule, grid_kernel)
       .out("grid_sampler_2d.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+  aten.def("grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
+      .compute(grid_3d_rule, grid_3d_kernel)
+      .out("grid_sampler_3d.out")
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .composite([](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
+        if (input.dim() == 0 || grid.dim() == 0) throw UserError("grid_sampler(): Dimension specified as 0 but tensor has no dimensions");
         check_grid(input, grid);
+        if (input.dim() == 5) return grid_sampler_3d(input, grid, mode, padding, align_corners);
         return grid_sampler_2d(input, grid, mode, padding, align_corners);
       });
   aten.def("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor").composite(norm_except_dim_body);
   aten.def("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor").composite(weight_norm_body);
-  aten.def("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)").compute(weight_norm_rule, weight_norm_kernel).out("_weight_norm_interface.out").tags(Tag::exact_out, Tag::dense_out);
+  aten.def("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)").compute(weight_norm_rule, weight_norm_kernel).out("_weight_norm_interface.out").tags(Tag::dense_out);
 }
 
 }  // namespace calque

@@ -143,6 +143,7 @@ Meta index_add_rule(const Tensor& self, int64_t dim, const Tensor& index, const 
 }
 void index_add_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, const Tensor& out) {
   start_from("index_add_", self, out, {&index, &source});
+  if (out.numel() == 0 && out.dim() > 1) return;  // as in ATen, the indices are not looked at
   const Along along("index_add", wrap_dim(dim, self.dim(), "index_add"), index, false);
   kernel::add_elements(at_least_1d(out), along.selection, at_least_1d(source), alpha);
 }
@@ -256,13 +257,13 @@ Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optio
 
 void register_indexing(Library& aten);
 void register_indexing(Library& aten) {
-  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::core, Tag::allocates_own, Tag::exact_out);
+  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::core, Tag::allocates_own);
   aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).tags(Tag::allocates_own);
   aten.def("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .in_place("index_put_")
       .out("index_put.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+      .tags(Tag::overlap_ok, Tag::core, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .tags(Tag::self_in_out, Tag::strided_out);
@@ -270,43 +271,43 @@ void register_indexing(Library& aten) {
       .compute(index_put_impl_rule, index_put_impl_kernel)
       .in_place("_index_put_impl_")
       .out("_index_put_impl.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .compute(index_select_rule, index_select_kernel)
       .out("index_select.out")
-      .tags(Tag::core, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::unshared_out, Tag::core, Tag::strided_out);
   aten.def("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
       .compute(index_add_rule, index_add_kernel)
       .in_place("index_add_")
       .out("index_add.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .compute(index_copy_rule, index_copy_kernel)
       .in_place("index_copy_")
       .out("index_copy.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
       .compute(index_reduce_rule, index_reduce_kernel)
       .in_place("index_reduce_")
       .out("index_reduce.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(index_fill_rule<Scalar>, index_fill_kernel<Scalar>)
       .in_place("index_fill_.int_Scalar")
       .out("index_fill.int_Scalar_out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .compute(index_fill_rule<Tensor>, index_fill_kernel<Tensor>)
       .in_place("index_fill_.int_Tensor")
       .out("index_fill.int_Tensor_out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
-  aten.def("take(Tensor self, Tensor index) -> Tensor").compute(take_rule, take_kernel).out("take.out").tags(Tag::strided_out, Tag::exact_out);
+      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+  aten.def("take(Tensor self, Tensor index) -> Tensor").compute(take_rule, take_kernel).out("take.out").tags(Tag::unshared_out, Tag::strided_out);
   aten.def("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
       .compute(put_rule, put_kernel)
       .in_place("put_")
       .out("put.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
-  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor").composite(take_along_dim_body).out("take_along_dim.out").tags(Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor").composite(take_along_dim_body).out("take_along_dim.out");
 }
 
 }  // namespace calque

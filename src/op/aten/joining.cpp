@@ -131,6 +131,7 @@ void check_repeats(const Tensor& repeats) {
 Tensor repeat_indices_rule(const Tensor& repeats, std::optional<SymInt> output_size) {
   check_repeats(repeats);
   SymInt total = output_size.value_or(0);
+  if (guard_or(repeats.sym_size(0) == 0, false)) return make_tensor(rule::contiguous_like(repeats, {0}), true);
   if (!output_size) {
     if (!repeats.impl().env)
       throw UserError(ErrorKind::data_dependent, "repeat_interleave: the size of the result depends on the values of repeats; give output_size");
@@ -140,6 +141,7 @@ Tensor repeat_indices_rule(const Tensor& repeats, std::optional<SymInt> output_s
 }
 Tensor repeat_indices_kernel(const Tensor& repeats, std::optional<SymInt> output_size) {
   check_repeats(repeats);
+  if (repeats.numel() == 0) return make_tensor({0}, repeats.dtype());  // whatever output_size says
   const int64_t total = kernel::repeat_total(repeats);
   if (output_size && output_size->as_int() != total)
     throw UserError("repeat_interleave: allocated size does not match required size: output_size is " + output_size->str() + ", repeats sum up to " + std::to_string(total));
@@ -208,7 +210,6 @@ Tensors meshgrid_body(TensorList tensors, std::string_view indexing) {
   Tensors swapped(tensors.begin(), tensors.end());
   std::swap(swapped[0], swapped[1]);
   Tensors out = meshgrid_ij(swapped);
-  for (Tensor& t : out) t = t.swapdims(0, 1);
   std::swap(out[0], out[1]);
   return out;
 }
@@ -231,16 +232,16 @@ Tensor cartesian_body(TensorList tensors) {
 
 void register_joining(Library& aten);
 void register_joining(Library& aten) {
-  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor").compute(cat_rule, cat_kernel).out("cat.out").tags(Tag::strided_out, Tag::core);
-  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concat.out");
-  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concatenate.out");
-  aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("stack.out").tags(Tag::strided_out);
-  aten.def("_stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("_stack.out").tags(Tag::strided_out);
-  aten.def("hstack(Tensor[] tensors) -> Tensor").composite(hstack_body).out("hstack.out");
-  aten.def("vstack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("vstack.out");
-  aten.def("row_stack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("row_stack.out");
-  aten.def("dstack(Tensor[] tensors) -> Tensor").composite(dstack_body).out("dstack.out");
-  aten.def("column_stack(Tensor[] tensors) -> Tensor").composite(column_stack_body).out("column_stack.out");
+  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor").compute(cat_rule, cat_kernel).out("cat.out").tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
+  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concat.out").tags(Tag::cast_out);
+  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concatenate.out").tags(Tag::cast_out);
+  aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("stack.out").tags(Tag::dense_out, Tag::cast_out, Tag::strided_out);
+  aten.def("_stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("_stack.out").tags(Tag::cast_out, Tag::strided_out);
+  aten.def("hstack(Tensor[] tensors) -> Tensor").composite(hstack_body).out("hstack.out").tags(Tag::cast_out);
+  aten.def("vstack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("vstack.out").tags(Tag::cast_out);
+  aten.def("row_stack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("row_stack.out").tags(Tag::cast_out);
+  aten.def("dstack(Tensor[] tensors) -> Tensor").composite(dstack_body).out("dstack.out").tags(Tag::cast_out);
+  aten.def("column_stack(Tensor[] tensors) -> Tensor").composite(column_stack_body).out("column_stack.out").tags(Tag::cast_out);
   aten.def("atleast_1d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 1); }).tags(Tag::may_alias);
   aten.def("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) { return all_at_least(tensors, 1); }).tags(Tag::may_alias);
   aten.def("atleast_2d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 2); }).tags(Tag::may_alias);
@@ -251,12 +252,12 @@ void register_joining(Library& aten) {
   aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("tile(Tensor self, SymInt[] dims) -> Tensor").composite(tile_body);
   aten.def("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .own(repeat_indices_rule, repeat_indices_kernel)
       .out("repeat_interleave.Tensor_out")
-      .tags(Tag::data_dependent, Tag::allocates_own);
+      .tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own);
   aten.def("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor").composite(repeat_interleave_tensor);
   aten.def("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor").composite(repeat_interleave_by);
 

@@ -412,7 +412,7 @@ void register_losses(Library& aten) {
   aten.def("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
       .compute([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction) { return backward_rule<Loss::mse>(g, self, target, reduction, 0); },
                [](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { backward_kernel<Loss::mse>(g, self, target, reduction, 0, out); })
-      .out("mse_loss_backward.grad_input(grad_input)");
+      .out("mse_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
   aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
   aten.def("smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) -> Tensor {
@@ -422,7 +422,7 @@ void register_losses(Library& aten) {
       .tags(Tag::out);
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
-      .out("smooth_l1_loss_backward.grad_input(grad_input)");
+      .out("smooth_l1_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
   aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
   aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {

@@ -82,17 +82,17 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
 
 void register_masking(Library& aten);
 void register_masking(Library& aten) {
-  aten.def("nonzero(Tensor self) -> Tensor").own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); }).out("nonzero.out").tags(Tag::core, Tag::data_dependent, Tag::allocates_own, Tag::exact_out, Tag::dense_out);
-  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor").compute(nonzero_static_rule, nonzero_static_kernel).out("nonzero_static.out").tags(Tag::strided_out, Tag::exact_out);
+  aten.def("nonzero(Tensor self) -> Tensor").own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); }).out("nonzero.out").tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
+  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor").compute(nonzero_static_rule, nonzero_static_kernel).out("nonzero_static.out").tags(Tag::strided_out);
   aten.def("argwhere(Tensor self) -> Tensor").composite([](const Tensor& self) { return nonzero(self); });
   aten.def("nonzero_numpy(Tensor self) -> Tensor[]").composite(coordinates);
   aten.def("where(Tensor condition) -> Tensor[]").composite(coordinates);
-  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor").own(masked_select_fake, masked_select_kernel).out("masked_select.out").tags(Tag::data_dependent, Tag::allocates_own, Tag::exact_out);
+  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor").own(masked_select_fake, masked_select_kernel).out("masked_select.out").tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own);
   aten.def("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
       .compute(masked_scatter_rule, masked_scatter_kernel)
       .in_place("masked_scatter_")
       .out("masked_scatter.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::dense_out, Tag::core, Tag::self_in_out, Tag::strided_out);
 }
 
 }  // namespace calque

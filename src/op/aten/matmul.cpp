@@ -1,4 +1,5 @@
 // Matrix products: mm, bmm and their kin with a summand, and matmul and linear, which are made of them.
+#include "kernel/cpu/binary.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/matmul.h"
 #include "kernel/cpu/outer.h"
@@ -184,12 +185,23 @@ Product vector_product(const Tensor& mat, const Tensor& vec, const Tensor& out) 
   p.c = out.mutable_data(), p.c_row = out.stride(0), p.c_col = 1;
   return p;
 }
+bool ignored(const Scalar& beta, DType d) { return beta.is_floating() ? (is_integral(d) ? static_cast<int64_t>(beta.to_double()) == 0 : beta.to_double() == 0) : beta.to_int() == 0; }
+// Of an empty matrix ATen returns beta * self as it is, not expanded.
+Meta addmv_rule(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
+  const Meta m = vector_rule("addmv", mat, vec, &self);
+  if (!guard_or(mat.sym_numel() == 0, false) || beta.is_symbolic() || ignored(beta, mat.dtype())) return m;
+  return contiguous(self.impl().sizes, mat);
+}
 void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+  if (mat.numel() == 0 && !ignored(beta, mat.dtype())) {
+    if (out.is_same(self) && (self.dim() == 0 || self.size(0) != mat.size(0)))
+      throw UserError("addmv_: expected self of sizes [" + std::to_string(mat.size(0)) + "], found " + str(self.sym_sizes()));
+    return kernel::binary(kernel::Binary::mul, mat.dtype(), self, beta, out);
+  }
   apart_from(out, mat, vec, [&](const Tensor& to) {
     Product p = vector_product(mat, vec, to);
     p.alpha = alpha;
-    const bool ignore = beta.is_floating() ? (is_integral(p.dtype) ? static_cast<int64_t>(beta.to_double()) == 0 : beta.to_double() == 0) : beta.to_int() == 0;
-    if (!ignore) {
+    if (!ignored(beta, p.dtype)) {
       if (!to.is_same(self)) kernel::copy(self, to);
       p.beta = beta;
     }
@@ -412,15 +424,14 @@ void register_matmul(Library& aten) {
       .compute(addbmm_rule, addbmm_kernel)
       .in_place("addbmm_")
       .out("addbmm.out")
-      .tags(Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::resizes_self, Tag::strided_out, Tag::self_in_out);
   aten.def("mv(Tensor self, Tensor vec) -> Tensor")
       .compute([](const Tensor& mat, const Tensor& vec) { return vector_rule("mv", mat, vec, nullptr); },
                [](const Tensor& mat, const Tensor& vec, const Tensor& out) { kernel::multiply(vector_product(mat, vec, out)); })
       .out("mv.out")
       .tags(Tag::strided_out);
   aten.def("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .compute([](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) { return vector_rule("addmv", mat, vec, &self); },
-               addmv_kernel)
+      .compute(addmv_rule, addmv_kernel)
       .in_place("addmv_")
       .out("addmv.out")
       .tags(Tag::strided_out, Tag::self_in_out);
@@ -435,7 +446,7 @@ void register_matmul(Library& aten) {
   aten.def("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addr_rule, addr_kernel)
       .in_place("addr_")
-      .out("addr.out");
+      .out("addr.out").tags(Tag::cast_out);
   aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body).out("matmul.out");
   aten.def("linalg_matmul(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })

@@ -248,10 +248,10 @@ void register_norms(Library& aten) {
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
-  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).out("logsumexp.out").tags(Tag::reduction);
+  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).out("logsumexp.out").tags(Tag::cast_out, Tag::reduction);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
-      .out("special_logsumexp.out");
+      .out("special_logsumexp.out").tags(Tag::cast_out);
   aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) -> Tensor {
         if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
@@ -260,7 +260,7 @@ void register_norms(Library& aten) {
         const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
         return self.nansum(dim, keepdim, dtype).div(factor);
       })
-      .out("nanmean.out");
+      .out("nanmean.out").tags(Tag::cast_out);
 
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
@@ -285,7 +285,7 @@ void register_norms(Library& aten) {
   });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
-  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out");
+  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body).out("diff.out").tags(Tag::cast_out);
 }
 
 }  // namespace calque

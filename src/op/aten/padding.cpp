@@ -93,7 +93,7 @@ Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self
     if (!check(m.sizes[d] >= 0)) throw UserError(prefix + "negative output size " + m.sizes[d].str() + " at dimension " + std::to_string(d));
   }
   if (!check(large_enough)) throw UserError(prefix + "input " + str(self.sym_sizes()) + " is too small. Calculated output: " + str(SymIntList(m.sizes)));
-  m.strides = strides_for(dims > 1 && batched ? self.suggest_memory_format() : MemoryFormat::contiguous, m.sizes);
+  m.strides = strides_for(dims > 1 && self.dim() >= 4 ? self.suggest_memory_format() : MemoryFormat::contiguous, m.sizes);
   return m;
 }
 template <Border border>
@@ -176,7 +176,7 @@ void register_padding(Library& aten) {
   aten.def("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
       .compute(constant_pad_rule, constant_pad_kernel)
       .out("constant_pad_nd.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor").composite(pad_body);
   aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor").composite(pad_by);
   aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").composite(circular_body);
@@ -188,7 +188,7 @@ void register_padding(Library& aten) {
   aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
   aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
       .compute(named_rule<"reflection_pad3d", Border::reflection, 3>, border_kernel<Border::reflection>)
       .out("reflection_pad3d.out")
@@ -200,11 +200,11 @@ void register_padding(Library& aten) {
   aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
       .compute(named_rule<"replication_pad2d", Border::replication, 2>, border_kernel<Border::replication>)
       .out("replication_pad2d.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
   aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
       .compute(named_rule<"replication_pad3d", Border::replication, 3>, border_kernel<Border::replication>)
       .out("replication_pad3d.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
 }
 
 }  // namespace calque

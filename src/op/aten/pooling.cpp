@@ -117,7 +117,7 @@ template <int spatial>
 Meta adaptive_avg_rule(const Tensor& self, SymIntList output_size) {
   const char* op = spatial == 3 ? "_adaptive_avg_pool3d" : "_adaptive_avg_pool2d";
   SymInts sizes = adaptive_sizes(op, self, output_size, spatial);
-  check_filled(op, self, self.dim() - spatial - (spatial == 3 ? 1 : 0));
+  check_filled(op, self, spatial == 3 ? 1 : self.dim() - spatial);  // ATen takes dimension 0 for the batch
   rule::check_pool_dtype(op, self.dtype(), PoolDTypes::floats);
   return rule::pooled(self, std::move(sizes), spatial, spatial == 2);
 }
@@ -125,7 +125,7 @@ template <int spatial>
 std::array<Meta, 2> adaptive_max_rule(const Tensor& self, IntList output_size) {
   const char* op = spatial == 3 ? "adaptive_max_pool3d" : "adaptive_max_pool2d";
   SymInts sizes = adaptive_sizes(op, self, as_sym(output_size), spatial);
-  check_filled(op, self, self.dim() - spatial - 1);
+  check_filled(op, self, 1);
   rule::check_pool_dtype(op, self.dtype(), PoolDTypes::floats);
   Meta out = rule::pooled(self, std::move(sizes), spatial, spatial == 2);
   Meta indices = out;
@@ -220,7 +220,7 @@ void register_pooling(Library& aten) {
   aten.def("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
       .compute(max_rule<3>, max_kernel<3>)
       .out("max_pool3d_with_indices.out(out, indices)")
-      .tags(Tag::core);
+      .tags(Tag::restrides_out, Tag::core);
   aten.def("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)")
       .composite(max_pool1d_indices_body);
   aten.def("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor").composite(max_pool1d_body);
@@ -240,7 +240,7 @@ void register_pooling(Library& aten) {
   aten.def("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor")
       .composite(avg_pool1d_body)
       .out("avg_pool1d.out")
-      .tags(Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")
       .compute(avg_rule<2>, avg_kernel<2>)
       .out("avg_pool2d.out")
@@ -257,18 +257,20 @@ void register_pooling(Library& aten) {
   aten.def("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
       .compute(adaptive_avg_rule<2>, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 2, out); })
       .out("_adaptive_avg_pool2d.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
       .compute(adaptive_avg_rule<3>, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 3, out); })
       .out("_adaptive_avg_pool3d.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
       .compute(adaptive_avg_backward_rule, [](const Tensor& grad, const Tensor&, const Tensor& out) { kernel::adaptive_avg_pool_backward(grad, 2, out); })
       .out("_adaptive_avg_pool2d_backward.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core, Tag::strided_out);
-  aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor").composite(adaptive_avg1_body).out("adaptive_avg_pool1d.out").tags(Tag::core);
-  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out");
-  aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").composite(adaptive_avg3_body).out("adaptive_avg_pool3d.out");
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+  aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor").composite(adaptive_avg1_body).out("adaptive_avg_pool1d.out").tags(Tag::dense_out, Tag::core);
+  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out").tags(Tag::restrides_out);
+  aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").composite(adaptive_avg3_body);
+  aten.def("adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, SymIntList output_size, const Tensor& out) { return _adaptive_avg_pool3d(self, output_size, out); });
   aten.def("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)").composite(adaptive_max1_body);
   aten.def("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)")
       .compute(adaptive_max_rule<2>, [](const Tensor& self, IntList, const Tensor& out, const Tensor& indices) { kernel::adaptive_max_pool(self, 2, out, indices); })

@@ -1,7 +1,10 @@
 // Random numbers, from PyTorch's CPU generator stream. Generator arguments that are absent mean the default one.
 #include "calque/tensor/generator.h"
+#include "kernel/cpu/copy.h"
 #include "kernel/cpu/random.h"
+#include "kernel/cpu/reduce.h"
 #include "op/rule/factory.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -37,8 +40,17 @@ Meta multinomial_rule(const Tensor& self, SymInt samples, bool replacement, Gene
   sizes.push_back(samples);
   return Meta{sizes, contiguous_strides(sizes), DType::int64, self.device(), false};
 }
+void check_std(const Tensor& std) {
+  if (std.impl().special || std.numel() == 0) return;
+  const Tensor least = make_tensor(Meta{{}, {}, std.dtype(), std.device(), false});
+  kernel::reduce(kernel::Reduction::amin, std.dtype(), std, rule::all_dims(std.dim()), least);
+  const Tensor value = make_tensor(Meta{{}, {}, DType::float64, std.device(), false});
+  kernel::copy(least, value);
+  if (!(*value.data_as<double>() >= 0)) throw UserError("normal: expects all elements of std >= 0.0");
+}
 // mean + std * normal(0, 1), drawn before scaling as PyTorch draws it.
 Tensor normal_of(const Tensor& mean, const Tensor& std, Generator* g) {
+  check_std(std);
   const Tensor out = empty(broadcast_sizes(mean.sym_sizes(), std.sym_sizes(), "normal"), mean.dtype(), std::nullopt, mean.device());
   return out.normal_(0, 1, g).mul_(std).add_(mean);
 }
@@ -196,7 +208,7 @@ void register_random(Library& aten) {
       .compute([](const Tensor& self, Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },
                [](const Tensor& self, Generator* g, const Tensor& out) { bernoulli_kernel(out, self, g); })
       .out("bernoulli.out")
-      .tags(Tag::random);
+      .tags(Tag::any_out, Tag::random);
   aten.def("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
       .compute([](const Tensor& self, double, Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },
                [](const Tensor&, double p, Generator* g, const Tensor& out) { bernoulli_kernel(out, p, g); })
@@ -210,7 +222,10 @@ void register_random(Library& aten) {
       .composite([](const Tensor& mean, double std, Generator* g) { return empty_like(mean, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous).normal_(0, std, g).add_(mean); })
       .tags(Tag::random);
   aten.def("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
-      .composite([](double mean, const Tensor& std, Generator* g) { return empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous).normal_(0, 1, g).mul_(std).add_(Scalar(mean)); })
+      .composite([](double mean, const Tensor& std, Generator* g) {
+        check_std(std);
+        return empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous).normal_(0, 1, g).mul_(std).add_(Scalar(mean));
+      })
       .tags(Tag::random);
   aten.def("normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .composite([](double mean, double std, SymIntList size, Generator* g, OptDType d, OptLayout l, OptDevice v, OptBool p) { return empty(size, d, l, v, p).normal_(mean, std, g); })

@@ -171,27 +171,27 @@ void register_reductions(Library& aten) {
       .compute([](const Tensor& self, std::optional<DType> dtype) { return sum_rule(self, {}, false, dtype); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) { sum_into(self, rule::all_dims(self.dim()), out); })
       .out("sum.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) { return sum_rule(self, dim, keepdim, dtype); },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) { sum_into(self, rule::dims_or_all("sum", dim, self.dim()), out); })
       .out("sum.IntList_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<DType> dtype) { return mean_rule(self, {}, false, dtype); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) { mean_into(self, rule::all_dims(self.dim()), out); })
       .out("mean.dtype_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) { return mean_rule(self, dim, keepdim, dtype); },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) { mean_into(self, rule::dims_or_all("mean", dim, self.dim()), out); })
       .out("mean.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<DType> dtype) { return rule::reduction(self, rule::all_dims(self.dim()), false, sum_dtype(self, dtype)); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) { prod_into(self, rule::all_dims(self.dim()), out); })
       .out("prod.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(
           [](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
@@ -199,7 +199,7 @@ void register_reductions(Library& aten) {
           },
           [](const Tensor& self, int64_t dim, bool, std::optional<DType>, const Tensor& out) { prod_into(self, rule::dim_bits("prod", {dim}, self.dim()), out); })
       .out("prod.int_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
                  if (is_complex(self.dtype())) throw UserError("nansum does not support complex inputs");
@@ -207,17 +207,17 @@ void register_reductions(Library& aten) {
                },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
                  const uint64_t dims = rule::dims_or_all("nansum", dim, self.dim());
-                 if (is_integral(self.dtype())) return sum_into(self, dims, out);
+                 if (is_integral(self.dtype()) || is_integral(out.dtype())) return sum_into(self, dims, out);
                  check_sum_kinds("nansum_cpu", out.dtype());
                  kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
                })
       .out("nansum.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out);
 
   aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<true>, amax_kernel<true>).out("amax.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<false>, amax_kernel<false>).out("amin.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
-  aten.def("max(Tensor self) -> Tensor").compute(max_rule<true>, max_kernel<true>).out("max.unary_out").tags(Tag::reduction, Tag::strided_out);
-  aten.def("min(Tensor self) -> Tensor").compute(max_rule<false>, max_kernel<false>).out("min.unary_out").tags(Tag::reduction, Tag::strided_out);
+  aten.def("max(Tensor self) -> Tensor").compute(max_rule<true>, max_kernel<true>).out("max.unary_out").tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
+  aten.def("min(Tensor self) -> Tensor").compute(max_rule<false>, max_kernel<false>).out("min.unary_out").tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
   aten.def("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(max_dim_rule<true>, max_dim_kernel<true>)
       .out("max.dim_max(max, max_values)")
@@ -267,12 +267,12 @@ void register_reductions(Library& aten) {
       .compute([](const Tensor& self, IntList dim) { return rule::reduction(self, rule::dims_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
                [](const Tensor& self, IntList dim, const Tensor& out) { count_into(self, rule::dims_or_all("count_nonzero", dim, self.dim()), out); })
       .out("count_nonzero.dim_IntList_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("count_nonzero(Tensor self, int? dim=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<int64_t> dim) { return rule::reduction(self, rule::dim_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
                [](const Tensor& self, std::optional<int64_t> dim, const Tensor& out) { count_into(self, rule::dim_or_all("count_nonzero", dim, self.dim()), out); })
       .out("count_nonzero.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
 }
 
 }  // namespace calque

@@ -57,9 +57,9 @@ void extreme_kernel(const Tensor& self, int64_t dim, const Tensor& values, const
 
 void register_scans(Library& aten);
 void register_scans(Library& aten) {
-  aten.def("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::sum>, scan_kernel<Scan::sum>).out("cumsum.out").tags(Tag::strided_out, Tag::core);
+  aten.def("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::sum>, scan_kernel<Scan::sum>).out("cumsum.out").tags(Tag::dtype_from_out, Tag::strided_out, Tag::core);
   aten.def("cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)").mutate(scan_in_place_rule<Scan::sum>, scan_in_place<Scan::sum>);
-  aten.def("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>).out("cumprod.out").tags(Tag::strided_out);
+  aten.def("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>).out("cumprod.out").tags(Tag::dtype_from_out, Tag::strided_out);
   aten.def("cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)").mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>);
   aten.def("logcumsumexp(Tensor self, int dim) -> Tensor")
       .compute([](const Tensor& self, int64_t dim) {

@@ -112,8 +112,8 @@ Reduction reduction(std::string_view reduce) {
   if (reduce == "sum") return Reduction::sum;
   if (reduce == "prod") return Reduction::prod;
   if (reduce == "mean") return Reduction::mean;
-  if (reduce == "amax") return Reduction::amax;
-  if (reduce == "amin") return Reduction::amin;
+  if (reduce == "amax" || reduce == "max") return Reduction::amax;
+  if (reduce == "amin" || reduce == "min") return Reduction::amin;
   throw UserError("scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got " + std::string(reduce));
 }
 Meta scatter_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool) {
@@ -131,37 +131,37 @@ void scatter_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index,
 
 void register_scatter(Library& aten);
 void register_scatter(Library& aten) {
-  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor").compute(gather_rule, gather_kernel).out("gather.out").tags(Tag::core, Tag::strided_out, Tag::exact_out);
+  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor").compute(gather_rule, gather_kernel).out("gather.out").tags(Tag::unshared_out, Tag::core, Tag::strided_out);
   aten.def("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter">, scatter_src_kernel<"scatter", Put::assign>)
       .in_place("scatter_.src")
       .out("scatter.src_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
   aten.def("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(scatter_value_rule, scatter_value_kernel)
       .in_place("scatter_.value")
       .out("scatter.value_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
   aten.def("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .compute(scatter_named_rule, scatter_named_kernel)
       .in_place("scatter_.reduce")
       .out("scatter.reduce_out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
       .compute(scatter_value_named_rule, scatter_value_named_kernel)
       .in_place("scatter_.value_reduce")
       .out("scatter.value_reduce_out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter_add">, scatter_src_kernel<"scatter_add", Put::add>)
       .in_place("scatter_add_")
       .out("scatter_add.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
   aten.def("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")
       .compute(scatter_reduce_rule, scatter_reduce_kernel)
       .in_place("scatter_reduce_.two")
       .out("scatter_reduce.two_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
 }
 
 }  // namespace calque

@@ -185,6 +185,8 @@ Meta pixel_unshuffle_rule(const Tensor& self, int64_t factor) {
     if (!check(sizes[d] % factor == 0))
       throw UserError(std::string("pixel_unshuffle: expects ") + (d == c + 1 ? "height" : "width") + " to be divisible by downscale_factor, but input.size(-" +
                       std::to_string(c + 3 - d) + ")=" + sizes[d].str() + " is not divisible by " + std::to_string(factor));
+  // ATen gives an empty input back as it came.
+  if (std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return guard_or(s == 0, false); })) return {sizes, rule::preserved_strides(self), self.dtype(), self.device(), false};
   sizes[c] *= SymInt(factor) * factor;
   sizes[c + 1] = floor_div(sizes[c + 1], factor);
   sizes[c + 2] = floor_div(sizes[c + 2], factor);
@@ -201,6 +203,7 @@ View split_dim(View v, size_t d, SymInt inner) {
 }
 // Copies between the packed tensor (C*r*r, H, W) and the large one (C, H*r, W*r).
 void pixel_copy(const Tensor& packed, const Tensor& large, int64_t r, bool to_large) {
+  if (packed.numel() == 0) return;
   const size_t c = static_cast<size_t>(packed.dim()) - 3;
   View p = split_dim(split_dim(geometry(packed), c, r), c, r);             // C, r, r, H, W
   View l = split_dim(split_dim(geometry(large), c + 2, r), c + 1, r);      // C, H, r, W, r
@@ -226,6 +229,16 @@ void channel_shuffle_kernel(const Tensor& self, SymInt groups, const Tensor& out
   const SymInt per_group = floor_div(self.sym_sizes()[1], groups);
   const View from = split_dim(geometry(self), 1, per_group);
   kernel::copy(rule::make(self, rule::transpose("channel_shuffle", from, 1, 2)), rule::make(out, split_dim(geometry(out), 1, groups)));
+}
+
+// An empty tensor is given back as it is.
+template <bool fake>
+Tensor channel_shuffle(const Tensor& self, SymInt groups) {
+  const Meta meta = channel_shuffle_rule(self, groups);
+  if (guard_or(self.sym_numel() == 0, false)) return rule::make(self, geometry(self));
+  const Tensor out = make_tensor(meta, fake);
+  if constexpr (!fake) channel_shuffle_kernel(self, groups, out);
+  return out;
 }
 
 // ---- diagonal matrices --------------------------------------------------------------------------------------------
@@ -285,22 +298,22 @@ void block_diag_kernel(TensorList tensors, const Tensor& out) {
 
 void register_shaping(Library& aten);
 void register_shaping(Library& aten) {
-  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor").compute(roll_rule, roll_kernel).out("roll.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("flip(Tensor self, int[] dims) -> Tensor").compute(flip_rule, flip_kernel).out("flip.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
+  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor").compute(roll_rule, roll_kernel).out("roll.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("flip(Tensor self, int[] dims) -> Tensor").compute(flip_rule, flip_kernel).out("flip.out").tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("fliplr(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("fliplr", self, 1); });
   aten.def("flipud(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("flipud", self, 0); });
-  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").compute(rot90_rule, rot90_kernel).out("rot90.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").compute(rot90_rule, rot90_kernel).out("rot90.out").tags(Tag::dense_out, Tag::strided_out);
 
   aten.def("tril(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<true>, triangle_kernel<true>)
       .in_place("tril_")
       .out("tril.out")
-      .tags(Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out);
   aten.def("triu(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<false>, triangle_kernel<false>)
       .in_place("triu_")
       .out("triu.out")
-      .tags(Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out);
   aten.def("tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .compute(triangle_indices_rule<true>, triangle_indices_kernel<true>);
   aten.def("triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -309,21 +322,21 @@ void register_shaping(Library& aten) {
   aten.def("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
       .compute(pixel_shuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
       .out("pixel_shuffle.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
       .compute(pixel_unshuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
       .out("pixel_unshuffle.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).out("channel_shuffle.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor").own(channel_shuffle<true>, channel_shuffle<false>).out("channel_shuffle.out").tags(Tag::dense_out, Tag::may_alias);
   aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).tags(Tag::strided_out);
 
   aten.def("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .compute(diag_embed_rule, diag_embed_kernel)
       .out("diag_embed.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("diag(Tensor self, int diagonal=0) -> Tensor").composite(diag_body).out("diag.out");
   aten.def("diagflat(Tensor self, int offset=0) -> Tensor").composite([](const Tensor& self, int64_t offset) { return self.contiguous().view({-1}).diag(offset); });
-  aten.def("block_diag(Tensor[] tensors) -> Tensor").compute(block_diag_rule, block_diag_kernel).out("block_diag.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("block_diag(Tensor[] tensors) -> Tensor").compute(block_diag_rule, block_diag_kernel).out("block_diag.out").tags(Tag::dense_out, Tag::strided_out);
 }
 
 }  // namespace calque

@@ -152,46 +152,46 @@ void isin_kernel(const Tensor& elements, const Tensor& test_elements, bool, bool
 
 void register_sorting(Library& aten);
 void register_sorting(Library& aten) {
-  aten.def("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)").compute(sort_rule, sort_kernel).out("sort.values(values, indices)").tags(Tag::core, Tag::exact_out);
+  aten.def("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)").compute(sort_rule, sort_kernel).out("sort.values(values, indices)").tags(Tag::core);
   aten.def("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .compute(sort_stable_rule, sort_stable_kernel)
-      .out("sort.values_stable(values, indices)").tags(Tag::exact_out);
+      .out("sort.values_stable(values, indices)");
   aten.def("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor").composite([](const Tensor& self, int64_t dim, bool descending) {
     return std::get<1>(sort(self, dim, descending));
   });
   aten.def("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
       .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return std::get<1>(sort(self, std::optional<bool>(stable), dim, descending)); })
-      .out("argsort.stable_out").tags(Tag::exact_out);
-  aten.def("msort(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); }).out("msort.out").tags(Tag::exact_out);
+      .out("argsort.stable_out");
+  aten.def("msort(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); }).out("msort.out");
   aten.def("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
       .compute(topk_rule, topk_kernel)
       .out("topk.values(values, indices)")
-      .tags(Tag::core, Tag::exact_out);
-  aten.def("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(kthvalue_rule, kthvalue_kernel).out("kthvalue.values(values, indices)").tags(Tag::exact_out);
+      .tags(Tag::core);
+  aten.def("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(kthvalue_rule, kthvalue_kernel).out("kthvalue.values(values, indices)").tags(Tag::unshared_out);
   aten.def("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_rule, searchsorted_kernel)
-      .out("searchsorted.Tensor_out").tags(Tag::exact_out);
+      .out("searchsorted.Tensor_out");
   aten.def("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_scalar_rule, searchsorted_scalar_kernel)
-      .out("searchsorted.Scalar_out").tags(Tag::exact_out);
-  aten.def("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor").compute(bucketize_rule, bucketize_kernel).out("bucketize.Tensor_out").tags(Tag::exact_out);
+      .out("searchsorted.Scalar_out");
+  aten.def("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor").compute(bucketize_rule, bucketize_kernel).out("bucketize.Tensor_out");
   aten.def("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
       .compute([](const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) { return bucketize_rule(wrapped_scalar(self), boundaries, out_int32, right); },
                [](const Scalar& self, const Tensor& boundaries, bool out_int32, bool right, const Tensor& out) {
                  bucketize_kernel(wrapped_scalar(self), boundaries, out_int32, right, out);
                })
-      .out("bucketize.Scalar_out").tags(Tag::exact_out);
+      .out("bucketize.Scalar_out").tags(Tag::dense_out);
   aten.def("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute(isin_rule, isin_kernel)
-      .out("isin.Tensor_Tensor_out").tags(Tag::exact_out);
+      .out("isin.Tensor_Tensor_out");
   aten.def("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute([](const Tensor& elements, const Scalar& test, bool unique, bool invert) { return isin_rule(elements, wrapped_scalar(test), unique, invert); },
                [](const Tensor& elements, const Scalar& test, bool unique, bool invert, const Tensor& out) { isin_kernel(elements, wrapped_scalar(test), unique, invert, out); })
-      .out("isin.Tensor_Scalar_out").tags(Tag::exact_out);
+      .out("isin.Tensor_Scalar_out");
   aten.def("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .compute([](const Scalar& element, const Tensor& tests, bool unique, bool invert) { return isin_rule(wrapped_scalar(element), tests, unique, invert); },
                [](const Scalar& element, const Tensor& tests, bool unique, bool invert, const Tensor& out) { isin_kernel(wrapped_scalar(element), tests, unique, invert, out); })
-      .out("isin.Scalar_Tensor_out").tags(Tag::exact_out);
+      .out("isin.Scalar_Tensor_out");
 }
 
 }  // namespace calque

@@ -119,7 +119,7 @@ Tensor isclose_body(const Tensor& self, const Tensor& other, double rtol, double
   if (rtol == 0 && atol == 0) return close;
   const Tensor reference = is_integral(self.dtype()) ? to(other, default_dtype()) : other;
   const Tensor allowed = add(abs(mul(reference, Scalar(rtol))), Scalar(atol), Scalar(1));
-  const Tensor actual = abs(sub(self, reference));
+  const Tensor actual = abs(sub(self.dtype() == DType::bool_ ? to(self, default_dtype()) : self, reference));
   Tensor within = isfinite(actual);
   bitwise_and_(within, le(actual, allowed));
   return bitwise_or_(close, within);
@@ -180,35 +180,35 @@ void register_ternary(Library& aten) {
                  return masked_fill_rule(self, mask);
                },
                [](const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) { kernel::masked_fill(self, mask, value, out); })
-      .in_place("masked_fill_.Scalar").out("masked_fill.Scalar_out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .in_place("masked_fill_.Scalar").out("masked_fill.Scalar_out").tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
   aten.def("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
       .compute(masked_fill_tensor_rule, masked_fill_tensor)
-      .in_place("masked_fill_.Tensor").out("masked_fill.Tensor_out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise);
+      .in_place("masked_fill_.Tensor").out("masked_fill.Tensor_out").tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
-      .in_place("clamp_.Tensor").out("clamp.Tensor_out").tags(Tag::pointwise, Tag::core);
+      .in_place("clamp_.Tensor").out("clamp.Tensor_out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .compute([](const Tensor& self, const Tensor& min) { return clamp_rule(self, min, {}); },
                [](const Tensor& self, const Tensor& min, const Tensor& out) { clamp_kernel(self, min, {}, out); })
-      .in_place("clamp_min_.Tensor").out("clamp_min.Tensor_out").tags(Tag::pointwise);
+      .in_place("clamp_min_.Tensor").out("clamp_min.Tensor_out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .compute([](const Tensor& self, const Tensor& max) { return clamp_rule(self, {}, max); },
                [](const Tensor& self, const Tensor& max, const Tensor& out) { clamp_kernel(self, {}, max, out); })
-      .in_place("clamp_max_.Tensor").out("clamp_max.Tensor_out").tags(Tag::pointwise);
+      .in_place("clamp_max_.Tensor").out("clamp_max.Tensor_out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
       .compute(lerp_scalar_rule,
                [](const Tensor& self, const Tensor& end, const Scalar& weight, const Tensor& out) { kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, out); })
-      .in_place("lerp_.Scalar").out("lerp.Scalar_out").tags(Tag::pointwise);
+      .in_place("lerp_.Scalar").out("lerp.Scalar_out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .compute(lerp_tensor_rule,
                [](const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) { kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, Scalar(1), out); })
       .in_place("lerp_.Tensor").out("lerp.Tensor_out").tags(Tag::pointwise);
   aten.def("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcmul_rule, addcmul_kernel)
-      .in_place("addcmul_").out("addcmul.out").tags(Tag::pointwise);
+      .in_place("addcmul_").out("addcmul.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcdiv_rule, addcdiv_kernel)
-      .in_place("addcdiv_").out("addcdiv.out").tags(Tag::pointwise);
+      .in_place("addcdiv_").out("addcdiv.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor").composite(isclose_body);
   aten.def("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
       .own([](const Tensor&, const Tensor&, double, double, bool) -> bool { needs_values("allclose"); },

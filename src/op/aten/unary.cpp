@@ -6,6 +6,7 @@
 #include "kernel/cpu/binary.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/unary.h"
+#include "op/rule/factory.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -28,6 +29,12 @@ template <Unary fn>
 void whole_numbers(const Tensor& self, const Tensor& out) {
   if (is_integral(self.dtype(), false)) kernel::copy(self, out);
   else kernel::unary(fn, self.dtype(), self, out);
+}
+
+// Where ATen makes the result by empty_like before it computes.
+template <rule::OpName op>
+Meta like_float(const Tensor& self) {
+  return rule::like(op.text, self, float_type(self.dtype()), {}, {}, {}, {});
 }
 
 Meta neg_rule(const Tensor& self) {
@@ -123,7 +130,7 @@ void register_unary(Library& aten) {
       .in_place("bitwise_not_").out("bitwise_not.out").tags(Tag::pointwise, Tag::core);
   aten.def("logical_not(Tensor self) -> Tensor")
       .compute(rule::Named<"logical_not">::unary_bool, in_own_type<Unary::logical_not>)
-      .in_place("logical_not_").out("logical_not.out").tags(Tag::pointwise, Tag::core);
+      .in_place("logical_not_").out("logical_not.out").tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("sign(Tensor self) -> Tensor")
       .compute(rule::Named<"sign">::unary, in_own_type<Unary::sign>)
       .in_place("sign_").out("sign.out").tags(Tag::pointwise, Tag::core);
@@ -135,10 +142,10 @@ void register_unary(Library& aten) {
       .out("signbit.out").tags(Tag::pointwise);
   aten.def("isnan(Tensor self) -> Tensor")
       .compute(rule::Named<"isnan">::unary_bool, in_own_type<Unary::isnan>)
-      .out("isnan.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .out("isnan.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isinf(Tensor self) -> Tensor")
-      .compute(rule::Named<"isinf">::unary_bool, in_own_type<Unary::isinf>)
-      .out("isinf.out").tags(Tag::exact_out, Tag::dense_out, Tag::pointwise, Tag::core);
+      .compute([](const Tensor& self) { return rule::pointwise_with_number("isinf", DType::bool_, self); }, in_own_type<Unary::isinf>)
+      .out("isinf.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isposinf(Tensor self) -> Tensor")
       .compute(rule::Named<"isposinf">::unary_bool, in_own_type<Unary::isposinf>)
       .out("isposinf.out").tags(Tag::pointwise);
@@ -167,102 +174,102 @@ void register_unary(Library& aten) {
       .in_place("frac_").out("frac.out").tags(Tag::pointwise);
   aten.def("angle(Tensor self) -> Tensor")
       .compute(rule::Named<"angle">::unary_float, in_float<Unary::angle>)
-      .out("angle.out").tags(Tag::pointwise);
+      .out("angle.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("acos(Tensor self) -> Tensor")
       .compute(rule::Named<"acos">::unary_float, in_float<Unary::acos>)
-      .in_place("acos_").out("acos.out").tags(Tag::pointwise, Tag::core);
+      .in_place("acos_").out("acos.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("acosh(Tensor self) -> Tensor")
       .compute(rule::Named<"acosh">::unary_float, in_float<Unary::acosh>)
-      .in_place("acosh_").out("acosh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("acosh_").out("acosh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("asin(Tensor self) -> Tensor")
       .compute(rule::Named<"asin">::unary_float, in_float<Unary::asin>)
-      .in_place("asin_").out("asin.out").tags(Tag::pointwise, Tag::core);
+      .in_place("asin_").out("asin.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("asinh(Tensor self) -> Tensor")
       .compute(rule::Named<"asinh">::unary_float, in_float<Unary::asinh>)
-      .in_place("asinh_").out("asinh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("asinh_").out("asinh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("atan(Tensor self) -> Tensor")
       .compute(rule::Named<"atan">::unary_float, in_float<Unary::atan>)
-      .in_place("atan_").out("atan.out").tags(Tag::pointwise, Tag::core);
+      .in_place("atan_").out("atan.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("atanh(Tensor self) -> Tensor")
       .compute(rule::Named<"atanh">::unary_float, in_float<Unary::atanh>)
-      .in_place("atanh_").out("atanh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("atanh_").out("atanh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("cos(Tensor self) -> Tensor")
       .compute(rule::Named<"cos">::unary_float, in_float<Unary::cos>)
-      .in_place("cos_").out("cos.out").tags(Tag::pointwise, Tag::core);
+      .in_place("cos_").out("cos.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("cosh(Tensor self) -> Tensor")
       .compute(rule::Named<"cosh">::unary_float, in_float<Unary::cosh>)
-      .in_place("cosh_").out("cosh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("cosh_").out("cosh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("deg2rad(Tensor self) -> Tensor")
-      .compute(rule::Named<"deg2rad">::unary_float, in_float<Unary::deg2rad>)
-      .in_place("deg2rad_").out("deg2rad.out").tags(Tag::pointwise);
+      .compute(like_float<"deg2rad">, in_float<Unary::deg2rad>)
+      .in_place("deg2rad_").out("deg2rad.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("erf(Tensor self) -> Tensor")
       .compute(rule::Named<"erf">::unary_float, in_float<Unary::erf>)
-      .in_place("erf_").out("erf.out").tags(Tag::pointwise, Tag::core);
+      .in_place("erf_").out("erf.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("erfc(Tensor self) -> Tensor")
       .compute(rule::Named<"erfc">::unary_float, in_float<Unary::erfc>)
-      .in_place("erfc_").out("erfc.out").tags(Tag::pointwise);
+      .in_place("erfc_").out("erfc.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("exp(Tensor self) -> Tensor")
       .compute(rule::Named<"exp">::unary_float, in_float<Unary::exp>)
-      .in_place("exp_").out("exp.out").tags(Tag::pointwise, Tag::core);
+      .in_place("exp_").out("exp.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("exp2(Tensor self) -> Tensor")
       .compute(rule::Named<"exp2">::unary_float, in_float<Unary::exp2>)
-      .in_place("exp2_").out("exp2.out").tags(Tag::pointwise);
+      .in_place("exp2_").out("exp2.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("expm1(Tensor self) -> Tensor")
       .compute(rule::Named<"expm1">::unary_float, in_float<Unary::expm1>)
-      .in_place("expm1_").out("expm1.out").tags(Tag::pointwise, Tag::core);
+      .in_place("expm1_").out("expm1.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("lgamma(Tensor self) -> Tensor")
       .compute(rule::Named<"lgamma">::unary_float, in_float<Unary::lgamma>)
-      .in_place("lgamma_").out("lgamma.out").tags(Tag::pointwise);
+      .in_place("lgamma_").out("lgamma.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("log(Tensor self) -> Tensor")
       .compute(rule::Named<"log">::unary_float, in_float<Unary::log>)
-      .in_place("log_").out("log.out").tags(Tag::pointwise, Tag::core);
+      .in_place("log_").out("log.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log10(Tensor self) -> Tensor")
       .compute(rule::Named<"log10">::unary_float, in_float<Unary::log10>)
-      .in_place("log10_").out("log10.out").tags(Tag::pointwise, Tag::core);
+      .in_place("log10_").out("log10.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log1p(Tensor self) -> Tensor")
       .compute(rule::Named<"log1p">::unary_float, in_float<Unary::log1p>)
-      .in_place("log1p_").out("log1p.out").tags(Tag::pointwise, Tag::core);
+      .in_place("log1p_").out("log1p.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log2(Tensor self) -> Tensor")
       .compute(rule::Named<"log2">::unary_float, in_float<Unary::log2>)
-      .in_place("log2_").out("log2.out").tags(Tag::pointwise, Tag::core);
+      .in_place("log2_").out("log2.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("rad2deg(Tensor self) -> Tensor")
-      .compute(rule::Named<"rad2deg">::unary_float, in_float<Unary::rad2deg>)
-      .in_place("rad2deg_").out("rad2deg.out").tags(Tag::pointwise);
+      .compute(like_float<"rad2deg">, in_float<Unary::rad2deg>)
+      .in_place("rad2deg_").out("rad2deg.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("reciprocal(Tensor self) -> Tensor")
       .compute(rule::Named<"reciprocal">::unary_float, in_float<Unary::reciprocal>)
-      .in_place("reciprocal_").out("reciprocal.out").tags(Tag::pointwise, Tag::core);
+      .in_place("reciprocal_").out("reciprocal.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("rsqrt(Tensor self) -> Tensor")
       .compute(rule::Named<"rsqrt">::unary_float, in_float<Unary::rsqrt>)
-      .in_place("rsqrt_").out("rsqrt.out").tags(Tag::pointwise, Tag::core);
+      .in_place("rsqrt_").out("rsqrt.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sigmoid(Tensor self) -> Tensor")
       .compute(rule::Named<"sigmoid">::unary_float, in_float<Unary::sigmoid>)
-      .in_place("sigmoid_").out("sigmoid.out").tags(Tag::pointwise, Tag::core);
+      .in_place("sigmoid_").out("sigmoid.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sin(Tensor self) -> Tensor")
       .compute(rule::Named<"sin">::unary_float, in_float<Unary::sin>)
-      .in_place("sin_").out("sin.out").tags(Tag::pointwise, Tag::core);
+      .in_place("sin_").out("sin.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sinc(Tensor self) -> Tensor")
       .compute(rule::Named<"sinc">::unary_float, in_float<Unary::sinc>)
-      .in_place("sinc_").out("sinc.out").tags(Tag::pointwise);
+      .in_place("sinc_").out("sinc.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("sinh(Tensor self) -> Tensor")
       .compute(rule::Named<"sinh">::unary_float, in_float<Unary::sinh>)
-      .in_place("sinh_").out("sinh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("sinh_").out("sinh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sqrt(Tensor self) -> Tensor")
       .compute(rule::Named<"sqrt">::unary_float, in_float<Unary::sqrt>)
-      .in_place("sqrt_").out("sqrt.out").tags(Tag::pointwise, Tag::core);
+      .in_place("sqrt_").out("sqrt.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("tan(Tensor self) -> Tensor")
       .compute(rule::Named<"tan">::unary_float, in_float<Unary::tan>)
-      .in_place("tan_").out("tan.out").tags(Tag::pointwise, Tag::core);
+      .in_place("tan_").out("tan.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("tanh(Tensor self) -> Tensor")
       .compute(rule::Named<"tanh">::unary_float, in_float<Unary::tanh>)
-      .in_place("tanh_").out("tanh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("tanh_").out("tanh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("special_entr(Tensor self) -> Tensor")
       .compute(rule::Named<"special_entr">::unary_float, in_float<Unary::special_entr>)
-      .out("special_entr.out").tags(Tag::pointwise);
+      .out("special_entr.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("logit(Tensor self, float? eps=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<double>) { return rule::unary_float("logit", self); }, logit_kernel)
-      .in_place("logit_").out("logit.out").tags(Tag::pointwise);
+      .in_place("logit_").out("logit.out").tags(Tag::cast_out, Tag::pointwise);
   aten.def("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
-      .compute([](const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) { return rule::unary("nan_to_num", self); },
+      .compute([](const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) { return rule::like("nan_to_num", self, {}, {}, {}, {}, {}); },
                nan_to_num_kernel)
       .in_place("nan_to_num_").out("nan_to_num.out").tags(Tag::pointwise);
   aten.def("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("conj", self); });

@@ -152,7 +152,7 @@ void register_upsample(Library& aten) {
   aten.def("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
       .composite([](const Tensor& x, OptSizes size, OptFactors f) { return upsample_nearest2d(x, target_sizes("upsample_nearest2d", x, size, f), factor(f, 0), factor(f, 1)); })
       .out("upsample_nearest2d.vec_out")
-      .tags(Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").composite([](const Tensor& x, OptSizes size, OptFactors f) {
     return upsample_nearest3d(x, target_sizes("upsample_nearest3d", x, size, f), factor(f, 0), factor(f, 1), factor(f, 2));
   });
@@ -171,7 +171,7 @@ void register_upsample(Library& aten) {
         return upsample_bilinear2d(x, target_sizes("upsample_bilinear2d", x, size, f), align, factor(f, 0), factor(f, 1));
       })
       .out("upsample_bilinear2d.vec_out")
-      .tags(Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return upsample_trilinear3d(x, target_sizes("upsample_trilinear3d", x, size, f), align, factor(f, 0), factor(f, 1), factor(f, 2));

@@ -86,8 +86,9 @@ Meta diagonal_scatter_rule(const Tensor& self, const Tensor& src, int64_t offset
 
 // The place may reach beyond self within its storage: the whole storage is copied.
 Tensor as_strided_scatter_rule(const Tensor& self, const Tensor& src, SymIntList size, SymIntList stride, OptSymInt offset) {
-  check_source("as_strided_scatter", src, rule::as_strided("as_strided_scatter", self, size, stride, offset));
-  return make_tensor(scatter_meta(self), true);
+  const Tensor out = make_tensor(scatter_meta(self), true);
+  check_source("as_strided_scatter", src, rule::as_strided("as_strided_scatter", has_internal_overlap(self) ? out : self, size, stride, offset));
+  return out;
 }
 Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntList size, SymIntList stride, OptSymInt offset) {
   Tensor out;
@@ -110,51 +111,51 @@ Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntLi
 
 void register_view_copies(Library& aten);
 void register_view_copies(Library& aten) {
-  aten.def("view_copy(Tensor self, SymInt[] size) -> Tensor").compute(view_copy_rule, view_copy_kernel).out("view_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("view_copy(Tensor self, SymInt[] size) -> Tensor").compute(view_copy_rule, view_copy_kernel).out("view_copy.out").tags(Tag::dense_out, Tag::strided_out);
   aten.def("_reshape_copy(Tensor self, SymInt[] size) -> Tensor").compute(view_copy_rule, view_copy_kernel).tags(Tag::strided_out);
-  aten.def("permute_copy(Tensor self, int[] dims) -> Tensor").compute(Copied<permuted>::rule, Copied<permuted>::kernel).out("permute_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+  aten.def("permute_copy(Tensor self, int[] dims) -> Tensor").compute(Copied<permuted>::rule, Copied<permuted>::kernel).out("permute_copy.out").tags(Tag::dense_out, Tag::strided_out);
   aten.def("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
       .compute(Copied<transposed>::rule, Copied<transposed>::kernel)
       .out("transpose_copy.int_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("t_copy(Tensor self) -> Tensor").compute(Copied<t_of>::rule, Copied<t_of>::kernel).out("t_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("squeeze_copy(Tensor self) -> Tensor").compute(Copied<squeezed>::rule, Copied<squeezed>::kernel).out("squeeze_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("squeeze_copy.dim(Tensor self, int dim) -> Tensor").compute(Copied<squeezed_dim>::rule, Copied<squeezed_dim>::kernel).out("squeeze_copy.dim_out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("t_copy(Tensor self) -> Tensor").compute(Copied<t_of>::rule, Copied<t_of>::kernel).out("t_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("squeeze_copy(Tensor self) -> Tensor").compute(Copied<squeezed>::rule, Copied<squeezed>::kernel).out("squeeze_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("squeeze_copy.dim(Tensor self, int dim) -> Tensor").compute(Copied<squeezed_dim>::rule, Copied<squeezed_dim>::kernel).out("squeeze_copy.dim_out").tags(Tag::dense_out, Tag::strided_out);
   aten.def("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
       .compute(Copied<squeezed_dims>::rule, Copied<squeezed_dims>::kernel)
       .out("squeeze_copy.dims_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("unsqueeze_copy(Tensor self, int dim) -> Tensor").compute(Copied<unsqueezed>::rule, Copied<unsqueezed>::kernel).out("unsqueeze_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("unsqueeze_copy(Tensor self, int dim) -> Tensor").compute(Copied<unsqueezed>::rule, Copied<unsqueezed>::kernel).out("unsqueeze_copy.out").tags(Tag::dense_out, Tag::strided_out);
   aten.def("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor")
       .compute(Copied<expanded>::rule, Copied<expanded>::kernel)
       .out("expand_copy.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(Copied<sliced>::rule, Copied<sliced>::kernel)
       .out("slice_copy.Tensor_out")
-      .tags(Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("select_copy.int(Tensor self, int dim, SymInt index) -> Tensor")
       .compute(Copied<selected>::rule, Copied<selected>::kernel)
       .out("select_copy.int_out")
-      .tags(Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
       .compute(Copied<strided>::rule, Copied<strided>::kernel)
       .out("as_strided_copy.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .compute(Copied<diagonal_of>::rule, Copied<diagonal_of>::kernel)
       .out("diagonal_copy.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
       .compute(Copied<unfolded>::rule, Copied<unfolded>::kernel)
       .out("unfold_copy.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
       .compute(Copied<narrowed>::rule, Copied<narrowed>::kernel)
       .out("narrow_copy.out")
       .tags(Tag::strided_out);
-  aten.def("alias_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("alias_copy.out").tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
-  aten.def("detach_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("detach_copy.out").tags(Tag::strided_out);
+  aten.def("alias_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("alias_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("detach_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("detach_copy.out").tags(Tag::dense_out, Tag::strided_out);
 
   aten.def("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .compute(select_scatter_rule,
@@ -162,25 +163,25 @@ void register_view_copies(Library& aten) {
                  overwrite(self, src, out, rule::select("select_scatter", geometry(out), dim, index));
                })
       .out("select_scatter.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(slice_scatter_rule,
                [](const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step, const Tensor& out) {
                  overwrite(self, src, out, rule::slice("slice_scatter", geometry(out), dim, start, end, step));
                })
       .out("slice_scatter.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .compute(diagonal_scatter_rule,
                [](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2, const Tensor& out) {
                  overwrite(self, src, out, rule::diagonal("diagonal_scatter", geometry(out), offset, dim1, dim2));
                })
       .out("diagonal_scatter.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
       .own(as_strided_scatter_rule, as_strided_scatter_kernel)
       .out("as_strided_scatter.out")
-      .tags(Tag::allocates_own);
+      .tags(Tag::dense_out, Tag::allocates_own);
 }
 
 }  // namespace calque

@@ -101,6 +101,7 @@ View t_rule(const char* op, const Tensor& self) {
 }
 
 Tensor last_two(const char* op, const Tensor& self) {
+  if (self.dim() == 0) return self;
   if (self.dim() < 2) throw UserError(std::string(op) + ": only supported on matrices or batches of matrices, got a " + std::to_string(self.dim()) + "-D tensor");
   return self.transpose(-2, -1);
 }
@@ -123,7 +124,7 @@ void register_views(Library& aten) {
   aten.def("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
       .view([](const Tensor& self, SymIntList size) { return rule::view("view", self, size); })
       .tags(Tag::core);
-  aten.def("_unsafe_view(Tensor self, SymInt[] size) -> Tensor").own(unsafe_view, unsafe_view).out("_unsafe_view.out").tags(Tag::may_alias);
+  aten.def("_unsafe_view(Tensor self, SymInt[] size) -> Tensor").own(unsafe_view, unsafe_view).out("_unsafe_view.out").tags(Tag::dense_out, Tag::may_alias);
   aten.def("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)").view([](const Tensor& self, SymIntList size, SymIntList stride) {
     return View{SymInts(size.begin(), size.end()), SymInts(stride.begin(), stride.end()), self.sym_storage_offset()};
   });
@@ -134,7 +135,7 @@ void register_views(Library& aten) {
       .tags(Tag::may_alias);
   aten.def("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)").composite(flatten_body).tags(Tag::may_alias);
   aten.def("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)").composite(unflatten_body);
-  aten.def("ravel(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return self.reshape({-1}); }).tags(Tag::may_alias);
+  aten.def("ravel(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return self.contiguous().view({-1}); }).tags(Tag::may_alias);
 
   aten.def("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
       .view([](const Tensor& self, IntList dims) { return rule::permute("permute", geometry(self), dims); })

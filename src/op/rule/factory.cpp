@@ -32,12 +32,19 @@ SymInts preserved_strides(const Tensor& self) {
   return pointwise_strides(SymInts(sizes.begin(), sizes.end()), {&self});
 }
 
+SymInts strides_in(const char* op, MemoryFormat format, SymIntList sizes) {
+  const size_t rank = format == MemoryFormat::channels_last ? 4 : format == MemoryFormat::channels_last_3d ? 5 : sizes.size();
+  if (sizes.size() != rank)
+    throw UserError(std::string(op) + ": required rank " + std::to_string(rank) + " tensor to use " + std::string(name(format)) + " format, found sizes " + str(sizes));
+  return strides_for(format, sizes);
+}
+
 Meta like(const char* op, const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
           std::optional<bool> pin_memory, std::optional<MemoryFormat> format) {
   check_keywords(op, layout, pin_memory);
   const SymIntList sizes = self.sym_sizes();
   const MemoryFormat f = format.value_or(MemoryFormat::preserve);
-  return Meta{SymInts(sizes.begin(), sizes.end()), f == MemoryFormat::preserve ? preserved_strides(self) : strides_for(f, sizes),
+  return Meta{SymInts(sizes.begin(), sizes.end()), f == MemoryFormat::preserve ? preserved_strides(self) : strides_in(op, f, sizes),
               dtype.value_or(self.dtype()), device.value_or(self.device()), false};
 }
 

@@ -194,6 +194,14 @@ View expand(const char* op, View v, SymIntList sizes) {
     throw UserError(named(op) + "the number of sizes provided (" + std::to_string(n) + ") must be greater or equal to the number of dimensions in the tensor (" +
                     std::to_string(own) + "); tensor sizes " + str(SymIntList(v.sizes)) + ", target sizes " + str(sizes));
   View out{SymInts(n), SymInts(n), v.offset};
+  if (own == 0) {  // every element is the same one, even where there is but one
+    for (size_t i = 0; i < n; ++i) {
+      if (!check(sizes[i] >= 0)) throw UserError(named(op) + "negative size " + sizes[i].str() + " at dimension " + std::to_string(i) + " of target sizes " + str(sizes));
+      out.sizes[i] = sizes[i];
+      out.strides[i] = 0;
+    }
+    return out;
+  }
   for (size_t i = n; i-- > 0;) {
     const bool exists = i + own >= n;
     SymInt size = exists ? v.sizes[i + own - n] : SymInt(1);

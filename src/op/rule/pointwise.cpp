@@ -85,6 +85,16 @@ SymInts pointwise_strides(const SymInts& sizes, ListRef<const Tensor*> inputs) {
   return out;
 }
 
+Meta pointwise_with_number(const char* op, DType dtype, const Tensor& self) {
+  const SymIntList sizes = self.sym_sizes();
+  const bool thin = std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.is_symbolic() && s.as_int() <= 1; });
+  if (!thin || self.is_symbolic()) return pointwise(op, dtype, {&self});
+  static const Tensor number = make_tensor(Meta{{}, {}, DType::int64, Device{}, false}, true);
+  Meta m{SymInts(sizes.begin(), sizes.end()), {}, dtype, self.device(), false};
+  m.strides = pointwise_strides(m.sizes, std::initializer_list<const Tensor*>{&self, &number});
+  return m;
+}
+
 Meta pointwise(const char* op, DType dtype, std::initializer_list<const Tensor*> inputs) {
   Meta m;
   m.dtype = dtype;

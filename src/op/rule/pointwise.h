@@ -15,6 +15,9 @@ SymInts pointwise_strides(const SymInts& sizes, ListRef<const Tensor*> inputs);
 // Sizes, strides and device for these inputs (undefined ones are skipped); the caller gives the dtype.
 Meta pointwise(const char* op, DType dtype, std::initializer_list<const Tensor*> inputs);
 
+// The same for a tensor and a number, which PyTorch turns into a 0-d tensor: dimensions of size 0 and 1 are laid out otherwise.
+Meta pointwise_with_number(const char* op, DType dtype, const Tensor& self);
+
 inline Meta unary(const char* op, const Tensor& self) { return pointwise(op, self.dtype(), {&self}); }
 inline Meta unary_float(const char* op, const Tensor& self) { return pointwise(op, float_type(self.dtype()), {&self}); }
 inline Meta unary_bool(const char* op, const Tensor& self) { return pointwise(op, DType::bool_, {&self}); }
@@ -36,10 +39,10 @@ struct Named {
   static Meta unary_float(const Tensor& self) { return rule::unary_float(op.text, self); }
   static Meta unary_bool(const Tensor& self) { return rule::unary_bool(op.text, self); }
   static Meta binary(const Tensor& a, const Tensor& b) { return rule::binary(op.text, a, b); }
-  static Meta binary_scalar(const Tensor& a, const Scalar& b) { return rule::pointwise(op.text, result_type(a, b), {&a}); }
+  static Meta binary_scalar(const Tensor& a, const Scalar& b) { return rule::pointwise_with_number(op.text, result_type(a, b), a); }
   static Meta binary_float(const Tensor& a, const Tensor& b) { return rule::binary_float(op.text, a, b); }
   static Meta comparison(const Tensor& a, const Tensor& b) { return rule::comparison(op.text, a, b); }
-  static Meta comparison_scalar(const Tensor& a, const Scalar&) { return rule::unary_bool(op.text, a); }
+  static Meta comparison_scalar(const Tensor& a, const Scalar&) { return rule::pointwise_with_number(op.text, DType::bool_, a); }
 };
 
 }  // namespace calque::rule
