@@ -113,9 +113,9 @@ FLOAT_EACH(fmod, s_fmod(a, b))
 FLOAT_LOOP(pow, v_pow(a, b))
 INT_LOOP(pow, int_pow(a, b))
 FLOAT_LOOP(atan2, v_atan2(a, b))
-FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a > b ? a : b))
+FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a < b ? b : a))
 INT_LOOP(maximum, a > b ? a : b)
-FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a < b ? a : b))
+FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a > b ? b : a))
 INT_LOOP(minimum, a < b ? a : b)
 FLOAT_LOOP(fmax, (a != a) ? b : (b != b) ? a : (a < b ? b : a))
 FLOAT_LOOP(fmin, (a != a) ? b : (b != b) ? a : (a > b ? b : a))
@@ -193,8 +193,10 @@ template <class T>
 void add_scaled_loop(void* const* arrays, int64_t n, const void* parameters) {
   const T alpha = *static_cast<const T*>(parameters);
   if constexpr (is_float<T>) {
+    // Products that are rounded are not: as PyTorch, in one step with the sum.
     const Vec<T> scale = splat<T>(alpha);
-    map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });
+    if (alpha == 1 || alpha == -1) map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });
+    else map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return fma(scale, b, a); });
   } else {
     each2<T>(arrays, n, [alpha](T a, T b) -> T { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(wrap_mul(alpha, b))); });
   }

@@ -82,9 +82,11 @@ void apart_from(const Tensor& out, const Tensor& a, const Tensor& b, F&& compute
 
 void mm_kernel(const Tensor& a, const Tensor& b, const Tensor& out) { kernel::multiply(matrix_product(a, b, out)); }
 
-Meta addmm_rule(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+Meta addmm_rule(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar&) {
   Meta m = matrix_rule("addmm", mat1, mat2);
-  check_expands("addmm", self, m);
+  // Symbolic sizes of a summand that is not read need not fit.
+  const bool unread = !beta.is_symbolic() && beta.equals(0) && (self.is_symbolic() || mat1.is_symbolic() || mat2.is_symbolic());
+  if (!unread) check_expands("addmm", self, m);
   check_same_dtype("addmm", "self", self, "mat2", mat2);
   return m;
 }
@@ -137,6 +139,9 @@ Meta addbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
   return m;
 }
 void addbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+  // Without batches ATen multiplies in place, which cannot make an integer of a float.
+  if (batch1.size(0) == 0 && out.numel() != 0 && beta.is_floating() && is_integral(batch1.dtype()))
+    throw UserError("addbmm: result type float32 can't be cast to the desired output type " + std::string(name(batch1.dtype())));
   apart_from(out, batch1, batch2, [&](const Tensor& to) {
     const auto item_of = [&](int64_t i) {
       Product p;
@@ -189,11 +194,11 @@ bool ignored(const Scalar& beta, DType d) { return beta.is_floating() ? (is_inte
 // Of an empty matrix ATen returns beta * self as it is, not expanded.
 Meta addmv_rule(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
   const Meta m = vector_rule("addmv", mat, vec, &self);
-  if (!guard_or(mat.sym_numel() == 0, false) || beta.is_symbolic() || ignored(beta, mat.dtype())) return m;
+  if (beta.is_symbolic() || beta.to_double() == 0 || !guard_or(mat.sym_numel() == 0, false)) return m;
   return contiguous(self.impl().sizes, mat);
 }
 void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
-  if (mat.numel() == 0 && !ignored(beta, mat.dtype())) {
+  if (mat.numel() == 0 && beta.to_double() != 0) {
     if (out.is_same(self) && (self.dim() == 0 || self.size(0) != mat.size(0)))
       throw UserError("addmv_: expected self of sizes [" + std::to_string(mat.size(0)) + "], found " + str(self.sym_sizes()));
     return kernel::binary(kernel::Binary::mul, mat.dtype(), self, beta, out);

@@ -2,6 +2,7 @@
 #include "kernel/cpu/reduce.h"
 
 #include "kernel/cpu/copy.h"
+#include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -163,6 +164,16 @@ void count_into(const Tensor& self, uint64_t dims, const Tensor& out) {
   kernel::reduce(Reduction::count_nonzero, self.dtype(), self, dims, out);
 }
 
+// Computed in out's dtype, which may be an integer one only if it is asked for by name.
+Tensor nansum_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
+  if (dtype && *dtype != out.dtype())
+    throw UserError("nansum: provided dtype must match dtype of result, found " + std::string(name(*dtype)) + " and " + std::string(name(out.dtype())));
+  if (!dtype && !is_integral(self.dtype()) && is_integral(out.dtype())) rule::check_kinds("nansum_cpu", out.dtype(), Kinds::floats);
+  const Tensor result = nansum(self, dim, keepdim, out.dtype());
+  if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
+  return out.copy_(result);
+}
+
 }  // namespace
 
 void register_reductions(Library& aten);
@@ -211,8 +222,8 @@ void register_reductions(Library& aten) {
                  check_sum_kinds("nansum_cpu", out.dtype());
                  kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
                })
-      .out("nansum.out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nansum_out);
 
   aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<true>, amax_kernel<true>).out("amax.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<false>, amax_kernel<false>).out("amin.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
