@@ -35,6 +35,8 @@ enum class Tag : uint32_t {
   unshared_out = 1U << 19,   // an out= argument may not share memory with an input
   resizes_self = 1U << 20,   // the in-place form is the out= form with out=self
   overlap_ok = 1U << 21,     // may write a tensor whose elements share memory (fills)
+  restrides_image = 1U << 22,  // as restrides_out, for out= arguments of four dimensions or more
+  made_like_self = 1U << 23,   // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
 };
 
 class Operator {

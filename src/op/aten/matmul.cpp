@@ -3,6 +3,7 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/matmul.h"
 #include "kernel/cpu/outer.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -406,6 +407,15 @@ Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias
   return bias.defined() ? add(out, bias) : out;
 }
 
+// A vector times a matrix is a matrix of one row in ATen, into which an out= argument is made.
+Tensor written(const char* op, const Tensor& result, const Tensor& out, bool one_row) {
+  if (out.dtype() != result.dtype())
+    throw UserError(std::string(op) + ": expected out= of dtype " + std::string(name(result.dtype())) + ", found " + std::string(name(out.dtype())));
+  if (one_row) out.resize_(result.sym_sizes(), MemoryFormat::contiguous);
+  else if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
+  return out.copy_(result);
+}
+
 }  // namespace
 
 void register_matmul(Library& aten);
@@ -452,11 +462,16 @@ void register_matmul(Library& aten) {
       .compute(addr_rule, addr_kernel)
       .in_place("addr_")
       .out("addr.out").tags(Tag::cast_out);
-  aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body).out("matmul.out");
+  aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body);
+  aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
+    return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
+  });
   aten.def("linalg_matmul(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .out("linalg_matmul.out");
-  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").composite(linear_body).out("linear.out");
+  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").composite(linear_body);
+  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) { return written("linear", linear(input, weight, bias), out, input.dim() == 1); });
 }
 
 }  // namespace calque
