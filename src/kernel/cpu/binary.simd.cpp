@@ -206,7 +206,7 @@ const ElementRow binary_table[] = {
     BOTH_DIRECT(add), BOTH_DIRECT(sub), BOTH_DIRECT(rsub), BOTH_DIRECT(mul), FLOATS_DIRECT(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
     BOTH_DIRECT(maximum), BOTH_DIRECT(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
     BOTH(eq), BOTH(ne), BOTH(lt), BOTH(le), BOTH(gt), BOTH(ge), BOTH(logical_and), BOTH(logical_or), BOTH(logical_xor), FLOATS(xlogy), FLOATS(hypot),
-    FLOATS(copysign), FLOATS(nextafter), BinaryRow{&logaddexp_single, &logaddexp_double, nullptr}, BinaryRow{&logaddexp2_single, &logaddexp2_double, nullptr},
+    FLOATS(copysign), FLOATS(nextafter), ElementRow{&logaddexp_single, &logaddexp_double}, ElementRow{&logaddexp2_single, &logaddexp2_double},
 };
 static_assert(sizeof(binary_table) / sizeof(ElementRow) == static_cast<size_t>(Binary::count));
 
