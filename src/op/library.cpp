@@ -68,6 +68,10 @@ namespace {
 // The operator that says how out= behaves: the functional one, or an out= form that is written out itself.
 bool has_base_tag(const Operator& op, Tag tag) { return (op.base() ? *op.base() : op).has_tag(tag); }
 
+bool is_empty(SymIntList sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.is_symbolic() && s.as_int() == 0; });
+}
+
 void check_out_dtype(const Operator& op, DType result, DType out) {
   if (result == out || has_base_tag(op, Tag::any_out)) return;
   if (!has_base_tag(op, Tag::cast_out))
@@ -97,10 +101,10 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!fits && !guard(out.sym_numel() == 0))
     warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) + ", which does not match the required output shape " +
          str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
-  if (!fits || has_base_tag(op, Tag::restrides_out)) {
+  if (!fits || has_base_tag(op, Tag::restrides_out) || (has_base_tag(op, Tag::restrides_image) && result.sizes.size() >= 4)) {
     TensorImpl& impl = out.impl();
     Meta fresh = result;
-    if (dense) fresh.strides = contiguous_strides(fresh.sizes);
+    if (dense || (has_base_tag(op, Tag::made_like_self) && is_empty(fresh.sizes))) fresh.strides = contiguous_strides(fresh.sizes);
     fresh.dtype = out.dtype();
     const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
     const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();

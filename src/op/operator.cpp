@@ -106,8 +106,10 @@ std::vector<const Operator*> all_operators() { return OperatorTable::instance().
 std::vector<const Operator*> overloads_of(std::string_view name) { return OperatorTable::instance().overloads(canonical(name)); }
 
 const Operator& resolve_overload(std::string_view name, const Values& positional, const std::vector<std::pair<std::string, Value>>& keyword) {
-  const auto candidates = overloads_of(name);
+  auto candidates = overloads_of(name);
   if (candidates.empty()) return get_operator(name);
+  // In ATen's order of registration, where these come after the overloads that they were to replace.
+  std::stable_partition(candidates.begin(), candidates.end(), [](const Operator* op) { return op->schema().overload != "correction"; });
   std::string reasons;
   const bool wraps = wraps_numbers(name);
   for (const Operator* op : candidates) {

@@ -122,7 +122,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   const size_t n = impl_->sizes.size();
   if (!impl_->symbolic) {
     for (const SymInt s : impl_->sizes)
-      if (s.word() == 0) return format == MemoryFormat::contiguous || n == (format == MemoryFormat::channels_last ? 4U : 5U);
+      if (s.word() == 0 && format == MemoryFormat::contiguous) return true;
   } else if (guard_or(sym_numel() == 0, false)) {
     return true;
   }
@@ -277,10 +277,10 @@ SymInts strides_for(MemoryFormat format, SymIntList sizes) {
   const size_t channel = sizes.size() - (n - 1);
   SymInt running = 1;
   strides[channel] = running;
-  running *= sym_max(sizes[channel], 1);
+  running *= sizes[channel];
   for (size_t d = sizes.size(); d-- > channel + 1;) {
     strides[d] = running;
-    running *= sym_max(sizes[d], 1);
+    running *= sizes[d];
   }
   if (channel == 1) strides[0] = running;
   return strides;

@@ -374,8 +374,8 @@ def long_double_reference(call, outs):
         return None
     values = []
     for v in call.args:
-        if isinstance(v, torch.Tensor) and v.dtype == torch.float64:
-            values.append(v.contiguous().numpy().astype(numpy.longdouble))
+        if isinstance(v, torch.Tensor) and not v.dtype.is_complex and call.kind != "out-dtype":
+            values.append(v.contiguous().to(torch.float64).numpy().astype(numpy.longdouble))
         elif isinstance(v, (int, float)) and not isinstance(v, bool):
             values.append(numpy.longdouble(v))
         else:

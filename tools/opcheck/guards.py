@@ -202,6 +202,9 @@ def guard_case(call, case_id, rng):
                    for x in expression(s).free_symbols)
     table = {str(k): k for k in env.backed_var_to_val} if hasattr(env, "backed_var_to_val") else {str(k): k for k in env.var_to_val}
     guards = [g.expr for g in env.guards]
+    # A symbol that is no size stands for the value of a tensor, which a case of sizes does not tell.
+    if {str(x) for g in guards for x in g.free_symbols} - set(symbols):
+        raise Unsupported("depends on the value of a tensor")
     sym["guards"] = [str(g) for g in guards]
     sym["outputs"] = tree_map(describe, out)
     if unbacked:

@@ -26,7 +26,6 @@ enum class Tag : uint32_t {
   core = 1U << 10,           // tagged core in PyTorch
   side_effect = 1U << 11,    // never dead code (asserts)
   strided_out = 1U << 12,    // the kernel writes outputs of any strides
-  exact_out = 1U << 13,      // an out= argument must have the result's dtype: what is true without cast_out and kin
   dense_out = 1U << 14,      // an out= argument that is resized becomes contiguous, whatever the result's strides
   cast_out = 1U << 15,       // an out= argument may have any dtype that the result's casts to, ...
   any_out = 1U << 16,        // ... or any at all
@@ -35,6 +34,8 @@ enum class Tag : uint32_t {
   unshared_out = 1U << 19,   // an out= argument may not share memory with an input
   resizes_self = 1U << 20,   // the in-place form is the out= form with out=self
   overlap_ok = 1U << 21,     // may write a tensor whose elements share memory (fills)
+  restrides_image = 1U << 22,  // as restrides_out, for out= arguments of four dimensions or more
+  made_like_self = 1U << 23,   // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
 };
 
 class Operator {

@@ -1,4 +1,6 @@
 // Elementwise loops over two operands, compiled once per instruction set.
+#include <cstring>
+
 #include "kernel/cpu/binary.h"
 #include "kernel/cpu/vec_loops.h"
 #include "kernel/cpu/vec_math.h"
@@ -113,9 +115,9 @@ FLOAT_EACH(fmod, s_fmod(a, b))
 FLOAT_LOOP(pow, v_pow(a, b))
 INT_LOOP(pow, int_pow(a, b))
 FLOAT_LOOP(atan2, v_atan2(a, b))
-FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a > b ? a : b))
+FLOAT_LOOP(maximum, (a != a) ? a : (b != b) ? b : (a < b ? b : a))
 INT_LOOP(maximum, a > b ? a : b)
-FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a < b ? a : b))
+FLOAT_LOOP(minimum, (a != a) ? a : (b != b) ? b : (a > b ? b : a))
 INT_LOOP(minimum, a < b ? a : b)
 FLOAT_LOOP(fmax, (a != a) ? b : (b != b) ? a : (a < b ? b : a))
 FLOAT_LOOP(fmin, (a != a) ? b : (b != b) ? a : (a > b ? b : a))
@@ -152,9 +154,29 @@ void nextafter_float(void* const* arrays, int64_t n, const void*) {
     else return __builtin_nextafter(a, b);
   });
 }
-FLOAT_LOOP(logaddexp, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp(-v_fabs(a - b))))
-FLOAT_LOOP(logaddexp2, (v_fabs(a) == __builtin_inf() && a == b) ? a : (a > b ? a : b) + v_log1p(v_exp2(-v_fabs(a - b))) * T(1.4426950408889634))
-// The sum may cancel down to the rounding errors of its terms: float64 computes them in more digits.
+// logaddexp's sum may cancel down to the rounding errors of its terms: they are computed in more digits.
+template <class F>
+CALQUE_INLINE void in_double(void* const* arrays, int64_t n, F f) {
+  map2<float>(arrays, n, [f](Vec<float> a, Vec<float> b) -> Vec<float> {
+    using Half = float __attribute__((vector_size(sizeof(Vec<float>) / 2)));
+    Half x[2], y[2];
+    std::memcpy(x, &a, sizeof a);
+    std::memcpy(y, &b, sizeof b);
+    for (int i = 0; i < 2; ++i) x[i] = __builtin_convertvector(f(__builtin_convertvector(x[i], Vec<double>), __builtin_convertvector(y[i], Vec<double>)), Half);
+    std::memcpy(&a, x, sizeof a);
+    return a;
+  });
+}
+void logaddexp_single(void* const* arrays, int64_t n, const void*) {
+  in_double(arrays, n, [](Vec<double> a, Vec<double> b) -> Vec<double> {
+    return (v_fabs(a) == __builtin_inf()) & (a == b) ? a : (a > b ? a : b) + v_log1p(v_exp(-v_fabs(a - b)));
+  });
+}
+void logaddexp2_single(void* const* arrays, int64_t n, const void*) {
+  in_double(arrays, n, [](Vec<double> a, Vec<double> b) -> Vec<double> {
+    return (v_fabs(a) == __builtin_inf()) & (a == b) ? a : (a > b ? a : b) + v_log1p(v_exp2(-v_fabs(a - b))) * 1.4426950408889634;
+  });
+}
 void logaddexp_double(void* const* arrays, int64_t n, const void*) {
   each2<double>(arrays, n, [](double a, double b) -> double {
     if (a == b && __builtin_isinf(a)) return a;
@@ -184,7 +206,7 @@ const ElementRow binary_table[] = {
     BOTH_DIRECT(add), BOTH_DIRECT(sub), BOTH_DIRECT(rsub), BOTH_DIRECT(mul), FLOATS_DIRECT(div), BOTH(div_trunc), BOTH(div_floor), BOTH(remainder), BOTH(fmod), BOTH(pow), FLOATS(atan2),
     BOTH_DIRECT(maximum), BOTH_DIRECT(minimum), FLOATS(fmax), FLOATS(fmin), INTS(bitwise_and), INTS(bitwise_or), INTS(bitwise_xor), INTS(shift_left), INTS(shift_right),
     BOTH(eq), BOTH(ne), BOTH(lt), BOTH(le), BOTH(gt), BOTH(ge), BOTH(logical_and), BOTH(logical_or), BOTH(logical_xor), FLOATS(xlogy), FLOATS(hypot),
-    FLOATS(copysign), FLOATS(nextafter), ElementRow{&logaddexp_float<float>, &logaddexp_double}, ElementRow{&logaddexp2_float<float>, &logaddexp2_double},
+    FLOATS(copysign), FLOATS(nextafter), ElementRow{&logaddexp_single, &logaddexp_double}, ElementRow{&logaddexp2_single, &logaddexp2_double},
 };
 static_assert(sizeof(binary_table) / sizeof(ElementRow) == static_cast<size_t>(Binary::count));
 
@@ -193,8 +215,10 @@ template <class T>
 void add_scaled_loop(void* const* arrays, int64_t n, const void* parameters) {
   const T alpha = *static_cast<const T*>(parameters);
   if constexpr (is_float<T>) {
+    // Products that are rounded are not: as PyTorch, in one step with the sum.
     const Vec<T> scale = splat<T>(alpha);
-    map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });
+    if (alpha == 1 || alpha == -1) map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });
+    else map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return fma(scale, b, a); });
   } else {
     each2<T>(arrays, n, [alpha](T a, T b) -> T { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(wrap_mul(alpha, b))); });
   }

@@ -165,35 +165,35 @@ void copy_cast(const Tensor& src, const Tensor& dst) {
 
 // Between uint64 and floats, which int64, the compute type of integers, would take for negative numbers from 2^63 on.
 template <class From, class To>
-void convert_rows(const Tensor& src, const Tensor& dst) {
+void convert_uint64(const Tensor& src, const Tensor& dst) {
   const Walk w = make_walk(src, dst);
   const size_t last = w.sizes.size() - 1;
   each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
-    for (int64_t i = 0; i < rows * w.sizes[last]; ++i) {
-      const int64_t row = i / w.sizes[last], k = i % w.sizes[last];
-      const From x = *reinterpret_cast<const From*>(from + row * w.from[last - 1] + k * w.from[last]);
-      To& y = *reinterpret_cast<To*>(to + row * w.to[last - 1] + k * w.to[last]);
-      if constexpr (std::is_same_v<To, uint64_t>) {
-        double wide;
-        if constexpr (std::is_arithmetic_v<From>) wide = x;
-        else wide = static_cast<float>(x);
-        y = wide >= 0x1p63 ? static_cast<uint64_t>(wide) : static_cast<uint64_t>(static_cast<int64_t>(wide));
-      } else if constexpr (std::is_arithmetic_v<To>) {
-        y = static_cast<To>(x);
-      } else {
-        y = To(static_cast<float>(x));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < w.sizes[last]; ++i) {
+        const From x = *reinterpret_cast<const From*>(from + r * w.from[last - 1] + i * w.from[last]);
+        To& y = *reinterpret_cast<To*>(to + r * w.to[last - 1] + i * w.to[last]);
+        if constexpr (std::is_same_v<To, uint64_t>) {
+          double wide;
+          if constexpr (std::is_arithmetic_v<From>) wide = x;
+          else wide = static_cast<float>(x);
+          y = wide >= 0x1p63 ? static_cast<uint64_t>(wide) : static_cast<uint64_t>(static_cast<int64_t>(wide));
+        } else if constexpr (std::is_arithmetic_v<To>) {
+          y = static_cast<To>(x);
+        } else {
+          y = To(static_cast<float>(x));
+        }
       }
-    }
   });
 }
 bool copy_uint64(const Tensor& src, const Tensor& dst) {
   const bool reads = src.dtype() == DType::uint64;
   if (!reads && dst.dtype() != DType::uint64) return false;
   switch (reads ? dst.dtype() : src.dtype()) {
-    case DType::float64: return (reads ? convert_rows<uint64_t, double> : convert_rows<double, uint64_t>)(src, dst), true;
-    case DType::float32: return (reads ? convert_rows<uint64_t, float> : convert_rows<float, uint64_t>)(src, dst), true;
-    case DType::float16: return (reads ? convert_rows<uint64_t, Half> : convert_rows<Half, uint64_t>)(src, dst), true;
-    case DType::bfloat16: return (reads ? convert_rows<uint64_t, BFloat16> : convert_rows<BFloat16, uint64_t>)(src, dst), true;
+    case DType::float64: return (reads ? convert_uint64<uint64_t, double> : convert_uint64<double, uint64_t>)(src, dst), true;
+    case DType::float32: return (reads ? convert_uint64<uint64_t, float> : convert_uint64<float, uint64_t>)(src, dst), true;
+    case DType::float16: return (reads ? convert_uint64<uint64_t, Half> : convert_uint64<Half, uint64_t>)(src, dst), true;
+    case DType::bfloat16: return (reads ? convert_uint64<uint64_t, BFloat16> : convert_uint64<BFloat16, uint64_t>)(src, dst), true;
     default: return false;
   }
 }

@@ -157,6 +157,17 @@ Tensor prelu_body(const Tensor& self, const Tensor& weight) {
   return _prelu_kernel(self, weight.dim() == 0 && self.dim() == 0 ? weight : call("aten::view", {weight, Argument<SymIntList>::box(shape)}).to_tensor());
 }
 
+// ATen resizes output where it must, and makes buffer contiguous in any case.
+std::tuple<Tensor, Tensor> log_sigmoid_forward_out(const Tensor& self, const Tensor& output, const Tensor& buffer) {
+  const auto [out, rest] = log_sigmoid_forward(self);
+  for (const Tensor* t : {&output, &buffer})
+    if (t->dtype() != self.dtype())
+      throw UserError("log_sigmoid_forward: expected output and buffer of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(t->dtype())));
+  if (!rule::equal_sizes(output.sym_sizes(), self.sym_sizes())) output.resize_(self.sym_sizes());
+  buffer.resize_(self.sym_sizes(), MemoryFormat::contiguous);
+  return {output.copy_(out), buffer.copy_(rest)};
+}
+
 }  // namespace
 
 void register_activation(Library& aten);
@@ -186,7 +197,7 @@ void register_activation(Library& aten) {
       .in_place("gelu_").out("gelu.out").tags(Tag::pointwise, Tag::core);
   aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .compute(hardtanh_rule, hardtanh_kernel)
-      .in_place("hardtanh_").out("hardtanh.out").tags(Tag::pointwise, Tag::core);
+      .in_place("hardtanh_").out("hardtanh.out").tags(Tag::made_like_self, Tag::pointwise, Tag::core);
   aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
       .compute(number_rule<"leaky_relu">,
                [](const Tensor& self, const Scalar& slope, const Tensor& out) { kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out); })
@@ -233,8 +244,8 @@ void register_activation(Library& aten) {
   aten.def("glu(Tensor self, int dim=-1) -> Tensor").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::cast_out, Tag::strided_out);
   aten.def("log_sigmoid(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); }).out("log_sigmoid.out");
   aten.def("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
-      .compute([](const Tensor& self) { return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)}; }, kernel::log_sigmoid_forward)
-      .out("log_sigmoid_forward.output(output, buffer)");
+      .compute([](const Tensor& self) { return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)}; }, kernel::log_sigmoid_forward);
+  aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))").composite(log_sigmoid_forward_out);
   aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor").compute(prelu_kernel_rule, kernel::prelu).tags(Tag::pointwise);
   aten.def("prelu(Tensor self, Tensor weight) -> Tensor").composite(prelu_body);
 }

@@ -284,7 +284,7 @@ void register_convolution(Library& aten) {
   aten.def("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .compute(convolution_rule, convolution_kernel)
       .out("convolution.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
            "bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor")
       .compute(
@@ -294,7 +294,7 @@ void register_convolution(Library& aten) {
              SymInt groups, bool, bool, bool, bool, const Tensor& out) {
             convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out);
           })
-      .out("_convolution.out").tags(Tag::exact_out, Tag::dense_out);
+      .out("_convolution.out").tags(Tag::dense_out);
   aten.def("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
            "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(backward_rule, backward_kernel)

@@ -297,6 +297,14 @@ Tensor inner_body(const Tensor& self, const Tensor& other) {
   return tensordot(self, other, {-1}, {-1});
 }
 
+// Only the product with a number may be cast on its way into out.
+Tensor inner_out_body(const Tensor& self, const Tensor& other, const Tensor& out) {
+  if (self.dim() == 0 || other.dim() == 0) return mul(self, other, out);
+  if (!check(self.sym_size(-1) == other.sym_size(-1)))
+    throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) + " and " + str(other.sym_sizes()));
+  return tensordot(self, other, {-1}, {-1}, out);
+}
+
 Tensor vecdot_body(const Tensor& x, const Tensor& y, int64_t dim) {
   if (!is_floating(x.dtype()) && !is_complex(x.dtype()))
     throw UserError("linalg.vecdot: Expected a floating point or complex tensor as input. Got " + std::string(name(x.dtype())));
@@ -447,7 +455,8 @@ void register_einsum(Library& aten) {
   aten.def("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor").composite(tensordot_body).out("tensordot.out");
   aten.def("outer(Tensor self, Tensor vec2) -> Tensor").composite(outer_body).out("outer.out").tags(Tag::cast_out);
   aten.def("ger(Tensor self, Tensor vec2) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return outer(a, b); }).out("ger.out").tags(Tag::cast_out);
-  aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body).out("inner.out").tags(Tag::cast_out);
+  aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body);
+  aten.def("inner.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(inner_out_body);
   aten.def("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").composite(vecdot_body).out("linalg_vecdot.out");
   aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body);
   aten.def("kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(kron_out_body);

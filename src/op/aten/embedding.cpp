@@ -113,11 +113,11 @@ void register_embedding(Library& aten) {
   aten.def("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .compute(embedding_rule, embedding_kernel)
       .out("embedding.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
       .compute(dense_backward_rule, dense_backward_kernel)
       .out("embedding_dense_backward.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out, Tag::exact_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")
       .composite([](const Tensor& grad, const Tensor& indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) {
         if (sparse) throw UserError(ErrorKind::unsupported_operator, "embedding_backward: sparse gradients are not supported; pass sparse=False");
@@ -127,18 +127,18 @@ void register_embedding(Library& aten) {
       .compute(renorm_rule, renorm_kernel)
       .in_place("embedding_renorm_")
       .out("embedding_renorm.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::exact_out, Tag::dense_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def(
           "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
           "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<false>, bag_kernel)
       .out("_embedding_bag.out")
-      .tags(Tag::dense_out, Tag::core, Tag::exact_out);
+      .tags(Tag::dense_out, Tag::core);
   aten.def(
           "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
           "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<true>, bag_kernel)
-      .out("_embedding_bag_forward_only.out").tags(Tag::dense_out, Tag::exact_out);
+      .out("_embedding_bag_forward_only.out").tags(Tag::dense_out);
   aten.def(
           "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
           "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)")

@@ -118,7 +118,7 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
     if (self.dim() > (asks == Asks::everything ? 1 : 0)) throw mismatch();
     return;
   }
-  if (source.dim() != self.dim() && self.dim() != 0) throw mismatch();
+  if (source.dim() != self.dim() && (self.dim() != 0 || asks != Asks::everything)) throw mismatch();
   const SymInt length = source.sym_sizes()[source.dim() == 1 ? 0 : static_cast<size_t>(dim)];
   if (differ(n, length, asks != Asks::nothing))
     throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" + length.str() + "), for dim: " + std::to_string(dim));
@@ -238,6 +238,7 @@ Tensor broadcast_except(const Tensor& t, int64_t dim, const SymInts& sizes) {
   return expand(t, to);
 }
 Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  if (dim && self.dim() == 0) throw UserError("take_along_dim: Dimension specified as " + std::to_string(*dim) + " but tensor has no dimensions");
   if (indices.dtype() != DType::int64) throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
   if (!dim) return gather(view(self, {-1}), 0, view(indices, {-1}));
   if (self.dim() != indices.dim())

@@ -449,12 +449,11 @@ void register_losses(Library& aten) {
   aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::soft_margin>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out); })
-      .out("soft_margin_loss.out")
-      .tags(Tag::exact_out);
+      .out("soft_margin_loss.out");
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor").compute(bce_rule, bce_kernel).out("binary_cross_entropy.out");
   aten.def("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .compute(bce_logits_rule, bce_logits_kernel)
-      .out("binary_cross_entropy_with_logits.out").tags(Tag::exact_out, Tag::dense_out);
+      .out("binary_cross_entropy_with_logits.out").tags(Tag::dense_out);
   aten.def("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
       .compute([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) { return nll_rule(self, target, weight, reduction, false); },
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, const Tensor& output, const Tensor& total) {
@@ -474,8 +473,7 @@ void register_losses(Library& aten) {
           [](const Tensor& g, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, const Tensor& total, const Tensor& out) {
             nll_backward_kernel(g, self, target, weight, reduction, ignore, total, false, out);
           })
-      .out("nll_loss_backward.grad_input(grad_input)")
-      .tags(Tag::exact_out);
+      .out("nll_loss_backward.grad_input(grad_input)");
   aten.def("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
       .compute(
           [](const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, SymInt, const Tensor&) {

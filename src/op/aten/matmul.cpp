@@ -3,6 +3,7 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/matmul.h"
 #include "kernel/cpu/outer.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -82,9 +83,11 @@ void apart_from(const Tensor& out, const Tensor& a, const Tensor& b, F&& compute
 
 void mm_kernel(const Tensor& a, const Tensor& b, const Tensor& out) { kernel::multiply(matrix_product(a, b, out)); }
 
-Meta addmm_rule(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+Meta addmm_rule(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar&) {
   Meta m = matrix_rule("addmm", mat1, mat2);
-  check_expands("addmm", self, m);
+  // Symbolic sizes of a summand that is not read need not fit.
+  const bool unread = !beta.is_symbolic() && beta.equals(0) && (self.is_symbolic() || mat1.is_symbolic() || mat2.is_symbolic());
+  if (!unread) check_expands("addmm", self, m);
   check_same_dtype("addmm", "self", self, "mat2", mat2);
   return m;
 }
@@ -137,6 +140,9 @@ Meta addbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
   return m;
 }
 void addbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+  // Without batches ATen multiplies in place, which cannot make an integer of a float.
+  if (batch1.size(0) == 0 && out.numel() != 0 && beta.is_floating() && is_integral(batch1.dtype()))
+    throw UserError("addbmm: result type float32 can't be cast to the desired output type " + std::string(name(batch1.dtype())));
   apart_from(out, batch1, batch2, [&](const Tensor& to) {
     const auto item_of = [&](int64_t i) {
       Product p;
@@ -189,11 +195,11 @@ bool ignored(const Scalar& beta, DType d) { return beta.is_floating() ? (is_inte
 // Of an empty matrix ATen returns beta * self as it is, not expanded.
 Meta addmv_rule(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
   const Meta m = vector_rule("addmv", mat, vec, &self);
-  if (!guard_or(mat.sym_numel() == 0, false) || beta.is_symbolic() || ignored(beta, mat.dtype())) return m;
+  if (beta.is_symbolic() || beta.to_double() == 0 || !guard_or(mat.sym_numel() == 0, false)) return m;
   return contiguous(self.impl().sizes, mat);
 }
 void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
-  if (mat.numel() == 0 && !ignored(beta, mat.dtype())) {
+  if (mat.numel() == 0 && beta.to_double() != 0) {
     if (out.is_same(self) && (self.dim() == 0 || self.size(0) != mat.size(0)))
       throw UserError("addmv_: expected self of sizes [" + std::to_string(mat.size(0)) + "], found " + str(self.sym_sizes()));
     return kernel::binary(kernel::Binary::mul, mat.dtype(), self, beta, out);
@@ -401,6 +407,15 @@ Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias
   return bias.defined() ? add(out, bias) : out;
 }
 
+// A vector times a matrix is a matrix of one row in ATen, into which an out= argument is made.
+Tensor written(const char* op, const Tensor& result, const Tensor& out, bool one_row) {
+  if (out.dtype() != result.dtype())
+    throw UserError(std::string(op) + ": expected out= of dtype " + std::string(name(result.dtype())) + ", found " + std::string(name(out.dtype())));
+  if (one_row) out.resize_(result.sym_sizes(), MemoryFormat::contiguous);
+  else if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
+  return out.copy_(result);
+}
+
 }  // namespace
 
 void register_matmul(Library& aten);
@@ -447,11 +462,16 @@ void register_matmul(Library& aten) {
       .compute(addr_rule, addr_kernel)
       .in_place("addr_")
       .out("addr.out").tags(Tag::cast_out);
-  aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body).out("matmul.out");
+  aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body);
+  aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
+    return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
+  });
   aten.def("linalg_matmul(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .out("linalg_matmul.out");
-  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").composite(linear_body).out("linear.out");
+  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").composite(linear_body);
+  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) { return written("linear", linear(input, weight, bias), out, input.dim() == 1); });
 }
 
 }  // namespace calque

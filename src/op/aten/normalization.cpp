@@ -328,7 +328,7 @@ void register_normalization(Library& aten) {
   aten.def("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
       .compute(layer_norm_rule, layer_norm_kernel)
       .out("native_layer_norm.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::core);
   aten.def("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(layer_norm_backward_rule, layer_norm_backward_kernel)
       .tags(Tag::reduction, Tag::core);
@@ -351,14 +351,14 @@ void register_normalization(Library& aten) {
                [](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps, const Tensor& out, const Tensor& mean,
                   const Tensor& invstd) { batch_norm_kernel(input, weight, bias, {}, {}, training, momentum, eps, out, mean, invstd); })
       .out("_native_batch_norm_legit.no_stats_out(out, save_mean, save_invstd)")
-      .tags(Tag::exact_out, Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core);
   aten.def("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .compute([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double momentum,
                   double eps) { return batch_norm_rule(input, weight, bias, mean, var, false, momentum, eps); },
                [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double momentum, double eps, const Tensor& out, const Tensor& a,
                   const Tensor& b) { batch_norm_kernel(input, weight, bias, mean, var, false, momentum, eps, out, a, b); })
       .out("_native_batch_norm_legit_no_training.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .compute(
           [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum, double eps) {
@@ -387,7 +387,7 @@ void register_normalization(Library& aten) {
   aten.def("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .compute(group_norm_rule, group_norm_kernel)
       .out("native_group_norm.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::core);
   aten.def("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(group_norm_backward_rule, group_norm_backward_kernel)
       .tags(Tag::reduction, Tag::core);

@@ -270,27 +270,27 @@ void register_norms(Library& aten) {
   aten.def("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
-      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.Scalar_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.out")
-      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim, DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) { norm_kernel(self, p, dim, out); })
       .out("norm.dtype_out")
-      .tags(Tag::exact_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.ScalarOpt_dtype_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
@@ -302,18 +302,18 @@ void register_norms(Library& aten) {
   aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").composite(nanmean_body);
   aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out, Tag::cast_out);
 
-  aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
+  aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
       .compute(pdist_rule, [](const Tensor& self, double p, const Tensor& out) { kernel::pdist(self, p, out); })
       .out("_pdist_forward.out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core);
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
-      .out("_euclidean_dist.out").tags(Tag::exact_out, Tag::dense_out);
+      .out("_euclidean_dist.out").tags(Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
         cdist_rule(x1, x2, p, mode);

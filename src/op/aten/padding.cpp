@@ -188,11 +188,11 @@ void register_padding(Library& aten) {
   aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
-      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_image, Tag::strided_out, Tag::core);
   aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
       .compute(named_rule<"reflection_pad3d", Border::reflection, 3>, border_kernel<Border::reflection>)
       .out("reflection_pad3d.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
   aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
       .compute(named_rule<"replication_pad1d", Border::replication, 1>, border_kernel<Border::replication>)
       .out("replication_pad1d.out")

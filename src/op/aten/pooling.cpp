@@ -267,7 +267,7 @@ void register_pooling(Library& aten) {
       .out("_adaptive_avg_pool2d_backward.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor").composite(adaptive_avg1_body).out("adaptive_avg_pool1d.out").tags(Tag::dense_out, Tag::core);
-  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out").tags(Tag::restrides_out);
+  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out").tags(Tag::restrides_image);
   aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").composite(adaptive_avg3_body);
   aten.def("adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, SymIntList output_size, const Tensor& out) { return _adaptive_avg_pool3d(self, output_size, out); });

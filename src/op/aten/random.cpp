@@ -33,7 +33,7 @@ Meta multinomial_rule(const Tensor& self, SymInt samples, bool replacement, Gene
   if (self.dim() != 1 && self.dim() != 2) throw UserError("multinomial: prob_dist must be 1 or 2 dim, found " + std::to_string(self.dim()) + " dimensions");
   if (!is_floating(self.dtype())) throw UserError("multinomial: only supports floating-point dtypes for input, found " + std::string(name(self.dtype())));
   if (!check(samples > 0)) throw UserError("multinomial: cannot sample n_sample <= 0 samples, found " + samples.str());
-  if (!replacement && !check(samples <= self.sym_size(-1)))
+  if (!replacement && !samples.is_symbolic() && !self.sym_size(-1).is_symbolic() && samples.as_int() > self.sym_size(-1).as_int())
     throw UserError("multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement (" + samples.str() + " of " + self.sym_size(-1).str() + ")");
   SymInts sizes;
   if (self.dim() == 2) sizes.push_back(self.sym_size(0));

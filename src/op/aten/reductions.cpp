@@ -1,7 +1,11 @@
 // Reductions: sum, mean, prod, the extremes and their positions, all, any, count_nonzero.
 #include "kernel/cpu/reduce.h"
 
+#include <limits>
+
+#include "kernel/cpu/activation.h"
 #include "kernel/cpu/copy.h"
+#include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -163,6 +167,16 @@ void count_into(const Tensor& self, uint64_t dims, const Tensor& out) {
   kernel::reduce(Reduction::count_nonzero, self.dtype(), self, dims, out);
 }
 
+// Computed in out's dtype, which may be an integer one only if it is asked for by name.
+Tensor nansum_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
+  if (dtype && *dtype != out.dtype())
+    throw UserError("nansum: provided dtype must match dtype of result, found " + std::string(name(*dtype)) + " and " + std::string(name(out.dtype())));
+  if (!dtype && !is_integral(self.dtype()) && is_integral(out.dtype()) && !guard_or(self.sym_numel() == 0, false)) rule::check_kinds("nansum_cpu", out.dtype(), Kinds::floats);
+  const Tensor result = nansum(self, dim, keepdim, out.dtype());
+  if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
+  return out.copy_(result);
+}
+
 }  // namespace
 
 void register_reductions(Library& aten);
@@ -207,12 +221,18 @@ void register_reductions(Library& aten) {
                },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
                  const uint64_t dims = rule::dims_or_all("nansum", dim, self.dim());
-                 if (is_integral(self.dtype()) || is_integral(out.dtype())) return sum_into(self, dims, out);
+                 if (is_integral(self.dtype())) return sum_into(self, dims, out);
+                 if (is_integral(out.dtype())) {  // NaN goes before the conversion
+                   const Tensor clean = make_tensor(rule::contiguous_like(self, self.dtype()));
+                   const double infinity = std::numeric_limits<double>::infinity();
+                   kernel::activation(kernel::Activation::nan_to_num, self.dtype(), self, {Scalar(0.0), Scalar(infinity), Scalar(-infinity)}, false, clean);
+                   return sum_into(clean, dims, out);
+                 }
                  check_sum_kinds("nansum_cpu", out.dtype());
                  kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
                })
-      .out("nansum.out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nansum_out);
 
   aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<true>, amax_kernel<true>).out("amax.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<false>, amax_kernel<false>).out("amin.out").tags(Tag::reduction, Tag::strided_out, Tag::core);

@@ -1,6 +1,7 @@
 // Scans: cumsum, cumprod, logcumsumexp, cummax, cummin, diff.
 #include "kernel/cpu/scan.h"
 
+#include "kernel/cpu/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -21,6 +22,8 @@ Meta scan_rule(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
 }
 template <Scan fn>
 void scan_kernel(const Tensor& self, int64_t dim, std::optional<DType>, const Tensor& out) {
+  rule::one_dim(scan_name<fn>, dim, self);
+  if (self.dim() == 0 || self.numel() == 0) return kernel::copy(self, out);  // nothing is added: -0.0 stays
   rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", out.dtype(), rule::Kinds::reals);
   kernel::scan(fn, self, rule::one_dim(scan_name<fn>, dim, self), out);
 }
@@ -31,6 +34,7 @@ void scan_in_place(const Tensor& self, int64_t dim, std::optional<DType> dtype) 
   if (dtype && *dtype != self.dtype())
     throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " + std::string(name(self.dtype())) + " and output tensor dtype " +
                     std::string(name(*dtype)) + " should match");
+  if (self.dim() == 0 || self.numel() == 0) return;
   rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", self.dtype(), rule::Kinds::reals);
   kernel::scan(fn, self, d, self);
 }

@@ -64,21 +64,21 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype)
 
 void register_softmax(Library& aten);
 void register_softmax(Library& aten) {
-  aten.def("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor").compute(forward_rule<false>, forward_kernel<false>).out("_softmax.out").tags(Tag::exact_out, Tag::reduction, Tag::core);
+  aten.def("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor").compute(forward_rule<false>, forward_kernel<false>).out("_softmax.out").tags(Tag::reduction, Tag::core);
   aten.def("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
       .compute(forward_rule<true>, forward_kernel<true>)
       .out("_log_softmax.out")
-      .tags(Tag::exact_out, Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core);
   aten.def("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<false>, backward_kernel<false>)
       .out("_softmax_backward_data.out(grad_input)")
-      .tags(Tag::exact_out, Tag::reduction);
+      .tags(Tag::reduction);
   aten.def("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<true>, backward_kernel<true>)
       .out("_log_softmax_backward_data.out")
-      .tags(Tag::exact_out, Tag::reduction);
-  aten.def("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<false>).out("softmax.int_out").tags(Tag::exact_out);
-  aten.def("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>).out("log_softmax.int_out").tags(Tag::exact_out);
+      .tags(Tag::reduction);
+  aten.def("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<false>).out("softmax.int_out");
+  aten.def("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>).out("log_softmax.int_out");
   aten.def("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<false>);
   aten.def("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>);
   aten.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").own(safe_rule, safe_softmax).tags(Tag::reduction);

@@ -158,11 +158,11 @@ void register_statistics(Library& aten) {
   aten.def("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction);
   aten.def("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
       .compute(spread_mean_rule<true>, spread_mean_kernel<true>)
       .out("std_mean.correction_out")
-      .tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction);
   aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.var(Dims(), bessel(unbiased), false); });
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.var(dim, bessel(unbiased), keepdim); })
@@ -179,17 +179,17 @@ void register_statistics(Library& aten) {
   aten.def("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return std_mean(self, dim, bessel(unbiased), keepdim); });
 
-  aten.def("median(Tensor self) -> Tensor").compute(median_rule, median_kernel<false>).out("median.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
-  aten.def("nanmedian(Tensor self) -> Tensor").compute(median_rule, median_kernel<true>).out("nanmedian.out").tags(Tag::exact_out, Tag::dense_out, Tag::reduction);
+  aten.def("median(Tensor self) -> Tensor").compute(median_rule, median_kernel<false>).out("median.out").tags(Tag::dense_out, Tag::reduction);
+  aten.def("nanmedian(Tensor self) -> Tensor").compute(median_rule, median_kernel<true>).out("nanmedian.out").tags(Tag::dense_out, Tag::reduction);
   aten.def("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<false>, median_dim_kernel<false>)
       .out("median.dim_values(values, indices)")
-      .tags(Tag::exact_out, Tag::reduction);
+      .tags(Tag::reduction);
   aten.def("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<true>, median_dim_kernel<true>)
       .out("nanmedian.dim_values(values, indices)")
-      .tags(Tag::exact_out, Tag::reduction);
-  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(mode_rule, mode_kernel).out("mode.values(values, indices)").tags(Tag::exact_out, Tag::reduction);
+      .tags(Tag::reduction);
+  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(mode_rule, mode_kernel).out("mode.values(values, indices)").tags(Tag::reduction);
 }
 
 }  // namespace calque

@@ -70,6 +70,7 @@ Meta clamp_rule(const Tensor& self, const Tensor& min, const Tensor& max) {
 }
 void clamp_kernel(const Tensor& self, const Tensor& min, const Tensor& max, const Tensor& out) {
   const DType d = clamp_rule(self, min, max).dtype;
+  if (min.defined() && max.defined() && d == DType::bool_) kernel::not_implemented("clamp_cpu", d);
   if (min.defined() && max.defined()) kernel::ternary(Ternary::clamp, d, self, min, max, Scalar(1), out);
   else kernel::binary(min.defined() ? Binary::maximum : Binary::minimum, d, self, min.defined() ? min : max, out);
 }

@@ -37,6 +37,10 @@ Meta like_float(const Tensor& self) {
   return rule::like(op.text, self, float_type(self.dtype()), {}, {}, {}, {});
 }
 
+// No integer is infinite: ATen answers with zeros_like, and with a comparison of other dtypes.
+Meta isinf_rule(const Tensor& self) {
+  return is_integral(self.dtype()) ? rule::like("isinf", self, DType::bool_, {}, {}, {}, {}) : rule::pointwise_with_number("isinf", DType::bool_, self);
+}
 Meta neg_rule(const Tensor& self) {
   if (self.dtype() == DType::bool_)
     throw UserError("neg: negation, the `-` operator, on a bool tensor is not supported; use `~` or logical_not() instead");
@@ -144,7 +148,7 @@ void register_unary(Library& aten) {
       .compute(rule::Named<"isnan">::unary_bool, in_own_type<Unary::isnan>)
       .out("isnan.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isinf(Tensor self) -> Tensor")
-      .compute([](const Tensor& self) { return rule::pointwise_with_number("isinf", DType::bool_, self); }, in_own_type<Unary::isinf>)
+      .compute(isinf_rule, in_own_type<Unary::isinf>)
       .out("isinf.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isposinf(Tensor self) -> Tensor")
       .compute(rule::Named<"isposinf">::unary_bool, in_own_type<Unary::isposinf>)
@@ -201,7 +205,7 @@ void register_unary(Library& aten) {
       .in_place("cosh_").out("cosh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("deg2rad(Tensor self) -> Tensor")
       .compute(like_float<"deg2rad">, in_float<Unary::deg2rad>)
-      .in_place("deg2rad_").out("deg2rad.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("deg2rad_").out("deg2rad.out").tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
   aten.def("erf(Tensor self) -> Tensor")
       .compute(rule::Named<"erf">::unary_float, in_float<Unary::erf>)
       .in_place("erf_").out("erf.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
@@ -234,7 +238,7 @@ void register_unary(Library& aten) {
       .in_place("log2_").out("log2.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("rad2deg(Tensor self) -> Tensor")
       .compute(like_float<"rad2deg">, in_float<Unary::rad2deg>)
-      .in_place("rad2deg_").out("rad2deg.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("rad2deg_").out("rad2deg.out").tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
   aten.def("reciprocal(Tensor self) -> Tensor")
       .compute(rule::Named<"reciprocal">::unary_float, in_float<Unary::reciprocal>)
       .in_place("reciprocal_").out("reciprocal.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
@@ -271,7 +275,7 @@ void register_unary(Library& aten) {
   aten.def("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) { return rule::like("nan_to_num", self, {}, {}, {}, {}, {}); },
                nan_to_num_kernel)
-      .in_place("nan_to_num_").out("nan_to_num.out").tags(Tag::pointwise);
+      .in_place("nan_to_num_").out("nan_to_num.out").tags(Tag::made_like_self, Tag::pointwise);
   aten.def("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("conj", self); });
   aten.def("conj_physical(Tensor self) -> Tensor").composite([](const Tensor& self) { return itself("conj_physical", self); });
 }

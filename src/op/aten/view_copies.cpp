@@ -62,8 +62,14 @@ void view_copy_kernel(const Tensor& self, SymIntList, const Tensor& out) {
 Meta scatter_meta(const Tensor& self) {
   return {self.impl().sizes, has_internal_overlap(self) ? rule::preserved_strides(self) : self.impl().strides, self.dtype(), self.device(), false};
 }
-void check_source(const char* op, const Tensor& src, const View& place) {
-  if (!rule::equal_sizes(src.sym_sizes(), place.sizes))
+void check_source(const char* op, const Tensor& src, const View& place, bool asks = true) {
+  const SymIntList own = src.sym_sizes();
+  bool fits = own.size() == place.sizes.size();
+  for (size_t d = 0; d < own.size() && fits; ++d) {
+    const bool unknown = own[d].is_symbolic() || place.sizes[d].is_symbolic();
+    fits = unknown && !asks ? true : check(own[d] == place.sizes[d]);
+  }
+  if (!fits)
     throw UserError(std::string(op) + ": expected src to have a size equal to the slice of self. src size = " + str(src.sym_sizes()) + ", slice size = " + str(SymIntList(place.sizes)));
 }
 void overwrite(const Tensor& self, const Tensor& src, const Tensor& out, const View& place) {
@@ -72,7 +78,7 @@ void overwrite(const Tensor& self, const Tensor& src, const Tensor& out, const V
 }
 
 Meta select_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
-  check_source("select_scatter", src, rule::select("select_scatter", geometry(self), dim, index));
+  check_source("select_scatter", src, rule::select("select_scatter", geometry(self), dim, index), false);  // no guard: ATen's fake execution makes none
   return scatter_meta(self);
 }
 Meta slice_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step) {
@@ -80,7 +86,7 @@ Meta slice_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, OptS
   return scatter_meta(self);
 }
 Meta diagonal_scatter_rule(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  check_source("diagonal_scatter", src, rule::diagonal("diagonal_scatter", geometry(self), offset, dim1, dim2));
+  check_source("diagonal_scatter", src, rule::diagonal("diagonal_scatter", geometry(self), offset, dim1, dim2), false);
   return scatter_meta(self);
 }
 

@@ -171,6 +171,15 @@ View squeeze_where(View v, DimSet dims) {
   return v;
 }
 
+// More elements than an int64 counts.
+void check_count(const char* op, SymIntList sizes) {
+  int64_t count = 1;
+  for (const SymInt s : sizes) {
+    if (s.is_symbolic() || s.as_int() == 0) return;
+    if (__builtin_mul_overflow(count, s.as_int(), &count)) throw UserError(named(op) + "numel: integer multiplication overflow for sizes " + str(sizes));
+  }
+}
+
 }  // namespace
 
 View squeeze(View v) { return squeeze_where(std::move(v), ~DimSet{0}); }
@@ -200,6 +209,7 @@ View expand(const char* op, View v, SymIntList sizes) {
       out.sizes[i] = sizes[i];
       out.strides[i] = 0;
     }
+    check_count(op, out.sizes);
     return out;
   }
   for (size_t i = n; i-- > 0;) {
@@ -225,6 +235,7 @@ View expand(const char* op, View v, SymIntList sizes) {
     out.sizes[i] = size;
     out.strides[i] = stride;
   }
+  check_count(op, out.sizes);
   return out;
 }
 
@@ -285,7 +296,7 @@ View diagonal(const char* op, View v, int64_t offset, int64_t dim1, int64_t dim2
     throw UserError(named(op) + "diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
   const SymInt length = offset >= 0 ? sym_max(sym_min(v.sizes[a], v.sizes[b] - offset), 0) : sym_max(sym_min(v.sizes[a] + offset, v.sizes[b]), 0);
   const SymInt stride = v.strides[a] + v.strides[b];
-  if (!guard_or(length == 0, false)) {
+  if (length.is_symbolic() || length.as_int() != 0) {
     if (offset >= 0) v.offset += v.strides[b] * offset;
     else v.offset -= v.strides[a] * offset;
   }

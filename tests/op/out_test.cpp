@@ -1,0 +1,76 @@
+// out= arguments: which dtypes they may have, what memory they may share, how they are laid out afterwards.
+#include <gtest/gtest.h>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "calque/op/mode.h"
+#include "calque/op/ops.h"
+
+namespace calque {
+namespace {
+
+Tensor filled(IntList sizes, DType dtype) { return call("aten::full", {list({sizes.begin(), sizes.end()}), 2}, {{"dtype", dtype}}).to_tensor(); }
+
+bool refuses(const char* name, Values arguments, const Tensor& out, const char* why) {
+  try {
+    call(name, std::move(arguments), {{"out", out}});
+    return false;
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+    return true;
+  }
+}
+
+TEST(Out, DtypesMustMatchUnlessTheOperatorCasts) {
+  const Tensor x = filled({3}, DType::float32);
+  EXPECT_TRUE(refuses("aten::abs.out", {x}, filled({3}, DType::float64), "expected out= of dtype float32"));
+  EXPECT_FALSE(refuses("aten::exp.out", {x}, filled({3}, DType::float64), ""));
+  EXPECT_TRUE(refuses("aten::exp.out", {x}, filled({3}, DType::int64), "can't be cast"));
+  EXPECT_FALSE(refuses("aten::eq.Tensor_out", {x, x}, filled({3}, DType::int64), ""));
+}
+
+TEST(Out, AWiderOneHoldsWhatWasComputedInTheNarrowDtype) {
+  const Tensor out = filled({1}, DType::float64);
+  call("aten::exp.out", {filled({1}, DType::float32)}, {{"out", out}});
+  const double v = *out.data_as<double>();
+  EXPECT_EQ(v, static_cast<double>(static_cast<float>(v)));
+}
+
+TEST(Out, ReductionsComputeInItsDtype) {
+  const Tensor x = filled({100000}, DType::float16);
+  const Tensor out = filled({}, DType::float32);
+  call("aten::sum.IntList_out", {x, list({0})}, {{"out", out}});
+  EXPECT_EQ(*out.data_as<float>(), 200000.0F);  // more than float16 holds
+}
+
+TEST(Out, MayNotShareMemoryWithWhatIsGatheredFrom) {
+  const Tensor x = filled({3}, DType::float32);
+  EXPECT_TRUE(refuses("aten::gather.out", {x, 0, filled({3}, DType::int64)}, x, "single memory location"));
+  EXPECT_TRUE(refuses("aten::cat.out", {list({x, x})}, x, "single memory location"));
+}
+
+TEST(Out, ElementsThatShareMemoryMayBeFilledButNotWritten) {
+  const Tensor one = filled({1}, DType::float32);
+  const Tensor many = one.expand({3});
+  EXPECT_NO_THROW(many.fill_(Scalar(5)));
+  EXPECT_EQ(*one.data_as<float>(), 5.0F);
+  EXPECT_THROW(many.add_(filled({3}, DType::float32)), UserError);
+}
+
+TEST(Out, AddbmmMayResizeSelf) {
+  const Tensor self = filled({1}, DType::float32);
+  call("aten::addbmm_", {self, filled({2, 3, 4}, DType::float32), filled({2, 4, 5}, DType::float32)});
+  EXPECT_EQ(str(self.sizes()), "[3, 5]");
+}
+
+TEST(Copy, Uint64FromTwoToThe63On) {
+  const Tensor big = filled({1}, DType::uint64);
+  *big.mutable_data_as<uint64_t>() = 0xF000000000000000U;
+  const Tensor f = big.to(DType::float64);
+  EXPECT_EQ(*f.data_as<double>(), 17293822569102704640.0);
+  EXPECT_EQ(*big.to(DType::float32).data_as<float>(), 17293822569102704640.0F);
+  EXPECT_EQ(*f.to(DType::uint64).data_as<uint64_t>(), 0xF000000000000000U);
+}
+
+}  // namespace
+}  // namespace calque
