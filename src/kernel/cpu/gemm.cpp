@@ -61,14 +61,14 @@ void run_dot(const Gemm<S>& g, bool swapped) {
 /// Few rows against a matrix that lies along its columns: the matrix is read once, row after row.
 template <class S>
 void run_stream(const Gemm<S>& g, bool swapped) {
-  using T = Accumulate<S>;
   const GemmKernels<S>& kernel = gemm_kernels<S>();
   const GemmPart<S> first = whole(g, swapped);
   constexpr int64_t unit = 64;
+  const auto bytes = static_cast<size_t>(kernel.scratch_bytes);
   parallel_pieces(batch_count(g), first.col_count, unit, unit * g.k * first.row_count,
                   [&](int64_t item, int64_t begin, int64_t end) {
-                    const GemmPart<S> part = cols_of(whole(batch_item(g, item), swapped), begin, end);
-                    kernel.stream(part, scratch<T>(Scratch::block, static_cast<size_t>(part.row_count * part.col_count)));
+                    kernel.stream(cols_of(whole(batch_item(g, item), swapped), begin, end),
+                                  scratch_bytes(Scratch::block, bytes));
                   });
 }
 
@@ -86,8 +86,10 @@ void gemm_float(const Gemm<S>& g) {
   if (g.n <= kernel.dot_columns && a_along_k) return run_dot(g, false);
   if (g.m <= kernel.stream_rows && b_along_n) return run_stream(g, false);
   if (g.n <= kernel.stream_rows && a_along_m) return run_stream(g, true);
-  // Rows are best read in place; of two that could be, the smaller operand is the one to be packed.
-  run_block(g, b_along_k && (!a_along_k || g.m < g.n));
+  // Rows are best read in place. Of two that could be, the smaller is packed as long as that is little work; with many rows
+  // it pays more that the larger, packed, is read only once.
+  constexpr int64_t many_rows = 512;
+  run_block(g, b_along_k && (!a_along_k || (g.m < g.n && g.m < many_rows)));
 }
 
 template <class T>

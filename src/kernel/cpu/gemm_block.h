@@ -61,7 +61,7 @@ struct GemmKernels {
   void (*pack_dot)(const GemmPart<S>&, void* packed_cols);
   void (*dot)(const GemmPart<S>&, const void* packed_cols);
   int64_t dot_columns;
-  /// Few rows, `cols` with column stride 1: streams the rows of `cols`. Scratch: row_count * col_count accumulators.
+  /// Few rows (row_count <= stream_rows), `cols` with column stride 1: streams the rows of `cols`. Scratch as for block.
   void (*stream)(const GemmPart<S>&, void* scratch);
   int64_t stream_rows;
   /// All patches of one channel times its own kernel, plus bias: depthwise convolution. Scratch: depthwise_numbers().

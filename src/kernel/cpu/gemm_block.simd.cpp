@@ -9,26 +9,21 @@
 namespace calque {
 namespace {
 
-// Blocks: a panel block of k_block x col_block and the accumulators of row_block x col_block stay in the second-level cache
-// together. k_block also bounds how long a chain of additions gets, which keeps the rounding error near that of others.
+// The sums of a block of rows, where the output cannot take them itself, stay in the second-level cache beside the panels.
 template <class T>
-constexpr int64_t k_block = sizeof(T) == 4 ? 384 : 256;
-template <class T>
-constexpr int64_t col_block = lanes<T> * tile_vectors * (64 / vector_bytes) * 4;
-constexpr int64_t row_block = 768;
+constexpr int64_t sums_numbers = (768 << 10) / static_cast<int64_t>(sizeof(T));
+// Rows that are written out together: whole tiles, and whole vectors for when the output is transposed.
+constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.
 constexpr int64_t few_rows = 32;
-template <class T>
-constexpr int64_t wide_k_block = k_block<T> / 4;
-template <class T>
-constexpr int64_t wide_col_block = col_block<T> * 4;
+constexpr int64_t few_widening = 4;
 
-/// rows[i, p] for a tile's rows into out[i * k + p].
+/// rows[i, p] for a tile's rows into out[i * copy_row + p].
 template <class S, class T>
 void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_t rows_k, T* out) {
   constexpr int L = lanes<T>;
   if (rows_k == 1) {
-    for (int64_t i = 0; i < count; ++i, rows += rows_row, out += k) {
+    for (int64_t i = 0; i < count; ++i, rows += rows_row, out += copy_row<T>) {
       int64_t p = 0;
       for (; p + L <= k; p += L) store(out + p, load_wide(rows + p));
       for (; p < k; ++p) out[p] = widen(rows[p]);
@@ -36,7 +31,7 @@ void copy_rows(int64_t count, int64_t k, const S* rows, int64_t rows_row, int64_
     return;
   }
   for (int64_t p = 0; p < k; ++p)
-    for (int64_t i = 0; i < count; ++i) out[i * k + p] = widen(rows[i * rows_row + p * rows_k]);
+    for (int64_t i = 0; i < count; ++i) out[i * copy_row<T> + p] = widen(rows[i * rows_row + p * rows_k]);
 }
 
 template <class S, class T>
@@ -47,56 +42,131 @@ void pack_cols(const GemmPart<S>& g, int64_t p, int64_t k, int64_t col, int64_t 
     pack_panel(k, count, width, g.cols + p * g.cols_k + col * g.cols_col, g.cols_k, g.cols_col, out);
 }
 
+/// Columns of the next panel when `left` are to come: full ones, but never a full and a single vector where two pairs do.
+template <class T>
+int64_t panel_width(int64_t left) {
+  constexpr int L = lanes<T>;
+  const int64_t vectors = (left + L - 1) / L;
+  return (vectors == 4 ? 2 : min(tile_vectors, vectors)) * L;
+}
+
+/// The columns of one block when all are cut into equal ones.
+template <class T>
+int64_t equal_block(int64_t count, int64_t most) {
+  constexpr int64_t panel = lanes<T> * tile_vectors;
+  const int64_t blocks = (count + most - 1) / most;
+  return blocks <= 1 ? most : round_up((count + blocks - 1) / blocks, panel);
+}
+
+/// What of `cols` the block at (p, col) will pack, to be fetched before.
+template <class S>
+Fetch cols_ahead(const GemmPart<S>& g, int64_t p, int64_t k, int64_t col, int64_t cols) {
+  if (g.patches != nullptr || k <= 0 || cols <= 0) return {};
+  const S* const from = g.cols + p * g.cols_k + col * g.cols_col;
+  if (g.cols_col == 1) return fetch_of(from, k, cols, g.cols_k);
+  if (g.cols_k == 1) return fetch_of(from, cols, k, g.cols_col);
+  return {};
+}
+
+/// A tile whose last vector reaches over the edge of the output, by way of `edge`.
+template <class T>
+void edge_tile(const TileTask<T>& task, int64_t rows, int64_t cols, TileFunction<T> multiply, Fetch& fetch, T* edge) {
+  constexpr int64_t width = lanes<T> * tile_vectors;
+  TileTask<T> inner = task;
+  inner.out = edge;
+  inner.out_row = width;
+  inner.in = inner.bias = nullptr;
+  multiply(inner, fetch);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      T x = edge[i * width + j];
+      if (task.in != nullptr) x += task.in[i * task.out_row + j];
+      if (task.bias != nullptr) x += task.bias[i * task.bias_row + j * task.bias_col];
+      task.out[i * task.out_row + j] = x;
+    }
+}
+
 template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
-  constexpr int64_t panel = L * tile_vectors;
-  const bool few = g.row_count <= few_rows;
-  const int64_t kb = few ? wide_k_block<T> : k_block<T>;
-  const int64_t cb = few ? wide_col_block<T> : col_block<T>;
+  const int64_t wider = g.row_count <= few_rows ? few_widening : 1;
+  const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
   T* const sums = static_cast<T*>(scratch);
-  T* const panels = sums + row_block * col_block<T>;
+  T* const panels = sums + sums_numbers<T>;
   T* const copies = panels + k_block<T> * col_block<T>;
-  const bool direct = sizeof(S) == sizeof(T) && g.rows_k == 1;
+  T* const edge = copies + tile_rows * copy_row<T>;
+  // The output itself collects the sums where it can.
+  const bool straight = sizeof(S) == sizeof(T) && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
+                        (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
   // Convolutions elsewhere add up short stretches, a few channels each; longer ones would round worse than theirs.
   const int64_t chain = g.patches != nullptr ? 96 : kb;
 
   for (int64_t col = 0; col < g.col_count; col += cb) {
     const int64_t cols = min(cb, g.col_count - col);
     const int64_t sums_row = round_up(cols, L);
+    const int64_t row_block = straight ? g.row_count : sums_numbers<T> / sums_row / finish_rows * finish_rows;
     for (int64_t row = 0; row < g.row_count; row += row_block) {
       const int64_t rows = min(row_block, g.row_count - row);
-      if (g.k == 0) std::memset(sums, 0, static_cast<size_t>(rows * sums_row) * sizeof(T));
+      if (g.k == 0) {
+        std::memset(sums, 0, static_cast<size_t>(rows * sums_row) * sizeof(T));
+        finish(g, row, rows, col, cols, sums, sums_row);
+      }
       for (int64_t p = 0; p < g.k; p += kb) {
-        const int64_t k = min(kb, g.k - p);
-        for (int64_t j = 0; j < cols; j += panel)
-          pack_cols(g, p, k, col + j, min(panel, cols - j), min(panel, sums_row - j), panels + j * k);
+        const int64_t k = min(kb, g.k - p), k_after = min(kb, g.k - p - k);
+        const bool last = k_after == 0;
+        for (int64_t j = 0, width; j < cols; j += width) {
+          width = panel_width<T>(cols - j);
+          pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
+        }
+        Fetch next_cols = last ? cols_ahead(g, 0, min(kb, g.k), col + cols, min(cb, g.col_count - col - cols))
+                               : cols_ahead(g, p + k, k_after, col, cols);
+        int64_t finished = 0;
         for (int64_t i = 0; i < rows; i += tile_rows) {
           const int64_t here = min(tile_rows, rows - i);
           const S* const from = g.rows + (row + i) * g.rows_row + p * g.rows_k;
-          const T* a = copies;
-          int64_t a_row = k;
-          if (direct) {
-            a = reinterpret_cast<const T*>(from);
-            a_row = g.rows_row;
-          } else {
-            copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
+          copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
+          Fetch next_rows;
+          if (g.rows_k == 1 && i + here < rows)
+            next_rows = fetch_of(from + here * g.rows_row, min(tile_rows, rows - i - here), k, g.rows_row);
+          for (int64_t j = 0, width; j < cols; j += width) {
+            width = panel_width<T>(cols - j);
+            const auto multiply = tile_for<T>(here, width / L);
+            Fetch& fetch = next_rows.lines > 0 ? next_rows : next_cols;
+            TileTask<T> task{};
+            task.b = panels + j * k;
+            task.out = sums + i * sums_row + j;
+            task.out_row = sums_row;
+            if constexpr (sizeof(S) == sizeof(T))
+              if (straight) {
+                task.out = g.out + (row + i) * g.out_row + col + j;
+                task.out_row = g.out_row;
+              }
+            for (int64_t q = 0; q < k; q += chain) {
+              task.k = min(chain, k - q);
+              task.a = copies + q;
+              task.in = p + q != 0 || (straight && g.beta == 1) ? task.out : nullptr;
+              if constexpr (sizeof(S) == sizeof(T))
+                if (straight && last && q + chain >= k && g.bias != nullptr) {
+                  task.bias = g.bias + (row + i) * g.bias_row + (col + j) * g.bias_col;
+                  task.bias_row = g.bias_row;
+                  task.bias_col = g.bias_col;
+                }
+              if (straight && width > cols - j)
+                edge_tile(task, here, cols - j, multiply, fetch, edge);
+              else
+                multiply(task, fetch);
+              task.b += task.k * width;
+            }
           }
-          for (int64_t j = 0; j < cols; j += panel) {
-            // The next tile's rows come from far memory: ask for a share of them before each panel.
-            if (i + here < rows)
-              prefetch_rows(min(tile_rows, rows - i - here), k * j / cols, k * min(cols, j + panel) / cols,
-                            from + here * g.rows_row, g.rows_row, g.rows_k);
-            const int64_t vectors = min(tile_vectors, (sums_row - j) / L);
-            const auto multiply = tile_for<T>(here, vectors);
-            for (int64_t q = 0; q < k; q += chain)
-              multiply(min(chain, k - q), a + q, a_row, panels + j * k + q * vectors * L, sums + i * sums_row + j, sums_row,
-                       p + q != 0);
+          // Results leave as soon as they are complete, so that writing them overlaps with what comes next.
+          const int64_t done = i + here;
+          if (!straight && last && (done - finished >= finish_rows || done == rows)) {
+            finish(g, row + finished, done - finished, col, cols, sums + finished * sums_row, sums_row);
+            finished = done;
           }
         }
       }
-      finish(g, row, rows, col, cols, sums, sums_row);
     }
   }
 }
@@ -209,11 +279,19 @@ void dot(const GemmPart<S>& g, const void* packed_cols) {
   }
 }
 
-// The streaming kernel: a few rows of the matrix `cols` at a time, added into the accumulators of each output row.
+// The streaming kernel: a few rows of the matrix `cols` at a time, added into the accumulators of each output row. Columns in
+// blocks whose accumulators stay in the first-level cache, k in blocks that bound the rounding error.
 constexpr int stream_tile_rows = 4;
+constexpr int64_t stream_bytes = 16384, stream_k = 256;
 
+template <class T>
+constexpr int64_t stream_cols(int64_t rows) {
+  return stream_bytes / static_cast<int64_t>(sizeof(T)) / rows / 64 * 64;
+}
+
+/// sums[row .. row + R, :] += rows[:, p .. p + U] * cols[p .. p + U, col ..].
 template <class S, int R, int U>
-void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, Accumulate<S>* sums) {
+void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int64_t cols, Accumulate<S>* sums) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
   T a[R][U];
@@ -225,63 +303,77 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, Accumulate<S>* su
       a[r][u] = widen(g.rows[(row + r) * g.rows_row + (p + u) * g.rows_k]);
       av[r][u] = splat(a[r][u]);
     }
-  const S* const b = g.cols + p * g.cols_k;
-  T* const out = sums + row * g.col_count;
+  const S* const b = g.cols + p * g.cols_k + col;
+  T* const out = sums + row * cols;
+  const bool ahead = row == 0;
   int64_t j = 0;
-  for (; j + L <= g.col_count; j += L) {
+  for (; j + L <= cols; j += L) {
     Vec<T> total[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) total[r] = load(out + r * g.col_count + j);
+    for (int r = 0; r < R; ++r) total[r] = load(out + r * cols + j);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
+      if (ahead) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 2);
       const Vec<T> bv = load_wide(b + u * g.cols_k + j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) total[r] = fma(av[r][u], bv, total[r]);
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store(out + r * g.col_count + j, total[r]);
+    for (int r = 0; r < R; ++r) store(out + r * cols + j, total[r]);
   }
-  for (; j < g.col_count; ++j)
+  for (; j < cols; ++j)
     for (int u = 0; u < U; ++u)
-      for (int r = 0; r < R; ++r) out[r * g.col_count + j] += a[r][u] * widen(b[u * g.cols_k + j]);
+      for (int r = 0; r < R; ++r) out[r * cols + j] += a[r][u] * widen(b[u * g.cols_k + j]);
 }
 
 template <class S, int R>
-void stream_step(const GemmPart<S>& g, int64_t row, int64_t p, int64_t count, Accumulate<S>* sums) {
+void stream_step(const GemmPart<S>& g, int64_t row, int64_t p, int64_t count, int64_t col, int64_t cols,
+                 Accumulate<S>* sums) {
   constexpr int U = 4;
-  if (count == U) return stream_rows<S, R, U>(g, row, p, sums);
-  for (int64_t i = 0; i < count; ++i) stream_rows<S, R, 1>(g, row, p + i, sums);
+  if (count == U) return stream_rows<S, R, U>(g, row, p, col, cols, sums);
+  for (int64_t i = 0; i < count; ++i) stream_rows<S, R, 1>(g, row, p + i, col, cols, sums);
 }
 
 template <class S>
 void stream(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
-  T* const sums = static_cast<T*>(scratch);
-  std::memset(sums, 0, static_cast<size_t>(g.row_count * g.col_count) * sizeof(T));
-  for (int64_t p = 0; p < g.k; p += 4) {
-    const int64_t count = min(4, g.k - p);
-    for (int64_t row = 0; row < g.row_count; row += stream_tile_rows) {
-      switch (min(stream_tile_rows, g.row_count - row)) {
-        case 1: stream_step<S, 1>(g, row, p, count, sums); break;
-        case 2: stream_step<S, 2>(g, row, p, count, sums); break;
-        case 3: stream_step<S, 3>(g, row, p, count, sums); break;
-        default: stream_step<S, 4>(g, row, p, count, sums); break;
+  const int64_t block = stream_cols<T>(g.row_count);
+  T* const totals = static_cast<T*>(scratch);
+  T* const sums = totals + stream_bytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t col = 0; col < g.col_count; col += block) {
+    const int64_t cols = min(block, g.col_count - col), count = g.row_count * cols;
+    std::memset(totals, 0, static_cast<size_t>(count) * sizeof(T));
+    for (int64_t p0 = 0; p0 < g.k; p0 += stream_k) {
+      std::memset(sums, 0, static_cast<size_t>(count) * sizeof(T));
+      const int64_t end = min(g.k, p0 + stream_k);
+      for (int64_t p = p0; p < end; p += 4) {
+        const int64_t ks = min(4, end - p);
+        for (int64_t row = 0; row < g.row_count; row += stream_tile_rows) {
+          switch (min(stream_tile_rows, g.row_count - row)) {
+            case 1: stream_step<S, 1>(g, row, p, ks, col, cols, sums); break;
+            case 2: stream_step<S, 2>(g, row, p, ks, col, cols, sums); break;
+            case 3: stream_step<S, 3>(g, row, p, ks, col, cols, sums); break;
+            default: stream_step<S, 4>(g, row, p, ks, col, cols, sums); break;
+          }
+        }
       }
+      for (int64_t i = 0; i < count; ++i) totals[i] += sums[i];
     }
+    finish(g, 0, g.row_count, col, cols, totals, cols);
   }
-  finish(g, 0, g.row_count, 0, g.col_count, sums, g.col_count);
 }
 
 template <class S>
 constexpr GemmKernels<S> kernels = [] {
   using T = Accumulate<S>;
-  constexpr int64_t numbers =
-      (row_block + k_block<T>)*col_block<T> + round_up(tile_rows * k_block<T>, 64);
+  constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> +
+                              round_up(tile_rows * tile_vectors * lanes<T>, 64);
   return GemmKernels<S>{block<S>, numbers * static_cast<int64_t>(sizeof(T)), pack_dot<S>, dot<S>, 3 * dot_cols,
                         stream<S>, 2 * stream_tile_rows, depthwise<S>, depthwise_numbers<S>};
 }();
 
-static_assert(few_rows * wide_col_block<float> <= row_block * col_block<float>);
+static_assert(finish_rows % tile_rows == 0);
+static_assert(sums_numbers<double> >= finish_rows * few_widening * col_block<double>, "some rows of sums fit at any width");
 
 }  // namespace
 

@@ -44,14 +44,129 @@ CALQUE_INLINE void tile_body(int64_t k, const T* a, int64_t a_row, int64_t a_k, 
     }
 }
 
-/// Rows along k in memory, against a packed panel.
+// Blocks of matrix multiplication: a panel block of k_block x col_block stays in the second-level cache, the copy of a tile's
+// rows in the first-level cache. k_block also bounds how long a chain of additions gets, which keeps the rounding error near
+// that of others.
+template <class T>
+constexpr int64_t k_block = sizeof(T) == 4 ? 384 : 256;
+#if defined(__AVX512F__)
+template <class T>
+constexpr int64_t col_block = lanes<T> * tile_vectors * 10;
+#else
+template <class T>
+constexpr int64_t col_block = lanes<T> * tile_vectors * (64 / vector_bytes) * 4;
+#endif
+/// From one row of a tile's copied rows to the next: a constant, so that addresses cost nothing; a line more than a block,
+/// so that the rows of one k do not share a set of the cache.
+template <class T>
+constexpr int64_t copy_row = k_block<T> + 64 / static_cast<int64_t>(sizeof(T));
+
+/// Lines of far memory that tiles ask for while they compute: `lines` of them from `at` on, `width` in a row of the matrix.
+struct Fetch {
+  const char* at = nullptr;
+  int64_t lines = 0, left = 0, width = 0;
+  int64_t skip = 0;  // bytes from the end of one row's lines to the next row's first
+};
+
+/// `rows` rows of `count` numbers, `pitch` numbers apart. Rows a large power of two apart share few sets of the second-level
+/// cache: only as many are fetched as would still be there when they are needed.
+template <class S>
+CALQUE_INLINE Fetch fetch_of(const S* from, int64_t rows, int64_t count, int64_t pitch) {
+  constexpr int64_t size = sizeof(S), sets_bytes = 64 << 10, ways = 8;
+  const int64_t width = (count * size + 63) / 64, bytes = pitch * size;
+  const int64_t apart = bytes & -bytes;
+  const int64_t most = apart <= 0 ? rows : ways * (apart >= sets_bytes ? 1 : sets_bytes / apart);
+  return {reinterpret_cast<const char*>(from), min(rows, most) * width, width, width, bytes - width * 64};
+}
+
+/// One multiplication of R rows by V vectors of columns: out = a * b + in + bias.
+template <class T>
+struct TileTask {
+  int64_t k;
+  const T* a;  // copied rows, copy_row apart
+  const T* b;  // a panel
+  T* out;
+  int64_t out_row;
+  const T* in;  // null for none; may be `out`, and has its stride
+  const T* bias;  // null for none
+  int64_t bias_row, bias_col;  // bias_col: 0 or 1
+};
+
 template <class T, int R, int V>
-void tile(int64_t k, const T* a, int64_t a_row, const T* b, T* out, int64_t out_row, bool add) {
-  tile_body<T, R, V>(k, a, a_row, 1, b, V * lanes<T>, out, out_row, add);
+CALQUE_INLINE void tile_step(const T* a, const T* b, Vec<T> (&acc)[R][V]) {
+  Vec<T> bv[V];
+#pragma GCC unroll 4
+  for (int j = 0; j < V; ++j) bv[j] = load(b + j * lanes<T>);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    const Vec<T> av = splat(a[i * copy_row<T>]);
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
+  }
+}
+
+template <class T, int R, int V>
+void tile(const TileTask<T>& t, Fetch& fetch) {
+  constexpr int L = lanes<T>;
+  constexpr int step = 4;
+  Vec<T> acc[R][V] = {};
+  // Written at the end, so it may arrive meanwhile.
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
+  const T* a = t.a;
+  const T* b = t.b;
+  int64_t steps = t.k / step;
+  if (fetch.lines > 0) {
+    int64_t count = min(steps, fetch.lines);
+    const char* at = fetch.at;
+    int64_t left = fetch.left;
+    const int64_t width = fetch.width, skip = fetch.skip;
+    fetch.lines -= count;
+    steps -= count;
+    for (; count > 0; --count) {
+      __builtin_prefetch(at, 0, 2);
+      at += 64;
+      if (--left == 0) {
+        at += skip;
+        left = width;
+      }
+#pragma GCC unroll 4
+      for (int u = 0; u < step; ++u) tile_step<T, R, V>(a + u, b + u * V * L, acc);
+      a += step;
+      b += step * V * L;
+    }
+    fetch.at = at;
+    fetch.left = left;
+  }
+  for (; steps > 0; --steps) {
+#pragma GCC unroll 4
+    for (int u = 0; u < step; ++u) tile_step<T, R, V>(a + u, b + u * V * L, acc);
+    a += step;
+    b += step * V * L;
+  }
+  for (int64_t rest = t.k % step; rest > 0; --rest, ++a, b += V * L) tile_step<T, R, V>(a, b, acc);
+  if (t.in != nullptr)
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < V; ++j) acc[i][j] += load(t.in + i * t.out_row + j * L);
+  if (t.bias != nullptr)
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const T* const bias = t.bias + i * t.bias_row;
+#pragma GCC unroll 4
+      for (int j = 0; j < V; ++j) acc[i][j] += t.bias_col == 0 ? splat(*bias) : load(bias + j * L);
+    }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) store(t.out + i * t.out_row + j * L, acc[i][j]);
 }
 
 template <class T>
-using TileFunction = void (*)(int64_t, const T*, int64_t, const T*, T*, int64_t, bool);
+using TileFunction = void (*)(const TileTask<T>&, Fetch&);
 
 template <class T, int V, int R = tile_rows>
 TileFunction<T> tile_of_rows(int64_t rows) {
@@ -75,7 +190,11 @@ void pack_panel(int64_t k, int64_t count, int64_t width, const S* cols, int64_t 
   if (cols_col == 1) {
     for (int64_t p = 0; p < k; ++p, cols += cols_k, out += width) {
       int64_t j = 0;
-      for (; j + L <= count; j += L) store(out + j, load_wide(cols + j));
+      for (; j + L <= count; j += L) {
+        // Rows lie far apart, where the machine does not look ahead by itself.
+        __builtin_prefetch(cols + 6 * cols_k + j, 0, 2);
+        store(out + j, load_wide(cols + j));
+      }
       for (; j < count; ++j) out[j] = widen(cols[j]);
       for (; j < width; ++j) out[j] = 0;
     }
@@ -89,7 +208,10 @@ void pack_panel(int64_t k, int64_t count, int64_t width, const S* cols, int64_t 
       for (; p + L <= k; p += L) {
         Vec<T> v[L];
 #pragma GCC unroll 16
-        for (int i = 0; i < L; ++i) v[i] = load_wide(from + i * cols_col + p);
+        for (int i = 0; i < L; ++i) {
+          __builtin_prefetch(from + i * cols_col + p + 128 / static_cast<int>(sizeof(S)), 0, 2);
+          v[i] = load_wide(from + i * cols_col + p);
+        }
         transpose<T>(v);
 #pragma GCC unroll 16
         for (int i = 0; i < L; ++i) store(out + (p + i) * width + j, v[i]);

@@ -1,5 +1,9 @@
 #include "kernel/cpu/scratch.h"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <array>
 #include <memory>
 #include <new>
@@ -7,7 +11,9 @@
 namespace calque {
 namespace {
 
-constexpr auto alignment = std::align_val_t(64);
+// Large buffers are whole huge pages, which saves the kernels most address translation misses.
+constexpr size_t huge_page = size_t{2} << 20;
+constexpr auto alignment = std::align_val_t(huge_page);
 
 struct Free {
   void operator()(void* p) const noexcept { ::operator delete(p, alignment); }
@@ -26,8 +32,12 @@ void* scratch_bytes(Scratch purpose, size_t bytes) {
   if (buffer.bytes < bytes) {
     buffer.memory.reset();
     buffer.bytes = 0;
+    if (bytes > huge_page / 2) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
     buffer.memory.reset(::operator new(bytes, alignment));
     buffer.bytes = bytes;
+#if defined(MADV_HUGEPAGE)
+    if (bytes >= huge_page) madvise(buffer.memory.get(), bytes, MADV_HUGEPAGE);
+#endif
   }
   return buffer.memory.get();
 }
