@@ -12,6 +12,8 @@ namespace {
 // The sums of a block of rows, where the output cannot take them itself, stay in the second-level cache beside the panels.
 template <class T>
 constexpr int64_t sums_numbers = (768 << 10) / static_cast<int64_t>(sizeof(T));
+template <class T>
+constexpr int64_t tile_numbers = tile_rows * tile_vectors * lanes<T>;
 // Rows that are written out together: whole tiles, and whole vectors for when the output is transposed.
 constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.
@@ -68,6 +70,14 @@ Fetch cols_ahead(const GemmPart<S>& g, int64_t p, int64_t k, int64_t col, int64_
   return {};
 }
 
+/// How many additions a register may collect. Convolutions elsewhere sum all taps of some 16 channels before they start a new
+/// sum; chains that are much longer would round worse than theirs.
+template <class S>
+int64_t patch_chain(const Patches<S>& patches) {
+  const int64_t taps = patches.taps[0] * patches.taps[1] * patches.taps[2];
+  return taps == 1 ? 384 : taps < 8 ? 128 : 192;
+}
+
 /// A tile whose last vector reaches over the edge of the output, by way of `edge`.
 template <class T>
 void edge_tile(const TileTask<T>& task, int64_t rows, int64_t cols, TileFunction<T> multiply, Fetch& fetch, T* edge) {
@@ -95,12 +105,12 @@ void block(const GemmPart<S>& g, void* scratch) {
   T* const sums = static_cast<T*>(scratch);
   T* const panels = sums + sums_numbers<T>;
   T* const copies = panels + k_block<T> * col_block<T>;
-  T* const edge = copies + tile_rows * copy_row<T>;
+  T* const parked = copies + tile_rows * copy_row<T>;
+  T* const edge = parked + tile_numbers<T>;
   // The output itself collects the sums where it can.
   const bool straight = sizeof(S) == sizeof(T) && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
                         (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
-  // Convolutions elsewhere add up short stretches, a few channels each; longer ones would round worse than theirs.
-  const int64_t chain = g.patches != nullptr ? 96 : kb;
+  const int64_t chain = g.patches != nullptr ? patch_chain(*g.patches) : kb;
 
   for (int64_t col = 0; col < g.col_count; col += cb) {
     const int64_t cols = min(cb, g.col_count - col);
@@ -142,22 +152,21 @@ void block(const GemmPart<S>& g, void* scratch) {
                 task.out = g.out + (row + i) * g.out_row + col + j;
                 task.out_row = g.out_row;
               }
-            for (int64_t q = 0; q < k; q += chain) {
-              task.k = min(chain, k - q);
-              task.a = copies + q;
-              task.in = p + q != 0 || (straight && g.beta == 1) ? task.out : nullptr;
-              if constexpr (sizeof(S) == sizeof(T))
-                if (straight && last && q + chain >= k && g.bias != nullptr) {
-                  task.bias = g.bias + (row + i) * g.bias_row + (col + j) * g.bias_col;
-                  task.bias_row = g.bias_row;
-                  task.bias_col = g.bias_col;
-                }
-              if (straight && width > cols - j)
-                edge_tile(task, here, cols - j, multiply, fetch, edge);
-              else
-                multiply(task, fetch);
-              task.b += task.k * width;
-            }
+            task.k = k;
+            task.chain = chain;
+            task.a = copies;
+            task.parked = parked;
+            task.in = p != 0 || (straight && g.beta == 1) ? task.out : nullptr;
+            if constexpr (sizeof(S) == sizeof(T))
+              if (straight && last && g.bias != nullptr) {
+                task.bias = g.bias + (row + i) * g.bias_row + (col + j) * g.bias_col;
+                task.bias_row = g.bias_row;
+                task.bias_col = g.bias_col;
+              }
+            if (straight && width > cols - j)
+              edge_tile(task, here, cols - j, multiply, fetch, edge);
+            else
+              multiply(task, fetch);
           }
           // Results leave as soon as they are complete, so that writing them overlaps with what comes next.
           const int64_t done = i + here;
@@ -366,8 +375,7 @@ void stream(const GemmPart<S>& g, void* scratch) {
 template <class S>
 constexpr GemmKernels<S> kernels = [] {
   using T = Accumulate<S>;
-  constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> +
-                              round_up(tile_rows * tile_vectors * lanes<T>, 64);
+  constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> + 2 * tile_numbers<T>;
   return GemmKernels<S>{block<S>, numbers * static_cast<int64_t>(sizeof(T)), pack_dot<S>, dot<S>, 3 * dot_cols,
                         stream<S>, 2 * stream_tile_rows, depthwise<S>, depthwise_numbers<S>};
 }();

@@ -82,7 +82,7 @@ CALQUE_INLINE Fetch fetch_of(const S* from, int64_t rows, int64_t count, int64_t
 /// One multiplication of R rows by V vectors of columns: out = a * b + in + bias.
 template <class T>
 struct TileTask {
-  int64_t k;
+  int64_t k, chain;  // `chain`: after how many additions in one register a new sum begins
   const T* a;  // copied rows, copy_row apart
   const T* b;  // a panel
   T* out;
@@ -90,6 +90,7 @@ struct TileTask {
   const T* in;  // null for none; may be `out`, and has its stride
   const T* bias;  // null for none
   int64_t bias_row, bias_col;  // bias_col: 0 or 1
+  T* parked;                   // room for the sums of finished chains, tile_rows x tile_vectors vectors
 };
 
 template <class T, int R, int V>
@@ -105,19 +106,12 @@ CALQUE_INLINE void tile_step(const T* a, const T* b, Vec<T> (&acc)[R][V]) {
   }
 }
 
+/// acc += a * b over k, asking for what `fetch` says meanwhile; a and b move on.
 template <class T, int R, int V>
-void tile(const TileTask<T>& t, Fetch& fetch) {
+CALQUE_INLINE void tile_run(int64_t k, const T*& a, const T*& b, Vec<T> (&acc)[R][V], Fetch& fetch) {
   constexpr int L = lanes<T>;
   constexpr int step = 4;
-  Vec<T> acc[R][V] = {};
-  // Written at the end, so it may arrive meanwhile.
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
-  const T* a = t.a;
-  const T* b = t.b;
-  int64_t steps = t.k / step;
+  int64_t steps = k / step;
   if (fetch.lines > 0) {
     int64_t count = min(steps, fetch.lines);
     const char* at = fetch.at;
@@ -146,7 +140,40 @@ void tile(const TileTask<T>& t, Fetch& fetch) {
     a += step;
     b += step * V * L;
   }
-  for (int64_t rest = t.k % step; rest > 0; --rest, ++a, b += V * L) tile_step<T, R, V>(a, b, acc);
+  for (int64_t rest = k % step; rest > 0; --rest, ++a, b += V * L) tile_step<T, R, V>(a, b, acc);
+}
+
+template <class T, int R, int V>
+void tile(const TileTask<T>& t, Fetch& fetch) {
+  constexpr int L = lanes<T>;
+  Vec<T> acc[R][V] = {};
+  // Written at the end, so it may arrive meanwhile.
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
+  const T* a = t.a;
+  const T* b = t.b;
+  T* const parked = t.parked;
+  for (int64_t todo = t.k, done = 0;;) {
+    const int64_t k = min(t.chain, todo);
+    tile_run<T, R, V>(k, a, b, acc, fetch);
+    if (done != 0)
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < V; ++j) acc[i][j] += load(parked + (i * V + j) * L);
+    todo -= k;
+    done += k;
+    if (todo == 0) break;
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < V; ++j) {
+        store(parked + (i * V + j) * L, acc[i][j]);
+        acc[i][j] = Vec<T>{};
+      }
+  }
   if (t.in != nullptr)
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i)
