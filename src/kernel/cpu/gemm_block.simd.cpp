@@ -100,6 +100,8 @@ template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
+  constexpr int64_t size = sizeof(S);
+  constexpr bool same = sizeof(S) == sizeof(T);
   const int64_t wider = g.row_count <= few_rows ? few_widening : 1;
   const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
   T* const sums = static_cast<T*>(scratch);
@@ -108,8 +110,13 @@ void block(const GemmPart<S>& g, void* scratch) {
   T* const parked = copies + tile_rows * copy_row<T>;
   T* const edge = parked + tile_numbers<T>;
   // The output itself collects the sums where it can.
-  const bool straight = sizeof(S) == sizeof(T) && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
+  const bool straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
                         (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
+  // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
+  const bool rows_in_place = same && g.rows_k == 1 && min(cb, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
+  // Packing the columns pays when many rows meet them, or when they are spread over many pages.
+  const bool cols_in_place = same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 &&
+                             g.cols_k * size < 4096;
   const int64_t chain = g.patches != nullptr ? patch_chain(*g.patches) : kb;
 
   for (int64_t col = 0; col < g.col_count; col += cb) {
@@ -127,7 +134,8 @@ void block(const GemmPart<S>& g, void* scratch) {
         const bool last = k_after == 0;
         for (int64_t j = 0, width; j < cols; j += width) {
           width = panel_width<T>(cols - j);
-          pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
+          if (!cols_in_place || width > cols - j)
+            pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
         }
         Fetch next_cols = last ? cols_ahead(g, 0, min(kb, g.k), col + cols, min(cb, g.col_count - col - cols))
                                : cols_ahead(g, p + k, k_after, col, cols);
@@ -135,7 +143,7 @@ void block(const GemmPart<S>& g, void* scratch) {
         for (int64_t i = 0; i < rows; i += tile_rows) {
           const int64_t here = min(tile_rows, rows - i);
           const S* const from = g.rows + (row + i) * g.rows_row + p * g.rows_k;
-          copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
+          if (!rows_in_place) copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
           Fetch next_rows;
           if (g.rows_k == 1 && i + here < rows)
             next_rows = fetch_of(from + here * g.rows_row, min(tile_rows, rows - i - here), k, g.rows_row);
@@ -145,9 +153,10 @@ void block(const GemmPart<S>& g, void* scratch) {
             Fetch& fetch = next_rows.lines > 0 ? next_rows : next_cols;
             TileTask<T> task{};
             task.b = panels + j * k;
+            task.b_k = width;
             task.out = sums + i * sums_row + j;
             task.out_row = sums_row;
-            if constexpr (sizeof(S) == sizeof(T))
+            if constexpr (same)
               if (straight) {
                 task.out = g.out + (row + i) * g.out_row + col + j;
                 task.out_row = g.out_row;
@@ -155,9 +164,20 @@ void block(const GemmPart<S>& g, void* scratch) {
             task.k = k;
             task.chain = chain;
             task.a = copies;
+            task.a_row = copy_row<T>;
+            if constexpr (same) {
+              if (rows_in_place) {
+                task.a = from;
+                task.a_row = g.rows_row;
+              }
+              if (cols_in_place && width <= cols - j) {
+                task.b = g.cols + p * g.cols_k + col + j;
+                task.b_k = g.cols_k;
+              }
+            }
             task.parked = parked;
             task.in = p != 0 || (straight && g.beta == 1) ? task.out : nullptr;
-            if constexpr (sizeof(S) == sizeof(T))
+            if constexpr (same)
               if (straight && last && g.bias != nullptr) {
                 task.bias = g.bias + (row + i) * g.bias_row + (col + j) * g.bias_col;
                 task.bias_row = g.bias_row;
@@ -322,7 +342,7 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     for (int r = 0; r < R; ++r) total[r] = load(out + r * cols + j);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
-      if (ahead) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 2);
+      if (ahead) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 3);
       const Vec<T> bv = load_wide(b + u * g.cols_k + j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) total[r] = fma(av[r][u], bv, total[r]);

@@ -56,8 +56,8 @@ constexpr int64_t col_block = lanes<T> * tile_vectors * 10;
 template <class T>
 constexpr int64_t col_block = lanes<T> * tile_vectors * (64 / vector_bytes) * 4;
 #endif
-/// From one row of a tile's copied rows to the next: a constant, so that addresses cost nothing; a line more than a block,
-/// so that the rows of one k do not share a set of the cache.
+/// From one row of a tile's copied rows to the next: a line more than a block, so that the rows of one k do not share a set of
+/// the cache.
 template <class T>
 constexpr int64_t copy_row = k_block<T> + 64 / static_cast<int64_t>(sizeof(T));
 
@@ -79,12 +79,14 @@ CALQUE_INLINE Fetch fetch_of(const S* from, int64_t rows, int64_t count, int64_t
   return {reinterpret_cast<const char*>(from), min(rows, most) * width, width, width, bytes - width * 64};
 }
 
-/// One multiplication of R rows by V vectors of columns: out = a * b + in + bias.
+/// One multiplication of R rows, each along k, by V vectors of columns: out = a * b + in + bias.
 template <class T>
 struct TileTask {
   int64_t k, chain;  // `chain`: after how many additions in one register a new sum begins
-  const T* a;  // copied rows, copy_row apart
-  const T* b;  // a panel
+  const T* a;
+  int64_t a_row;
+  const T* b;
+  int64_t b_k;
   T* out;
   int64_t out_row;
   const T* in;  // null for none; may be `out`, and has its stride
@@ -93,54 +95,83 @@ struct TileTask {
   T* parked;                   // room for the sums of finished chains, tile_rows x tile_vectors vectors
 };
 
-template <class T, int R, int V>
-CALQUE_INLINE void tile_step(const T* a, const T* b, Vec<T> (&acc)[R][V]) {
-  Vec<T> bv[V];
+/// Where a tile stands in its operands. Rows are reached from every third one, so that few registers hold all addresses; the
+/// compiler, left alone, keeps an offset for every row and step, most of them in memory.
+template <class T, int R>
+struct TilePlace {
+  static constexpr int bases = (R + 2) / 3;
+  const char* rows[bases];
+  int64_t rows_row;  // bytes
+  const T* b;
+  int64_t b_k;
+
+  CALQUE_INLINE TilePlace(const T* a, int64_t a_row, const T* panel, int64_t panel_k)
+      : rows_row(a_row * static_cast<int64_t>(sizeof(T))), b(panel), b_k(panel_k) {
 #pragma GCC unroll 4
-  for (int j = 0; j < V; ++j) bv[j] = load(b + j * lanes<T>);
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-    const Vec<T> av = splat(a[i * copy_row<T>]);
-#pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
+    for (int i = 0; i < bases; ++i) rows[i] = reinterpret_cast<const char*>(a + 3 * i * a_row);
   }
+
+  /// What is known about the addresses is forgotten: each is computed where it is used, inside the instruction.
+  CALQUE_INLINE void forget() {
+#pragma GCC unroll 4
+    for (int i = 0; i < bases; ++i) asm("" : "+r"(rows[i]));
+    asm("" : "+r"(rows_row), "+r"(b));
+  }
+
+  CALQUE_INLINE T row(int i, int step) const {
+    T x;
+    std::memcpy(&x, rows[i / 3] + i % 3 * rows_row + step * static_cast<int>(sizeof(T)), sizeof x);
+    return x;
+  }
+};
+
+/// N steps along k.
+template <class T, int R, int V, int N>
+CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
+#pragma GCC unroll 4
+  for (int u = 0; u < N; ++u) {
+    at.forget();
+    Vec<T> bv[V];
+#pragma GCC unroll 4
+    for (int j = 0; j < V; ++j) bv[j] = load(at.b + j * lanes<T>);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const Vec<T> av = splat(at.row(i, u));
+#pragma GCC unroll 4
+      for (int j = 0; j < V; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
+    }
+    at.b += at.b_k;
+  }
+#pragma GCC unroll 4
+  for (const char*& r : at.rows) r += N * sizeof(T);
 }
 
-/// acc += a * b over k, asking for what `fetch` says meanwhile; a and b move on.
+/// acc += a * b over k, asking for what `fetch` says meanwhile.
 template <class T, int R, int V>
-CALQUE_INLINE void tile_run(int64_t k, const T*& a, const T*& b, Vec<T> (&acc)[R][V], Fetch& fetch) {
-  constexpr int L = lanes<T>;
+CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V], Fetch& fetch) {
   constexpr int step = 4;
   int64_t steps = k / step;
   if (fetch.lines > 0) {
     int64_t count = min(steps, fetch.lines);
-    const char* at = fetch.at;
+    const char* from = fetch.at;
     int64_t left = fetch.left;
     const int64_t width = fetch.width, skip = fetch.skip;
     fetch.lines -= count;
     steps -= count;
     for (; count > 0; --count) {
-      __builtin_prefetch(at, 0, 2);
-      at += 64;
+      __builtin_prefetch(from, 0, 2);
+      from += 64;
       if (--left == 0) {
-        at += skip;
+        from += skip;
         left = width;
       }
-#pragma GCC unroll 4
-      for (int u = 0; u < step; ++u) tile_step<T, R, V>(a + u, b + u * V * L, acc);
-      a += step;
-      b += step * V * L;
+      tile_steps<T, R, V, step>(at, acc);
     }
-    fetch.at = at;
+    fetch.at = from;
     fetch.left = left;
   }
-  for (; steps > 0; --steps) {
-#pragma GCC unroll 4
-    for (int u = 0; u < step; ++u) tile_step<T, R, V>(a + u, b + u * V * L, acc);
-    a += step;
-    b += step * V * L;
-  }
-  for (int64_t rest = k % step; rest > 0; --rest, ++a, b += V * L) tile_step<T, R, V>(a, b, acc);
+  for (; steps > 0; --steps) tile_steps<T, R, V, step>(at, acc);
+  for (int64_t rest = k % step; rest > 0; --rest) tile_steps<T, R, V, 1>(at, acc);
 }
 
 template <class T, int R, int V>
@@ -152,12 +183,11 @@ void tile(const TileTask<T>& t, Fetch& fetch) {
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
-  const T* a = t.a;
-  const T* b = t.b;
+  TilePlace<T, R> at(t.a, t.a_row, t.b, t.b_k);
   T* const parked = t.parked;
   for (int64_t todo = t.k, done = 0;;) {
     const int64_t k = min(t.chain, todo);
-    tile_run<T, R, V>(k, a, b, acc, fetch);
+    tile_run<T, R, V>(k, at, acc, fetch);
     if (done != 0)
 #pragma GCC unroll 16
       for (int i = 0; i < R; ++i)
