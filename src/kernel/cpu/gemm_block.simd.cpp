@@ -100,7 +100,7 @@ template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
-  constexpr int64_t size = sizeof(S);
+  constexpr int64_t size = sizeof(S), full = L * tile_vectors;
   constexpr bool same = sizeof(S) == sizeof(T);
   const int64_t wider = g.row_count <= few_rows ? few_widening : 1;
   const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
@@ -117,6 +117,7 @@ void block(const GemmPart<S>& g, void* scratch) {
   // Packing the columns pays when many rows meet them, or when they are spread over many pages.
   const bool cols_in_place = same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 &&
                              g.cols_k * size < 4096;
+  const bool packs_in_tile = same && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
   const int64_t chain = g.patches != nullptr ? patch_chain(*g.patches) : kb;
 
   for (int64_t col = 0; col < g.col_count; col += cb) {
@@ -134,7 +135,8 @@ void block(const GemmPart<S>& g, void* scratch) {
         const bool last = k_after == 0;
         for (int64_t j = 0, width; j < cols; j += width) {
           width = panel_width<T>(cols - j);
-          if (!cols_in_place || width > cols - j)
+          const bool packed_later = cols_in_place || (packs_in_tile && width == full && rows >= tile_rows);
+          if (!packed_later || width > cols - j)
             pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
         }
         Fetch next_cols = last ? cols_ahead(g, 0, min(kb, g.k), col + cols, min(cb, g.col_count - col - cols))
@@ -149,7 +151,7 @@ void block(const GemmPart<S>& g, void* scratch) {
             next_rows = fetch_of(from + here * g.rows_row, min(tile_rows, rows - i - here), k, g.rows_row);
           for (int64_t j = 0, width; j < cols; j += width) {
             width = panel_width<T>(cols - j);
-            const auto multiply = tile_for<T>(here, width / L);
+            auto multiply = tile_for<T>(here, width / L);
             Fetch& fetch = next_rows.lines > 0 ? next_rows : next_cols;
             TileTask<T> task{};
             task.b = panels + j * k;
@@ -170,9 +172,14 @@ void block(const GemmPart<S>& g, void* scratch) {
                 task.a = from;
                 task.a_row = g.rows_row;
               }
-              if (cols_in_place && width <= cols - j) {
+              const bool packs = packs_in_tile && i == 0 && width == full && here == tile_rows;
+              if ((cols_in_place || packs) && width <= cols - j) {
                 task.b = g.cols + p * g.cols_k + col + j;
                 task.b_k = g.cols_k;
+              }
+              if (packs && width <= cols - j) {
+                task.packed = panels + j * k;
+                multiply = packing_tile<T>;
               }
             }
             task.parked = parked;
@@ -334,7 +341,8 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     }
   const S* const b = g.cols + p * g.cols_k + col;
   T* const out = sums + row * cols;
-  const bool ahead = row == 0;
+  // The next rows of `cols` are asked for evenly: half of them beside each group of rows where there are two.
+  const bool ahead_low = row == 0, ahead_high = (g.row_count > stream_tile_rows) == (row != 0);
   int64_t j = 0;
   for (; j + L <= cols; j += L) {
     Vec<T> total[R];
@@ -342,7 +350,7 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     for (int r = 0; r < R; ++r) total[r] = load(out + r * cols + j);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
-      if (ahead) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 3);
+      if (u < U / 2 ? ahead_low : ahead_high) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 3);
       const Vec<T> bv = load_wide(b + u * g.cols_k + j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) total[r] = fma(av[r][u], bv, total[r]);

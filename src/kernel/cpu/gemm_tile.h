@@ -92,6 +92,7 @@ struct TileTask {
   const T* in;  // null for none; may be `out`, and has its stride
   const T* bias;  // null for none
   int64_t bias_row, bias_col;  // bias_col: 0 or 1
+  T* packed;                   // where packing_tile leaves the panel it has read
   T* parked;                   // room for the sums of finished chains, tile_rows x tile_vectors vectors
 };
 
@@ -104,11 +105,12 @@ struct TilePlace {
   int64_t rows_row;  // bytes
   const T* b;
   int64_t b_k;
+  T* packed;
 
-  CALQUE_INLINE TilePlace(const T* a, int64_t a_row, const T* panel, int64_t panel_k)
-      : rows_row(a_row * static_cast<int64_t>(sizeof(T))), b(panel), b_k(panel_k) {
+  CALQUE_INLINE explicit TilePlace(const TileTask<T>& t)
+      : rows_row(t.a_row * static_cast<int64_t>(sizeof(T))), b(t.b), b_k(t.b_k), packed(t.packed) {
 #pragma GCC unroll 4
-    for (int i = 0; i < bases; ++i) rows[i] = reinterpret_cast<const char*>(a + 3 * i * a_row);
+    for (int i = 0; i < bases; ++i) rows[i] = reinterpret_cast<const char*>(t.a + 3 * i * t.a_row);
   }
 
   /// What is known about the addresses is forgotten: each is computed where it is used, inside the instruction.
@@ -126,7 +128,7 @@ struct TilePlace {
 };
 
 /// N steps along k.
-template <class T, int R, int V, int N>
+template <class T, int R, int V, bool Pack, int N>
 CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
 #pragma GCC unroll 4
   for (int u = 0; u < N; ++u) {
@@ -134,6 +136,12 @@ CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
     Vec<T> bv[V];
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) bv[j] = load(at.b + j * lanes<T>);
+    if constexpr (Pack)
+#pragma GCC unroll 4
+      for (int j = 0; j < V; ++j) {
+        __builtin_prefetch(at.b + 8 * at.b_k + j * lanes<T>, 0, 3);
+        store(at.packed + (u * V + j) * lanes<T>, bv[j]);
+      }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
       const Vec<T> av = splat(at.row(i, u));
@@ -144,10 +152,11 @@ CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
   }
 #pragma GCC unroll 4
   for (const char*& r : at.rows) r += N * sizeof(T);
+  if constexpr (Pack) at.packed += N * V * lanes<T>;
 }
 
 /// acc += a * b over k, asking for what `fetch` says meanwhile.
-template <class T, int R, int V>
+template <class T, int R, int V, bool Pack>
 CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V], Fetch& fetch) {
   constexpr int step = 4;
   int64_t steps = k / step;
@@ -165,16 +174,16 @@ CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V],
         from += skip;
         left = width;
       }
-      tile_steps<T, R, V, step>(at, acc);
+      tile_steps<T, R, V, Pack, step>(at, acc);
     }
     fetch.at = from;
     fetch.left = left;
   }
-  for (; steps > 0; --steps) tile_steps<T, R, V, step>(at, acc);
-  for (int64_t rest = k % step; rest > 0; --rest) tile_steps<T, R, V, 1>(at, acc);
+  for (; steps > 0; --steps) tile_steps<T, R, V, Pack, step>(at, acc);
+  for (int64_t rest = k % step; rest > 0; --rest) tile_steps<T, R, V, Pack, 1>(at, acc);
 }
 
-template <class T, int R, int V>
+template <class T, int R, int V, bool Pack = false>
 void tile(const TileTask<T>& t, Fetch& fetch) {
   constexpr int L = lanes<T>;
   Vec<T> acc[R][V] = {};
@@ -183,11 +192,11 @@ void tile(const TileTask<T>& t, Fetch& fetch) {
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
-  TilePlace<T, R> at(t.a, t.a_row, t.b, t.b_k);
+  TilePlace<T, R> at(t);
   T* const parked = t.parked;
   for (int64_t todo = t.k, done = 0;;) {
     const int64_t k = min(t.chain, todo);
-    tile_run<T, R, V>(k, at, acc, fetch);
+    tile_run<T, R, V, Pack>(k, at, acc, fetch);
     if (done != 0)
 #pragma GCC unroll 16
       for (int i = 0; i < R; ++i)
@@ -220,6 +229,12 @@ void tile(const TileTask<T>& t, Fetch& fetch) {
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) store(t.out + i * t.out_row + j * L, acc[i][j]);
+}
+
+/// A full tile that reads its columns where they lie and leaves them packed for the tiles below: cheaper than doing it before.
+template <class T>
+void packing_tile(const TileTask<T>& t, Fetch& fetch) {
+  tile<T, tile_rows, tile_vectors, true>(t, fetch);
 }
 
 template <class T>
