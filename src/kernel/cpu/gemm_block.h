@@ -47,6 +47,9 @@ struct GemmPart {
   const S* bias;  // null for none
   int64_t bias_row, bias_col;
   Accumulate<S> alpha, beta;
+  // The operands of the part that comes after this one, of the same shape and strides; null if none. Only fetched.
+  const S* next_rows = nullptr;
+  const S* next_cols = nullptr;
   const Patches<S>* patches = nullptr;  // in place of cols
   int64_t first_patch = 0;
 };

@@ -60,11 +60,10 @@ int64_t equal_block(int64_t count, int64_t most) {
   return blocks <= 1 ? most : round_up((count + blocks - 1) / blocks, panel);
 }
 
-/// What of `cols` the block at (p, col) will pack, to be fetched before.
+/// What of `cols` a block will need that starts at `from`, to be fetched before.
 template <class S>
-Fetch cols_ahead(const GemmPart<S>& g, int64_t p, int64_t k, int64_t col, int64_t cols) {
-  if (g.patches != nullptr || k <= 0 || cols <= 0) return {};
-  const S* const from = g.cols + p * g.cols_k + col * g.cols_col;
+Fetch cols_ahead(const GemmPart<S>& g, const S* from, int64_t k, int64_t cols) {
+  if (g.patches != nullptr || from == nullptr) return {};
   if (g.cols_col == 1) return fetch_of(from, k, cols, g.cols_k);
   if (g.cols_k == 1) return fetch_of(from, cols, k, g.cols_col);
   return {};
@@ -139,8 +138,13 @@ void block(const GemmPart<S>& g, void* scratch) {
           if (!packed_later || width > cols - j)
             pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
         }
-        Fetch next_cols = last ? cols_ahead(g, 0, min(kb, g.k), col + cols, min(cb, g.col_count - col - cols))
-                               : cols_ahead(g, p + k, k_after, col, cols);
+        Fetch next_cols;
+        if (!last)
+          next_cols = cols_ahead(g, g.cols + (p + k) * g.cols_k + col * g.cols_col, k_after, cols);
+        else if (col + cols < g.col_count)
+          next_cols = cols_ahead(g, g.cols + (col + cols) * g.cols_col, min(kb, g.k), min(cb, g.col_count - col - cols));
+        else
+          next_cols = cols_ahead(g, g.next_cols, min(kb, g.k), min(cb, g.col_count));
         int64_t finished = 0;
         for (int64_t i = 0; i < rows; i += tile_rows) {
           const int64_t here = min(tile_rows, rows - i);
@@ -149,6 +153,8 @@ void block(const GemmPart<S>& g, void* scratch) {
           Fetch next_rows;
           if (g.rows_k == 1 && i + here < rows)
             next_rows = fetch_of(from + here * g.rows_row, min(tile_rows, rows - i - here), k, g.rows_row);
+          else if (g.rows_k == 1 && g.next_rows != nullptr && last && col + cols >= g.col_count)
+            next_rows = fetch_of(g.next_rows, min(tile_rows, g.row_count), min(kb, g.k), g.rows_row);
           for (int64_t j = 0, width; j < cols; j += width) {
             width = panel_width<T>(cols - j);
             auto multiply = tile_for<T>(here, width / L);

@@ -25,6 +25,18 @@ const GemmKernels<S>& gemm_kernels() {
 
 namespace {
 
+/// The part of one item, with a view to the next where the same thread goes on to it.
+template <class S>
+GemmPart<S> whole_part(detail::PartFunction<S> part_of, const void* context, int64_t item, bool next) {
+  GemmPart<S> part = part_of(context, item);
+  if (next) {
+    const GemmPart<S> after = part_of(context, item + 1);
+    part.next_rows = after.rows;
+    part.next_cols = after.cols;
+  }
+  return part;
+}
+
 /// fn(part) on pieces of every item, on all threads. `speed`: how much faster than one vector kernel fn works.
 template <class S, class F>
 void split(int64_t items, const GemmPart<S>& first, int64_t speed, detail::PartFunction<S> part_of, const void* context,
@@ -33,10 +45,16 @@ void split(int64_t items, const GemmPart<S>& first, int64_t speed, detail::PartF
   constexpr int64_t unit = 16;
   if (first.col_count >= 128 * num_threads()) {
     parallel_pieces(items, first.col_count, unit, unit * first.k * first.row_count / speed,
-                    [&](int64_t item, int64_t begin, int64_t end) { fn(cols_of(part_of(context, item), begin, end)); });
+                    [&](int64_t item, int64_t begin, int64_t end) {
+                      const bool next = begin == 0 && end == first.col_count && item + 1 < items;
+                      fn(cols_of(whole_part(part_of, context, item, next), begin, end));
+                    });
   } else {
     parallel_pieces(items, first.row_count, unit, unit * first.k * first.col_count / speed,
-                    [&](int64_t item, int64_t begin, int64_t end) { fn(rows_of(part_of(context, item), begin, end)); });
+                    [&](int64_t item, int64_t begin, int64_t end) {
+                      const bool next = begin == 0 && end == first.row_count && item + 1 < items;
+                      fn(rows_of(whole_part(part_of, context, item, next), begin, end));
+                    });
   }
 }
 

@@ -158,15 +158,14 @@ CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
 /// acc += a * b over k, asking for what `fetch` says meanwhile.
 template <class T, int R, int V, bool Pack>
 CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V], Fetch& fetch) {
-  constexpr int step = 4;
-  int64_t steps = k / step;
+  constexpr int step = 4, fetch_step = 2;
   if (fetch.lines > 0) {
-    int64_t count = min(steps, fetch.lines);
+    int64_t count = min(k / fetch_step, fetch.lines);
     const char* from = fetch.at;
     int64_t left = fetch.left;
     const int64_t width = fetch.width, skip = fetch.skip;
     fetch.lines -= count;
-    steps -= count;
+    k -= count * fetch_step;
     for (; count > 0; --count) {
       __builtin_prefetch(from, 0, 2);
       from += 64;
@@ -174,13 +173,13 @@ CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V],
         from += skip;
         left = width;
       }
-      tile_steps<T, R, V, Pack, step>(at, acc);
+      tile_steps<T, R, V, Pack, fetch_step>(at, acc);
     }
     fetch.at = from;
     fetch.left = left;
   }
-  for (; steps > 0; --steps) tile_steps<T, R, V, Pack, step>(at, acc);
-  for (int64_t rest = k % step; rest > 0; --rest) tile_steps<T, R, V, Pack, 1>(at, acc);
+  for (; k >= step; k -= step) tile_steps<T, R, V, Pack, step>(at, acc);
+  for (; k > 0; --k) tile_steps<T, R, V, Pack, 1>(at, acc);
 }
 
 template <class T, int R, int V, bool Pack = false>
