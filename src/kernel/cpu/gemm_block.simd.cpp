@@ -101,7 +101,7 @@ void block(const GemmPart<S>& g, void* scratch) {
   constexpr int L = lanes<T>;
   constexpr int64_t size = sizeof(S), full = L * tile_vectors;
   constexpr bool same = sizeof(S) == sizeof(T);
-  const int64_t wider = g.row_count <= few_rows ? few_widening : 1;
+  const int64_t wider = g.row_count <= few_rows ? few_widening : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2 : 1;
   const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
   T* const sums = static_cast<T*>(scratch);
   T* const panels = sums + sums_numbers<T>;
