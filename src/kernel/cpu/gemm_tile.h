@@ -140,6 +140,7 @@ CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
 #pragma GCC unroll 4
       for (int j = 0; j < V; ++j) {
         __builtin_prefetch(at.b + 8 * at.b_k + j * lanes<T>, 0, 3);
+        __builtin_prefetch(at.packed + ((u + 8) * V + j) * lanes<T>, 1, 3);
         store(at.packed + (u * V + j) * lanes<T>, bv[j]);
       }
 #pragma GCC unroll 16
