@@ -347,8 +347,10 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     }
   const S* const b = g.cols + p * g.cols_k + col;
   T* const out = sums + row * cols;
-  // The next rows of `cols` are asked for evenly: half of them beside each group of rows where there are two.
-  const bool ahead_low = row == 0, ahead_high = (g.row_count > stream_tile_rows) == (row != 0);
+  // The next rows of `cols` are asked for evenly, half of them beside each of two groups of rows. With one group the machine
+  // looks ahead well enough by itself, and the columns of a block are too many for the first-level cache.
+  const bool two = g.row_count > stream_tile_rows;
+  const bool ahead_low = two && row == 0, ahead_high = two && row != 0;
   int64_t j = 0;
   for (; j + L <= cols; j += L) {
     Vec<T> total[R];
