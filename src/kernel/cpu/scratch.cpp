@@ -11,11 +11,13 @@
 namespace calque {
 namespace {
 
-// Large buffers are whole huge pages, which saves the kernels most address translation misses.
+// Large buffers are whole huge pages, which saves the kernels most address translation misses. Small ones are not: all at the
+// start of a page, they would share its sets of the cache.
 constexpr size_t huge_page = size_t{2} << 20;
-constexpr auto alignment = std::align_val_t(huge_page);
+constexpr auto line = std::align_val_t(64);
 
 struct Free {
+  std::align_val_t alignment = line;
   void operator()(void* p) const noexcept { ::operator delete(p, alignment); }
 };
 
@@ -32,11 +34,13 @@ void* scratch_bytes(Scratch purpose, size_t bytes) {
   if (buffer.bytes < bytes) {
     buffer.memory.reset();
     buffer.bytes = 0;
-    if (bytes > huge_page / 2) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
-    buffer.memory.reset(::operator new(bytes, alignment));
+    const bool large = bytes > huge_page / 2;
+    if (large) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
+    const auto alignment = large ? std::align_val_t(huge_page) : line;
+    buffer.memory = {::operator new(bytes, alignment), Free{alignment}};
     buffer.bytes = bytes;
 #if defined(MADV_HUGEPAGE)
-    if (bytes >= huge_page) madvise(buffer.memory.get(), bytes, MADV_HUGEPAGE);
+    if (large) madvise(buffer.memory.get(), bytes, MADV_HUGEPAGE);
 #endif
   }
   return buffer.memory.get();
