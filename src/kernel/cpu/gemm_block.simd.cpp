@@ -74,7 +74,7 @@ Fetch cols_ahead(const GemmPart<S>& g, const S* from, int64_t k, int64_t cols) {
 template <class S>
 int64_t patch_chain(const Patches<S>& patches) {
   const int64_t taps = patches.taps[0] * patches.taps[1] * patches.taps[2];
-  return taps == 1 ? 384 : taps < 8 ? 128 : 192;
+  return taps == 1 ? 384 : taps == 2 ? 96 : taps < 8 ? 128 : 192;
 }
 
 /// A tile whose last vector reaches over the edge of the output, by way of `edge`.
