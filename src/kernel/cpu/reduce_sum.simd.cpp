@@ -266,12 +266,14 @@ CALQUE_INLINE void combine(double* slot, int64_t width, double n, double mean, d
   slot[2 * width] += squares + (before == 0 ? 0 : delta * delta * (before * n / total));
 }
 void variance_start(void* state, int64_t width) { std::memset(state, 0, static_cast<size_t>(width * 3 * 8)); }
-void variance_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int64_t width, const ReduceParameters& p) {
+void variance_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int64_t width, const ReduceParameters&) {
   const double* in = static_cast<const double*>(x);
-  const Plain plain(p);
   for (int64_t i = 0; i < n; i += block) {
     const int64_t count = n - i < block ? n - i : block;
-    const double mean = block_sum(in + i, count, plain) / static_cast<double>(count);
+    // Sums of distances from the first value: equal values have no variance.
+    const double first = in[i] - in[i] == 0 ? in[i] : 0;
+    const Vec<double> origin = splat<double>(first);
+    const double mean = first + block_sum(in + i, count, [origin](Vec<double> v) { return v - origin; }) / static_cast<double>(count);
     const Vec<double> center = splat<double>(mean);
     const auto squared = [center](Vec<double> v) { return (v - center) * (v - center); };
     combine(static_cast<double*>(state) + slot, width, static_cast<double>(count), mean, block_sum(in + i, count, squared));
@@ -281,12 +283,17 @@ void variance_tile(const void* x, int64_t stride, int64_t rows, int64_t columns,
   const double* in = static_cast<const double*>(x);
   alignas(64) double mean[reduce_tile_width];
   alignas(64) double squares[reduce_tile_width];
+  alignas(64) double first[reduce_tile_width];
   for (int64_t r0 = 0; r0 < rows; r0 += block_rows) {
     const int64_t count = rows - r0 < block_rows ? rows - r0 : block_rows;
-    for (int64_t c = 0; c < columns; ++c) mean[c] = squares[c] = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      const double v = in[r0 * stride + c];
+      first[c] = v - v == 0 ? v : 0;
+      mean[c] = squares[c] = 0;
+    }
     for (int64_t r = 0; r < count; ++r)
-      for (int64_t c = 0; c < columns; ++c) mean[c] += in[(r0 + r) * stride + c];
-    for (int64_t c = 0; c < columns; ++c) mean[c] /= static_cast<double>(count);
+      for (int64_t c = 0; c < columns; ++c) mean[c] += in[(r0 + r) * stride + c] - first[c];
+    for (int64_t c = 0; c < columns; ++c) mean[c] = first[c] + mean[c] / static_cast<double>(count);
     for (int64_t r = 0; r < count; ++r)
       for (int64_t c = 0; c < columns; ++c) {
         const double d = in[(r0 + r) * stride + c] - mean[c];

@@ -159,12 +159,19 @@ Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& b
   m.strides = strides_in(empty ? MemoryFormat::contiguous : output_format(input, weight, s), m.sizes);
   return m;
 }
+// The library's own ways of leaving padding out end where it is wider than the kernel reaches, and with most groups.
 bool padding_counts(const Tensor& input, const Tensor& weight, const kernel::ConvolutionShape& s) {
   const bool depthwise = s.groups > 1 && s.groups == input.size(1);
-  bool moves = false;
-  for (int d = 0; d < 3; ++d) moves = moves || s.stride[d] != 1 || s.dilation[d] != 1;
-  return !by_library(input, weight, moves, s.groups) || !(s.groups == 1 || depthwise);
+  bool moves = false, wide = false;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t from = weight.dim() - 3 + d;
+    const int64_t reach = from >= 2 ? (weight.size(from) - 1) * s.dilation[d] : 0;
+    moves = moves || s.stride[d] != 1 || s.dilation[d] != 1;
+    wide = wide || s.padding[d] > reach;
+  }
+  return wide || !by_library(input, weight, moves, s.groups) || !(s.groups == 1 || depthwise);
 }
+bool is_dilated(const kernel::ConvolutionShape& s) { return s.dilation[0] != 1 || s.dilation[1] != 1 || s.dilation[2] != 1; }
 kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymInt groups) {
   kernel::ConvolutionShape shape;
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
@@ -216,7 +223,7 @@ void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tenso
     throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " + str(grad_bias.sym_sizes()));
   kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
   shape.padding_counts = padding_counts(input, weight, shape);
-  shape.padding_counts_for_weight = shape.padding_counts || shape.groups != 1 || weight.dim() == 5;
+  shape.padding_counts_for_weight = shape.padding_counts || shape.groups != 1 || weight.dim() == 5 || is_dilated(shape);
   kernel::convolve_backward(grad_output, input, weight, shape, grad_input, grad_weight, grad_bias);
 }
 

@@ -22,6 +22,15 @@ Meta embedding_rule(const Tensor& weight, const Tensor& indices, SymInt, bool, b
   return rule::contiguous(sizes, weight.dtype(), weight.device());
 }
 void embedding_kernel(const Tensor& weight, const Tensor& indices, SymInt, bool, bool, const Tensor& out) {
+  if (out.numel() == 0 && indices.numel()) {  // rows of nothing are looked up all the same
+    const Tensor index = indices.to(DType::int64).contiguous();
+    for (int64_t i = 0; i < index.numel(); ++i) {
+      const int64_t at = index.data_as<int64_t>()[i];
+      if (at < 0 || at >= weight.size(0))
+        throw UserError("embedding: index " + std::to_string(at) + " is out of bounds for a weight of " + std::to_string(weight.size(0)) + " rows");
+    }
+    return;
+  }
   kernel::select_elements(weight, kernel::Selection{"embedding", 0, TensorList(&indices, 1), indices.sizes(), false}, out);
 }
 
@@ -39,6 +48,8 @@ Meta renorm_rule(const Tensor& self, const Tensor& indices, double, double) {
   return rule::preserved(self);
 }
 void renorm_kernel(const Tensor& self, const Tensor& indices, double max_norm, double norm_type, const Tensor& out) {
+  if (indices.numel() && !is_floating(self.dtype()) && !is_complex(self.dtype()))
+    throw UserError("embedding_renorm_: norm(): input dtype should be either floating point or complex. Got " + std::string(name(self.dtype())) + " instead.");
   if (!out.is_same(self)) kernel::copy(self, out);
   kernel::embedding_renorm(out, indices, max_norm, norm_type);
 }

@@ -84,15 +84,19 @@ void spread_kernel(const Tensor& self, Dims dim, Correction correction, bool, co
 template <bool root>
 void spread_mean_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out, const Tensor& mean) { spread_into<root>(self, dim, correction, out, mean); }
 
-// The out= forms compute in out's dtype. PyTorch has no kernel that reduces 16-bit values to one wider number.
+// The out= forms compute in out's dtype, those of one number in self's; for 16-bit values PyTorch has no kernel that does the latter.
 template <bool root>
 Tensor spread_out(const char* op, const Tensor& self, const Dims& dim, const Correction& correction, bool keepdim, const Tensor& out) {
   check_spread_dtype(self.dtype());
-  const bool wider = is_floating(out.dtype()) && promote_types(self.dtype(), out.dtype()) == out.dtype() && self.dtype() != out.dtype();
+  bool wider = is_floating(out.dtype()) && promote_types(self.dtype(), out.dtype()) == out.dtype() && self.dtype() != out.dtype();
+  const Meta meta = spread_rule<root>(self, dim, correction, keepdim);
+  if (wider && guard_or(product(meta.sizes) == 1, false)) {
+    if (is_reduced_float(self.dtype()) && !is_reduced_float(out.dtype()) && guard_or(self.sym_numel() != 0, true))
+      throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": no kernel reduces " + std::string(name(self.dtype())) + " to one " + std::string(name(out.dtype())));
+    wider = false;
+  }
   const Tensor x = wider ? self.to(out.dtype()) : self;
   const Tensor result = root ? x.std(dim, correction, keepdim) : x.var(dim, correction, keepdim);
-  if (wider && is_reduced_float(self.dtype()) && guard_or(result.sym_numel() == 1, false) && guard_or(self.sym_numel() != 0, true))
-    throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": no kernel reduces " + std::string(name(self.dtype())) + " to one " + std::string(name(out.dtype())));
   op_detail::prepare_out(get_operator(op), result.meta(), out);
   return out.copy_(result, false);
 }
