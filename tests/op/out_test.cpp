@@ -9,7 +9,7 @@
 namespace calque {
 namespace {
 
-Tensor filled(IntList sizes, DType dtype) { return call("aten::full", {list({sizes.begin(), sizes.end()}), 2}, {{"dtype", dtype}}).to_tensor(); }
+Tensor filled(std::initializer_list<SymInt> sizes, DType dtype) { return full(sizes, Scalar(2), dtype); }
 
 bool refuses(const char* name, Values arguments, const Tensor& out, const char* why) {
   try {

@@ -94,7 +94,9 @@ void divide_mode_kernel(const Tensor& a, const B& b, std::optional<std::string_v
   if (fn == Binary::div) return true_divide_kernel(a, b, out);
   const DType common = result_type(a, b);
   if (common == DType::bool_) refuse("div", common);
-  kernel::binary(fn, common, a, b, out);
+  // A number is not rounded to 16 bits before ATen truncates, but it is before it takes the floor.
+  if (fn == Binary::div_trunc && is_floating(common)) kernel::binary_wide(fn, common, a, b, out);
+  else kernel::binary(fn, common, a, b, out);
 }
 
 template <OpName op>
@@ -134,6 +136,35 @@ void ignoring_nan(const Tensor& a, const Tensor& b, const Tensor& out) {
   // Of two zeros the first is the answer, but in bfloat16 the second.
   if (common == DType::bfloat16) kernel::binary(floats, common, b, a, out);
   else kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
+}
+
+// The neighbour among 16-bit numbers, which no computation in float32 finds.
+template <class T>
+T neighbour(T from, T towards) {
+  const auto a = static_cast<float>(from), b = static_cast<float>(towards);
+  if (a != a) return from;
+  if (b != b || a == b) return towards;
+  T r = from;
+  if (a == 0) r.bits = static_cast<uint16_t>(b > 0 ? 1 : 0x8001);
+  else r.bits = static_cast<uint16_t>((a < b) == (a > 0) ? from.bits + 1 : from.bits - 1);
+  return r;
+}
+template <class T>
+void neighbours(DType d, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const auto dense = [&](const Tensor* t) {
+    const Tensor copy = make_tensor(out.sizes(), d);
+    if (t) kernel::copy(*t, copy);
+    return copy;
+  };
+  const Tensor from = dense(&a), towards = dense(&b), result = dense(nullptr);
+  for (int64_t i = 0; i < result.numel(); ++i) result.mutable_data_as<T>()[i] = neighbour(from.data_as<T>()[i], towards.data_as<T>()[i]);
+  kernel::copy(result, out);
+}
+void nextafter_kernel(const Tensor& a, const Tensor& b, const Tensor& out) {
+  const DType common = result_type(a, b);
+  if (common == DType::bfloat16) neighbours<BFloat16>(common, a, b, out);
+  else if (common == DType::float16) neighbours<Half>(common, a, b, out);
+  else kernel::binary(Binary::nextafter, common, a, b, out);
 }
 
 Meta pow_scalar_rule(const Tensor& self, const Scalar& exponent) {
@@ -322,7 +353,7 @@ void register_arithmetic(Library& aten) {
       .out("hypot.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("nextafter(Tensor self, Tensor other) -> Tensor")
-      .compute(only_floats<"nextafter">, arithmetic<Binary::nextafter>)
+      .compute(only_floats<"nextafter">, nextafter_kernel)
       .in_place("nextafter_")
       .out("nextafter.out")
       .tags(Tag::cast_out, Tag::pointwise);

@@ -1,4 +1,6 @@
 // Random numbers, from PyTorch's CPU generator stream. Generator arguments that are absent mean the default one.
+#include <algorithm>
+
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/random.h"
@@ -18,7 +20,8 @@ using OptFormat = std::optional<MemoryFormat>;
 
 Meta float_factory(const char* op, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
   const Meta m = rule::factory(op, size, d, l, v, p);
-  if (is_integral(m.dtype)) throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for dtype " + std::string(name(m.dtype)));
+  const bool empty = std::any_of(size.begin(), size.end(), [](SymInt s) { return !s.is_symbolic() && s.as_int() == 0; });  // nothing is drawn
+  if (is_integral(m.dtype) && !empty) throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for dtype " + std::string(name(m.dtype)));
   return m;
 }
 Meta randint_rule(SymInt low, SymInt high, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {

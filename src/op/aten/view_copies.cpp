@@ -78,7 +78,11 @@ void overwrite(const Tensor& self, const Tensor& src, const Tensor& out, const V
 }
 
 Meta select_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
-  check_source("select_scatter", src, rule::select("select_scatter", geometry(self), dim, index), false);  // no guard: ATen's fake execution makes none
+  // No guards on symbolic sizes: ATen's fake execution makes none.
+  View place = geometry(self);
+  if (self.is_symbolic() && self.dim() > 0) place.sizes.erase(place.sizes.begin() + wrap_dim(dim, self.dim(), "select_scatter"));
+  else place = rule::select("select_scatter", place, dim, index);
+  check_source("select_scatter", src, place, false);
   return scatter_meta(self);
 }
 Meta slice_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step) {
