@@ -20,7 +20,8 @@ void rethrow_named(const Operator& op) {
     std::string_view name = op.schema().name;
     while (name.starts_with('_')) name.remove_prefix(1);
     while (name.ends_with('_')) name.remove_suffix(1);
-    if (std::string_view(e.what()).find(name) == std::string_view::npos) e.prepend(op.schema().name + ": ");
+    // An assertion says what its user wrote, and nothing else.
+    if (!op.has_tag(Tag::side_effect) && std::string_view(e.what()).find(name) == std::string_view::npos) e.prepend(op.schema().name + ": ");
     throw;
   }
 }

@@ -12,12 +12,13 @@ BARE = {"aten::_embedding_bag": ("indices", "offsets"), "aten::_embedding_bag.ou
         "aten::_upsample_bilinear2d_aa.out": ("out",), "aten::rrelu_with_noise": ("noise",), "aten::rrelu_with_noise_": ("noise",),
         "aten::native_group_norm": ("weight", "bias"), "aten::native_group_norm.out": ("weight", "bias"),
         "aten::native_group_norm_backward": ("grad_out", "input", "mean", "rstd", "weight"),
-        "aten::native_layer_norm_backward": ("mean", "rstd"),
+        "aten::native_group_norm_backward.out": ("grad_out", "input", "mean", "rstd", "weight"),
+        "aten::native_layer_norm_backward": ("mean", "rstd"), "aten::native_layer_norm_backward.out": ("mean", "rstd"),
         "aten::_softmax.out": ("out",), "aten::_log_softmax.out": ("out",), "aten::softmax.int_out": ("out",),
         "aten::log_softmax.int_out": ("out",), "aten::_softmax_backward_data.out": ("grad_input",),
         "aten::_log_softmax_backward_data.out": ("out",),
         # Of an input that is not contiguous the mean is never computed: save_mean is read as it was allocated.
-        "aten::_native_batch_norm_legit.no_stats_out": ("input", "out")}
+        "aten::_native_batch_norm_legit.no_stats_out": ("input", "out"), "aten::_native_batch_norm_legit.out": ("input", "out")}
 
 
 CONVOLUTIONS = {"aten::" + n for n in ("convolution", "_convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",

@@ -82,8 +82,10 @@ void register_generated_outs(Library& aten) {
   aten.def("_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, "
            "Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))")
       .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum, double eps,
-                    const Tensor& a, const Tensor& b, const Tensor& c) {
-        return give("_native_batch_norm_legit", _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps), a, b, c);
+                    const Tensor& a, const Tensor& b, const Tensor& c) -> Three {
+        const Three results = _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
+        if (training) return give("_native_batch_norm_legit", results, a, b, c);
+        return Three{give("_native_batch_norm_legit", std::get<0>(results), a), b, c};  // there are no statistics to save
       });
   aten.def("convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
            "SymInt[] output_padding, SymInt groups, bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))")
