@@ -66,8 +66,13 @@ IntList Tensor::strides() const {
   return plain(impl_->strides);
 }
 
-SymInt Tensor::sym_size(int64_t d) const { return impl_->sizes[static_cast<size_t>(wrap_dim(d, dim(), "size"))]; }
-SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[static_cast<size_t>(wrap_dim(d, dim(), "stride"))]; }
+// Unlike operators, which take a 0-d tensor to have dimension 0, there is nothing to read.
+static size_t existing_dim(int64_t d, int64_t dims, const char* what) {
+  if (dims == 0) throw UserError(std::string(what) + ": dimension " + std::to_string(d) + " was asked for of a tensor that has no dimensions");
+  return static_cast<size_t>(wrap_dim(d, dims, what));
+}
+SymInt Tensor::sym_size(int64_t d) const { return impl_->sizes[existing_dim(d, dim(), "size")]; }
+SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
 int64_t Tensor::size(int64_t d) const { return sym_size(d).as_int(); }
 int64_t Tensor::stride(int64_t d) const { return sym_stride(d).as_int(); }
 SymInt Tensor::sym_numel() const { return product(impl_->sizes); }

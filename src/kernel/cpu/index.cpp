@@ -84,17 +84,19 @@ void pick_action(char* selected, const int64_t* offsets, char* other, int64_t ot
 template <class A>
 constexpr Action action_of{&run_action<A>, &pick_action<A>};
 
-struct Wide16 {
-  uint64_t words[2];
+// Bytes moved as one: a whole short row may be taken for an element, and is aligned as its own elements are.
+template <int n>
+struct __attribute__((packed, may_alias)) Bytes {
+  unsigned char bytes[n];
 };
 template <template <class> class A>
 Action copy_action(int64_t item) {
   switch (item) {
-    case 1: return action_of<A<uint8_t>>;
-    case 2: return action_of<A<uint16_t>>;
-    case 4: return action_of<A<uint32_t>>;
-    case 8: return action_of<A<uint64_t>>;
-    default: return action_of<A<Wide16>>;
+    case 1: return action_of<A<Bytes<1>>>;
+    case 2: return action_of<A<Bytes<2>>>;
+    case 4: return action_of<A<Bytes<4>>>;
+    case 8: return action_of<A<Bytes<8>>>;
+    default: return action_of<A<Bytes<16>>>;
   }
 }
 
