@@ -1,10 +1,14 @@
 #include "kernel/cpu/attention_special.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <vector>
+
+#include "calque/base/thread.h"
+#include "kernel/cpu/move.h"
 
 namespace calque {
 namespace {
@@ -13,13 +17,7 @@ namespace {
 template <class T>
 bool any_special(const T* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
-  const Bits ones = std::bit_cast<Bits>(T(std::numeric_limits<float>::infinity()));
-  Bits found = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<Bits>(x[i]);
-    found = static_cast<Bits>(found | ((bits & ones) == ones ? 1 : 0));
-  }
-  return found != 0;
+  return kernel::any_all_ones(x, n, sizeof(T), std::bit_cast<Bits>(T(std::numeric_limits<float>::infinity())));
 }
 
 template <class T>
@@ -93,14 +91,16 @@ class Rows {
 template <class T>
 void settle_special_values(const Attention<T>& g) {
   const bool some_masked = g.causal || g.mask_kind != AttentionMask::none;
-  for (int64_t b = 0; b < g.batch; ++b)
-    for (int64_t h = 0; h < g.heads; ++h) {
-      Rows<T> rows(g, b, h);
+  const int64_t work = (g.q_length + g.kv_length) * g.value_dim;
+  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      Rows<T> rows(g, at / g.heads, at % g.heads);
       bool everywhere = false;
       for (int64_t j = 0; some_masked && !everywhere && j < g.kv_length; ++j) everywhere = rows.value_special(j);
       for (int64_t i = 0; i < g.q_length; ++i)
         if (everywhere || rows.output_special(i)) rows.settle(i);
     }
+  });
 }
 
 template void settle_special_values(const Attention<float>&);

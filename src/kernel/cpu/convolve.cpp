@@ -97,14 +97,17 @@ bool all_finite(const T* at, const int64_t* sizes, const int64_t* strides, int d
     if (!all_finite(at + i * strides[0], sizes + 1, strides + 1, dims - 1)) return false;
   return true;
 }
-// The fast kernel multiplies zeros outside the image with the weight.
+// The fast kernel multiplies zeros outside the image with the weight. An infinite weight then shows in the results: in all
+// of its channel, as it is multiplied with something everywhere, or, transposed, wherever it is used. Weights are many, so they
+// are looked at only where that happened.
 template <class T>
 void convolve_floats(const Convolution<T>& g, bool padding_counts) {
-  if (!padding_counts && (g.transposed || g.padding[0] || g.padding[1] || g.padding[2])) {
-    const int64_t sizes[5] = {g.transposed ? g.in_channels : g.out_channels, (g.transposed ? g.out_channels : g.in_channels) / g.groups, g.kernel[0], g.kernel[1], g.kernel[2]};
-    if (!all_finite(g.weight, sizes, g.weight_strides, 5)) return convolve_plainly(g);
-  }
   convolution(g);
+  if (padding_counts || !(g.transposed || g.padding[0] || g.padding[1] || g.padding[2])) return;
+  const int64_t results[5] = {g.transposed ? g.batch : 1, g.out_channels, g.transposed ? g.out_size[0] : 1, g.transposed ? g.out_size[1] : 1, g.transposed ? g.out_size[2] : 1};
+  if (all_finite(static_cast<const T*>(g.out), results, g.out_strides, 5)) return;
+  const int64_t weights[5] = {g.transposed ? g.in_channels : g.out_channels, (g.transposed ? g.out_channels : g.in_channels) / g.groups, g.kernel[0], g.kernel[1], g.kernel[2]};
+  if (!all_finite(g.weight, weights, g.weight_strides, 5)) convolve_plainly(g);
 }
 
 template <class T>

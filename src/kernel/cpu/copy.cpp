@@ -69,8 +69,8 @@ Walk make_walk(const Tensor& src, const Tensor& dst) {
   return w;
 }
 
-// Calls plane(from, to, rows) for every stretch of the last-but-one dimension, on all threads. What a plane does with its
-// rows (the innermost dimension) is its affair.
+// Calls plane(from, to, rows, columns) for every stretch of the last-but-one dimension, on all threads. What a plane does with
+// its rows (the innermost dimension) is its affair. Where rows are fewer than threads and long, they are cut.
 template <class F>
 void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) {
   const auto* from = static_cast<const char*>(src.data());
@@ -80,6 +80,21 @@ void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) 
   int64_t total = rows;
   for (size_t d = 0; d < row_dim; ++d) total *= w.sizes[d];
   const int64_t row_bytes = w.sizes.back() * std::max(src.element_size(), dst.element_size());
+  if (total < num_threads() && row_bytes >= 2 * grain_bytes) {
+    for (int64_t r = 0; r < total; ++r) {
+      int64_t rest = r;
+      const char* f = from;
+      char* t = to;
+      for (size_t d = row_dim + 1; d-- > 0;) {
+        const int64_t index = rest % w.sizes[d];
+        rest /= w.sizes[d];
+        f += index * w.from[d];
+        t += index * w.to[d];
+      }
+      parallel_for(0, w.sizes.back(), grain_bytes / 8, [&](int64_t b, int64_t e) { plane(f + b * w.from.back(), t + b * w.to.back(), 1, e - b); });
+    }
+    return;
+  }
   // Chunks of planes where there are enough, of rows where not; 16 rows fill the lines of a transposing copy.
   const int64_t unit = rows >= 32 ? 16 : 1;
   const int64_t grain = std::max<int64_t>(1, grain_bytes / std::max<int64_t>(1, row_bytes * unit));
@@ -98,7 +113,7 @@ void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) 
         f += index * w.from[d];
         t += index * w.to[d];
       }
-      plane(f, t, count);
+      plane(f, t, count, w.sizes.back());
       at += count;
     }
   });
@@ -122,13 +137,13 @@ void copy_strided(const Tensor& src, const Tensor& dst) {
     for (size_t d = 0; d < last; ++d)
       if (w.from[d] == item && w.sizes[d] >= 4) {  // the source runs along d, the destination along the last dimension
         w.swap_down(d, last - 1);
-        each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) { transpose(from, w.from[last], to, w.to[last - 1], rows, w.sizes[last]); });
+        each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) { transpose(from, w.from[last], to, w.to[last - 1], rows, columns); });
         return;
       }
   const bool whole_rows = w.from[last] == item && w.to[last] == item;
-  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
-    if (whole_rows) copy_rows(from, w.from[last - 1], to, w.to[last - 1], rows, w.sizes[last] * item);
-    else for (int64_t r = 0; r < rows; ++r) copy_row<T>(from + r * w.from[last - 1], w.from[last], to + r * w.to[last - 1], w.to[last], w.sizes[last]);
+  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
+    if (whole_rows) copy_rows(from, w.from[last - 1], to, w.to[last - 1], rows, columns * item);
+    else for (int64_t r = 0; r < rows; ++r) copy_row<T>(from + r * w.from[last - 1], w.from[last], to + r * w.to[last - 1], w.to[last], columns);
   });
 }
 
@@ -142,19 +157,19 @@ void copy_cast(const Tensor& src, const Tensor& dst) {
   const Walk w = make_walk(src, dst);
   const size_t last = w.sizes.size() - 1;
   const int64_t from_step = w.from[last], to_step = w.to[last];
-  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
+  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
     constexpr int64_t chunk = 512;
     alignas(64) std::byte buffer[chunk * 16];
     for (int64_t r = 0; r < rows; ++r) {
       const char* f = from + r * w.from[last - 1];
       char* t = to + r * w.to[last - 1];
       if (loaded && from_step == width) {
-        store(f, t, to_step, w.sizes[last]);
+        store(f, t, to_step, columns);
       } else if (stored && to_step == width) {
-        load(f, from_step, t, w.sizes[last]);
+        load(f, from_step, t, columns);
       } else {
-        for (int64_t at = 0; at < w.sizes[last]; at += chunk) {
-          const int64_t n = std::min(chunk, w.sizes[last] - at);
+        for (int64_t at = 0; at < columns; at += chunk) {
+          const int64_t n = std::min(chunk, columns - at);
           load(f + at * from_step, from_step, buffer, n);
           store(buffer, t + at * to_step, to_step, n);
         }
@@ -168,9 +183,9 @@ template <class From, class To>
 void convert_uint64(const Tensor& src, const Tensor& dst) {
   const Walk w = make_walk(src, dst);
   const size_t last = w.sizes.size() - 1;
-  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows) {
+  each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t i = 0; i < w.sizes[last]; ++i) {
+      for (int64_t i = 0; i < columns; ++i) {
         const From x = *reinterpret_cast<const From*>(from + r * w.from[last - 1] + i * w.from[last]);
         To& y = *reinterpret_cast<To*>(to + r * w.to[last - 1] + i * w.to[last]);
         if constexpr (std::is_same_v<To, uint64_t>) {

@@ -98,9 +98,23 @@ void fill16(uint16_t* to, int64_t n, uint16_t value) {
   for (; i < n; ++i) to[i] = value;
 }
 
+template <class U>
+bool any_all_ones(const void* numbers, int64_t n, uint64_t wide) {
+  const U* x = static_cast<const U*>(numbers);
+  const U ones = static_cast<U>(wide);
+  const auto mask = splat<U>(ones);
+  decltype(mask == mask) found = {};
+  int64_t i = 0;
+  for (; i + lanes<U> <= n; i += lanes<U>) found |= (load(x + i) & mask) == mask;
+  bool any = false;
+  for (int k = 0; k < lanes<U>; ++k) any |= found[k] != 0;
+  for (; i < n; ++i) any |= (x[i] & ones) == ones;
+  return any;
+}
+
 }  // namespace
 
 extern const MoveTable move_table[];
-const MoveTable move_table[] = {{{&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>}, &copy_rows, &fill16}};
+const MoveTable move_table[] = {{{&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>}, &copy_rows, &fill16, {&any_all_ones<uint16_t>, &any_all_ones<uint32_t>, &any_all_ones<uint64_t>}}};
 
 }  // namespace calque::kernel::CALQUE_ISA
