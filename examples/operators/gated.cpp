@@ -1,6 +1,6 @@
-// A user's operators, from a shared library that a program loads at run time (calque::load_operator_library, or
-// `calque --load libgated_operators.so ...`). The library is compiled against Calque's headers and resolves its symbols
-// in the program that loads it; it links nothing.
+// A user's operators, from a shared library that a program loads at run time (calque::load_operator_library(path)). The
+// library is compiled against Calque's headers and links nothing: its symbols are those of the program that loads it, which must
+// export them (CMake: ENABLE_EXPORTS). tests/trace/operator_library_test.cpp loads this one.
 //
 //   my::gate        out = self * sigmoid(gate): a rule and a kernel, with in-place and out= forms derived from them
 //   my::gate_twice  a composite: written in operators, so it needs neither, and a tracer sees what it is made of

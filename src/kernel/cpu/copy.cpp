@@ -230,4 +230,11 @@ void copy(const Tensor& src, const Tensor& dst) {
   if (!copy_uint64(src, dst)) copy_cast(src, dst);
 }
 
+Tensor contiguous_as(const Tensor& t, DType dtype) {
+  if (t.dtype() == dtype && t.is_contiguous()) return t;
+  const Tensor out = make_tensor(t.sizes(), dtype);
+  copy(t, out);
+  return out;
+}
+
 }  // namespace calque::kernel

@@ -9,6 +9,7 @@
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 namespace {
@@ -77,7 +78,7 @@ void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, 
 void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, const Tensor& output, const Tensor& log_alpha) {
   if (log_probs.dtype() == DType::float32) run<float>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
   else if (log_probs.dtype() == DType::float64) run<double>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
-  else throw UserError(ErrorKind::unsupported_operator, "\"ctc_loss_cpu\" not implemented for '" + std::string(name(log_probs.dtype())) + "'");
+  else not_implemented("ctc_loss_cpu", log_probs.dtype());
 }
 
 }  // namespace calque::kernel

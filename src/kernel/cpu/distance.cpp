@@ -8,6 +8,7 @@
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/fill.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 namespace {
@@ -62,7 +63,7 @@ Tensor prepared(const Tensor& t, const Tensor& out) {
 
 void check_dtype(const char* what, DType d) {
   if (d != DType::float32 && d != DType::float64)
-    throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(what) + "\" not implemented for '" + std::string(name(d)) + "'");
+    not_implemented(what, d);
 }
 
 template <class C>

@@ -9,6 +9,7 @@
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 namespace {
@@ -121,7 +122,7 @@ const char* kernel_name(Loss fn) {
 
 ElementFn find(Loss fn, DType d, bool backward) {
   if (!is_floating(d) || is_float8(d))
-    throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(kernel_name(fn)) + "\" not implemented for '" + std::string(name(d)) + "'");
+    not_implemented(kernel_name(fn), d);
   return d == DType::float64 ? choose<double>(fn, backward) : choose<float>(fn, backward);
 }
 
@@ -196,7 +197,7 @@ void check_class(int64_t c, int64_t classes) {
 void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction, int64_t ignore_index, const Tensor& output,
               const Tensor& total_weight) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, "\"nll_loss_out_frame\" not implemented for '" + std::string(name(self.dtype())) + "'");
+    not_implemented("nll_loss_out_frame", self.dtype());
   double total = 0;
   double weights = 0;
   for (int64_t i = 0; i < s.n; ++i)

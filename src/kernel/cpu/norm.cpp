@@ -11,37 +11,13 @@
 #include "kernel/cpu/isa_table.h"
 #include "kernel/cpu/norm_support.h"
 #include "kernel/cpu/reduce.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 
 CALQUE_ISA_ARRAY(NormRow, norm_table)
 
-const NormRow& norm_row(DType d, const char* what) {
-  switch (d) {
-    case DType::float32: return norm_table()[0];
-    case DType::float64: return norm_table()[1];
-    case DType::bfloat16: return norm_table()[2];
-    case DType::float16: return norm_table()[3];
-    default: throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(what) + "\" not implemented for '" + std::string(name(d)) + "'");
-  }
-}
-
-Tensor contiguous_input(const Tensor& t) {
-  if (t.is_contiguous()) return t;
-  const Tensor out = make_tensor(t.sizes(), t.dtype());
-  copy(t, out);
-  return out;
-}
-
-template <class C>
-Tensor widened(const Tensor& t) {
-  if (t.dtype() == dtype_v<C> && t.is_contiguous()) return t;
-  const Tensor out = make_tensor(t.sizes(), dtype_v<C>);
-  copy(t, out);
-  return out;
-}
-template Tensor widened<float>(const Tensor&);
-template Tensor widened<double>(const Tensor&);
+const NormRow& norm_row(DType d, const char* what) { return float_row(norm_table(), d, what); }
 
 template <class C>
 ParameterArray<C>::ParameterArray(const Tensor& t) {
@@ -51,7 +27,7 @@ ParameterArray<C>::ParameterArray(const Tensor& t) {
     return;
   }
   copy_.resize(static_cast<size_t>(t.numel()));
-  const Tensor dense = contiguous_input(t);
+  const Tensor dense = contiguous_as(t, t.dtype());
   load_fn(t.dtype(), compute_of<C>)(dense.data(), dense.element_size(), copy_.data(), t.numel());
   data_ = copy_.data();
 }
@@ -151,7 +127,7 @@ void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tens
     fill_empty(rstd, std::nan(""));
     return;
   }
-  const Tensor x = contiguous_input(input);
+  const Tensor x = contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64) layer_norm_as<double>(row, x, n, weight, bias, eps, out, mean, rstd);
   else layer_norm_as<float>(row, x, n, weight, bias, eps, out, mean, rstd);
 }
@@ -159,7 +135,7 @@ void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tens
 void rms_norm(const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
   const NormRow& row = norm_row(input.dtype(), "rms_norm");
   if (input.numel() == 0) return fill_empty(rstd, std::nan(""));
-  const Tensor x = contiguous_input(input);
+  const Tensor x = contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64) rms_norm_as<double>(row, x, n, weight, eps, out, rstd);
   else rms_norm_as<float>(row, x, n, weight, eps, out, rstd);
 }
@@ -360,7 +336,7 @@ void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, i
     fill_empty(rstd, std::nan(""));
     return;
   }
-  const Tensor x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_input(input);
+  const Tensor x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64) group_norm_as<double>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
   else group_norm_as<float>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
 }

@@ -45,8 +45,8 @@ void write_sums(const std::vector<double>& sums, const Target<C>& target) {
 template <class C>
 void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                             const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  const Tensor g = widened<C>(grad);
-  const Tensor x = widened<C>(input);
+  const Tensor g = contiguous_as(grad, dtype_v<C>);
+  const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t rows = n ? input.numel() / n : 0;
@@ -94,8 +94,8 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
 template <class C>
 void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, int64_t n, int64_t c, int64_t hw,
                             int64_t groups, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  const Tensor g = widened<C>(grad);
-  const Tensor x = widened<C>(input);
+  const Tensor g = contiguous_as(grad, dtype_v<C>);
+  const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t per_group = c / groups;
@@ -155,8 +155,8 @@ template <class C>
 void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean, const Tensor& running_var,
                             const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, const Tensor& grad_input, const Tensor& grad_weight,
                             const Tensor& grad_bias) {
-  const Tensor g = widened<C>(grad);
-  const Tensor x = widened<C>(input);
+  const Tensor g = contiguous_as(grad, dtype_v<C>);
+  const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(train ? save_mean : running_mean), v(train ? save_invstd : running_var);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t n = input.size(0);

@@ -1,4 +1,4 @@
-// What the files of normalisation share: parameters in the compute type, contiguous inputs, the table's row of a dtype.
+// What the files of normalisation share: parameters in the compute type, the table's row of a dtype.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,6 @@ namespace calque::kernel {
 constexpr int64_t norm_grain = 16384;  // elements below which a thread is not worth waking
 
 const NormRow& norm_row(DType dtype, const char* what);
-Tensor contiguous_input(const Tensor& t);
 
 // A parameter vector as an array of C, converted where it has to be; null for an undefined tensor.
 template <class C>
@@ -24,9 +23,5 @@ class ParameterArray {
   const C* data_ = nullptr;
   std::vector<C> copy_;
 };
-
-// The tensor's values, contiguous, as C; the tensor itself where it is that already.
-template <class C>
-Tensor widened(const Tensor& t);
 
 }  // namespace calque::kernel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernel/cpu/element_loop.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 namespace {
@@ -73,7 +74,7 @@ void add_outer(const Tensor& self, const Tensor& column, const Tensor& row, cons
     case Compute::f32: return run<float>(loop, beta, alpha, out.dtype());
     case Compute::f64: return run<double>(loop, beta, alpha, out.dtype());
     case Compute::i64: return run<int64_t>(loop, beta, alpha, out.dtype());
-    case Compute::c128: throw UserError(ErrorKind::unsupported_operator, "\"addr\" not implemented for '" + std::string(name(out.dtype())) + "'");
+    case Compute::c128: not_implemented("addr", out.dtype());
   }
 }
 

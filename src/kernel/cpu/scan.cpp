@@ -9,6 +9,7 @@
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
 #include "kernel/cpu/slices.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 namespace {
@@ -150,7 +151,7 @@ void scan_extreme(bool largest, const Tensor& self, int64_t dim, const Tensor& v
     case Compute::f32: return run_extreme<float>(largest, self, dim, values, indices);
     case Compute::f64: return run_extreme<double>(largest, self, dim, values, indices);
     case Compute::i64: return run_extreme<int64_t>(largest, self, dim, values, indices);
-    case Compute::c128: throw UserError(ErrorKind::unsupported_operator, "\"cummin_cummax\" not implemented for '" + std::string(name(self.dtype())) + "'");
+    case Compute::c128: not_implemented("cummin_cummax", self.dtype());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "kernel/cpu/reduce.h"
 #include "kernel/cpu/scratch.h"
 #include "kernel/cpu/softmax_table.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 
@@ -22,22 +23,7 @@ namespace {
 
 constexpr int64_t grain = 8192;  // elements
 
-const SoftmaxRow& find_row(DType d, const char* what) {
-  switch (d) {
-    case DType::float32: return softmax_table()[0];
-    case DType::float64: return softmax_table()[1];
-    case DType::bfloat16: return softmax_table()[2];
-    case DType::float16: return softmax_table()[3];
-    default: throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(what) + "\" not implemented for '" + std::string(name(d)) + "'");
-  }
-}
-
-Tensor contiguous(const Tensor& t) {
-  if (t.is_contiguous()) return t;
-  const Tensor out = make_tensor(t.sizes(), t.dtype());
-  copy(t, out);
-  return out;
-}
+const SoftmaxRow& find_row(DType d, const char* what) { return float_row(softmax_table(), d, what); }
 
 struct Shape {
   int64_t outer = 1, n = 1, inner = 1;
@@ -58,7 +44,7 @@ void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
     copy(self, wide);
     return softmax(wide, dim, is_log, out);
   }
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_as(self, self.dtype());
   const Shape s = split_at(self, dim);
   const auto item = static_cast<int64_t>(item_size(self.dtype()));
   const char* x = static_cast<const char*>(in.data());
@@ -83,19 +69,10 @@ void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
 
 namespace {
 
-// The tensor's values, contiguous, as C.
-template <class C>
-Tensor widened(const Tensor& t) {
-  if (t.dtype() == dtype_v<C> && t.is_contiguous()) return t;
-  const Tensor out = make_tensor(t.sizes(), dtype_v<C>);
-  copy(t, out);
-  return out;
-}
-
 template <class C>
 void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
-  const Tensor g = widened<C>(grad);
-  const Tensor o = widened<C>(output);
+  const Tensor g = contiguous_as(grad, dtype_v<C>);
+  const Tensor o = contiguous_as(output, dtype_v<C>);
   const bool direct = out.dtype() == dtype_v<C> && out.is_contiguous();
   const Tensor result = direct ? out : make_tensor(out.sizes(), dtype_v<C>);
   const Shape s = split_at(output, dim);
@@ -169,7 +146,7 @@ void zero_masked_slices(const Tensor& self, int64_t dim, const Tensor& out) {
     most = make_tensor(sizes, self.dtype());
     reduce(Reduction::amax, self.dtype(), self, uint64_t{1} << dim, most);
   }
-  const Tensor wide = widened<double>(most);
+  const Tensor wide = contiguous_as(most, DType::float64);
   const double* m = wide.data_as<double>();
   const Shape s = split_at(self, dim);
   const auto item = static_cast<int64_t>(item_size(out.dtype()));

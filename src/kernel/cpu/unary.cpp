@@ -37,10 +37,6 @@ bool takes_storage_dtype(Unary fn, DType d) {
 
 }  // namespace
 
-void not_implemented(std::string_view op, DType dtype) {
-  throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(dtype)) + "'");
-}
-
 void unary(Unary fn, DType common, const Tensor& self, const Tensor& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common)) not_implemented(d.name, common);

@@ -4,6 +4,7 @@
 
 #include "calque/tensor/tensor.h"
 #include "kernel/cpu/element_loop.h"
+#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 
@@ -31,8 +32,5 @@ enum class Unary : uint8_t {
 
 // out = fn(self), computed as `common`. UserError "... not implemented for ..." where the function has no form for it.
 void unary(Unary fn, DType common, const Tensor& self, const Tensor& out);
-
-// The error for an operator that has no kernel for a dtype.
-[[noreturn]] void not_implemented(std::string_view op, DType dtype);
 
 }  // namespace calque::kernel

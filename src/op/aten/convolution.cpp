@@ -1,5 +1,6 @@
 // Convolutions: the one operator that computes them, its gradient, and the forms that are made of it.
 #include "kernel/cpu/convolve.h"
+#include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>
 
@@ -112,7 +113,7 @@ void check_dtype(const char* op, DType dtype, const Settings& s) {
     for (const SymInt d : s.dilation) dilated = dilated || !guard_or(d == 1, true);
     supported = dtype == DType::int64 || (!s.transposed && !dilated);
   }
-  if (!supported) throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(dtype)) + "'");
+  if (!supported) kernel::not_implemented(op, dtype);
 }
 
 // Channels last where input or weight lies so. One spatial dimension is computed as two, and a permuted input does not

@@ -1,6 +1,7 @@
 // Images as columns and back, sampling at a grid, weight norm.
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/folding.h"
+#include "kernel/cpu/not_implemented.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -10,7 +11,7 @@ namespace {
 using kernel::Blocks;
 
 [[noreturn]] void refuse(const char* op, DType d) {
-  throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(d)) + "'");
+  kernel::not_implemented(op, d);
 }
 bool is_float(DType d) { return is_floating(d) && !is_float8(d); }
 

@@ -1,5 +1,6 @@
 // Several tensors into one, and one several times over: cat, stack, repeat, tile, meshgrid, broadcast_tensors.
 #include "kernel/cpu/joining.h"
+#include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>
 
@@ -126,7 +127,7 @@ Tensor tile_body(const Tensor& self, SymIntList dims) {
 void check_repeats(const Tensor& repeats) {
   if (repeats.dim() != 1) throw UserError("repeat_interleave: only accept 1D vector as repeat, found " + std::to_string(repeats.dim()) + " dimensions");
   if (repeats.dtype() != DType::int32 && repeats.dtype() != DType::int64)
-    throw UserError(ErrorKind::unsupported_operator, "\"repeat_interleave_cpu\" not implemented for '" + std::string(name(repeats.dtype())) + "'");
+    kernel::not_implemented("repeat_interleave_cpu", repeats.dtype());
 }
 Tensor repeat_indices_rule(const Tensor& repeats, std::optional<SymInt> output_size) {
   check_repeats(repeats);

@@ -3,6 +3,7 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/matmul.h"
 #include "kernel/cpu/outer.h"
+#include "kernel/cpu/not_implemented.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -21,7 +22,7 @@ void check_same_dtype(const char* op, const char* a_name, const Tensor& a, const
 }
 void check_product_dtype(const char* op, const Tensor& a) {
   if (!kernel::has_product(a.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(a.dtype())) + "'");
+    kernel::not_implemented(op, a.dtype());
 }
 Meta contiguous(SymInts sizes, const Tensor& like) {
   SymInts strides = contiguous_strides(sizes);

@@ -1,5 +1,6 @@
 // Padding: constant, reflection, replication, circular.
 #include "kernel/cpu/padding.h"
+#include "kernel/cpu/not_implemented.h"
 
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
@@ -78,7 +79,7 @@ Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self
     throw UserError(prefix + "Expected " + std::to_string(dims + 1) + "D or " + std::to_string(dims + 2) +
                     "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: " + str(self.sym_sizes()));
   if (!(is_integral(self.dtype(), false) || is_floating(self.dtype()) || is_complex(self.dtype())) || is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, std::string("\"") + op + "\" not implemented for '" + std::string(name(self.dtype())) + "'");
+    kernel::not_implemented(op, self.dtype());
   Meta m{self.impl().sizes, {}, self.dtype(), self.device(), false};
   SymBool large_enough = false;
   for (int64_t k = 0; k < dims; ++k) {

@@ -5,6 +5,7 @@
 
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/fill.h"
+#include "kernel/cpu/not_implemented.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/rule/joining.h"
@@ -128,7 +129,7 @@ Meta triangle_rule(const Tensor& self, SymInt) {
   const std::string op = lower ? "tril" : "triu";
   if (self.dim() < 2) throw UserError(op + ": input tensor must have at least 2 dimensions, found " + std::to_string(self.dim()));
   if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, "\"" + op + "\" not implemented for '" + std::string(name(self.dtype())) + "'");
+    kernel::not_implemented(op, self.dtype());
   return rule::contiguous_like(self, self.impl().sizes);
 }
 template <bool lower>
@@ -141,7 +142,7 @@ Meta triangle_indices_rule(int64_t row, int64_t col, int64_t offset, std::option
   const std::string op = lower ? "tril_indices" : "triu_indices";
   if (row < 0 || col < 0) throw UserError(op + ": row and col must be non-negative, got " + std::to_string(row) + " and " + std::to_string(col));
   const DType d = dtype.value_or(DType::int64);
-  if (d != DType::int64 && d != DType::int32) throw UserError(ErrorKind::unsupported_operator, "\"" + op + "\" not implemented for '" + std::string(name(d)) + "'");
+  if (d != DType::int64 && d != DType::int32) kernel::not_implemented(op, d);
   return rule::factory(op.c_str(), {2, kernel::triangle_count(row, col, offset, lower)}, d, layout, device, pin_memory);
 }
 template <bool lower>
@@ -153,7 +154,7 @@ void triangle_indices_kernel(int64_t row, int64_t col, int64_t offset, std::opti
 // ---- shuffles -----------------------------------------------------------------------------------------------------
 void check_shuffled_dtype(const char* op, const Tensor& self) {
   if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, std::string("\"") + op + "\" not implemented for '" + std::string(name(self.dtype())) + "'");
+    kernel::not_implemented(op, self.dtype());
 }
 Meta shuffled(const char* op, const Tensor& self, SymInts sizes) {
   const MemoryFormat format = self.suggest_memory_format();

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernel/cpu/resample.h"
+#include "kernel/cpu/not_implemented.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -36,7 +37,7 @@ Meta resampled(const char* op, const Tensor& self, SymIntList output_size, int s
   if (!check(self.sym_size(1) > 0))
     throw UserError(name + ": Non-empty " + std::to_string(spatial + 2) + "D data tensor expected but got a tensor with sizes " + str(self.sym_sizes()));
   if (!has_kernel(mode, spatial, self.dtype()))
-    throw UserError(ErrorKind::unsupported_operator, "\"" + name + "\" not implemented for '" + std::string(calque::name(self.dtype())) + "'");
+    kernel::not_implemented(name, self.dtype());
   const MemoryFormat format = spatial >= 2 ? self.suggest_memory_format() : MemoryFormat::contiguous;
   SymInts strides = strides_for(format, sizes);
   return {std::move(sizes), std::move(strides), self.dtype(), self.device(), false};

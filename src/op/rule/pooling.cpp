@@ -1,4 +1,5 @@
 #include "op/rule/pooling.h"
+#include "kernel/cpu/not_implemented.h"
 
 #include <string>
 
@@ -79,7 +80,7 @@ void check_pool_dtype(const char* op, DType d, PoolDTypes kinds) {
   if (kinds != PoolDTypes::wide_floats_and_int64) fits = fits || is_reduced_float(d);
   if (kinds == PoolDTypes::reals) fits = fits || (is_integral(d, false) && !is_barebones_unsigned(d));
   if (kinds == PoolDTypes::floats_and_int64 || kinds == PoolDTypes::wide_floats_and_int64) fits = fits || d == DType::int64;
-  if (!fits) throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(op) + "\" not implemented for '" + std::string(name(d)) + "'");
+  if (!fits) kernel::not_implemented(op, d);
 }
 
 }  // namespace calque::rule

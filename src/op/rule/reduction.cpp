@@ -1,4 +1,5 @@
 #include "op/rule/reduction.h"
+#include "kernel/cpu/not_implemented.h"
 
 #include <string>
 
@@ -56,7 +57,7 @@ void check_kinds(const char* kernel_name, DType dtype, Kinds kinds) {
   const bool plain_float = is_floating(dtype) && !is_float8(dtype);
   const bool plain_integer = is_integral(dtype, false) && !is_barebones_unsigned(dtype);
   if (plain_float || (kinds != Kinds::floats && plain_integer) || (kinds == Kinds::reals_and_bool && dtype == DType::bool_)) return;
-  throw UserError(ErrorKind::unsupported_operator, "\"" + std::string(kernel_name) + "\" not implemented for '" + std::string(name(dtype)) + "'");
+  kernel::not_implemented(kernel_name, dtype);
 }
 
 }  // namespace calque::rule
