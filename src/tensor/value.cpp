@@ -11,9 +11,10 @@ namespace calque {
 
 namespace {
 
-constexpr std::array<std::string_view, 17> kind_names = {
+constexpr std::array<std::string_view, 18> kind_names = {
     "None",   "bool",   "int",           "float",     "complex", "str",   "slice", "Tensor", "dtype",
-    "device", "layout", "memory_format", "Generator", "list",    "tuple", "dict",  "struct"};
+    "device", "layout", "memory_format", "Generator", "node",  "list",  "tuple",  "dict",
+    "struct"};
 static_assert(kind_names.size() == static_cast<size_t>(Value::Kind::structure) + 1);
 
 constexpr size_t longest_shown = 60;  // of a value in an error message
@@ -226,6 +227,7 @@ struct Repr {
   std::string operator()(Layout l) const { return std::string(name(l)); }
   std::string operator()(MemoryFormat f) const { return std::string(name(f)); }
   std::string operator()(Generator*) const { return "<torch._C.Generator object>"; }
+  std::string operator()(Node*) const { return "<node>"; }  // the graph prints its own
   std::string operator()(const std::shared_ptr<const ListValue>& l) const { return "[" + joined(l->items) + "]"; }
   std::string operator()(const std::shared_ptr<const TupleValue>& t) const {
     return "(" + joined(t->items) + (t->items.size() == 1 ? ",)" : ")");
@@ -266,7 +268,7 @@ struct Same {
   }
   template <class T>
   requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> ||
-           std::same_as<T, MemoryFormat> || std::same_as<T, Generator*>) bool
+           std::same_as<T, MemoryFormat> || std::same_as<T, Generator*> || std::same_as<T, Node*>) bool
   operator()(const T& a, const T& b) const {
     return a == b;
   }
@@ -384,6 +386,11 @@ Layout Value::to_layout() const {
 MemoryFormat Value::to_memory_format() const {
   if (const auto* f = std::get_if<MemoryFormat>(&v_)) return *f;
   throw_mismatch(*this, "a memory_format");
+}
+
+Node* Value::to_node() const {
+  if (const auto* n = std::get_if<Node*>(&v_)) return *n;
+  throw_mismatch(*this, "a node of a graph");
 }
 
 Generator* Value::to_generator() const {

@@ -18,6 +18,7 @@
 namespace calque {
 
 class Value;
+class Node;  // of a graph (graph/graph.h); a Value only carries the pointer
 using Values = std::vector<Value>;
 
 struct None {
@@ -39,7 +40,7 @@ class Value {
   // In the order of the alternatives below.
   enum class Kind : uint8_t {
     none, boolean, integer, floating, complex, string, slice, tensor, dtype, device, layout, memory_format, generator,
-    list, tuple, dict, structure
+    node, list, tuple, dict, structure
   };
 
   Value() = default;
@@ -65,6 +66,7 @@ class Value {
   Value(Layout l) : v_(l) {}
   Value(MemoryFormat m) : v_(m) {}
   Value(Generator* g) : v_(g) {}
+  Value(Node* n) : v_(n) {}
   Value(const Scalar& s);
   Value(ListValue l);
   Value(TupleValue t);
@@ -74,6 +76,7 @@ class Value {
   Kind kind() const { return static_cast<Kind>(v_.index()); }
   bool is_none() const { return kind() == Kind::none; }
   bool is_tensor() const { return kind() == Kind::tensor; }
+  bool is_node() const { return kind() == Kind::node; }
   bool is_container() const { return kind() >= Kind::list; }
 
   // Each throws a UserError naming the kind found when it does not fit. Numbers convert as schema arguments do:
@@ -95,6 +98,7 @@ class Value {
   Layout to_layout() const;
   MemoryFormat to_memory_format() const;
   Generator* to_generator() const;
+  Node* to_node() const;  // another node's result, in the arguments of a graph's nodes
   const Values& to_items() const;  // list or tuple
   const DictValue& to_dict() const;
   const StructValue& to_struct() const;
@@ -105,7 +109,7 @@ class Value {
 
  private:
   std::variant<None, SymBool, SymInt, SymFloat, std::complex<double>, std::shared_ptr<const std::string>,
-               std::shared_ptr<const SliceValue>, Tensor, DType, Device, Layout, MemoryFormat, Generator*,
+               std::shared_ptr<const SliceValue>, Tensor, DType, Device, Layout, MemoryFormat, Generator*, Node*,
                std::shared_ptr<const ListValue>, std::shared_ptr<const TupleValue>, std::shared_ptr<const DictValue>,
                std::shared_ptr<const StructValue>>
       v_;
