@@ -101,6 +101,25 @@ Applied apply(const Tensor& self, ListRef<Index> indices) {
   return a;
 }
 
+// As Python would have it: one entry, or a tuple of them. An ellipsis is the text "...".
+Value boxed(ListRef<Index> indices) {
+  const auto box = [](const Index& index) {
+    return std::visit(
+        [](const auto& e) -> Value {
+          using T = std::decay_t<decltype(e)>;
+          const auto bound = [](const std::optional<SymInt>& b) { return b ? Value(*b) : Value(); };
+          if constexpr (std::is_same_v<T, Ellipsis>) return "...";
+          else if constexpr (std::is_same_v<T, Slice>) return SliceValue{bound(e.start), bound(e.stop), bound(e.step)};
+          else return e;
+        },
+        index.entry());
+  };
+  if (indices.size() == 1) return box(indices[0]);
+  Values items;
+  for (const Index& index : indices) items.push_back(box(index));
+  return tuple(std::move(items));
+}
+
 // Sizes without their leading ones: what an assignment ignores.
 SymInts without_leading_ones(SymIntList sizes) {
   size_t first = 0;
@@ -131,6 +150,8 @@ void copy_to(const Tensor& target, const Tensor& value) {
 }  // namespace
 
 Tensor index_by(const Tensor& self, ListRef<Index> indices) {
+  if (modes_active())
+    if (const auto traced = offer_function("operator.getitem", {self, boxed(indices)})) return traced->to_tensor();
   if (indices.size() == 1) {
     const Index::Entry& only = indices[0].entry();
     if (const auto* i = std::get_if<SymInt>(&only)) return apply_select(self, 0, *i, 0);
@@ -142,6 +163,7 @@ Tensor index_by(const Tensor& self, ListRef<Index> indices) {
 }
 
 void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
+  if (modes_active() && offer_function("operator.setitem", {self, boxed(indices), value})) return;
   if (indices.size() == 1)
     if (const auto* b = std::get_if<bool>(&indices[0].entry())) {
       if (*b) copy_to(self.unsqueeze(0), value);

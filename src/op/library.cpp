@@ -13,17 +13,42 @@
 namespace calque {
 namespace op_detail {
 
-void rethrow_named(const Operator& op) {
-  try {
-    throw;
-  } catch (UserError& e) {
-    std::string_view name = op.schema().name;
-    while (name.starts_with('_')) name.remove_prefix(1);
-    while (name.ends_with('_')) name.remove_suffix(1);
-    // An assertion says what its user wrote, and nothing else.
-    if (!op.has_tag(Tag::side_effect) && std::string_view(e.what()).find(name) == std::string_view::npos) e.prepend(op.schema().name + ": ");
-    throw;
+namespace {
+
+std::string described(const Value& v) {
+  switch (v.kind()) {
+    case Value::Kind::tensor: {
+      const Tensor& t = v.to_tensor();
+      if (t.impl().opaque) return "a proxy";
+      std::string text = std::string(name(t.dtype())) + str(t.sym_sizes());
+      if (t.device() != Device()) text += " on " + t.device().str();
+      return text;
+    }
+    case Value::Kind::list:
+    case Value::Kind::tuple: {
+      constexpr size_t most = 8;
+      const Values& items = v.to_items();
+      std::string text = "[";
+      for (size_t i = 0; i < std::min(items.size(), most); ++i) text += (i ? ", " : "") + described(items[i]);
+      return text + (items.size() > most ? ", ...]" : "]");
+    }
+    default: return v.str();
   }
+}
+
+}  // namespace
+
+void explain(UserError& e, const Operator& op, const Values& args) {
+  // An assertion says what its user wrote, and nothing else.
+  if (op.has_tag(Tag::side_effect)) return;
+  const Schema& schema = op.schema();
+  std::string_view bare = schema.name;
+  while (bare.starts_with('_')) bare.remove_prefix(1);
+  while (bare.ends_with('_')) bare.remove_suffix(1);
+  if (e.reason().find(bare) == std::string_view::npos) e.prepend(schema.name + ": ");
+  std::string call = op.name() + "(";
+  for (size_t i = 0; i < args.size() && i < schema.arguments.size(); ++i) call += (i ? ", " : "") + schema.arguments[i].name + ": " + described(args[i]);
+  e.set_context(call + ")");
 }
 
 Tensor allocate(const Meta& meta, bool fake) { return meta.undefined ? Tensor() : make_tensor(meta, fake); }
@@ -182,6 +207,11 @@ void OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& f
   d.boxed_fake_ = functions.boxed_fake;
   d.tags_ = static_cast<uint32_t>(form == Operator::Form::in_place ? Tag::in_place : Tag::out);
   if (form == Operator::Form::in_place) op_->in_place_ = &d;
+}
+
+OpBuilder& OpBuilder::python(std::string_view function) {
+  op_->python_name_ = function;
+  return *this;
 }
 
 OpBuilder& OpBuilder::in_place(std::string_view name) {

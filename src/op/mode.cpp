@@ -9,7 +9,7 @@ namespace calque {
 
 namespace mode_detail {
 thread_local constinit int active_modes = 0;
-thread_local constinit std::source_location const* site = nullptr;
+thread_local constinit CallSite const* site = nullptr;
 }  // namespace mode_detail
 
 namespace {
@@ -86,15 +86,26 @@ Value dispatch(const Operator& op, const Values& args) {
 
 Value call_next(const Operator& op, const Values& args) { return dispatch(op, args); }
 
-Value call(const Operator& op, Values positional, std::vector<std::pair<std::string, Value>> keyword) {
+Value call(const Operator& op, Values positional, Kwargs keyword) {
   return dispatch(op, bind_arguments(op.schema(), std::move(positional), std::move(keyword)));
 }
 
-Value call(std::string_view name, Values positional, std::vector<std::pair<std::string, Value>> keyword) {
+Value call(std::string_view name, Values positional, Kwargs keyword) {
   return call(get_operator(name), std::move(positional), std::move(keyword));
 }
 
-std::source_location call_site() { return mode_detail::site ? *mode_detail::site : std::source_location(); }
+CallSite call_site() { return mode_detail::site ? *mode_detail::site : CallSite(); }
+
+std::optional<Value> Mode::call_function(std::string_view, const Values&, const Kwargs&) { return std::nullopt; }
+
+std::optional<Value> offer_function(std::string_view name, const Values& args, const Kwargs& kwargs) {
+  Stack& s = stack();
+  for (size_t i = s.position; i < s.modes.size() && s.modes[i]->slot() == ModeSlot::function; ++i) {
+    const PositionScope scope(i + 1);
+    if (auto result = s.modes[i]->call_function(name, args, kwargs)) return result;
+  }
+  return std::nullopt;
+}
 
 ModeScope::ModeScope(Mode& mode) : mode_(&mode) {
   Stack& s = stack();

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "calque/base/error.h"
+#include "calque/op/library.h"
 #include "op/table.h"
 
 namespace calque {
@@ -42,6 +43,15 @@ bool has_number_for_tensor(const Schema& schema, const Values& positional, const
   return false;
 }
 
+Value explained(Operator::Boxed run, const Operator& op, const Values& args) {
+  try {
+    return run(op, args);
+  } catch (UserError& e) {
+    op_detail::explain(e, op, args);
+    throw;
+  }
+}
+
 }  // namespace
 
 OperatorTable& OperatorTable::instance() {
@@ -62,6 +72,7 @@ Operator& OperatorTable::add(Schema schema) {
   const std::unique_lock lock(mutex_);
   auto op = std::make_unique<Operator>();
   op->name_ = schema.full_name();
+  op->python_name_ = (schema.name_space == "aten" ? "torch." : "torch.ops." + schema.name_space + ".") + schema.name;
   op->schema_ = std::move(schema);
   const auto [it, fresh] = by_name_.emplace(op->name_, op.get());
   if (!fresh) throw UserError("operator " + op->name_ + " is registered already; choose another name or overload");
@@ -126,12 +137,12 @@ const Operator& resolve_overload(std::string_view name, const Values& positional
 
 Value Operator::run_eager(const Values& args) const {
   if (!boxed_eager_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without an implementation");
-  return boxed_eager_(*this, args);
+  return explained(boxed_eager_, *this, args);
 }
 
 Value Operator::run_fake(const Values& args) const {
   if (!boxed_fake_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without a shape rule");
-  return boxed_fake_(*this, args);
+  return explained(boxed_fake_, *this, args);
 }
 
 }  // namespace calque

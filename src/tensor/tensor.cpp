@@ -54,9 +54,12 @@ void* TensorImpl::operator new(size_t bytes) {
 }
 void TensorImpl::operator delete(void* p, size_t bytes) noexcept { give_small_block(p, bytes); }
 
+void TensorExtra::refuse(const char* asked) const { throw InternalError(std::string("the ") + asked + " of an opaque tensor was asked"); }
+SymInt TensorExtra::size(int64_t) const { throw InternalError("the size of an opaque tensor was asked"); }
+
 IntList Tensor::sizes() const {
   if (impl_->symbolic) [[unlikely]]
-    if (any_symbolic(impl_->sizes)) throw_symbolic("sizes", impl_->sizes);
+    if (any_symbolic(sym_sizes())) throw_symbolic("sizes", impl_->sizes);
   return plain(impl_->sizes);
 }
 
@@ -71,11 +74,19 @@ static size_t existing_dim(int64_t d, int64_t dims, const char* what) {
   if (dims == 0) throw UserError(std::string(what) + ": dimension " + std::to_string(d) + " was asked for of a tensor that has no dimensions");
   return static_cast<size_t>(wrap_dim(d, dims, what));
 }
-SymInt Tensor::sym_size(int64_t d) const { return impl_->sizes[existing_dim(d, dim(), "size")]; }
+SymInt Tensor::sym_size(int64_t d) const {
+  if (impl_->opaque) [[unlikely]]
+    return impl_->extra->size(d);
+  return impl_->sizes[existing_dim(d, dim(), "size")];
+}
+void Tensor::refuse(const char* asked) const {
+  if (impl_->extra) impl_->extra->refuse(asked);
+  throw InternalError("an opaque tensor without a tracer");
+}
 SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
 int64_t Tensor::size(int64_t d) const { return sym_size(d).as_int(); }
 int64_t Tensor::stride(int64_t d) const { return sym_stride(d).as_int(); }
-SymInt Tensor::sym_numel() const { return product(impl_->sizes); }
+SymInt Tensor::sym_numel() const { return product(sym_sizes()); }
 int64_t Tensor::numel() const {
   int64_t n = 1;
   for (const int64_t s : sizes()) n *= s;  // cannot overflow: construction checked the product

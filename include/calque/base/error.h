@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace calque {
@@ -22,10 +23,20 @@ class Error : public std::exception {
   explicit Error(std::string message) : message_(std::move(message)) {}
   const char* what() const noexcept override { return message_.c_str(); }
   // For those it passes through: says where it happened, in front of what it says already.
-  void prepend(const std::string& context) { message_ = context + message_; }
+  void prepend(const std::string& context) {
+    message_ = context + message_;
+    said_ += context.size();
+  }
+  // Says in which call it happened, on a line of its own; the outermost call that is said stays.
+  void set_context(const std::string& call) {
+    message_.resize(said_);
+    message_ += "\n  in " + call;
+  }
+  std::string_view reason() const { return std::string_view(message_).substr(0, said_); }  // without the call
 
  private:
   std::string message_;
+  size_t said_ = message_.size();
 };
 
 class UserError : public Error {

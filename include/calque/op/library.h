@@ -48,16 +48,8 @@ bool writes_directly(const Operator& base, const Meta& result, const Tensor& tar
 bool shares_memory(const Tensor& a, const Tensor& b);
 void write_result(const Tensor& result, const Tensor& target);  // casts and copies; kernels only, no dispatch
 
-// Runs f; a UserError that leaves it names the operator.
-[[noreturn]] void rethrow_named(const Operator& op);
-template <class F>
-decltype(auto) named(const Operator& op, F&& f) {
-  try {
-    return f();
-  } catch (const UserError&) {
-    rethrow_named(op);
-  }
-}
+// Makes an error that leaves an operator name it, and say the call's arguments.
+void explain(UserError& e, const Operator& op, const Values& args);
 
 template <class T>
 bool is_special(const T& x) {
@@ -194,19 +186,15 @@ struct Compute {
   }
 
   static Out eager(const Operator& op, A... args) {
-    return named(op, [&] {
-      Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), false);
-      run_kernel(op, out, args...);
-      finish(out, args...);
-      return out;
-    });
+    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), false);
+    run_kernel(op, out, args...);
+    finish(out, args...);
+    return out;
   }
   static Out fake(const Operator& op, A... args) {
-    return named(op, [&] {
-      Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), true);
-      finish(out, args...);
-      return out;
-    });
+    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), true);
+    finish(out, args...);
+    return out;
   }
 };
 
@@ -246,8 +234,8 @@ struct InPlace<const Tensor&, A...> {
     self.storage()->bump_version();
     return self;
   }
-  static Tensor eager(const Operator& op, const Tensor& self, A... args) { return named(op, [&] { return run<false>(op, self, args...); }); }
-  static Tensor fake(const Operator& op, const Tensor& self, A... args) { return named(op, [&] { return run<true>(op, self, args...); }); }
+  static Tensor eager(const Operator& op, const Tensor& self, A... args) { return run<false>(op, self, args...); }
+  static Tensor fake(const Operator& op, const Tensor& self, A... args) { return run<true>(op, self, args...); }
 };
 
 template <class... A>
@@ -299,8 +287,8 @@ struct WithOuts {
       (outs.storage()->bump_version(), ...);
       return std::make_tuple(Tensor(outs)...);
     }
-    static auto eager(const Operator& op, A... args, Out<i>... outs) { return named(op, [&] { return run<false>(op, args..., outs...); }); }
-    static auto fake(const Operator& op, A... args, Out<i>... outs) { return named(op, [&] { return run<true>(op, args..., outs...); }); }
+    static auto eager(const Operator& op, A... args, Out<i>... outs) { return run<false>(op, args..., outs...); }
+    static auto fake(const Operator& op, A... args, Out<i>... outs) { return run<true>(op, args..., outs...); }
   };
   template <size_t... i>
   static For<i...> select(std::index_sequence<i...>);
@@ -312,28 +300,24 @@ struct ViewOf;
 template <class... A>
 struct ViewOf<View, const Tensor&, A...> {
   static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    return named(op, [&] {
-      const View v = cast<View (*)(const Tensor&, A...)>(op.rule())(self, args...);
-      return make_view(self, v.sizes, v.strides, v.offset);
-    });
+    const View v = cast<View (*)(const Tensor&, A...)>(op.rule())(self, args...);
+    return make_view(self, v.sizes, v.strides, v.offset);
   }
 };
 template <class... A>
 struct ViewOf<std::vector<View>, const Tensor&, A...> {
   static std::vector<Tensor> eager(const Operator& op, const Tensor& self, A... args) {
-    return named(op, [&] {
-      std::vector<Tensor> out;
-      for (const View& v : cast<std::vector<View> (*)(const Tensor&, A...)>(op.rule())(self, args...))
-        out.push_back(make_view(self, v.sizes, v.strides, v.offset));
-      return out;
-    });
+    std::vector<Tensor> out;
+    for (const View& v : cast<std::vector<View> (*)(const Tensor&, A...)>(op.rule())(self, args...))
+      out.push_back(make_view(self, v.sizes, v.strides, v.offset));
+    return out;
   }
 };
 
 template <class R, class... A>
 struct Direct {  // composite bodies and kernels that allocate their own result
-  static R eager(const Operator& op, A... args) { return named(op, [&] { return cast<R (*)(A...)>(op.kernel())(args...); }); }
-  static R fake(const Operator& op, A... args) { return named(op, [&] { return cast<R (*)(A...)>(op.rule())(args...); }); }
+  static R eager(const Operator& op, A... args) { return cast<R (*)(A...)>(op.kernel())(args...); }
+  static R fake(const Operator& op, A... args) { return cast<R (*)(A...)>(op.rule())(args...); }
 };
 
 template <class... A>
@@ -341,18 +325,14 @@ struct Mutate;
 template <class... A>
 struct Mutate<const Tensor&, A...> {
   static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    named(op, [&] {
-      check_writable(op, self);
-      cast<void (*)(const Tensor&, A...)>(op.kernel())(self, args...);
-    });
+    check_writable(op, self);
+    cast<void (*)(const Tensor&, A...)>(op.kernel())(self, args...);
     self.storage()->bump_version();
     return self;
   }
   static Tensor fake(const Operator& op, const Tensor& self, A... args) {
-    named(op, [&] {
-      check_writable(op, self);
-      if (op.rule()) cast<void (*)(const Tensor&, A...)>(op.rule())(self, args...);
-    });
+    check_writable(op, self);
+    if (op.rule()) cast<void (*)(const Tensor&, A...)>(op.rule())(self, args...);
     self.storage()->bump_version();
     return self;
   }
@@ -401,6 +381,8 @@ class OpBuilder {
   OpBuilder& in_place(std::string_view name);
   // The out= form: "add.out", or with argument names "max.dim_max(max, max_values)".
   OpBuilder& out(std::string_view spec);
+  // The Python function that users call it by, where it is not torch.<name>: "torch.nn.functional.linear".
+  OpBuilder& python(std::string_view function);
   template <class... T>
   OpBuilder& tags(T... tag) {
     add_tags((static_cast<uint32_t>(tag) | ... | 0U));
@@ -509,13 +491,18 @@ void load_operator_library(const std::string& path);
 // ---- typed calls --------------------------------------------------------------------------------------------------
 // R and A are the types of op/unbox.h in the schema's order; the generated fronts (calque/op/ops.h) spell them out.
 template <class R, class... A>
-R typed_call(const Operator& op, const std::source_location& where, A... args) {
+R typed_call(const Operator& op, const CallSite& site, A... args) {
   if (modes_active() || (op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]] {
-    const CallSiteScope site(where);
+    const CallSiteScope scope(site);
     if constexpr (std::is_void_v<R>) dispatch(op, Values{Argument<A>::box(args)...});
     else return Result<R>::unbox(dispatch(op, Values{Argument<A>::box(args)...}));
   } else {
-    return op_detail::cast<R (*)(const Operator&, A...)>(op.eager())(op, args...);
+    try {
+      return op_detail::cast<R (*)(const Operator&, A...)>(op.eager())(op, args...);
+    } catch (UserError& e) {
+      op_detail::explain(e, op, Values{Argument<A>::box(args)...});
+      throw;
+    }
   }
 }
 
@@ -524,7 +511,7 @@ struct DerivedOfResult;
 template <class... A>
 struct DerivedOfResult<true, const Tensor&, A...> {
   static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    const Tensor result = typed_call<Tensor, const Tensor&, A...>(*op.base(), std::source_location::current(), self, args...);
+    const Tensor result = typed_call<Tensor, const Tensor&, A...>(*op.base(), CallSite(), self, args...);
     op_detail::check_in_place(op, result.meta(), self);
     return dispatch(get_operator("aten::copy_"), {self, result, false}).to_tensor();
   }
@@ -532,7 +519,7 @@ struct DerivedOfResult<true, const Tensor&, A...> {
 template <class... A>
 struct DerivedOfResult<false, A...> {
   static Tensor eager(const Operator& op, A... args, const Tensor& out) {
-    const Tensor result = typed_call<Tensor, A...>(*op.base(), std::source_location::current(), args...);
+    const Tensor result = typed_call<Tensor, A...>(*op.base(), CallSite(), args...);
     op_detail::prepare_out(op, result.meta(), out);
     if (op.base()->has_tag(Tag::unshared_out)) (op_detail::check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     return dispatch(get_operator("aten::copy_"), {out, result, false}).to_tensor();

@@ -47,6 +47,8 @@ class Operator {
 
   const Schema& schema() const { return schema_; }
   const std::string& name() const { return name_; }  // "aten::add.Tensor"
+  // The Python function that users call it by: "torch.relu", "torch.nn.functional.linear".
+  const std::string& python_name() const { return python_name_; }
   bool has_tag(Tag t) const { return (tags_ & static_cast<uint32_t>(t)) != 0; }
   Form form() const { return form_; }
   bool is_composite() const { return form_ == Form::composite; }
@@ -68,6 +70,7 @@ class Operator {
   friend class OperatorTable;
   Schema schema_;
   std::string name_;
+  std::string python_name_;
   uint32_t tags_ = 0;
   Form form_ = Form::undefined;
   const Operator* base_ = nullptr;

@@ -44,6 +44,9 @@ struct Meta {
 class TensorExtra {
  public:
   virtual ~TensorExtra() = default;
+  // Of a tensor that is opaque: what is asked cannot be known. `size` may answer with a symbol of its own.
+  [[noreturn]] virtual void refuse(const char* asked) const;
+  virtual SymInt size(int64_t d) const;
 };
 
 class TensorImpl {
@@ -60,6 +63,7 @@ class TensorImpl {
   Device device;
   bool symbolic = false;        // some size, stride or offset is symbolic
   bool special = false;         // no kernel may answer: fake, meta or a proxy
+  bool opaque = false;          // a proxy of which nothing is known, not even its dtype; `extra` says whose
   bool requires_grad = false;
   bool is_leaf = true;
   bool wrapped_number = false;  // made from a Python-like number: weak in promotion
@@ -84,14 +88,14 @@ class Tensor {
   bool is_same(const Tensor& o) const { return impl_.get() == o.impl_.get(); }
   uint32_t use_count() const { return impl_.use_count(); }
 
-  DType dtype() const { return impl_->dtype; }
-  Device device() const { return impl_->device; }
+  DType dtype() const { return known("dtype").dtype; }
+  Device device() const { return known("device").device; }
   Layout layout() const { return Layout::strided; }
-  int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
+  int64_t dim() const { return static_cast<int64_t>(known("dim").sizes.size()); }
   IntList sizes() const;    // UserError when symbolic
   IntList strides() const;  // UserError when symbolic
-  SymIntList sym_sizes() const { return impl_->sizes; }
-  SymIntList sym_strides() const { return impl_->strides; }
+  SymIntList sym_sizes() const { return known("sizes").sizes; }
+  SymIntList sym_strides() const { return known("strides").strides; }
   int64_t size(int64_t d) const;  // negative d counts from the end; UserError out of range
   int64_t stride(int64_t d) const;
   SymInt sym_size(int64_t d) const;
@@ -108,6 +112,7 @@ class Tensor {
   MemoryFormat suggest_memory_format() const;
   bool is_floating_point() const { return is_floating(dtype()); }
   bool is_fake() const { return impl_->special; }
+  bool is_opaque() const { return impl_->opaque; }
 
   const Ref<Storage>& storage() const { return impl_->storage; }
   // First element. UserError for a tensor without data (fake, meta). `mutable_data` also advances nothing: in-place
@@ -146,6 +151,12 @@ class Tensor {
 
  private:
   void check_dtype(DType expected) const;
+  const TensorImpl& known(const char* asked) const {
+    if (impl_->opaque) [[unlikely]]
+      refuse(asked);
+    return *impl_;
+  }
+  [[noreturn]] void refuse(const char* asked) const;
   Ref<TensorImpl> impl_;
 };
 

@@ -12,11 +12,11 @@ using OptInt = std::optional<int64_t>;
 
 // ---- maximum ------------------------------------------------------------------------------------------------------
 template <int spatial>
-constexpr const char* max_name = spatial == 3 ? "max_pool3d" : "max_pool2d";
+constexpr const char* max_pool_name = spatial == 3 ? "max_pool3d" : "max_pool2d";
 
 template <int spatial>
-std::array<Meta, 2> max_rule(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
-  const char* op = max_name<spatial>;
+std::array<Meta, 2> max_pool_rule(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+  const char* op = max_pool_name<spatial>;
   const PoolWindow w = rule::pool_window(op, spatial, kernel_size, stride, padding, dilation);
   rule::check_pool_input(op, self, spatial);
   rule::check_pool_dtype(op, self.dtype(), PoolDTypes::reals);
@@ -36,8 +36,8 @@ std::array<Meta, 2> max_rule(const Tensor& self, IntList kernel_size, IntList st
   return {out, indices};
 }
 template <int spatial>
-void max_kernel(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool, const Tensor& out, const Tensor& indices) {
-  kernel::max_pool(self, rule::pool_window(max_name<spatial>, spatial, kernel_size, stride, padding, dilation), out, indices);
+void max_pool_kernel(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool, const Tensor& out, const Tensor& indices) {
+  kernel::max_pool(self, rule::pool_window(max_pool_name<spatial>, spatial, kernel_size, stride, padding, dilation), out, indices);
 }
 
 void check_gradient(const char* op, const Tensor& grad_output, const Tensor& self, const SymInts& sizes) {
@@ -214,11 +214,11 @@ std::tuple<Tensor, Tensor> adaptive_max1_body(const Tensor& self, IntList output
 void register_pooling(Library& aten);
 void register_pooling(Library& aten) {
   aten.def("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
-      .compute(max_rule<2>, max_kernel<2>)
+      .compute(max_pool_rule<2>, max_pool_kernel<2>)
       .out("max_pool2d_with_indices.out(out, indices)")
       .tags(Tag::core);
   aten.def("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
-      .compute(max_rule<3>, max_kernel<3>)
+      .compute(max_pool_rule<3>, max_pool_kernel<3>)
       .out("max_pool3d_with_indices.out(out, indices)")
       .tags(Tag::restrides_out, Tag::core);
   aten.def("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)")

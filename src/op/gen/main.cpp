@@ -154,7 +154,7 @@ std::string body(const Schema& s, bool method) {
     types += ", " + parameter_type(s.arguments[i].type);
     names += ", " + (method && i == 0 ? std::string("*this") : identifier(s.arguments[i].name));
   }
-  return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) + types + ">(op, where" + names + ");\n}\n";
+  return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) + types + (method ? ">(op, {where, CallForm::method}" : ">(op, where") + names + ");\n}\n";
 }
 
 int run(int argc, char** argv) {

@@ -1,0 +1,88 @@
+#include "calque/op/operators.h"
+
+namespace calque {
+namespace {
+
+// What a function mode makes of `python(a, b)`, or else what `otherwise` calls; both see the line of the expression.
+template <class A, class B, class F>
+Tensor written(const char* python, const std::source_location& where, const A& a, const B& b, F&& otherwise) {
+  const CallSite site(where);
+  const CallSiteScope scope(site);
+  if (modes_active()) [[unlikely]]
+    if (const auto traced = offer_function(python, {Value(a), Value(b)})) return traced->to_tensor();
+  return otherwise();
+}
+
+}  // namespace
+
+// Tensor and tensor; tensor and number: what Python's operators call.
+#define CALQUE_BINARY(SYMBOL, PYTHON, CALL, CALL_NUMBER)                                                             \
+  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                                                      \
+    const Tensor& a = x;                                                                                             \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
+  }                                                                                                                  \
+  Tensor operator SYMBOL(const TensorArg& x, const Scalar& b) {                                                      \
+    const Tensor& a = x;                                                                                             \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL_NUMBER; });                                \
+  }
+// Number and tensor.
+#define CALQUE_REFLECTED(SYMBOL, PYTHON, CALL)                                                                       \
+  Tensor operator SYMBOL(const Scalar& a, const TensorArg& x) {                                                      \
+    const Tensor& b = x;                                                                                             \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
+  }
+CALQUE_BINARY(+, "add", add(a, b), add(a, wrapped_scalar(b)))
+CALQUE_BINARY(-, "sub", sub(a, b), sub(a, wrapped_scalar(b)))
+CALQUE_BINARY(*, "mul", mul(a, b), mul(a, wrapped_scalar(b)))
+CALQUE_BINARY(/, "truediv", div(a, b), div(a, wrapped_scalar(b)))
+CALQUE_BINARY(%, "mod", remainder(a, b), remainder(a, b))
+CALQUE_BINARY(&, "and_", bitwise_and(a, b), bitwise_and(a, b))
+CALQUE_BINARY(|, "or_", bitwise_or(a, b), bitwise_or(a, b))
+CALQUE_BINARY(^, "xor", bitwise_xor(a, b), bitwise_xor(a, b))
+CALQUE_BINARY(==, "eq", eq(a, b), eq(a, b))
+CALQUE_BINARY(!=, "ne", ne(a, b), ne(a, b))
+CALQUE_BINARY(<, "lt", lt(a, b), lt(a, b))
+CALQUE_BINARY(<=, "le", le(a, b), le(a, b))
+CALQUE_BINARY(>, "gt", gt(a, b), gt(a, b))
+CALQUE_BINARY(>=, "ge", ge(a, b), ge(a, b))
+CALQUE_REFLECTED(+, "add", add(b, wrapped_scalar(a)))
+CALQUE_REFLECTED(-, "sub", rsub(b, a))
+CALQUE_REFLECTED(*, "mul", mul(b, wrapped_scalar(a)))
+CALQUE_REFLECTED(/, "truediv", mul(reciprocal(b), wrapped_scalar(a)))
+CALQUE_REFLECTED(%, "mod", remainder(a, b))
+CALQUE_REFLECTED(&, "and_", bitwise_and(b, a))
+CALQUE_REFLECTED(|, "or_", bitwise_or(b, a))
+CALQUE_REFLECTED(^, "xor", bitwise_xor(b, a))
+CALQUE_REFLECTED(==, "eq", eq(b, a))
+CALQUE_REFLECTED(!=, "ne", ne(b, a))
+CALQUE_REFLECTED(<, "lt", gt(b, a))
+CALQUE_REFLECTED(<=, "le", ge(b, a))
+CALQUE_REFLECTED(>, "gt", lt(b, a))
+CALQUE_REFLECTED(>=, "ge", le(b, a))
+#undef CALQUE_REFLECTED
+#undef CALQUE_BINARY
+
+#define CALQUE_ASSIGNING(SYMBOL, PYTHON, CALL)                                                                       \
+  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                                                      \
+    const Tensor& a = x;                                                                                             \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
+  }
+CALQUE_ASSIGNING(+=, "iadd", add_(a, b))
+CALQUE_ASSIGNING(-=, "isub", sub_(a, b))
+CALQUE_ASSIGNING(*=, "imul", mul_(a, b))
+CALQUE_ASSIGNING(/=, "itruediv", div_(a, b))
+#undef CALQUE_ASSIGNING
+
+#define CALQUE_UNARY(SYMBOL, PYTHON, CALL)                                                                           \
+  Tensor operator SYMBOL(const TensorArg& x) {                                                                       \
+    const CallSite site(x.where());                                                                                  \
+    const CallSiteScope scope(site);                                                                                 \
+    if (modes_active()) [[unlikely]]                                                                                 \
+      if (const auto traced = offer_function("operator." PYTHON, {x.get()})) return traced->to_tensor();             \
+    return CALL(x.get());                                                                                            \
+  }
+CALQUE_UNARY(-, "neg", neg)
+CALQUE_UNARY(~, "invert", bitwise_not)
+#undef CALQUE_UNARY
+
+}  // namespace calque
