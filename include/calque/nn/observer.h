@@ -1,0 +1,53 @@
+// ModuleObserver: who wants to know of module calls on this thread. A tracer records leaf modules by intercepting their
+// call, and module paths by enter and leave. Observers are pushed by RAII scopes; without one a call costs nothing more.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calque/tensor/value.h"
+
+namespace calque {
+
+class Module;
+using Kwargs = std::vector<std::pair<std::string, Value>>;
+
+class ModuleObserver {
+ public:
+  virtual ~ModuleObserver() = default;
+  // Asked before hooks and forward, the innermost observer first; an answer is the result of the call.
+  virtual std::optional<Value> intercept(Module&, const Values&, const Kwargs&) { return std::nullopt; }
+  // Around a call that nobody intercepted, hooks included; `leave` also when it throws.
+  virtual void enter(Module&) {}
+  virtual void leave(Module&) {}
+};
+
+// Pushes an observer for the life of the scope. The observer must outlive it.
+class ModuleObserverScope {
+ public:
+  explicit ModuleObserverScope(ModuleObserver& observer);
+  ~ModuleObserverScope();
+  ModuleObserverScope(const ModuleObserverScope&) = delete;
+  ModuleObserverScope& operator=(const ModuleObserverScope&) = delete;
+};
+
+// Switches every observer off for the life of the scope.
+class NoModuleObserversScope {
+ public:
+  NoModuleObserversScope();
+  ~NoModuleObserversScope();
+  NoModuleObserversScope(const NoModuleObserversScope&) = delete;
+  NoModuleObserversScope& operator=(const NoModuleObserversScope&) = delete;
+
+ private:
+  std::vector<ModuleObserver*> before_;
+};
+
+namespace nn_detail {
+extern thread_local constinit int active_observers;
+}
+inline bool module_observers_active() { return nn_detail::active_observers != 0; }
+
+}  // namespace calque

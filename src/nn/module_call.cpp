@@ -1,0 +1,200 @@
+// Calling a module: observers, hooks, binding of arguments.
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "calque/base/warning.h"
+#include "calque/nn/module.h"
+#include "calque/nn/typed.h"
+#include "nn/hooks.h"
+
+namespace calque {
+
+namespace nn_detail {
+
+thread_local constinit int active_observers = 0;
+
+namespace {
+thread_local std::vector<ModuleObserver*> observers;  // the innermost last
+}  // namespace
+
+void rethrow_for_argument(Error& error, const Module& module, size_t index) {
+  const std::vector<std::string> names = module.argument_names();
+  error.prepend(module.class_name() + ".forward: argument '" +
+                (index < names.size() ? names[index] : std::to_string(index)) + "': ");
+  throw;
+}
+
+void missing_argument(const Module& module, size_t index) {
+  const std::vector<std::string> names = module.argument_names();
+  throw UserError(module.class_name() + ".forward() missing required argument: '" +
+                  (index < names.size() ? names[index] : std::to_string(index)) + "'");
+}
+
+void not_as_values(const Module& module) {
+  throw UserError(module.type_name() +
+                  ": forward takes or gives a type that is no Value, so it can only be called directly");
+}
+
+void called_none(const std::string& name) { throw UserError("the child module " + name + " is None"); }
+
+}  // namespace nn_detail
+
+ModuleObserverScope::ModuleObserverScope(ModuleObserver& observer) {
+  nn_detail::observers.push_back(&observer);
+  ++nn_detail::active_observers;
+}
+
+ModuleObserverScope::~ModuleObserverScope() {
+  nn_detail::observers.pop_back();
+  --nn_detail::active_observers;
+}
+
+NoModuleObserversScope::NoModuleObserversScope() {
+  before_.swap(nn_detail::observers);
+  nn_detail::active_observers = 0;
+}
+
+NoModuleObserversScope::~NoModuleObserversScope() {
+  before_.swap(nn_detail::observers);
+  nn_detail::active_observers = static_cast<int>(nn_detail::observers.size());
+}
+
+namespace {
+
+// Tells the observers there were at the start, also when the call throws.
+class Announced {
+ public:
+  Announced(Module& module, const std::vector<ModuleObserver*>& observers) : module_(module), observers_(observers) {
+    for (ModuleObserver* observer : observers_)
+      observer->enter(module_);
+  }
+  ~Announced() {
+    for (size_t i = observers_.size(); i-- > 0;)
+      observers_[i]->leave(module_);
+  }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+
+ private:
+  Module& module_;
+  const std::vector<ModuleObserver*>& observers_;
+};
+
+}  // namespace
+
+Value Module::call(Values args, Kwargs kwargs) {
+  if (!module_observers_active())
+    return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
+  const std::vector<ModuleObserver*> observers = nn_detail::observers;
+  for (size_t i = observers.size(); i-- > 0;)
+    if (std::optional<Value> answer = observers[i]->intercept(*this, args, kwargs)) return *std::move(answer);
+  const Announced announced(*this, observers);
+  return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
+}
+
+Value Module::forward_values(const Values&, const Kwargs&) {
+  throw UserError("Module [" + class_name() + "] is missing the required \"forward\" function");
+}
+
+Value Module::call_with_hooks(Values args, Kwargs kwargs) {
+  // Copies: a hook may remove itself or add others.
+  const auto before = hooks_->forward_pre;
+  const auto after = hooks_->forward;
+  size_t done = 0;
+  Value result;
+  try {
+    for (const auto& entry : before) {
+      if (std::optional<Call> other = entry.hook(*this, args, kwargs)) {
+        args = std::move(other->args);
+        kwargs = std::move(other->kwargs);
+      }
+    }
+    result = forward_values(args, kwargs);
+    for (const auto& entry : after) {
+      ++done;
+      if (std::optional<Value> other = entry.hook(*this, args, kwargs, result)) result = *std::move(other);
+    }
+    return result;
+  } catch (...) {
+    const std::exception_ptr failure = std::current_exception();
+    for (size_t i = done; i < after.size(); ++i) {
+      if (!after[i].always_call) continue;
+      try {
+        if (std::optional<Value> other = after[i].hook(*this, args, kwargs, result)) result = *std::move(other);
+      } catch (const std::exception& e) {
+        warn(
+            "module forward hook with `always_call=True` raised an exception that was silenced as another error was raised "
+            "in forward: " +
+            std::string(e.what()));
+      }
+    }
+    std::rethrow_exception(failure);
+  }
+}
+
+void Module::bind_arguments(const Values& args, const Kwargs& kwargs, std::span<const Value*> places) const {
+  if (args.size() > places.size()) {
+    throw UserError(class_name() + ".forward() takes " + std::to_string(places.size()) + " positional argument" +
+                    (places.size() == 1 ? "" : "s") + " but " + std::to_string(args.size()) +
+                    (args.size() == 1 ? " was given" : " were given"));
+  }
+  for (size_t i = 0; i < args.size(); ++i)
+    places[i] = &args[i];
+  if (kwargs.empty()) return;
+  const std::vector<std::string> names = argument_names();
+  for (const auto& [name, value] : kwargs) {
+    const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at >= places.size()) throw UserError(class_name() + ".forward() got an unexpected keyword argument '" + name + "'");
+    if (places[at]) throw UserError(class_name() + ".forward() got multiple values for argument '" + name + "'");
+    places[at] = &value;
+  }
+}
+
+// ---- hooks ----------------------------------------------------------------------------------------------------------
+
+ModuleHooks& Module::hooks() {
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
+  return *hooks_;
+}
+
+template <class F>
+static HookHandle add_hook(const std::shared_ptr<ModuleHooks>& hooks, ModuleHooks::List<F>& list, F hook,
+                           bool prepend = false, bool always_call = false) {
+  const uint64_t id = hooks->next_id++;
+  list.insert(prepend ? list.begin() : list.end(), {id, std::move(hook), always_call});
+  return HookHandle(hooks, id);
+}
+
+HookHandle Module::register_forward_pre_hook(ForwardPreHook hook, bool prepend) {
+  return add_hook(hooks_, hooks().forward_pre, std::move(hook), prepend);
+}
+HookHandle Module::register_forward_hook(ForwardHook hook, bool prepend, bool always_call) {
+  return add_hook(hooks_, hooks().forward, std::move(hook), prepend, always_call);
+}
+HookHandle Module::register_state_dict_pre_hook(StateDictPreHook hook) {
+  return add_hook(hooks_, hooks().state_dict_pre, std::move(hook));
+}
+HookHandle Module::register_state_dict_post_hook(StateDictHook hook) {
+  return add_hook(hooks_, hooks().state_dict_post, std::move(hook));
+}
+HookHandle Module::register_load_state_dict_pre_hook(LoadPreHook hook) {
+  return add_hook(hooks_, hooks().load_pre, std::move(hook));
+}
+HookHandle Module::register_load_state_dict_post_hook(LoadPostHook hook) {
+  return add_hook(hooks_, hooks().load_post, std::move(hook));
+}
+
+void HookHandle::remove() {
+  const std::shared_ptr<ModuleHooks> hooks = hooks_.lock();
+  if (!hooks) return;
+  const auto drop = [this](auto& list) { std::erase_if(list, [this](const auto& entry) { return entry.id == id_; }); };
+  drop(hooks->forward_pre);
+  drop(hooks->forward);
+  drop(hooks->state_dict_pre);
+  drop(hooks->state_dict_post);
+  drop(hooks->load_pre);
+  drop(hooks->load_post);
+}
+
+}  // namespace calque

@@ -1,0 +1,115 @@
+// Deep copies of modules. A copy constructor of a module runs only in here: the base copies the slots and notes which
+// slot stands for which, the handles among the members look theirs up.
+#include <cstring>
+#include <unordered_map>
+
+#include "calque/nn/module.h"
+#include "nn/hooks.h"
+
+namespace calque {
+namespace {
+
+struct Memo {
+  const std::function<Tensor(const Tensor&)>& copy_tensor;
+  std::unordered_map<const Module*, std::shared_ptr<Module>> modules;
+  std::unordered_map<const TensorImpl*, Tensor> tensors;
+  std::unordered_map<const Storage*, Ref<Storage>> storages;
+  std::unordered_map<const TensorSlot*, TensorSlot*> tensor_slots;
+  std::unordered_map<const ModuleSlot*, ModuleSlot*> module_slots;
+
+  Ref<Storage> copy(const Ref<Storage>& storage) {
+    Ref<Storage>& copied = storages[storage.get()];
+    if (copied) return copied;
+    if (!storage->has_data()) return copied = Storage::without_data(storage->nbytes());
+    copied = Storage::allocate(storage->nbytes());
+    if (storage->nbytes()) std::memcpy(copied->data(), storage->data(), storage->nbytes());
+    return copied;
+  }
+
+  Tensor copy(const Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    const auto [at, fresh] = tensors.try_emplace(&tensor.impl());
+    if (!fresh) return at->second;
+    if (copy_tensor) return at->second = copy_tensor(tensor);
+    const TensorImpl& from = tensor.impl();
+    Tensor made(Ref<TensorImpl>(new TensorImpl(copy(from.storage), tensor.meta(), from.offset)));
+    made.impl().symbolic = from.symbolic;
+    made.impl().special = from.special;
+    made.impl().requires_grad = from.requires_grad;
+    made.impl().env = from.env;
+    made.impl().extra = from.extra;
+    return at->second = made;
+  }
+};
+
+thread_local Memo* memo = nullptr;
+
+Memo& current() {
+  if (!memo) throw UserError("a module cannot be copied by a C++ copy: use deep_copy()");
+  return *memo;
+}
+
+}  // namespace
+
+Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), training_(other.training_) {
+  Memo& m = current();
+  const auto copy_slots = [&m](const std::vector<std::unique_ptr<TensorSlot>>& from,
+                               std::vector<std::unique_ptr<TensorSlot>>& to) {
+    for (const auto& slot : from) {
+      to.push_back(
+          std::make_unique<TensorSlot>(TensorSlot{slot->name, m.copy(slot->tensor), slot->is_parameter, slot->persistent}));
+      m.tensor_slots[slot.get()] = to.back().get();
+    }
+  };
+  copy_slots(other.parameters_, parameters_);
+  copy_slots(other.buffers_, buffers_);
+  copy_slots(other.deleted_tensors_, deleted_tensors_);
+  const auto copy_children = [&m](const std::vector<std::unique_ptr<ModuleSlot>>& from,
+                                  std::vector<std::unique_ptr<ModuleSlot>>& to) {
+    for (const auto& slot : from) {
+      to.push_back(std::make_unique<ModuleSlot>(ModuleSlot{slot->name, slot->module ? slot->module->deep_copy() : nullptr}));
+      m.module_slots[slot.get()] = to.back().get();
+    }
+  };
+  copy_children(other.children_, children_);
+  copy_children(other.deleted_modules_, deleted_modules_);
+  if (other.hooks_) hooks_ = std::make_shared<ModuleHooks>(*other.hooks_);
+}
+
+std::shared_ptr<Module> Module::copy_self() const {
+  throw UserError("a " + type_name() + " cannot be copied: its class has no copy constructor or does not derive from Typed");
+}
+
+std::shared_ptr<Module> Module::deep_copy(const std::function<Tensor(const Tensor&)>& copy_tensor) const {
+  if (memo) {
+    std::shared_ptr<Module>& made = memo->modules[this];
+    if (!made) {
+      std::shared_ptr<Module> copy = copy_self();
+      memo->modules[this] = copy;
+      return copy;
+    }
+    return made;
+  }
+  Memo mine{copy_tensor, {}, {}, {}, {}, {}};
+  const struct Scope {
+    explicit Scope(Memo& m) { memo = &m; }
+    ~Scope() { memo = nullptr; }
+  } scope(mine);
+  return copy_self();
+}
+
+TensorMember::TensorMember(const TensorMember& other) : slot_(nullptr) {
+  const auto at = current().tensor_slots.find(other.slot_);
+  if (at == memo->tensor_slots.end())
+    throw UserError("the tensor " + other.slot_->name + " belongs to another module than the one that is copied");
+  slot_ = at->second;
+}
+
+ModuleSlot& nn_detail::copied_slot(const ModuleSlot& original) {
+  const auto at = current().module_slots.find(&original);
+  if (at == memo->module_slots.end())
+    throw UserError("the child module " + original.name + " belongs to another module than the one that is copied");
+  return *at->second;
+}
+
+}  // namespace calque
