@@ -120,7 +120,7 @@ class CaseRun {
       out = call(op_, std::move(args.positional), std::move(args.keyword));
     } catch (const UserError& e) {
       if (!expect.contains("error")) throw Mismatch{fmt::format("error: {}", e.what())};
-      if (!names_operator(e.what())) throw Mismatch{fmt::format("the error does not name the operator: {}", e.what())};
+      if (const std::string lack = lacks(e); !lack.empty()) throw Mismatch{fmt::format("the error does not {}: {}", lack, e.what())};
       return;
     }
     if (expect.contains("error")) throw Mismatch{"accepted, PyTorch says: " + expect["error"].get<std::string>()};
@@ -156,11 +156,26 @@ class CaseRun {
   }
 
  private:
-  bool names_operator(std::string_view text) const {
+  // What an error's text fails to say. It has a reason, names the operator, and shows every argument of the call by name,
+  // tensors with dtype and sizes; or, when the arguments do not fit the schema, the one that does not.
+  std::string lacks(const UserError& e) const {
+    if (op_.has_tag(Tag::side_effect)) return "";
+    const std::string_view text = e.what();
     std::string_view name = op_.schema().name;
     while (name.starts_with('_')) name.remove_prefix(1);
     while (name.ends_with('_')) name.remove_suffix(1);
-    return op_.has_tag(Tag::side_effect) || text.find(name) != std::string_view::npos;
+    if (e.reason().find(name) == std::string_view::npos) return "name the operator";
+    if (e.reason().size() < name.size() + 10) return "give a reason";
+    const auto& arguments = op_.schema().arguments;
+    const size_t call = text.find("\n  in " + op_.name() + "(");
+    if (call == std::string_view::npos) {
+      for (const auto& a : arguments)
+        if (e.reason().find("'" + a.name + "'") != std::string_view::npos && e.reason().find("found") != std::string_view::npos) return "";
+      return "show the call, nor the argument that does not fit the schema";
+    }
+    for (const auto& a : arguments)
+      if (text.find(a.name + ": ", call) == std::string_view::npos) return "show the argument '" + a.name + "'";
+    return "";
   }
   static bool has_tensor(const Json& v) {
     if (v.is_array()) return std::any_of(v.begin(), v.end(), has_tensor);

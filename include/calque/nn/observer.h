@@ -3,16 +3,12 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "calque/tensor/value.h"
+#include "calque/op/mode.h"
 
 namespace calque {
 
 class Module;
-using Kwargs = std::vector<std::pair<std::string, Value>>;
 
 class ModuleObserver {
  public:
