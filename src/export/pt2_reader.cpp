@@ -7,6 +7,7 @@
 #include "calque/export/program.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/zip.h"
+#include "calque/graph/interpreter.h"
 
 namespace calque {
 
@@ -122,9 +123,9 @@ class ProgramReader {
     const json& graph = module.at("graph");
     for (const json& spec : module.at("signature").at("input_specs")) read_input(spec, program);
     for (const json& node : graph.at("nodes")) read_node(node, program.graph_);
-    std::vector<NodeArg> results;
+    Values results;
     for (const json& o : graph.at("outputs")) results.push_back(argument(o));
-    program.graph_.output(std::move(results));
+    program.graph_.output(list(std::move(results)));
     size_t position = 0;
     for (const json& spec : module.at("signature").at("output_specs")) {
       if (spec.contains("user_output")) program.user_outputs_.push_back(position);
@@ -136,7 +137,7 @@ class ProgramReader {
   void read_input(const json& spec, ExportedProgram& program) {
     const auto add = [&](const std::string& node, const std::string& state) {
       if (!state.empty() && !program.state_.contains(state)) fail("input " + node + " refers to " + state + ", which the archive does not hold");
-      nodes_[node] = program.graph_.placeholder(node);
+      nodes_[node] = program.graph_.placeholder(node, {}, node);
       program.placeholder_state_.push_back(state);
     };
     const auto arg_name = [](const json& x) { return x.at("arg").at("name").get<std::string>(); };
@@ -155,27 +156,26 @@ class ProgramReader {
   }
 
   void read_node(const json& node, Graph& graph) {
-    std::string target = node.at("target");
-    if (target.starts_with("torch.ops.")) target.erase(0, 10);
-    if (target.starts_with("_operator.")) target.erase(0, 1);
+    const Target target = Target::resolve(node.at("target").get<std::string>());
     const json& outputs = node.at("outputs");
-    const std::string name = node.contains("name") && node["name"].is_string() ? node["name"].get<std::string>() : target;
-    const Operator* op = target.starts_with("operator.") ? nullptr : find_operator(target);
-    Node* n = op ? graph.call_function(*op, {}, name) : graph.call_function(target, {}, name);
+    Values args;
+    Kwargs kwargs;
     for (const json& input : node.at("inputs")) {
-      NodeArg a = argument(input.at("arg"));
-      const bool positional = !op && input.value("kind", 1) == 1;
-      if (positional) n->args.push_back(std::move(a));
-      else n->kwargs.emplace_back(input.at("name").get<std::string>(), std::move(a));
+      const bool positional = !target.op() && input.value("kind", 1) == 1;
+      if (positional) args.push_back(argument(input.at("arg")));
+      else kwargs.emplace_back(input.at("name").get<std::string>(), argument(input.at("arg")));
     }
+    const std::string name = node.contains("name") && node["name"].is_string() ? node["name"].get<std::string>() : std::string();
+    Node* n = graph.call_function(target, std::move(args), std::move(kwargs), name);
+    const FunctionRef getitem = get_function("operator.getitem");
     if (outputs.size() == 1 && outputs[0].contains("as_tensors")) {  // a list of tensors, each with a name of its own
       size_t i = 0;
-      for (const json& item : outputs[0]["as_tensors"]) nodes_[item.at("name")] = graph.call_function("operator.getitem", {n, Value(i++)}, item.at("name").get<std::string>());
+      for (const json& item : outputs[0]["as_tensors"]) nodes_[item.at("name")] = graph.call_function(getitem, {n, i++}, {}, item.at("name").get<std::string>());
     } else if (outputs.size() > 1) {
       size_t i = 0;
       for (const json& o : outputs) {
         const std::optional<std::string> result = result_name(o);
-        if (result) nodes_[*result] = graph.call_function("operator.getitem", {n, Value(i)}, *result);
+        if (result) nodes_[*result] = graph.call_function(getitem, {n, i}, {}, *result);
         ++i;
       }
     } else if (outputs.size() == 1) {
@@ -189,12 +189,12 @@ class ProgramReader {
     return std::nullopt;
   }
 
-  NodeArg reference(const std::string& name) const {
+  Value reference(const std::string& name) const {
     const auto it = nodes_.find(name);
     if (it == nodes_.end()) fail("the graph uses " + name + " before it is defined");
     return it->second;
   }
-  NodeArg number(const json& x) const {  // {"as_int": 3}, {"as_name": "s"}, {"as_float": ...}, {"as_bool": ...}
+  Value number(const json& x) const {  // {"as_int": 3}, {"as_name": "s"}, {"as_float": ...}, {"as_bool": ...}
     if (x.contains("as_name")) return reference(x["as_name"]);
     if (x.contains("as_int")) return Value(x["as_int"].get<int64_t>());
     if (x.contains("as_float")) return Value(x["as_float"].get<double>());
@@ -202,27 +202,27 @@ class ProgramReader {
     fail("an argument of unknown kind: " + x.dump().substr(0, 80));
   }
   template <class F>
-  std::vector<NodeArg> items(const json& list, F&& each) const {
-    std::vector<NodeArg> out;
+  Value items(const json& list, F&& each) const {
+    Values out;
     for (const json& x : list) out.push_back(each(x));
-    return out;
+    return ListValue{std::move(out)};
   }
 
-  NodeArg argument(const json& arg) const {
+  Value argument(const json& arg) const {
     const std::string kind = arg.begin().key();
     const json& x = arg.begin().value();
     if (kind == "as_none") return Value();
     if (kind == "as_tensor") return reference(x.at("name"));
     if (kind == "as_tensors") return items(x, [&](const json& t) { return reference(t.at("name")); });
     if (kind == "as_optional_tensors")
-      return items(x, [&](const json& t) { return t.contains("as_tensor") ? reference(t["as_tensor"].at("name")) : NodeArg(Value()); });
+      return items(x, [&](const json& t) { return t.contains("as_tensor") ? reference(t["as_tensor"].at("name")) : Value(); });
     if (kind == "as_int") return Value(x.get<int64_t>());
     if (kind == "as_float") return Value(x.is_string() ? std::strtod(x.get<std::string>().c_str(), nullptr) : x.get<double>());
     if (kind == "as_bool") return Value(x.get<bool>());
     if (kind == "as_string") return Value(x.get<std::string>());
-    if (kind == "as_ints") return items(x, [](const json& i) { return NodeArg(Value(i.get<int64_t>())); });
-    if (kind == "as_floats") return items(x, [](const json& i) { return NodeArg(Value(i.get<double>())); });
-    if (kind == "as_bools") return items(x, [](const json& i) { return NodeArg(Value(i.get<bool>())); });
+    if (kind == "as_ints") return items(x, [](const json& i) { return Value(i.get<int64_t>()); });
+    if (kind == "as_floats") return items(x, [](const json& i) { return Value(i.get<double>()); });
+    if (kind == "as_bools") return items(x, [](const json& i) { return Value(i.get<bool>()); });
     if (kind == "as_sym_int" || kind == "as_sym_bool" || kind == "as_sym_float") return number(x);
     if (kind == "as_sym_ints") return items(x, [&](const json& i) { return number(i); });
     if (kind == "as_scalar_type") return Value(dtype(x));

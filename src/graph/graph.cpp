@@ -1,222 +1,373 @@
 #include "calque/graph/graph.h"
 
 #include <algorithm>
-#include <cctype>
-#include <unordered_map>
+#include <queue>
+#include <unordered_set>
 
 #include "calque/base/error.h"
-#include "calque/op/mode.h"
 
 namespace calque {
 namespace {
 
-// "f32[s0, 3]" for a tensor, the expression for a symbolic number.
-std::string shape_text(const Value& v) {
-  if (v.kind() == Value::Kind::integer) return "Sym(" + v.to_sym_int().str() + ")";
-  if (!v.is_tensor()) return "";
-  const Tensor& t = v.to_tensor();
-  std::string d(name(t.dtype()));
-  static constexpr std::pair<std::string_view, std::string_view> shorter[] = {{"float", "f"}, {"bfloat", "bf"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}, {"bool", "b8"}};
-  for (const auto& [from, to] : shorter)
-    if (d.starts_with(from)) {
-      d = std::string(to) + d.substr(from.size());
-      break;
-    }
-  return d + str(t.sym_sizes());
+// Distance between the order numbers of neighbours: room for insertions before all have to be renumbered.
+constexpr uint64_t wide_gap = uint64_t{1} << 32;
+constexpr uint64_t narrow_gap = 256;
+
+std::string name_from_target(NodeKind kind, const Target& target) {
+  std::string name = target.python_name();
+  if (target.is_text()) {
+    if (kind == NodeKind::call_function) name = name.substr(name.rfind('.') + 1);
+    if (name.size() > 4 && name.starts_with("__") && name.ends_with("__")) name = name.substr(2, name.size() - 4);
+  }
+  return snake_case(name);
+}
+
+// The graph for an error message; of a long one the beginning.
+std::string shortened(const Graph& graph) {
+  constexpr size_t longest = 50;
+  if (graph.size() <= longest) return graph.format_graph();
+  std::string s = "graph():";
+  size_t count = 0;
+  for (const Node* n : graph.nodes()) {
+    if (count++ == longest) break;
+    s += "\n    " + n->format_node();
+  }
+  return s + "\n    ... and " + std::to_string(graph.size() - longest) + " more";
 }
 
 }  // namespace
 
-std::string NodeArg::str() const {
-  struct Printer {
-    std::string operator()(const Value& value) const { return value.str(); }
-    std::string operator()(Node* node) const { return "%" + node->name; }
-    std::string operator()(const std::vector<NodeArg>& items) const {
-      std::string s = "[";
-      for (size_t i = 0; i < items.size(); ++i) s += (i ? ", " : "") + items[i].str();
-      return s + "]";
+// ---- life -----------------------------------------------------------------------------------------------------------
+
+Graph::~Graph() {
+  for (const auto& n : storage_) n->unlink_uses();
+  // Nodes of other graphs may have been given nodes of this one by mistake (lint says so); they must not dangle.
+  for (const auto& n : storage_)
+    for (Node* user : n->users().list()) {
+      const NodeFn forget = [&](Node* x) { return x == n.get() ? Value() : Value(x); };
+      user->set_args_kwargs(map_nodes(user->args(), forget), map_nodes(user->kwargs(), forget));
     }
-  };
-  return std::visit(Printer{}, v);
 }
 
-std::string Node::str() const {
-  if (kind == NodeKind::output) return "return " + (args.empty() ? std::string("None") : args[0].str());
-  std::string s = "%" + name;
-  if (const std::string shape = shape_text(val); !shape.empty()) s += " : " + shape;
-  s += " = " + (kind == NodeKind::placeholder ? "placeholder" : kind == NodeKind::get_attr ? "get_attr[" + target + "]" : target);
-  if (kind != NodeKind::call_function) return s;
-  s += "(";
-  for (size_t i = 0; i < args.size(); ++i) s += (i ? ", " : "") + args[i].str();
-  for (size_t i = 0; i < kwargs.size(); ++i) s += (i || !args.empty() ? ", " : "") + kwargs[i].first + "=" + kwargs[i].second.str();
-  return s + ")";
+Graph::Graph(Graph&& other) noexcept
+    : storage_(std::move(other.storage_)),
+      first_(std::exchange(other.first_, nullptr)),
+      last_(std::exchange(other.last_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      anchor_(std::exchange(other.anchor_, nullptr)),
+      after_(std::exchange(other.after_, true)),
+      names_(std::move(other.names_)),
+      owner_(std::exchange(other.owner_, nullptr)),
+      hooks_(std::move(other.hooks_)) {
+  adopt_nodes();
 }
 
-// FX's rule: the wanted name, or with _1, _2, ... when it is taken.
-std::string Graph::unique_name(std::string base) {
-  for (char& c : base)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
-  if (names_.insert(base).second) return base;
-  for (int i = 1;; ++i) {
-    std::string candidate = base + "_" + std::to_string(i);
-    if (names_.insert(candidate).second) return candidate;
+Graph& Graph::operator=(Graph&& other) noexcept {
+  if (this == &other) return *this;
+  std::swap(storage_, other.storage_);
+  std::swap(first_, other.first_);
+  std::swap(last_, other.last_);
+  std::swap(size_, other.size_);
+  std::swap(anchor_, other.anchor_);
+  std::swap(after_, other.after_);
+  std::swap(names_, other.names_);
+  std::swap(owner_, other.owner_);
+  std::swap(hooks_, other.hooks_);
+  adopt_nodes();
+  other.adopt_nodes();
+  return *this;
+}
+
+void Graph::adopt_nodes() {
+  for (const auto& n : storage_) n->graph_ = this;
+}
+
+Graph Graph::copy() const {
+  Graph out;
+  NodeMapping mapping;
+  mapping.reserve(size_);
+  if (const std::optional<Value> result = out.graph_copy(*this, mapping)) {
+    const Node& before = *output_node();
+    Node* after = out.output(*result);
+    after->set_type(before.type());
+    after->meta = before.meta;
   }
-}
-
-Node* Graph::add(NodeKind kind, std::string target, std::string name) {
-  std::unique_ptr<Node> node(new Node);
-  node->kind = kind;
-  node->target = std::move(target);
-  node->name = unique_name(std::move(name));
-  nodes_.push_back(std::move(node));
-  return nodes_.back().get();
-}
-
-Node* Graph::placeholder(std::string name) { return add(NodeKind::placeholder, name, name); }
-Node* Graph::get_attr(std::string target) { return add(NodeKind::get_attr, target, target); }
-
-Node* Graph::call_function(const Operator& op, std::vector<NodeArg> args, std::string name) {
-  Node* n = add(NodeKind::call_function, op.schema().target_name(), name.empty() ? op.schema().name : std::move(name));
-  n->op = &op;
-  n->args = std::move(args);
-  return n;
-}
-
-Node* Graph::call_function(std::string target, std::vector<NodeArg> args, std::string name) {
-  Node* n = add(NodeKind::call_function, std::move(target), std::move(name));
-  n->args = std::move(args);
-  return n;
-}
-
-Node* Graph::output(NodeArg result) {
-  Node* n = add(NodeKind::output, "output", "output");
-  n->args.push_back(std::move(result));
-  return n;
-}
-
-std::vector<Node*> Graph::placeholders() const {
-  std::vector<Node*> out;
-  for (const auto& n : nodes_)
-    if (n->kind == NodeKind::placeholder) out.push_back(n.get());
   return out;
 }
 
-std::string Graph::str() const {
-  std::string s;
-  for (const auto& n : nodes_) s += n->str() + "\n";
-  return s;
+// ---- the list of nodes ------------------------------------------------------------------------------------------------
+
+void Graph::link(Node* node, Node* before) {
+  node->next_ = before;
+  node->prev_ = before ? before->prev_ : last_;
+  (node->prev_ ? node->prev_->next_ : first_) = node;
+  (before ? before->prev_ : last_) = node;
 }
 
-namespace {
-
-template <class F>
-void each_node(const NodeArg& arg, F&& f) {
-  if (const auto* node = std::get_if<Node*>(&arg.v)) f(*node);
-  else if (const auto* items = std::get_if<std::vector<NodeArg>>(&arg.v))
-    for (const NodeArg& item : *items) each_node(item, f);
-}
-template <class F>
-void each_input(const Node& n, F&& f) {
-  for (const NodeArg& a : n.args) each_node(a, f);
-  for (const auto& [name, a] : n.kwargs) each_node(a, f);
+void Graph::unlink(Node* node) {
+  // The node keeps its own pointers: who is going through the list finds the way on.
+  (node->prev_ ? node->prev_->next_ : first_) = node->next_;
+  (node->next_ ? node->next_->prev_ : last_) = node->prev_;
 }
 
-}  // namespace
+// Gives a node that was just linked a number between its neighbours'. `after`: more nodes are likely to come between it
+// and its predecessor; otherwise between it and its successor.
+void Graph::number(Node* node, bool after) {
+  const uint64_t low = node->prev_ ? node->prev_->order_ : 0;
+  if (!node->next_) {
+    node->order_ = low + wide_gap;
+    return;
+  }
+  const uint64_t high = node->next_->order_;
+  if (high - low >= 2) {
+    const uint64_t step = std::min((high - low) / 2, narrow_gap);
+    node->order_ = after ? high - step : low + step;
+    return;
+  }
+  uint64_t next = wide_gap;
+  for (Node* n = first_; n; n = n->next_, next += wide_gap) n->order_ = next;
+}
+
+void Graph::check_anchor(const Node* node, const char* what) const {
+  if (!node) return;
+  if (node->graph_ != this) throw UserError(std::string(what) + ": node " + node->name() + " is not in this graph");
+  if (node->erased_) throw UserError(std::string(what) + ": node " + node->name() + " has been erased");
+}
+
+void Graph::insert(Node* node) {
+  check_anchor(anchor_, "inserting");
+  Node* before = after_ ? (anchor_ ? anchor_->next_ : nullptr) : (anchor_ ? anchor_ : first_);
+  link(node, before);
+  number(node, anchor_ ? after_ : !after_);
+}
+
+Graph::InsertScope Graph::inserting_before(Node* node) {
+  check_anchor(node, "inserting_before");
+  return {*this, node, false};
+}
+Graph::InsertScope Graph::inserting_after(Node* node) {
+  check_anchor(node, "inserting_after");
+  return {*this, node, true};
+}
+
+void Node::prepend(Node* other) {
+  if (other->graph_ != graph_) throw UserError("prepend: nodes " + name_ + " and " + other->name_ + " are of different graphs");
+  if (other == this) return;
+  graph_->check_anchor(this, "prepend");
+  graph_->check_anchor(other, "prepend");
+  graph_->unlink(other);
+  graph_->link(other, this);
+  graph_->number(other, false);
+}
+
+void Node::append(Node* other) {
+  if (other->graph_ != graph_) throw UserError("append: nodes " + name_ + " and " + other->name_ + " are of different graphs");
+  if (other == this) return;
+  graph_->check_anchor(this, "append");
+  graph_->check_anchor(other, "append");
+  graph_->unlink(other);
+  graph_->link(other, next_);
+  graph_->number(other, true);
+}
+
+// ---- making nodes -----------------------------------------------------------------------------------------------------
+
+Node* Graph::create_node(NodeKind kind, Target target, Values args, Kwargs kwargs, std::string_view name, std::string type) {
+  if (kind == NodeKind::call_function && target.is_text()) target = Target::resolve(target.text());
+  if (kind != NodeKind::call_function && !target.is_text())
+    throw UserError("create_node: a " + std::string(calque::name(kind)) + " node's target is a text, found the function " + target.str());
+  std::unique_ptr<Node> node(new Node);
+  node->kind_ = kind;
+  node->graph_ = this;
+  node->id_ = static_cast<uint32_t>(storage_.size());
+  node->set_args_kwargs(std::move(args), std::move(kwargs));
+  node->name_ = names_.create_name(name.empty() ? name_from_target(kind, target) : std::string(name));
+  node->target_ = std::move(target);
+  node->set_type(std::move(type));
+  Node* n = node.get();
+  try {
+    insert(n);
+  } catch (...) {
+    n->unlink_uses();
+    throw;
+  }
+  storage_.push_back(std::move(node));
+  ++size_;
+  if (hooks_)
+    for (const auto& [handle, hook] : hooks_->create) hook(*n);
+  return n;
+}
+
+Node* Graph::placeholder(std::string target, std::optional<Value> default_value, std::string_view name) {
+  Values args;
+  if (default_value) args.push_back(*std::move(default_value));
+  return create_node(NodeKind::placeholder, std::move(target), std::move(args), {}, name);
+}
+Node* Graph::get_attr(std::string target, std::string_view name) { return create_node(NodeKind::get_attr, std::move(target), {}, {}, name); }
+Node* Graph::call_function(Target target, Values args, Kwargs kwargs, std::string_view name) {
+  return create_node(NodeKind::call_function, std::move(target), std::move(args), std::move(kwargs), name);
+}
+Node* Graph::call_module(std::string target, Values args, Kwargs kwargs, std::string_view name) {
+  return create_node(NodeKind::call_module, std::move(target), std::move(args), std::move(kwargs), name);
+}
+Node* Graph::call_method(std::string target, Values args, Kwargs kwargs, std::string_view name) {
+  return create_node(NodeKind::call_method, std::move(target), std::move(args), std::move(kwargs), name);
+}
+Node* Graph::output(Value result) { return create_node(NodeKind::output, "output", {std::move(result)}); }
+
+Node* Graph::node_copy(const Node& node, const NodeFn& map) {
+  const NodeFn same = [](Node* n) { return Value(n); };
+  const NodeFn& fn = map ? map : same;
+  Node* copy = create_node(node.kind(), node.target(), map_nodes(node.args(), fn), map_nodes(node.kwargs(), fn), node.name(), node.type());
+  copy->meta = node.meta;
+  return copy;
+}
+
+std::optional<Value> Graph::graph_copy(const Graph& other, NodeMapping& mapping) {
+  const NodeFn map = [&](Node* n) {
+    const auto it = mapping.find(n);
+    if (it == mapping.end()) throw UserError("graph_copy: node " + n->name() + " is used before it is defined");
+    return it->second;
+  };
+  for (const Node* n : other.nodes()) {
+    if (mapping.contains(n)) continue;
+    if (n->kind() == NodeKind::output) return map_nodes(n->args().at(0), map);
+    mapping.emplace(n, node_copy(*n, map));
+  }
+  return std::nullopt;
+}
+
+void Graph::erase_node(Node* node) {
+  if (!node->users().empty()) {
+    std::string users;
+    for (const Node* u : node->users()) users += (users.empty() ? "" : ", ") + u->name();
+    throw UserError("Tried to erase Node " + node->name() + " but it still had " + std::to_string(node->users().size()) + " users in the graph: " + users);
+  }
+  if (node->graph_ != this) throw UserError("Attempting to remove " + node->name() + " from wrong graph!");
+  if (node->erased_) return;
+  if (hooks_)
+    for (const auto& [handle, hook] : hooks_->erase) hook(*node);
+  unlink(node);
+  node->erased_ = true;
+  --size_;
+  node->set_args_kwargs({}, {});
+  node->meta = {};
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------------
+
+std::vector<Node*> Graph::placeholders() const { return find_nodes(NodeKind::placeholder); }
+
+Node* Graph::output_node() const {
+  if (!last_ || last_->kind_ != NodeKind::output) throw UserError("graph: expected an output node at the end, found " + (last_ ? last_->format_node() : std::string("no node")));
+  return last_;
+}
+
+Node* Graph::find_node(std::string_view name) const {
+  for (Node* n = first_; n; n = n->next_)
+    if (n->name_ == name) return n;
+  return nullptr;
+}
+
+std::vector<Node*> Graph::find_nodes(NodeKind kind, const std::optional<Target>& target) const {
+  std::vector<Node*> out;
+  const std::optional<Target> wanted = target && kind == NodeKind::call_function && target->is_text() ? Target::resolve(target->text()) : target;
+  for (Node* n = first_; n; n = n->next_)
+    if (n->kind_ == kind && (!wanted || n->target_ == *wanted)) out.push_back(n);
+  return out;
+}
 
 void Graph::lint() const {
-  std::unordered_set<const Node*> defined;
-  size_t outputs = 0;
-  for (const auto& n : nodes_) {
-    each_input(*n, [&](const Node* used) {
-      if (!defined.contains(used)) throw UserError("graph: node %" + n->name + " uses %" + used->name + " before it is defined");
-    });
-    defined.insert(n.get());
-    outputs += n->kind == NodeKind::output ? 1 : 0;
-  }
-  if (outputs != 1 || nodes_.back()->kind != NodeKind::output) throw UserError("graph: expected one output node at the end, found " + std::to_string(outputs));
-}
-
-Interpreter::Interpreter(const Graph& graph) : graph_(graph) {
-  graph.lint();
-  std::string missing;
-  for (const auto& n : graph.nodes())
-    if (n->kind == NodeKind::call_function && !n->op && !n->target.starts_with("operator.")) missing += "\n  %" + n->name + ": " + n->target;
-  if (!missing.empty()) throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
-  for (const auto& n : graph.nodes()) slot_.emplace(n.get(), slot_.size());
-  // The last step that reads a value frees it.
-  frees_.resize(slot_.size());
-  std::unordered_set<const Node*> seen;
-  for (size_t i = frees_.size(); i-- > 0;)
-    each_input(*graph.nodes()[i], [&](const Node* used) {
-      if (seen.insert(used).second) frees_[i].push_back(slot_.at(used));
-    });
-}
-
-namespace {
-
-// Python's operator.* on numbers; getitem picks from a tuple or list.
-Value python_operator(const Node& n, const Values& args) {
-  const std::string_view name = std::string_view(n.target).substr(std::string_view("operator.").size());
-  if (name == "getitem") {
-    const Values& items = args.at(0).to_items();
-    const int64_t i = args.at(1).to_int();
-    const auto size = static_cast<int64_t>(items.size());
-    if (i < -size || i >= size) throw UserError("%" + n.name + ": index " + std::to_string(i) + " is out of range for " + std::to_string(size) + " results");
-    return items[static_cast<size_t>(i < 0 ? i + size : i)];
-  }
-  const SymInt a = args.at(0).to_sym_int();
-  const SymInt b = args.size() > 1 ? args[1].to_sym_int() : SymInt(0);
-  if (name == "add") return a + b;
-  if (name == "sub") return a - b;
-  if (name == "mul") return a * b;
-  if (name == "floordiv") return floor_div(a, b);
-  if (name == "mod") return a % b;
-  if (name == "neg") return -a;
-  if (name == "eq") return a == b;
-  if (name == "ne") return a != b;
-  if (name == "lt") return a < b;
-  if (name == "le") return a <= b;
-  if (name == "gt") return a > b;
-  if (name == "ge") return a >= b;
-  throw UserError(ErrorKind::unsupported_operator, "%" + n.name + ": " + n.target + " is not supported");
-}
-
-}  // namespace
-
-Value Interpreter::run(const Values& inputs) const {
-  if (inputs.size() != graph_.placeholders().size())
-    throw UserError("graph: expected " + std::to_string(graph_.placeholders().size()) + " inputs, found " + std::to_string(inputs.size()));
-  std::vector<Value> values(slot_.size());
-  const auto resolve = [&](const auto& self, const NodeArg& a) -> Value {
-    if (const auto* v = std::get_if<Value>(&a.v)) return *v;
-    if (const auto* n = std::get_if<Node*>(&a.v)) return values[slot_.at(*n)];
-    Values items;
-    for (const NodeArg& item : std::get<std::vector<NodeArg>>(a.v)) items.push_back(self(self, item));
-    return list(std::move(items));
-  };
-  size_t next_input = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Node& n = *graph_.nodes()[i];
-    switch (n.kind) {
-      case NodeKind::placeholder: values[i] = inputs[next_input++]; break;
-      case NodeKind::get_attr: throw UserError("%" + n.name + ": attribute " + n.target + " is not given");
-      case NodeKind::call_function: {
-        Values args;
-        for (const NodeArg& a : n.args) args.push_back(resolve(resolve, a));
-        std::vector<std::pair<std::string, Value>> kwargs;
-        for (const auto& [name, a] : n.kwargs) kwargs.emplace_back(name, resolve(resolve, a));
-        try {
-          values[i] = n.op ? call(*n.op, std::move(args), std::move(kwargs)) : python_operator(n, args);
-        } catch (const UserError& e) {
-          throw UserError(e.kind(), std::string(e.what()) + "\n  while running " + n.str());
-        }
-        break;
-      }
-      case NodeKind::output: return resolve(resolve, n.args.at(0));
+  std::vector<bool> defined(storage_.size());
+  std::unordered_set<std::string_view> names;
+  for (const Node* n = first_; n; n = n->next_) {
+    for (size_t i = 0; i < n->num_input_nodes(); ++i) {
+      const Node* arg = n->input_node(i);
+      const auto what = [&] { return "Argument '" + arg->name() + "' of Node '" + n->name() + "' "; };
+      if (arg->graph_ != this)
+        throw UserError(what() + "does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, map the nodes in their arguments\n" +
+                        shortened(*this));
+      if (arg->erased_ || !defined[arg->id_])
+        throw UserError(what() + "was used before it has been defined! Please check that Nodes in the graph are topologically ordered\n" + shortened(*this));
     }
-    for (const size_t slot : frees_[i]) values[slot] = Value();
+    defined[n->id_] = true;
+    if (!names.insert(n->name_).second) throw UserError("Node redefined name " + n->name_ + "!");
+    if (n->kind_ == NodeKind::output && n->next_) throw UserError("graph: node " + n->next_->name_ + " comes after the output");
+    if (!owner_) continue;
+    const std::string& path = n->target_.is_text() ? n->target_.text() : n->name_;
+    if (n->kind_ == NodeKind::get_attr && !owner_->has_attr(path)) throw UserError("Node " + n->name_ + " target " + path + " references a nonexistent attribute");
+    if (n->kind_ == NodeKind::call_module && !owner_->has_module(path)) throw UserError("Node " + n->name_ + " target " + path + " does not reference a module");
   }
-  throw InternalError("a graph without output passed lint");
+}
+
+// ---- rearranging ------------------------------------------------------------------------------------------------------
+
+bool Graph::eliminate_dead_code(const std::function<bool(const Node&)>& is_impure) {
+  lint();
+  bool changed = false;
+  for (Node* n : nodes().reversed())
+    if (n->users().empty() && !(is_impure ? is_impure(*n) : n->is_impure())) {
+      erase_node(n);
+      changed = true;
+    }
+  return changed;
+}
+
+void Graph::topological_sort() {
+  // Of the nodes whose inputs are placed, the one that stands first in the present order is placed next.
+  std::vector<size_t> missing(storage_.size());
+  std::vector<Node*> present;
+  const auto later = [](const Node* a, const Node* b) { return b->order_ < a->order_; };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
+  for (Node* n = first_; n; n = n->next_) {
+    present.push_back(n);
+    missing[n->id_] = n->num_uses_;
+    if (n->num_uses_ == 0) ready.push(n);
+  }
+  std::vector<Node*> sorted;
+  while (!ready.empty()) {
+    Node* n = ready.top();
+    ready.pop();
+    sorted.push_back(n);
+    for (Node* user : n->users())
+      if (user->graph_ == this && --missing[user->id_] == 0) ready.push(user);
+  }
+  if (sorted.size() != present.size()) {
+    for (const Node* n : present)
+      if (missing[n->id_] != 0) throw UserError("topological_sort: node " + n->name() + " depends on itself, or on a node of another graph");
+  }
+  // An output without inputs would otherwise be placed early.
+  std::stable_partition(sorted.begin(), sorted.end(), [](const Node* n) { return n->kind() != NodeKind::output; });
+  first_ = last_ = nullptr;
+  for (Node* n : sorted) {
+    link(n, nullptr);
+    number(n, false);
+  }
+}
+
+// ---- hooks ------------------------------------------------------------------------------------------------------------
+
+int Graph::on_create(std::function<void(Node&)> hook) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  hooks_->create.emplace_back(hooks_->next_handle, std::move(hook));
+  return hooks_->next_handle++;
+}
+int Graph::on_erase(std::function<void(Node&)> hook) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  hooks_->erase.emplace_back(hooks_->next_handle, std::move(hook));
+  return hooks_->next_handle++;
+}
+int Graph::on_replace(std::function<void(Node&, const std::string&, Node&)> hook) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  hooks_->replace.emplace_back(hooks_->next_handle, std::move(hook));
+  return hooks_->next_handle++;
+}
+void Graph::remove_hook(int handle) {
+  if (!hooks_) return;
+  const auto same = [&](const auto& entry) { return entry.first == handle; };
+  std::erase_if(hooks_->create, same);
+  std::erase_if(hooks_->erase, same);
+  std::erase_if(hooks_->replace, same);
 }
 
 }  // namespace calque

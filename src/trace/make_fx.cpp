@@ -18,7 +18,7 @@ class Recorder : public Mode {
     node_of_[&t.impl()] = node;
     alive_.push_back(t);  // an address must not be reused while it is a key
     const SymIntList sizes = t.sym_sizes();
-    if (node->kind == NodeKind::placeholder)
+    if (node->kind() == NodeKind::placeholder)
       for (size_t d = 0; d < sizes.size(); ++d)
         if (sizes[d].is_symbolic()) size_source_.try_emplace(sizes[d].expr(), node, static_cast<int64_t>(d));
   }
@@ -28,30 +28,29 @@ class Recorder : public Mode {
     const auto& schema = op.schema().arguments;
     size_t count = args.size();
     while (count > 0 && schema[count - 1].default_value && args[count - 1].equals(*schema[count - 1].default_value)) --count;
-    std::vector<NodeArg> node_args;
+    Values node_args;
     for (size_t i = 0; i < count; ++i)
       if (!schema[i].keyword_only) node_args.push_back(argument(args[i]));
-    std::vector<std::pair<std::string, NodeArg>> keywords;
+    Kwargs keywords;
     for (size_t i = 0; i < count; ++i)
       if (schema[i].keyword_only && !(schema[i].default_value && args[i].equals(*schema[i].default_value))) keywords.emplace_back(schema[i].name, argument(args[i]));
     Value result = call_next(op, args);
-    Node* node = graph_.call_function(op, std::move(node_args));
-    node->kwargs = std::move(keywords);
-    node->val = result;
+    Node* node = graph_.call_function(op, std::move(node_args), std::move(keywords), op.schema().name);
+    node->meta.val = result;
     if (result.is_tensor()) bind(result.to_tensor(), node);
     else if (result.kind() == Value::Kind::tuple || result.kind() == Value::Kind::list) {
       const Values& items = result.to_items();
       for (size_t i = 0; i < items.size(); ++i) {
         if (!items[i].is_tensor()) continue;
-        Node* item = graph_.call_function("operator.getitem", {node, Value(i)}, "getitem");
-        item->val = items[i];
+        Node* item = graph_.call_function(get_function("operator.getitem"), {node, i});
+        item->meta.val = items[i];
         bind(items[i].to_tensor(), item);
       }
     }
     return result;
   }
 
-  NodeArg argument(const Value& v) {
+  Value argument(const Value& v) {
     switch (v.kind()) {
       case Value::Kind::tensor: {
         const auto it = node_of_.find(&v.to_tensor().impl());
@@ -59,12 +58,12 @@ class Recorder : public Mode {
         if (v.to_tensor().is_fake()) throw UserError("make_fx: a fake tensor that this trace did not make is used; pass it as an input");
         return v;  // a constant
       }
-      case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? NodeArg(number(v.to_sym_int().expr())) : NodeArg(v);
+      case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? Value(number(v.to_sym_int().expr())) : v;
       case Value::Kind::list:
       case Value::Kind::tuple: {
-        std::vector<NodeArg> items;
+        Values items;
         for (const Value& item : v.to_items()) items.push_back(argument(item));
-        return items;
+        return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
       }
       default: return v;
     }
@@ -76,7 +75,7 @@ class Recorder : public Mode {
     if (const auto it = number_of_.find(e); it != number_of_.end()) return it->second;
     Node* node = nullptr;
     if (const auto it = size_source_.find(e); it != size_source_.end()) {
-      node = graph_.call_function(get_operator("aten::sym_size.int"), {it->second.first, Value(it->second.second)}, "sym_size_int");
+      node = graph_.call_function(get_operator("aten::sym_size.int"), {it->second.first, it->second.second});
     } else {
       const char* python = nullptr;
       switch (e->kind()) {
@@ -87,15 +86,15 @@ class Recorder : public Mode {
         case ExprKind::python_mod: python = "mod"; break;
         default: throw UserError("make_fx: the size " + SymInt(e).str() + " cannot be written as a node yet");
       }
-      NodeArg left = operand(e->arg(0));
-      for (size_t i = 1; i < e->args().size(); ++i) left = graph_.call_function(std::string("operator.") + python, {left, operand(e->arg(i))}, python);
-      node = std::get<Node*>(left.v);
+      Value left = operand(e->arg(0));
+      for (size_t i = 1; i < e->args().size(); ++i) left = graph_.call_function(get_function(std::string("operator.") + python), {left, operand(e->arg(i))});
+      node = left.to_node();
     }
-    node->val = SymInt(e);
+    node->meta.val = SymInt(e);
     number_of_.emplace(e, node);
     return node;
   }
-  NodeArg operand(const Expr* e) { return e->is_integer() ? NodeArg(Value(e->integer())) : NodeArg(number(e)); }
+  Value operand(const Expr* e) { return e->is_integer() ? Value(e->integer()) : Value(number(e)); }
 
   Graph& graph_;
   std::unordered_map<const TensorImpl*, Node*> node_of_;
@@ -126,7 +125,7 @@ TracedGraph make_fx(const std::function<Value(const std::vector<Tensor>&)>& fn, 
     const std::string name = "arg" + std::to_string(i) + "_1";
     Node* node = traced.graph.placeholder(name);
     inputs.push_back(fake_like(examples[i], traced.env.get(), name));
-    node->val = inputs.back();
+    node->meta.val = inputs.back();
     recorder.bind(inputs.back(), node);
   }
   Value result;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/ops.h"
+#include "calque/graph/interpreter.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -16,7 +17,7 @@ Value normalise(const std::vector<Tensor>& in) {
 TEST(MakeFx, ASymbolicGraphRunsOnOtherSizes) {
   const TracedGraph traced = make_fx(normalise, {zeros({3, 4})});
   EXPECT_EQ(traced.graph.placeholders()[0]->str(), "%arg0_1 : f32[s0, s1] = placeholder");
-  const Interpreter run(traced.graph);
+  Interpreter run(traced.graph);
   const Tensor x = arange(10, DType::float32).view({2, 5});
   const Tensor expected = normalise({x}).to_tensor();
   const Tensor found = run.run({x}).to_tensor();
@@ -27,8 +28,8 @@ TEST(MakeFx, ASymbolicGraphRunsOnOtherSizes) {
 TEST(MakeFx, RecordsOperatorsInOrderWithTheirArguments) {
   const TracedGraph traced = make_fx(normalise, {zeros({3, 4})});
   std::string ops;
-  for (const auto& n : traced.graph.nodes())
-    if (n->op) ops += n->target + " ";
+  for (const Node* n : traced.graph.nodes())
+    if (n->op()) ops += n->target().str() + " ";
   EXPECT_EQ(ops, "aten.sym_size.int aten.sym_size.int aten.view.default aten.mul.Tensor aten.add.Tensor aten.view.default ") << traced.graph.str();
 }
 

@@ -6,6 +6,7 @@
 
 #include "calque/op/library.h"
 #include "calque/op/ops.h"
+#include "calque/graph/interpreter.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -47,8 +48,8 @@ TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
   const TracedGraph traced =
       make_fx([](const std::vector<Tensor>& in) { return call("my::gate_twice", {in[0], in[1]}); }, {zeros({2, 3}), zeros({2, 3})});
   std::string ops;
-  for (const auto& n : traced.graph.nodes())
-    if (n->op) ops += n->target + " ";
+  for (const Node* n : traced.graph.nodes())
+    if (n->op()) ops += n->target().str() + " ";
   EXPECT_EQ(ops, "my.gate.default my.gate.default ") << traced.graph.str();
   const Tensor x = ones({4, 5}), g = zeros({4, 5});
   EXPECT_TRUE(allclose(Interpreter(traced.graph).run({x, g}).to_tensor(), full({4, 5}, 0.25)));

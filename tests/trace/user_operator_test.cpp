@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/ops.h"
+#include "calque/graph/interpreter.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {

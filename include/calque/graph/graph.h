@@ -1,87 +1,190 @@
-// Graph: a list of nodes in execution order, FX's kinds: placeholder, get_attr, call_function, output. The graph owns
-// its nodes; a node lives until it is erased or the graph goes. Symbolic sizes in `val` share ownership of their
-// ShapeEnv through the fake tensors that carry them.
+// Graph: a list of nodes in execution order, as torch.fx has it, with its naming rules. The graph owns its nodes.
+// Symbolic sizes in `meta.val` share ownership of their ShapeEnv through the fake tensors that carry them. A graph knows
+// nothing of the tensors and modules behind get_attr and call_module; its owner does. Not thread-safe while it changes.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
-#include <variant>
 #include <vector>
 
-#include "calque/op/operator.h"
+#include "calque/graph/namespace.h"
+#include "calque/graph/node.h"
 
 namespace calque {
 
-class Node;
-
-// An argument of a node: another node's result, a constant, or a list of such.
-struct NodeArg {
-  std::variant<Value, Node*, std::vector<NodeArg>> v;
-  NodeArg() = default;
-  NodeArg(Value value) : v(std::move(value)) {}
-  NodeArg(Node* node) : v(node) {}
-  NodeArg(std::vector<NodeArg> items) : v(std::move(items)) {}
-  std::string str() const;
-};
-
-enum class NodeKind : uint8_t { placeholder, get_attr, call_function, output };
-
-class Node {
+// What get_attr and call_module nodes refer to, by dotted path.
+class GraphOwner {
  public:
-  NodeKind kind;
-  std::string name;
-  std::string target;             // operator, attribute or input name, as PyTorch writes it: "aten.add.Tensor"
-  const Operator* op = nullptr;   // for call_function of a known operator; null for others (operator.mul, unknown)
-  std::vector<NodeArg> args;      // in the schema's order when op is set; trailing ones may be missing
-  std::vector<std::pair<std::string, NodeArg>> kwargs;
-  Value val;                      // the fake value: shape, dtype
-  std::string str() const;        // "%add : f32[s0, 3] = aten.add.Tensor(%x, %y)"
-
- private:
-  friend class Graph;
-  Node() = default;
+  virtual ~GraphOwner() = default;
+  virtual bool has_attr(const std::string& path) const = 0;
+  virtual bool has_module(const std::string& path) const = 0;
+  virtual bool module_is_impure(const std::string& path) const = 0;
+  virtual Value attr(const std::string& path) const = 0;  // UserError when there is none
+  virtual Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const = 0;
 };
+
+using NodeMapping = std::unordered_map<const Node*, Value>;
 
 class Graph {
  public:
   Graph() = default;
-  Graph(Graph&&) = default;
-  Graph& operator=(Graph&&) = default;
+  ~Graph();
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  Graph copy() const;  // same nodes, names and meta; nothing is shared
 
-  Node* placeholder(std::string name);
-  Node* get_attr(std::string target);
-  Node* call_function(const Operator& op, std::vector<NodeArg> args, std::string name = "");
-  Node* call_function(std::string target, std::vector<NodeArg> args, std::string name);  // not in the table
-  Node* output(NodeArg result);
+  // ---- making nodes, at the insertion point ------------------------------------------------------------------------
+  // Without a name one is made from the target by FX's rules. A text as call_function's target is resolved.
+  Node* create_node(NodeKind kind, Target target, Values args = {}, Kwargs kwargs = {}, std::string_view name = {},
+                    std::string type = {});
+  Node* placeholder(std::string target, std::optional<Value> default_value = {}, std::string_view name = {});
+  Node* get_attr(std::string target, std::string_view name = {});
+  Node* call_function(Target target, Values args = {}, Kwargs kwargs = {}, std::string_view name = {});
+  Node* call_module(std::string target, Values args = {}, Kwargs kwargs = {}, std::string_view name = {});
+  Node* call_method(std::string target, Values args = {}, Kwargs kwargs = {}, std::string_view name = {});
+  Node* output(Value result);
+  // A copy of a node, of this graph or another, with `map` applied to the nodes in its arguments.
+  Node* node_copy(const Node& node, const NodeFn& map = {});
+  // Copies all nodes of `other`. `mapping` is filled, and its entries stand for nodes that are not to be copied. Gives
+  // the value that is `other`'s output here; nothing when it has no output.
+  std::optional<Value> graph_copy(const Graph& other, NodeMapping& mapping);
+  void erase_node(Node* node);  // UserError while it has users
 
-  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  // Until the scope ends, nodes are made before (or each immediately after) a node. Null means the whole graph: its
+  // start for inserting_before, its end for inserting_after.
+  class InsertScope {
+   public:
+    InsertScope(Graph& graph, Node* anchor, bool after) : graph_(graph), anchor_(graph.anchor_), after_(graph.after_) {
+      graph.anchor_ = anchor;
+      graph.after_ = after;
+    }
+    ~InsertScope() {
+      graph_.anchor_ = anchor_;
+      graph_.after_ = after_;
+    }
+    InsertScope(const InsertScope&) = delete;
+    InsertScope& operator=(const InsertScope&) = delete;
+
+   private:
+    Graph& graph_;
+    Node* anchor_;
+    bool after_;
+  };
+  [[nodiscard]] InsertScope inserting_before(Node* node = nullptr);
+  [[nodiscard]] InsertScope inserting_after(Node* node = nullptr);
+
+  // ---- reading -----------------------------------------------------------------------------------------------------
+  // The nodes in order. Nodes may be made and erased while going through them.
+  template <class N>
+  class NodeRange {
+   public:
+    class iterator {
+     public:
+      using value_type = N*;
+      using difference_type = std::ptrdiff_t;
+      using iterator_category = std::forward_iterator_tag;
+      using pointer = N* const*;
+      using reference = N*;
+      iterator() = default;
+      iterator(N* node, bool backwards) : node_(node), backwards_(backwards) {}
+      N* operator*() const { return node_; }
+      iterator& operator++() {
+        do node_ = backwards_ ? node_->prev() : node_->next();
+        while (node_ && node_->erased());
+        return *this;
+      }
+      iterator operator++(int) {
+        iterator before = *this;
+        ++*this;
+        return before;
+      }
+      bool operator==(const iterator& other) const { return node_ == other.node_; }
+
+     private:
+      N* node_ = nullptr;
+      bool backwards_ = false;
+    };
+    NodeRange(N* first, N* last, size_t size, bool backwards) : first_(first), last_(last), size_(size), backwards_(backwards) {}
+    iterator begin() const { return {backwards_ ? last_ : first_, backwards_}; }
+    iterator end() const { return {}; }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    N* front() const { return backwards_ ? last_ : first_; }
+    N* back() const { return backwards_ ? first_ : last_; }
+    NodeRange reversed() const { return {first_, last_, size_, !backwards_}; }
+
+   private:
+    N* first_;
+    N* last_;
+    size_t size_;
+    bool backwards_;
+  };
+  NodeRange<Node> nodes() { return {first_, last_, size_, false}; }
+  NodeRange<const Node> nodes() const { return {first_, last_, size_, false}; }
+  size_t size() const { return size_; }
+  uint32_t id_bound() const { return static_cast<uint32_t>(storage_.size()); }
+
   std::vector<Node*> placeholders() const;
-  std::string str() const;  // one node a line
-  // UserError unless every argument is defined before its use and there is exactly one output, at the end.
+  Node* output_node() const;  // UserError unless the last node is one
+  Node* find_node(std::string_view name) const;  // null when there is none
+  // In order. Without a target all nodes of the kind.
+  std::vector<Node*> find_nodes(NodeKind kind, const std::optional<Target>& target = {}) const;
+
+  GraphOwner* owner() const { return owner_; }
+  void set_owner(GraphOwner* owner) { owner_ = owner; }
+
+  // UserError that names the node when a node is used before it is defined or belongs to another graph, when a name is
+  // there twice, when something comes after the output, and, where the graph has an owner, when a path leads nowhere.
   void lint() const;
+  // Removes nodes that nobody uses, unless they are impure (`is_impure` decides, where given).
+  bool eliminate_dead_code(const std::function<bool(const Node&)>& is_impure = {});
+  // Puts nodes into an order in which each comes after its inputs, changing as little as possible. UserError on a cycle.
+  void topological_sort();
+
+  std::string str() const;         // the text form (graph/text.h), one node a line
+  std::string format_graph() const;  // as PyTorch prints a graph
+
+  // ---- hooks -------------------------------------------------------------------------------------------------------
+  struct Hooks {
+    std::vector<std::pair<int, std::function<void(Node&)>>> create, erase;
+    // (old node, the name of what replaces it, the user)
+    std::vector<std::pair<int, std::function<void(Node&, const std::string&, Node&)>>> replace;
+    int next_handle = 0;
+  };
+  // Each gives a handle for remove_hook.
+  int on_create(std::function<void(Node&)> hook);
+  int on_erase(std::function<void(Node&)> hook);
+  int on_replace(std::function<void(Node&, const std::string&, Node&)> hook);
+  void remove_hook(int handle);
+  const Hooks* hooks() const { return hooks_.get(); }
 
  private:
-  Node* add(NodeKind kind, std::string target, std::string name);
-  std::string unique_name(std::string base);
-  std::vector<std::unique_ptr<Node>> nodes_;
-  std::unordered_set<std::string> names_;
+  friend class Node;
+  void insert(Node* node);
+  void link(Node* node, Node* before);   // before null: at the end
+  void unlink(Node* node);
+  void number(Node* node, bool after);
+  void adopt_nodes();
+  void check_anchor(const Node* node, const char* what) const;
+
+  std::vector<std::unique_ptr<Node>> storage_;  // by id; erased nodes too
+  Node* first_ = nullptr;
+  Node* last_ = nullptr;
+  size_t size_ = 0;
+  Node* anchor_ = nullptr;
+  bool after_ = true;  // with a null anchor: at the end
+  Namespace names_;
+  GraphOwner* owner_ = nullptr;
+  std::unique_ptr<Hooks> hooks_;
 };
 
-// Runs a graph node by node on the operator table. Attributes and inputs are given by the caller; intermediate values
-// are released after their last use. Operators that Calque lacks are reported together, before anything runs.
-class Interpreter {
- public:
-  explicit Interpreter(const Graph& graph);
-  // `inputs` in the order of the placeholders.
-  Value run(const Values& inputs) const;
-
- private:
-  const Graph& graph_;
-  std::unordered_map<const Node*, size_t> slot_;
-  std::vector<std::vector<size_t>> frees_;  // by step: the slots whose last use it is
-};
+// The same program: kinds, targets, arguments, order; names do not count, meta does not either unless asked for (then
+// val's shapes and dtypes do). `why` receives the first difference.
+bool same_graph(const Graph& a, const Graph& b, std::string* why = nullptr, bool compare_val = false);
 
 }  // namespace calque

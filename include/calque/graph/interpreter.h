@@ -1,0 +1,81 @@
+// Interpreter: runs a graph node by node, on whatever modes are active. Subclasses change what a kind of node does.
+// Transformer: an Interpreter whose values are nodes of a new graph. Neither owns the graph; one object serves one thread.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "calque/graph/graph.h"
+
+namespace calque {
+
+class Interpreter {
+ public:
+  // `owner` answers get_attr and call_module; by default the graph's own.
+  explicit Interpreter(const Graph& graph, const GraphOwner* owner = nullptr, bool release_values = true);
+  virtual ~Interpreter() = default;
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  // `inputs` in the order of the placeholders; nodes in `initial` have these values and are not run. Gives the output's
+  // value, None for a graph without output. An error that leaves a node says which.
+  Value run(const Values& inputs = {}, const std::unordered_map<const Node*, Value>& initial = {});
+
+  // The values that are there now: all, or with release_values those still needed; after run the output's alone.
+  const Value* find_value(const Node& node) const { return present_[node.id()] ? &values_[node.id()] : nullptr; }
+  size_t num_values() const;
+  const Graph& graph() const { return graph_; }
+
+ protected:
+  virtual Value run_node(const Node& node);
+  virtual Value placeholder(const Target& target, const Values& args, const Kwargs& kwargs);
+  virtual Value get_attr(const Target& target, const Values& args, const Kwargs& kwargs);
+  virtual Value call_function(const Target& target, const Values& args, const Kwargs& kwargs);
+  virtual Value call_method(const Target& target, const Values& args, const Kwargs& kwargs);
+  virtual Value call_module(const Target& target, const Values& args, const Kwargs& kwargs);
+  virtual Value output(const Target& target, const Values& args, const Kwargs& kwargs);
+  // Called before anything runs: throws one error that lists all functions that nobody knows.
+  virtual void check_targets() const;
+
+  Values fetch_args(const Node& node) const { return fetch(node.args(), node); }
+  Kwargs fetch_kwargs(const Node& node) const;
+  const Node& current_node() const { return *current_; }
+  const GraphOwner* owner() const { return owner_; }
+
+ private:
+  Value fetch(const Value& value, const Node& user) const;
+  Values fetch(const Values& values, const Node& user) const;
+
+  const Graph& graph_;
+  const GraphOwner* owner_;
+  const bool release_values_;
+  std::vector<std::vector<const Node*>> last_uses_;  // by node id: what is not needed after it
+  std::vector<Value> values_;                        // by node id
+  std::vector<bool> present_;
+  const Values* inputs_ = nullptr;
+  size_t next_input_ = 0;
+  const Node* current_ = nullptr;
+};
+
+// Overridden functions get Values that hold nodes of the new graph, and make nodes by calling the base's functions.
+// Each new node takes the meta of the node that it was made for.
+class Transformer : public Interpreter {
+ public:
+  explicit Transformer(const Graph& graph, const GraphOwner* owner = nullptr) : Interpreter(graph, owner, false) {}
+  Graph transform();
+
+ protected:
+  Value placeholder(const Target& target, const Values& args, const Kwargs& kwargs) override;
+  Value get_attr(const Target& target, const Values& args, const Kwargs& kwargs) override;
+  Value call_function(const Target& target, const Values& args, const Kwargs& kwargs) override;
+  Value call_method(const Target& target, const Values& args, const Kwargs& kwargs) override;
+  Value call_module(const Target& target, const Values& args, const Kwargs& kwargs) override;
+  void check_targets() const override {}
+  Graph& new_graph() { return new_graph_; }
+
+ private:
+  Value make(NodeKind kind, const Target& target, const Values& args, const Kwargs& kwargs);
+  Graph new_graph_;
+};
+
+}  // namespace calque

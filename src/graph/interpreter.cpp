@@ -1,0 +1,173 @@
+#include "calque/graph/interpreter.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/op/mode.h"
+
+namespace calque {
+
+Interpreter::Interpreter(const Graph& graph, const GraphOwner* owner, bool release_values)
+    : graph_(graph), owner_(owner ? owner : graph.owner()), release_values_(release_values) {
+  if (!release_values_) return;
+  last_uses_.resize(graph.id_bound());
+  std::vector<bool> seen(graph.id_bound());
+  for (const Node* n : graph.nodes().reversed())
+    for (size_t i = 0; i < n->num_input_nodes(); ++i) {
+      const Node* input = n->input_node(i);
+      if (&input->graph() != &graph || seen[input->id()]) continue;
+      seen[input->id()] = true;
+      last_uses_[n->id()].push_back(input);
+    }
+}
+
+size_t Interpreter::num_values() const { return static_cast<size_t>(std::count(present_.begin(), present_.end(), true)); }
+
+Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node*, Value>& initial) {
+  check_targets();
+  values_.assign(graph_.id_bound(), Value());
+  present_.assign(graph_.id_bound(), false);
+  for (const auto& [node, value] : initial) {
+    values_[node->id()] = value;
+    present_[node->id()] = true;
+  }
+  inputs_ = &inputs;
+  next_input_ = 0;
+  const auto release = [&](const Node& n) {
+    values_[n.id()] = Value();
+    present_[n.id()] = false;
+  };
+  Value result;
+  for (const Node* n : graph_.nodes()) {
+    if (present_[n->id()]) continue;
+    current_ = n;
+    try {
+      values_[n->id()] = run_node(*n);
+    } catch (Error& e) {
+      std::string where = "while executing " + n->str();
+      if (n->meta.location.line() != 0) where += " (" + std::string(n->meta.location.file_name()) + ":" + std::to_string(n->meta.location.line()) + ")";
+      if (n->meta.stack_trace) where += "\n" + *n->meta.stack_trace;
+      e.prepend(where + ":\n");
+      throw;
+    }
+    present_[n->id()] = true;
+    if (release_values_) {
+      for (const Node* used : last_uses_[n->id()]) release(*used);
+      if (n->users().empty() && n->kind() != NodeKind::output) release(*n);
+    }
+    if (n->kind() == NodeKind::output) {
+      result = values_[n->id()];
+      break;
+    }
+  }
+  if (next_input_ < inputs.size()) throw UserError("the graph takes " + std::to_string(next_input_) + " inputs, found " + std::to_string(inputs.size()));
+  return result;
+}
+
+Value Interpreter::run_node(const Node& node) {
+  const Values args = fetch_args(node);
+  const Kwargs kwargs = fetch_kwargs(node);
+  switch (node.kind()) {
+    case NodeKind::placeholder: return placeholder(node.target(), args, kwargs);
+    case NodeKind::get_attr: return get_attr(node.target(), args, kwargs);
+    case NodeKind::call_function: return call_function(node.target(), args, kwargs);
+    case NodeKind::call_module: return call_module(node.target(), args, kwargs);
+    case NodeKind::call_method: return call_method(node.target(), args, kwargs);
+    case NodeKind::output: return output(node.target(), args, kwargs);
+  }
+  throw InternalError("a node of no kind");
+}
+
+void Interpreter::check_targets() const {
+  std::string missing;
+  for (const Node* n : graph_.nodes())
+    if (n->kind() == NodeKind::call_function && n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
+  if (!missing.empty()) throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
+}
+
+// ---- what the kinds do ------------------------------------------------------------------------------------------------
+
+Value Interpreter::placeholder(const Target& target, const Values& args, const Kwargs&) {
+  if (target.text().starts_with("*")) {  // *args: all that is left
+    Values rest(inputs_->begin() + static_cast<std::ptrdiff_t>(next_input_), inputs_->end());
+    next_input_ = inputs_->size();
+    return list(std::move(rest));
+  }
+  if (next_input_ < inputs_->size()) return (*inputs_)[next_input_++];
+  if (!args.empty()) return args[0];
+  throw UserError("Expected positional argument for parameter " + target.text() + ", but one was not passed in!");
+}
+
+Value Interpreter::get_attr(const Target& target, const Values&, const Kwargs&) {
+  if (!owner_) throw UserError("the attribute " + target.text() + " is needed, but the graph has no owner that holds it");
+  return owner_->attr(target.text());
+}
+
+Value Interpreter::call_function(const Target& target, const Values& args, const Kwargs& kwargs) {
+  if (const Operator* op = target.op()) return call(*op, args, kwargs);
+  if (const Function* f = target.function()) return (*f)(args, kwargs);
+  throw UserError(ErrorKind::unsupported_operator, "no function named " + target.text());
+}
+
+Value Interpreter::call_method(const Target& target, const Values& args, const Kwargs& kwargs) { return calque::call_method(target.text(), args, kwargs); }
+
+Value Interpreter::call_module(const Target& target, const Values& args, const Kwargs& kwargs) {
+  if (!owner_) throw UserError("the module " + target.text() + " is called, but the graph has no owner that holds it");
+  return owner_->call_module(target.text(), args, kwargs);
+}
+
+Value Interpreter::output(const Target&, const Values& args, const Kwargs&) { return args.empty() ? Value() : args[0]; }
+
+// ---- arguments --------------------------------------------------------------------------------------------------------
+
+Value Interpreter::fetch(const Value& value, const Node& user) const {
+  if (!value.is_node()) {
+    if (!value.is_container() && value.kind() != Value::Kind::slice) return value;
+    return map_nodes(value, [&](Node* n) { return fetch(Value(n), user); });
+  }
+  const Node& n = *value.to_node();
+  if (&n.graph() != &graph_ || !present_[n.id()])
+    throw UserError("Node " + user.name() + " referenced nonexistent value " + n.name() + "! Run Graph.lint() to diagnose such issues");
+  return values_[n.id()];
+}
+
+Values Interpreter::fetch(const Values& values, const Node& user) const {
+  Values out;
+  out.reserve(values.size());
+  for (const Value& v : values) out.push_back(fetch(v, user));
+  return out;
+}
+
+Kwargs Interpreter::fetch_kwargs(const Node& node) const {
+  Kwargs out;
+  out.reserve(node.kwargs().size());
+  for (const auto& [key, v] : node.kwargs()) out.emplace_back(key, fetch(v, node));
+  return out;
+}
+
+// ---- Transformer --------------------------------------------------------------------------------------------------------
+
+Value Transformer::make(NodeKind kind, const Target& target, const Values& args, const Kwargs& kwargs) {
+  Node* n = new_graph_.create_node(kind, target, args, kwargs);
+  n->meta = current_node().meta;
+  return n;
+}
+
+Value Transformer::placeholder(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::placeholder, target, args, kwargs); }
+Value Transformer::get_attr(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::get_attr, target, args, kwargs); }
+Value Transformer::call_function(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_function, target, args, kwargs); }
+Value Transformer::call_method(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_method, target, args, kwargs); }
+Value Transformer::call_module(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_module, target, args, kwargs); }
+
+Graph Transformer::transform() {
+  new_graph_ = Graph();
+  const Value result = run();
+  const auto nodes = graph().nodes();
+  if (!nodes.empty() && nodes.back()->kind() == NodeKind::output) {
+    Node* out = new_graph_.output(result);
+    out->meta = nodes.back()->meta;
+  }
+  return std::move(new_graph_);
+}
+
+}  // namespace calque
