@@ -154,7 +154,7 @@ void Storage::destroy() {
 }
 
 void Storage::resize(size_t nbytes) {
-  if (owner_) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
+  if (owner_ && has_data()) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
   if (!has_data()) {
     nbytes_ = nbytes;
     return;

@@ -5,6 +5,7 @@
 
 #include "calque/base/small_blocks.h"
 #include "calque/sym/shape_env.h"
+#include "calque/tensor/wrapped_number.h"
 
 namespace calque {
 namespace {
@@ -265,6 +266,7 @@ Tensor wrapped_scalar(const Scalar& value) {
 Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device) {
   const Meta meta{{}, {}, dtype, device, false};
   Tensor t = make_tensor(meta, value.is_symbolic());
+  if (value.is_symbolic()) t.impl().extra = std::make_shared<WrappedNumber>(value);
   if (!t.impl().special) dispatch(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       *static_cast<T*>(t.mutable_data()) = value.to<T>();

@@ -46,7 +46,7 @@ TEST(OperatorLibrary, RefusesWhatItsRuleRefuses) {
 TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
   load_once();
   const TracedGraph traced =
-      make_fx([](const std::vector<Tensor>& in) { return call("my::gate_twice", {in[0], in[1]}); }, {zeros({2, 3}), zeros({2, 3})});
+      make_fx([](const Tensor& x, const Tensor& g) { return call("my::gate_twice", {x, g}); }, {.mode = TracingMode::symbolic})(zeros({2, 3}), zeros({2, 3}));
   std::string ops;
   for (const Node* n : traced.graph.nodes())
     if (n->op()) ops += n->target().str() + " ";

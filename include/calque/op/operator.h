@@ -26,6 +26,7 @@ enum class Tag : uint32_t {
   core = 1U << 10,           // tagged core in PyTorch
   side_effect = 1U << 11,    // never dead code (asserts)
   strided_out = 1U << 12,    // the kernel writes outputs of any strides
+  any_device = 1U << 13,     // its tensors may be on different devices; the result is where the first one is
   dense_out = 1U << 14,      // an out= argument that is resized becomes contiguous, whatever the result's strides
   cast_out = 1U << 15,       // an out= argument may have any dtype that the result's casts to, ...
   any_out = 1U << 16,        // ... or any at all
@@ -35,6 +36,7 @@ enum class Tag : uint32_t {
   resizes_self = 1U << 20,   // the in-place form is the out= form with out=self
   overlap_ok = 1U << 21,     // may write a tensor whose elements share memory (fills)
   restrides_image = 1U << 22,  // as restrides_out, for out= arguments of four dimensions or more
+  inplace_view = 1U << 24,   // changes sizes, strides or storage of its first argument
   made_like_self = 1U << 23,   // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
 };
 

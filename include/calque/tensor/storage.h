@@ -17,6 +17,10 @@ class Ref {
  public:
   Ref() = default;
   explicit Ref(T* adopted) : p_(adopted) {}  // takes over one reference
+  static Ref share(T* alive) {               // one more reference to an object that has some
+    alive->refs_.fetch_add(1, std::memory_order_relaxed);
+    return Ref(alive);
+  }
   Ref(const Ref& o) : p_(o.p_) {
     if (p_) p_->refs_.fetch_add(1, std::memory_order_relaxed);
   }

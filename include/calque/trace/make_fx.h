@@ -1,24 +1,121 @@
-// make_fx: runs a function once on fake tensors and records its operator calls as a Graph. With symbolic sizes the
-// graph holds for other sizes too; sizes that the function uses as numbers become sym_size nodes.
+// make_fx: runs a function once and records the operators it calls as a graph.
+//
+//   TracedGraph g = make_fx([](const Tensor& x) { return x.sin() + 1; }, {.mode = TracingMode::symbolic})(x);
+//   Tensor y = g(x2).to_tensor();
+//
+// real: on the tensors given; fake: on tensors without data of the same sizes; symbolic: with a symbol for each size, so
+// that the graph holds for other sizes too, as far as its guards say. Inputs and outputs are any tree of Values. What is
+// closed over becomes an attribute of the result.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "calque/graph/graph.h"
+#include "calque/nn/convert.h"
 #include "calque/sym/shape_env.h"
+#include "calque/tensor/tree.h"
+#include "calque/trace/fake.h"
 
 namespace calque {
 
-enum class TracingMode : uint8_t { fake, symbolic };
+enum class TracingMode : uint8_t { real, fake, symbolic };
 
-struct TracedGraph {
-  Graph graph;
-  std::shared_ptr<ShapeEnv> env;  // its guards say for which sizes the graph holds; null without symbolic sizes
+// How to write an operator in terms of others, by operator. A function may decline by giving nothing.
+using Decomposition = std::function<std::optional<Value>(const Values& args)>;
+using DecompositionTable = std::unordered_map<const Operator*, Decomposition>;
+
+struct MakeFxOptions {
+  TracingMode mode = TracingMode::real;
+  const DecompositionTable* decompositions = nullptr;
+  bool pre_dispatch = false;            // record composite operators whole
+  bool record_module_stack = false;     // nn_module_stack on each node
+  bool allow_non_fake_inputs = false;   // tensors that are closed over may be used with fake ones
+  bool error_on_data_dependent = true;  // real mode: reading a value of a traced tensor is an error
+  std::vector<std::string> names = {};  // of the arguments; by default arg0, arg1, ...
+  std::shared_ptr<ShapeEnv> env = {};   // symbolic: where to make the symbols; by default a fresh one
 };
 
-// `examples` are tensors; only their sizes, strides, dtype and device are used.
-TracedGraph make_fx(const std::function<Value(const std::vector<Tensor>&)>& fn, const std::vector<Tensor>& examples, TracingMode mode = TracingMode::symbolic);
+// The graph with the tensors it refers to. Movable; run by any number of threads once made.
+class TracedGraph : public GraphOwner {
+ public:
+  TracedGraph() { graph.set_owner(this); }
+  TracedGraph(TracedGraph&& other) noexcept;
+  TracedGraph& operator=(TracedGraph&& other) noexcept;
+
+  Graph graph;
+  std::vector<std::pair<std::string, Tensor>> attributes;  // "_tensor_constant0"
+  std::shared_ptr<ShapeEnv> env;   // its guards say for which sizes the graph holds; null without symbols
+  std::shared_ptr<FakeMode> fake;  // null in real mode
+  TreeSpec in_spec;                // of the tuple of arguments
+
+  Value run(const Values& args) const;
+  template <class... A>
+  Value operator()(const A&... args) const {
+    return run({to_value(args)...});
+  }
+
+  bool has_attr(const std::string& path) const override;
+  bool has_module(const std::string&) const override { return false; }
+  bool module_is_impure(const std::string&) const override { return false; }
+  Value attr(const std::string& path) const override;
+  Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override;
+};
+
+TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options = {});
+
+// Tracing is switched off while in scope: calls run, and their results are constants to the trace.
+class NoTraceScope {
+ public:
+  NoTraceScope();
+  ~NoTraceScope();
+  NoTraceScope(const NoTraceScope&) = delete;
+  NoTraceScope& operator=(const NoTraceScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+namespace make_fx_detail {
+template <class F>
+struct Callable : Callable<decltype(&F::operator())> {};
+template <class R, class... A>
+struct Callable<R (*)(A...)> {
+  template <class F, size_t... i>
+  static Value call(const F& f, const Values& args, std::index_sequence<i...>) {
+    if (args.size() != sizeof...(A))
+      throw UserError("make_fx: the function takes " + std::to_string(sizeof...(A)) + " arguments, " + std::to_string(args.size()) + " were given");
+    if constexpr (std::is_void_v<R>) {
+      f(from_value<stored_as<A>>(args[i])...);
+      return {};
+    } else {
+      return to_value(f(from_value<stored_as<A>>(args[i])...));
+    }
+  }
+  template <class F>
+  static Value call(const F& f, const Values& args) {
+    return call(f, args, std::index_sequence_for<A...>{});
+  }
+};
+template <class R, class C, class... A>
+struct Callable<R (C::*)(A...) const> : Callable<R (*)(A...)> {};
+}  // namespace make_fx_detail
+
+// The function takes and gives C++ types that convert to Values (nn/convert.h), or one `const Values&`.
+template <class F>
+auto make_fx(F fn, MakeFxOptions options = {}) {
+  return [fn = std::move(fn), options = std::move(options)]<class... A>(const A&... args) {
+    return make_fx_values(
+        [&](const Values& values) -> Value {
+          if constexpr (std::is_invocable_r_v<Value, F, const Values&>) return fn(values);
+          else return make_fx_detail::Callable<F>::call(fn, values);
+        },
+        {to_value(args)...}, options);
+  };
+}
 
 }  // namespace calque

@@ -4,6 +4,7 @@
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 
+#include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
 
 namespace calque {
@@ -71,6 +72,8 @@ Scalar read_value(const Tensor& self) {
 }
 // While tracing, the value becomes an unbacked symbol of the tensor's environment.
 Scalar fake_value(const Tensor& self) {
+  if (TensorOwner* owner = owner_of(self))
+    if (const Value value = owner->unknown(self, TensorOwner::Unknown::value); !value.is_none()) return value.to_scalar();
   if (!self.impl().env || !is_integral(self.dtype(), false))
     throw UserError(ErrorKind::data_dependent, "item: the value of a tensor of dtype " + std::string(name(self.dtype())) +
                                                    " without data was asked for; keep the computation in tensors, or pass the number as an input");
@@ -87,6 +90,10 @@ void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
   if (!same || wanted != MemoryFormat::preserve) {
     impl.sizes = SymInts(sizes.begin(), sizes.end());
     impl.strides = rule::strides_in("resize_", wanted, sizes);
+    impl.symbolic = impl.symbolic || std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return s.is_symbolic(); });
+    if (impl.symbolic && !impl.env)
+      for (const SymInt s : sizes)
+        if (s.is_symbolic()) impl.env = env_of(s);
   }
   if (impl.symbolic) return;
   const SymInt needed = (impl.offset + product(sizes)) * static_cast<int64_t>(item_size(impl.dtype));
@@ -102,7 +109,7 @@ void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
 
 void register_copying(Library& aten);
 void register_copying(Library& aten) {
-  aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)").mutate(copy_rule, copy_into);
+  aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)").mutate(copy_rule, copy_into).tags(Tag::any_device);
   aten.def("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& src, bool) {
@@ -113,7 +120,7 @@ void register_copying(Library& aten) {
           },
           [](const Tensor&, const Tensor& src, bool, const Tensor& out) { kernel::copy(src, out); })
       .out("copy.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::any_device, Tag::dense_out, Tag::core);
   aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::dense_out, Tag::core);
   aten.def("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
            "MemoryFormat? memory_format=None) -> Tensor")
@@ -170,9 +177,9 @@ void register_copying(Library& aten) {
     if (!check(self.sym_numel() == 1)) throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");
     return _local_scalar_dense(self);
   }).tags(Tag::data_dependent);
-  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)").mutate(resize_rule, resize_rule).tags(Tag::overlap_ok, Tag::core);
+  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)").mutate(resize_rule, resize_rule).tags(Tag::overlap_ok, Tag::core, Tag::inplace_view);
   aten.def("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
-      .mutate(resize_as_rule, resize_as_rule);
+      .mutate(resize_as_rule, resize_as_rule).tags(Tag::any_device, Tag::inplace_view);
   aten.def("is_same_size(Tensor self, Tensor other) -> bool").composite([](const Tensor& a, const Tensor& b) {
     const SymIntList x = a.sym_sizes();
     const SymIntList y = b.sym_sizes();

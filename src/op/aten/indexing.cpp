@@ -258,21 +258,21 @@ Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optio
 
 void register_indexing(Library& aten);
 void register_indexing(Library& aten) {
-  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::core, Tag::allocates_own);
-  aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).tags(Tag::allocates_own);
+  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::any_device, Tag::core, Tag::allocates_own);
+  aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).tags(Tag::any_device, Tag::allocates_own);
   aten.def("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .in_place("index_put_")
       .out("index_put.out")
-      .tags(Tag::overlap_ok, Tag::core, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::any_device, Tag::overlap_ok, Tag::core, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out);
   aten.def("_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor")
       .compute(index_put_impl_rule, index_put_impl_kernel)
       .in_place("_index_put_impl_")
       .out("_index_put_impl.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .compute(index_select_rule, index_select_kernel)
       .out("index_select.out")

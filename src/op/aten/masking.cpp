@@ -9,7 +9,7 @@ namespace calque {
 namespace {
 
 Tensor nonzero_fake(const Tensor& self) {
-  const SymInt n = rule::unbacked_size("nonzero", {&self});
+  const SymInt n = rule::unbacked_size("nonzero", TensorOwner::Unknown::nonzero, {&self});
   return make_tensor(Meta{{n, self.dim()}, {1, n}, DType::int64, self.device()}, true);
 }
 
@@ -31,7 +31,7 @@ void check_bool(const char* op, const Tensor& mask) {
 Tensor masked_select_fake(const Tensor& self, const Tensor& mask) {
   check_bool("masked_select", mask);
   masked_sizes("masked_select", self, mask);
-  const SymInt n = rule::unbacked_size("masked_select", {&self, &mask});
+  const SymInt n = rule::unbacked_size("masked_select", TensorOwner::Unknown::nonzero, {&mask, &self});
   return make_tensor(Meta{{n}, {1}, self.dtype(), self.device()}, true);
 }
 Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {

@@ -135,7 +135,7 @@ bool all_true(const Tensor& flags) {
 }
 
 [[noreturn]] void needs_values(const char* op) {
-  throw UserError(ErrorKind::data_dependent, std::string(op) + ": the answer depends on the values of tensors that have none (fake or meta)");
+  throw UserError(ErrorKind::data_dependent, std::string(op) + ": the answer is data-dependent: it needs the values of tensors that have none (fake or meta)");
 }
 
 bool equal_kernel(const Tensor& self, const Tensor& other) {

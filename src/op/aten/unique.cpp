@@ -18,7 +18,7 @@ Tensor fake_of(SymIntList sizes, DType d, Device device) { return make_tensor(ru
 Three answer(const kernel::Unique& u, bool inverse, bool counts) { return {u.values, inverse ? u.inverse : none_asked(), counts ? u.counts : none_asked()}; }
 
 Three elements_fake(const char* op, const Tensor& self, bool inverse, bool counts) {
-  const SymInt n = rule::unbacked_size(op, {&self});
+  const SymInt n = rule::unbacked_size(op, TensorOwner::Unknown::unique, {&self});
   return {fake_of({n}, self.dtype(), self.device()), inverse ? fake_of(self.sym_sizes(), DType::int64, self.device()) : fake_of({0}, DType::int64, self.device()),
           counts ? fake_of({n}, DType::int64, self.device()) : fake_of({0}, DType::int64, self.device())};
 }
@@ -36,7 +36,7 @@ void check_slices(const char* op, const Tensor& self, int64_t dim) {
 Three slices_fake(const char* op, const Tensor& self, int64_t dim, bool inverse, bool counts) {
   dim = wrap_dim(dim, self.dim(), op);
   check_slices(op, self, dim);
-  const SymInt n = rule::unbacked_size(op, {&self});
+  const SymInt n = rule::unbacked_size(op, TensorOwner::Unknown::unique, {&self});
   SymInts moved{n};
   for (size_t d = 0; d < self.sym_sizes().size(); ++d)
     if (static_cast<int64_t>(d) != dim) moved.push_back(self.sym_sizes()[d]);
@@ -75,7 +75,7 @@ void check_bincount(const Tensor& self, const Tensor& weights, SymInt minlength)
 DType bincount_type(const Tensor& weights) { return !weights.defined() ? DType::int64 : weights.dtype() == DType::float32 ? DType::float32 : DType::float64; }
 Tensor bincount_fake(const Tensor& self, const Tensor& weights, SymInt minlength) {
   check_bincount(self, weights, minlength);
-  return fake_of({rule::unbacked_size("bincount", {&self, &weights})}, bincount_type(weights), self.device());
+  return fake_of({rule::unbacked_size("bincount", TensorOwner::Unknown::unique, {&self, &weights})}, bincount_type(weights), self.device());
 }
 Tensor bincount_kernel(const Tensor& self, const Tensor& weights, SymInt minlength) {
   check_bincount(self, weights, minlength);

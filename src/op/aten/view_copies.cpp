@@ -173,14 +173,14 @@ void register_view_copies(Library& aten) {
                  overwrite(self, src, out, rule::select("select_scatter", geometry(out), dim, index));
                })
       .out("select_scatter.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(slice_scatter_rule,
                [](const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step, const Tensor& out) {
                  overwrite(self, src, out, rule::slice("slice_scatter", geometry(out), dim, start, end, step));
                })
       .out("slice_scatter.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .compute(diagonal_scatter_rule,
                [](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2, const Tensor& out) {

@@ -119,21 +119,21 @@ void register_view_metadata(Library& aten) {
   aten.def("real(Tensor(a) self) -> Tensor(a)").composite(real_part);
   aten.def("imag(Tensor(a) self) -> Tensor(a)").composite(imaginary_part);
 
-  aten.def("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)").own(transpose_self, transpose_self).tags(Tag::in_place, Tag::view);
-  aten.def("t_(Tensor(a!) self) -> Tensor(a!)").own(t_self, t_self).tags(Tag::in_place, Tag::view);
+  aten.def("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)").own(transpose_self, transpose_self).tags(Tag::in_place, Tag::view, Tag::inplace_view);
+  aten.def("t_(Tensor(a!) self) -> Tensor(a!)").own(t_self, t_self).tags(Tag::in_place, Tag::view, Tag::inplace_view);
   aten.def("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
       .composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose_(axis0, axis1); })
       .tags(Tag::in_place);
   aten.def("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
       .composite([](const Tensor& self, int64_t dim0, int64_t dim1) { return self.transpose_(dim0, dim1); })
       .tags(Tag::in_place);
-  aten.def("squeeze_(Tensor(a!) self) -> Tensor(a!)").own(squeeze_self, squeeze_self).tags(Tag::in_place, Tag::view);
-  aten.def("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)").own(squeeze_self_dim, squeeze_self_dim).tags(Tag::in_place, Tag::view);
-  aten.def("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)").own(squeeze_self_dims, squeeze_self_dims).tags(Tag::in_place, Tag::view);
-  aten.def("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)").own(unsqueeze_self, unsqueeze_self).tags(Tag::in_place, Tag::view);
+  aten.def("squeeze_(Tensor(a!) self) -> Tensor(a!)").own(squeeze_self, squeeze_self).tags(Tag::in_place, Tag::view, Tag::inplace_view);
+  aten.def("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)").own(squeeze_self_dim, squeeze_self_dim).tags(Tag::in_place, Tag::view, Tag::inplace_view);
+  aten.def("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)").own(squeeze_self_dims, squeeze_self_dims).tags(Tag::in_place, Tag::view, Tag::inplace_view);
+  aten.def("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)").own(unsqueeze_self, unsqueeze_self).tags(Tag::in_place, Tag::view, Tag::inplace_view);
   aten.def("as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)")
       .own(as_strided_self, as_strided_self)
-      .tags(Tag::in_place, Tag::view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
 }
 
 }  // namespace calque

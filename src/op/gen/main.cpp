@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -147,12 +148,26 @@ Front make_front(const Schema& s, bool method) {
   return f;
 }
 
-std::string body(const Schema& s, bool method) {
+// A number beside a tensor calls the overload for two tensors, as it does in Python: x.add(2) is add.Tensor.
+std::optional<Schema> tensor_overload(const Schema& s, const std::vector<Schema>& all) {
+  static constexpr std::string_view bases[] = {"add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_"};
+  if (!s.overload.starts_with("Scalar") || std::find(std::begin(bases), std::end(bases), s.name) == std::end(bases)) return std::nullopt;
+  const std::string overload = "Tensor" + s.overload.substr(6);
+  for (const Schema& other : all)
+    if (other.name == s.name && other.overload == overload) return other;
+  return std::nullopt;
+}
+
+std::string body(const Schema& called, bool method, const std::vector<Schema>& all) {
+  const auto wrapping = tensor_overload(called, all);
+  const Schema& s = wrapping ? *wrapping : called;
   std::string types;
   std::string names;
   for (size_t i = 0; i < s.arguments.size(); ++i) {
     types += ", " + parameter_type(s.arguments[i].type);
-    names += ", " + (method && i == 0 ? std::string("*this") : identifier(s.arguments[i].name));
+    std::string name = method && i == 0 ? std::string("*this") : identifier(s.arguments[i].name);
+    if (wrapping && i == 1) name = "wrapped_scalar(" + name + ")";
+    names += ", " + name;
   }
   return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) + types + (method ? ">(op, {where, CallForm::method}" : ">(op, where") + names + ");\n}\n";
 }
@@ -198,13 +213,13 @@ int run(int argc, char** argv) {
     Front f = make_front(s, false);
     if (!seen.insert(f.name + "(" + f.key).second) f.name += "_" + s.overload;
     header += return_type(s) + " " + f.name + "(" + f.declaration + ");\n";
-    source += return_type(s) + " " + f.name + "(" + f.parameters + ") " + body(s, false) + "\n";
+    source += return_type(s) + " " + f.name + "(" + f.parameters + ") " + body(s, false, schemas) + "\n";
     const bool in_place_method = s.name.ends_with("_") && !s.arguments.empty() && s.arguments[0].name == "self";
     if ((is_method || in_place_method) && !hand_written_methods.contains(s.name)) {
       Front m = make_front(s, true);
       if (!seen_methods.insert(m.name + "(" + m.key).second) m.name += "_" + s.overload;
       methods += "  " + return_type(s) + " " + m.name + "(" + m.declaration + ") const;\n";
-      source += return_type(s) + " Tensor::" + m.name + "(" + m.parameters + ") const " + body(s, true) + "\n";
+      source += return_type(s) + " Tensor::" + m.name + "(" + m.parameters + ") const " + body(s, true, schemas) + "\n";
     }
   }
   header += "\n}  // namespace calque\n\n#include \"calque/op/operators.h\"\n";

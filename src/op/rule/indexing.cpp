@@ -25,7 +25,7 @@ void expand_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
   }
   Tensor coordinates;
   if (mask.is_fake()) {
-    const SymInt n = unbacked_size(op, {&mask, &self});
+    const SymInt n = unbacked_size(op, TensorOwner::Unknown::nonzero, {&mask, &self});
     coordinates = make_tensor(Meta{{n, mask.dim()}, {1, n}, DType::int64, mask.device()}, true);
   } else {
     coordinates = kernel::nonzero(mask);
@@ -69,7 +69,10 @@ bool identical_sizes(SymIntList a, SymIntList b) {
 
 }  // namespace
 
-SymInt unbacked_size(const char* op, std::initializer_list<const Tensor*> inputs) {
+SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer_list<const Tensor*> inputs) {
+  for (const Tensor* t : inputs)
+    if (TensorOwner* owner = owner_of(*t))
+      if (const Value size = owner->unknown(*t, what); !size.is_none()) return size.to_sym_int();
   for (const Tensor* t : inputs)
     if (t->defined() && t->impl().env) return t->impl().env->create_unbacked({0, ValueRange::unbounded_above});
   throw UserError(ErrorKind::data_dependent, std::string(op) + ": the size of the result depends on the values of the input, which a fake tensor does not have, and " +

@@ -1,0 +1,72 @@
+// FakeMode: answers operator calls from shape rules alone. Its tensors have sizes, strides, dtype and a claimed device
+// ("cuda" needs no GPU) but no data. Real tensors are converted once each, aliasing kept; tensors of one element made
+// from literals remember their value. A fake tensor shares ownership of its mode and of the real tensor it was made from;
+// the mode owns neither. One mode serves one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calque/op/mode.h"
+#include "calque/sym/shape_env.h"
+
+namespace calque {
+
+struct FakeOptions {
+  std::shared_ptr<ShapeEnv> env = {};   // where symbols are made; null: no symbols, data-dependent calls are errors
+  bool static_shapes = false;           // with an environment: converted tensors keep plain sizes all the same
+  bool allow_non_fake_inputs = false;   // real tensors that meet fake ones are converted instead of refused
+  bool allow_fallback_kernels = false;  // an operator without a shape rule runs on zeros of the inputs' sizes
+  bool allow_meta = true;               // tensors on the meta device may be used
+  bool use_cache = true;                // remember the results of calls with plain sizes
+};
+
+struct FakeCacheInfo {
+  size_t hits = 0;
+  size_t misses = 0;
+  size_t bypasses = 0;
+  size_t size = 0;
+};
+
+class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
+ public:
+  static std::shared_ptr<FakeMode> make(FakeOptions options = {});
+  ~FakeMode() override;
+
+  ModeSlot slot() const override { return ModeSlot::fake; }
+  Value call(const Operator& op, const Values& args) override;
+
+  // The fake tensor for a real one: the same one for the same tensor, storages shared as the real ones are. With
+  // symbolic sizes each dimension gets a symbol whose origin is `name`; strides follow the sizes where they can.
+  Tensor from_tensor(const Tensor& real, const std::string& name = {});
+  // As from_tensor for tensors in a tree; the rest is kept.
+  Value from_value(const Value& tree, const std::string& name = {});
+  // A fake tensor that remembers its value: `real` must not be written by anyone else.
+  Tensor from_constant(const Tensor& real);
+  // A fresh one of these sizes.
+  Tensor make_fake(const Meta& meta);
+
+  const FakeOptions& options() const { return options_; }
+  const std::shared_ptr<ShapeEnv>& env() const { return options_.env; }
+  FakeCacheInfo cache_info() const;
+  size_t memo_size() const;  // real tensors that have a living fake one
+
+ private:
+  friend class FakeExtra;
+  struct Impl;
+  explicit FakeMode(FakeOptions options);
+  Value answer(const Operator& op, const Values& args);
+
+  FakeOptions options_;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The mode that made a tensor; null for others.
+FakeMode* fake_mode_of(const Tensor& t);
+// What a fake tensor is known to hold; undefined when it is not known.
+Tensor fake_constant(const Tensor& t);
+
+}  // namespace calque

@@ -1,0 +1,40 @@
+// FunctionalMode: turns programs that write into tensors and look at them through views into programs that do neither.
+// A tensor of the mode holds a value; writing it computes a new value, which all views of the same memory see. The
+// modes below are asked for functional operators only. At the end the writes to inputs are told, or copied back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "calque/op/mode.h"
+
+namespace calque {
+
+class FunctionalMode : public Mode, public std::enable_shared_from_this<FunctionalMode> {
+ public:
+  static std::shared_ptr<FunctionalMode> make() { return std::shared_ptr<FunctionalMode>(new FunctionalMode); }
+
+  ModeSlot slot() const override { return ModeSlot::functional; }
+  Value call(const Operator& op, const Values& args) override;
+
+  // A tensor of this mode with that value.
+  Tensor wrap(const Tensor& value);
+  Value wrap(const Value& tree);
+  // The value that a tensor of this mode has now; others are given back.
+  Tensor unwrap(const Tensor& t) const;
+  Value unwrap(const Value& tree) const;
+  // Whether the memory behind a wrapped tensor was written since it was wrapped.
+  bool was_written(const Tensor& t) const;
+
+ private:
+  FunctionalMode() = default;
+};
+
+bool is_functional(const Tensor& t);
+
+// A function that computes what `fn` does without in-place operators: writes to inputs become one copy_ to each at the
+// end. What is traced below it has no other mutation.
+std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn);
+
+}  // namespace calque

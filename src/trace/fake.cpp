@@ -1,0 +1,339 @@
+#include "calque/trace/fake.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "calque/base/error.h"
+#include "calque/op/owner.h"
+#include "calque/tensor/tree.h"
+#include "trace/fake_cache.h"
+#include "trace/fake_strides.h"
+
+namespace calque {
+
+namespace {
+
+constexpr int64_t largest_constant = 1;  // elements; as PyTorch has it
+
+bool small_enough(const Tensor& t) { return !t.is_symbolic() && t.numel() <= largest_constant; }
+
+template <class F>
+void each_tensor(const Value& v, F&& f) {
+  if (v.is_tensor()) f(v.to_tensor());
+  else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple)
+    for (const Value& item : v.to_items()) each_tensor(item, f);
+}
+template <class F>
+void each_tensor(const Values& args, F&& f) {
+  for (const Value& v : args) each_tensor(v, f);
+}
+
+Value map_tensors(const Value& v, const std::function<Value(const Tensor&)>& f) {
+  if (v.is_tensor()) return f(v.to_tensor());
+  if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v;
+  Values items;
+  items.reserve(v.to_items().size());
+  for (const Value& item : v.to_items()) items.push_back(map_tensors(item, f));
+  return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
+}
+
+bool is_lift(const Operator& op) { return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy"; }
+
+}  // namespace
+
+// What hangs on a fake tensor. Most tensors of a mode share one; a tensor of which something is known has its own.
+class FakeExtra : public TensorOwner {
+ public:
+  explicit FakeExtra(std::shared_ptr<FakeMode> mode) : mode(std::move(mode)) {}
+  ~FakeExtra() override;
+
+  Value answer(const Operator& op, const Values& args) override { return mode->answer(op, args); }
+  Value unknown(const Tensor& t, Unknown what) override;
+  void set_constant(Tensor value);
+
+  std::shared_ptr<FakeMode> mode;
+  Tensor real;                    // what it was made from: the key of the mode's memo stays alive with it
+  const TensorImpl* made = nullptr;
+  Tensor constant;
+  struct Memo {
+    uint32_t version = 0;
+    Value symbol;
+  };
+  Memo memo[3];
+  bool shared = false;
+};
+
+struct FakeMode::Impl {
+  std::unordered_map<const TensorImpl*, TensorImpl*> fake_of;            // a real tensor's living fake one
+  std::unordered_map<const Storage*, Storage*> storage_of;               // a real storage's living fake one
+  std::unordered_multimap<const Storage*, FakeExtra*> constants;         // by the storage of what they hold
+  std::weak_ptr<FakeExtra> plain;                                        // the one that most tensors share
+  FakeCache cache;
+
+  void forget_constant(FakeExtra* extra) {
+    if (!extra->constant.defined()) return;
+    const auto [first, last] = constants.equal_range(extra->constant.storage().get());
+    for (auto it = first; it != last; ++it)
+      if (it->second == extra) {
+        constants.erase(it);
+        break;
+      }
+    extra->constant = Tensor();
+  }
+  // What is written in a way that is not followed: nothing that lies in this storage is known any more.
+  void invalidate(const Tensor& constant) {
+    const Storage* storage = constant.storage().get();
+    const auto [first, last] = constants.equal_range(storage);
+    std::vector<FakeExtra*> holders;
+    for (auto it = first; it != last; ++it) holders.push_back(it->second);
+    constants.erase(storage);
+    for (FakeExtra* holder : holders) holder->constant = Tensor();
+  }
+};
+
+FakeExtra::~FakeExtra() {
+  FakeMode::Impl& m = *mode->impl_;
+  m.forget_constant(this);
+  if (made) m.fake_of.erase(made);
+}
+
+void FakeExtra::set_constant(Tensor value) {
+  FakeMode::Impl& m = *mode->impl_;
+  m.forget_constant(this);
+  constant = std::move(value);
+  if (constant.defined()) m.constants.emplace(constant.storage().get(), this);
+}
+
+namespace {
+
+FakeExtra* extra_of(const Tensor& t) {
+  return t.defined() && t.impl().special && t.impl().extra ? dynamic_cast<FakeExtra*>(t.impl().extra.get()) : nullptr;
+}
+
+// One that is this tensor's alone.
+FakeExtra& own_extra(const Tensor& t) {
+  FakeExtra* extra = extra_of(t);
+  internal_assert(extra != nullptr, "a fake tensor has a mode");
+  if (!extra->shared) return *extra;
+  auto fresh = std::make_shared<FakeExtra>(extra->mode);
+  FakeExtra& result = *fresh;
+  t.impl().extra = std::move(fresh);
+  return result;
+}
+
+}  // namespace
+
+Value FakeExtra::unknown(const Tensor& t, Unknown what) {
+  const std::shared_ptr<ShapeEnv>& env = mode->env();
+  if (!env) return {};
+  Memo& remembered = own_extra(t).memo[static_cast<size_t>(what)];
+  if (!remembered.symbol.is_none() && remembered.version == t.version()) return remembered.symbol;
+  remembered.version = t.version();
+  remembered.symbol = what == Unknown::value ? fake_item(*env, t.dtype()) : Value(env->create_unbacked({0, ValueRange::unbounded_above}));
+  return remembered.symbol;
+}
+
+FakeMode::FakeMode(FakeOptions options) : options_(std::move(options)), impl_(std::make_unique<Impl>()) {}
+FakeMode::~FakeMode() = default;
+std::shared_ptr<FakeMode> FakeMode::make(FakeOptions options) { return std::shared_ptr<FakeMode>(new FakeMode(std::move(options))); }
+
+FakeCacheInfo FakeMode::cache_info() const { return impl_->cache.info(); }
+size_t FakeMode::memo_size() const { return impl_->fake_of.size(); }
+
+namespace {
+
+// Makes a tensor one of the mode's.
+void adopt(const Tensor& t, const std::shared_ptr<FakeExtra>& extra, const std::shared_ptr<ShapeEnv>& env) {
+  TensorImpl& impl = t.impl();
+  impl.special = true;
+  if (!impl.extra) impl.extra = extra;
+  if (!impl.env) impl.env = env;
+}
+
+}  // namespace
+
+Tensor FakeMode::make_fake(const Meta& meta) {
+  Tensor t = make_tensor(meta, true);
+  std::shared_ptr<FakeExtra> plain = impl_->plain.lock();
+  if (!plain) {
+    plain = std::make_shared<FakeExtra>(shared_from_this());
+    plain->shared = true;
+    impl_->plain = plain;
+  }
+  adopt(t, plain, options_.env);
+  return t;
+}
+
+Tensor FakeMode::from_tensor(const Tensor& real, const std::string& name) {
+  if (!real.defined()) return real;
+  FakeExtra* own = extra_of(real);
+  if (own && own->mode.get() == this) return real;
+  if (const auto it = impl_->fake_of.find(&real.impl()); it != impl_->fake_of.end()) return Tensor(Ref<TensorImpl>::share(it->second));
+  const TensorImpl& r = real.impl();
+  FakeLayout layout{r.sizes, r.strides, r.offset};
+  if (options_.env && !options_.static_shapes && !r.symbolic) layout = symbolic_layout(*options_.env, real, name);
+
+  Ref<Storage> storage;
+  if (const auto it = impl_->storage_of.find(r.storage.get()); it != impl_->storage_of.end()) {
+    storage = Ref<Storage>::share(it->second);
+  } else {
+    // The storage takes its entry away when it goes.
+    const Storage* key = r.storage.get();
+    std::shared_ptr<const void> owner(key, [weak = weak_from_this()](const void* k) {
+      if (const auto mode = weak.lock()) mode->impl_->storage_of.erase(static_cast<const Storage*>(k));
+    });
+    storage = Storage::borrow(nullptr, r.storage->nbytes(), std::move(owner));
+    impl_->storage_of.emplace(key, storage.get());
+  }
+  Tensor fake(Ref<TensorImpl>(new TensorImpl(std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.offset)));
+  TensorImpl& f = fake.impl();
+  f.requires_grad = r.requires_grad;
+  f.is_leaf = r.is_leaf;
+  f.is_view = r.is_view;
+  f.wrapped_number = r.wrapped_number;
+  auto extra = std::make_shared<FakeExtra>(shared_from_this());
+  extra->real = real;
+  extra->made = &r;
+  impl_->fake_of.emplace(&r, &f);
+  adopt(fake, extra, options_.env);
+  return fake;
+}
+
+Value FakeMode::from_value(const Value& tree, const std::string& name) {
+  return tree_map_tensors([&](const Tensor& t) -> Value { return from_tensor(t, name); }, tree);
+}
+
+Tensor FakeMode::from_constant(const Tensor& real) {
+  const FakeOptions before = options_;
+  options_.static_shapes = true;  // a literal's sizes are the program's, not an input's
+  Tensor fake = from_tensor(real);
+  options_ = before;
+  FakeExtra& extra = own_extra(fake);
+  if (small_enough(real) && !has_internal_overlap(real)) extra.set_constant(real);
+  return fake;
+}
+
+namespace {
+
+[[noreturn]] void refuse_real(const Operator& op) {
+  throw UserError("Please convert all Tensors to FakeTensors first (FakeMode::from_tensor) or make the FakeMode with allow_non_fake_inputs. Found in " + op.name());
+}
+
+void check_devices(const Operator& op, const Values& args) {
+  if (op.has_tag(Tag::any_device)) return;
+  const Tensor* first = nullptr;
+  each_tensor(args, [&](const Tensor& t) {
+    if (t.dim() == 0 && t.device().type == DeviceType::cpu) return;  // follows the others
+    if (!first) first = &t;
+    else if (!(first->device() == t.device()))
+      throw UserError(op.schema().name + ": found two different devices " + first->device().str() + ", " + t.device().str() + "; move the tensors to one device first");
+  });
+}
+
+[[noreturn]] void refuse_unknown(const Operator& op) {
+  const auto& returns = op.schema().returns;
+  const bool value = returns.size() == 1 && returns[0].type.kind != SchemaType::Kind::tensor;
+  throw UserError(ErrorKind::data_dependent, op.schema().name + (value ? ": the result is a value of the data (data-dependent output), which a fake tensor does not have"
+                                                                        : ": the size of the result depends on the data (dynamic output shape), which a fake tensor does not have") +
+                                                 "; trace with a shape environment (symbolic sizes), or keep this call out of the traced part");
+}
+
+}  // namespace
+
+Value FakeMode::call(const Operator& op, const Values& args) { return answer(op, args); }
+
+Value FakeMode::answer(const Operator& op, const Values& given) {
+  const Values* args = &given;
+  Values converted;
+  size_t fakes = 0;
+  size_t reals = 0;
+  bool all_constant = true;
+  bool symbolic = false;
+  each_tensor(given, [&](const Tensor& t) {
+    const FakeExtra* extra = extra_of(t);
+    if (extra && extra->mode.get() != this)
+      throw UserError(op.schema().name + ": fake tensors of two fake modes meet; mixing fake modes is not possible, convert all inputs with one mode");
+    symbolic = symbolic || t.is_symbolic();
+    if (extra) {
+      ++fakes;
+      all_constant = all_constant && extra->constant.defined();
+    } else if (!t.impl().special) {
+      if (!t.impl().wrapped_number) ++reals;
+    } else if (t.device().type == DeviceType::meta && !options_.allow_meta) {
+      throw UserError(op.schema().name + ": a tensor on the meta device is used, and this fake mode does not allow it");
+    } else {
+      all_constant = false;
+    }
+  });
+
+  // A literal on its way in.
+  if (is_lift(op) && fakes == 0) return from_constant(op.run_eager(given).to_tensor());
+  if (reals != 0) {
+    if (!options_.allow_non_fake_inputs) refuse_real(op);
+    for (const Value& v : given)
+      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_tensor(t); }));
+    args = &converted;
+    all_constant = false;
+  }
+  // Numbers alone.
+  bool any_tensor = false;
+  each_tensor(given, [&](const Tensor&) { any_tensor = true; });
+  if (any_tensor && fakes == 0 && reals == 0 && all_constant && !symbolic && op.form() != Operator::Form::view) {
+    const Value out = op.run_eager(given);
+    return map_tensors(out, [&](const Tensor& t) -> Value { return from_constant(t); });
+  }
+
+  if (fakes != 0 && all_constant && !symbolic && !op.has_tag(Tag::random) && !op.has_tag(Tag::inplace_view)) {
+    Values values;
+    for (const Value& v : *args)
+      values.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
+        const FakeExtra* extra = extra_of(t);
+        return extra ? extra->constant : t;
+      }));
+    const NoModesScope real_work;
+    const Value out = op.run_eager(values);
+    bool all_small = true;
+    each_tensor(out, [&](const Tensor& t) { all_small = all_small && small_enough(t); });
+    if (all_small) return map_tensors(out, [&](const Tensor& t) -> Value { return from_constant(t); });
+    each_tensor(out, [&](const Tensor& t) { impl_->invalidate(t); });
+  }
+  // What is written now with values that are not known is known no longer.
+  const auto& schema = op.schema().arguments;
+  for (size_t i = 0; i < args->size() && i < schema.size(); ++i)
+    if (schema[i].is_written())
+      each_tensor((*args)[i], [&](const Tensor& t) {
+        if (const FakeExtra* extra = extra_of(t); extra && extra->constant.defined()) impl_->invalidate(Tensor(extra->constant));
+      });
+
+  check_devices(op, *args);
+  if (op.has_tag(Tag::data_dependent) && !options_.env) refuse_unknown(op);
+
+  std::string key;
+  const bool cached = options_.use_cache && !symbolic && impl_->cache.key(op, *args, key);
+  std::shared_ptr<FakeExtra> plain = impl_->plain.lock();
+  if (!plain) {
+    plain = std::make_shared<FakeExtra>(shared_from_this());
+    plain->shared = true;
+    impl_->plain = plain;
+  }
+  Value out;
+  if (!cached || !impl_->cache.find(key, *args, out)) {
+    const GuardOperatorScope scope(op.name());
+    out = run_rule(op, *args, options_.allow_fallback_kernels);
+    if (cached) impl_->cache.remember(key, *args, out);
+  }
+  each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });
+  return out;
+}
+
+FakeMode* fake_mode_of(const Tensor& t) {
+  const FakeExtra* extra = extra_of(t);
+  return extra ? extra->mode.get() : nullptr;
+}
+
+Tensor fake_constant(const Tensor& t) {
+  const FakeExtra* extra = extra_of(t);
+  return extra ? extra->constant : Tensor();
+}
+
+}  // namespace calque

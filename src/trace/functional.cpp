@@ -1,0 +1,253 @@
+#include "calque/trace/functional.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "calque/base/error.h"
+#include "calque/op/owner.h"
+#include "calque/op/ops.h"
+#include "calque/tensor/tree.h"
+#include "trace/view_inverse.h"
+
+namespace calque {
+namespace {
+
+struct ViewStep {
+  const Operator* op;
+  Values args;  // the first one is the tensor it is a view of, and left empty
+  size_t index; // of several results
+};
+
+// The memory that a tensor and its views share: its value as a whole, and how often it was written.
+struct Base {
+  Tensor value;
+  uint64_t written = 0;
+  Ref<Storage> outer;  // what the tensors of the mode that share it have for a storage
+};
+
+class FunctionalExtra : public TensorOwner {
+ public:
+  explicit FunctionalExtra(std::shared_ptr<FunctionalMode> mode) : mode(std::move(mode)) {}
+  Value answer(const Operator& op, const Values& args) override { return mode->call(op, args); }
+  Value unknown(const Tensor&, Unknown) override { return {}; }
+
+  std::shared_ptr<FunctionalMode> mode;
+  std::shared_ptr<Base> base;
+  std::vector<ViewStep> steps;  // from the base to this tensor
+  Tensor value;
+  uint64_t seen = 0;  // base->written when `value` was computed
+};
+
+FunctionalExtra* extra_of(const Tensor& t) {
+  return t.defined() && t.impl().special && t.impl().extra ? dynamic_cast<FunctionalExtra*>(t.impl().extra.get()) : nullptr;
+}
+
+Tensor replay(const ViewStep& step, const Tensor& from) {
+  Values args = step.args;
+  args[0] = from;
+  const Value out = dispatch(*step.op, args);
+  return out.is_tensor() ? out.to_tensor() : out.to_items()[step.index].to_tensor();
+}
+
+// The value as of now.
+const Tensor& current(FunctionalExtra& x) {
+  if (x.seen != x.base->written) {
+    Tensor value = x.base->value;
+    for (const ViewStep& step : x.steps) value = replay(step, value);
+    x.value = value;
+    x.seen = x.base->written;
+  }
+  return x.value;
+}
+
+void take_layout(const Tensor& outer, const Tensor& value) {
+  TensorImpl& o = outer.impl();
+  const TensorImpl& v = value.impl();
+  o.sizes = v.sizes;
+  o.strides = v.strides;
+  o.offset = v.offset;
+  o.symbolic = v.symbolic;
+  o.dtype = v.dtype;
+  o.device = v.device;
+  o.env = v.env;
+}
+
+Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<Base> base, std::vector<ViewStep> steps, const Tensor& value) {
+  Tensor outer(Ref<TensorImpl>(new TensorImpl(base->outer, value.meta(), value.sym_storage_offset())));
+  TensorImpl& impl = outer.impl();
+  impl.special = true;
+  impl.requires_grad = value.requires_grad();
+  impl.is_leaf = value.is_leaf();
+  impl.is_view = !steps.empty();
+  impl.env = value.impl().env;
+  auto extra = std::make_shared<FunctionalExtra>(mode);
+  extra->base = std::move(base);
+  extra->steps = std::move(steps);
+  extra->value = value;
+  extra->seen = extra->base->written;
+  impl.extra = std::move(extra);
+  return outer;
+}
+
+// Writes a new value through the views that lead to it.
+void commit(const Tensor& outer, const Tensor& value) {
+  FunctionalExtra& x = *extra_of(outer);
+  std::vector<Tensor> on_the_way{x.base->value};
+  for (size_t i = 0; i + 1 < x.steps.size(); ++i) on_the_way.push_back(replay(x.steps[i], on_the_way.back()));
+  Tensor whole = value;
+  for (size_t i = x.steps.size(); i-- > 0;) whole = view_inverse(*x.steps[i].op, x.steps[i].args, x.steps[i].index, on_the_way[i], whole);
+  x.base->value = whole;
+  ++x.base->written;
+  x.value = value;
+  x.seen = x.base->written;
+  outer.storage()->bump_version();
+}
+
+bool is_view(const Operator& op) { return (op.form() == Operator::Form::view || op.has_tag(Tag::view)) && !op.has_tag(Tag::in_place); }
+
+// The functional operator with the same result as one that writes its first argument.
+const Operator& functional_form(const Operator& op) {
+  if (op.base()) return *op.base();
+  const Schema& s = op.schema();
+  std::string name = s.name;
+  if (name.ends_with('_')) name.pop_back();
+  const std::string overload = s.overload.empty() ? "" : "." + s.overload;
+  for (const std::string& candidate : {name + overload, name + "_functional" + overload})
+    if (const Operator* found = find_operator(s.name_space + "::" + candidate)) return *found;
+  // transpose_ is transpose.int without the write.
+  for (const Operator* candidate : overloads_of(s.name_space + "::" + name))
+    if (std::equal(candidate->schema().arguments.begin(), candidate->schema().arguments.end(), s.arguments.begin(), s.arguments.end(),
+                   [](const SchemaArgument& a, const SchemaArgument& b) { return a.name == b.name && a.type == b.type; }))
+      return *candidate;
+  throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
+}
+
+}  // namespace
+
+bool is_functional(const Tensor& t) { return extra_of(t) != nullptr; }
+
+Tensor FunctionalMode::wrap(const Tensor& value) {
+  if (!value.defined() || is_functional(value)) return value;
+  auto base = std::make_shared<Base>();
+  base->value = value;
+  base->outer = Storage::without_data(value.storage()->nbytes());
+  return make_outer(shared_from_this(), std::move(base), {}, value);
+}
+
+Value FunctionalMode::wrap(const Value& tree) {
+  return tree_map_tensors([&](const Tensor& t) -> Value { return wrap(t); }, tree);
+}
+
+Tensor FunctionalMode::unwrap(const Tensor& t) const {
+  FunctionalExtra* x = extra_of(t);
+  return x ? current(*x) : t;
+}
+
+Value FunctionalMode::unwrap(const Value& tree) const {
+  return tree_map_tensors([&](const Tensor& t) -> Value { return unwrap(t); }, tree);
+}
+
+bool FunctionalMode::was_written(const Tensor& t) const {
+  const FunctionalExtra* x = extra_of(t);
+  return x && x->base->written != 0;
+}
+
+Value FunctionalMode::call(const Operator& op, const Values& args) {
+  Values inner;
+  inner.reserve(args.size());
+  for (const Value& v : args) inner.push_back(unwrap(v));
+  const auto self = shared_from_this();
+
+  if (is_view(op)) {
+    const FunctionalExtra* x = args[0].is_tensor() ? extra_of(args[0].to_tensor()) : nullptr;
+    if (!x) return call_next(op, inner);
+    Values rest = inner;
+    rest[0] = Value();
+    const Value out = call_next(op, inner);
+    const auto view = [&](const Tensor& value, size_t index) {
+      std::vector<ViewStep> steps = x->steps;
+      steps.push_back({&op, rest, index});
+      return make_outer(self, x->base, std::move(steps), value);
+    };
+    if (out.is_tensor()) return view(out.to_tensor(), 0);
+    Values items;
+    for (size_t i = 0; i < out.to_items().size(); ++i) items.emplace_back(view(out.to_items()[i].to_tensor(), i));
+    return list(std::move(items));
+  }
+
+  if (op.has_tag(Tag::inplace_view) && args[0].is_tensor() && is_functional(args[0].to_tensor())) {
+    // The tensor becomes another view of the same memory.
+    const Tensor& outer = args[0].to_tensor();
+    FunctionalExtra& x = *extra_of(outer);
+    const Operator& form = functional_form(op);
+    Values rest = inner;
+    const Value out = call_next(form, inner);
+    rest[0] = Value();
+    if (form.form() == Operator::Form::view || form.has_tag(Tag::view)) {
+      x.steps.push_back({&form, rest, 0});
+      x.value = out.to_tensor();
+    } else {
+      commit(outer, out.to_tensor());
+    }
+    take_layout(outer, out.to_tensor());
+    return outer;
+  }
+
+  const auto& schema = op.schema().arguments;
+  std::vector<size_t> written;
+  for (size_t i = 0; i < schema.size(); ++i)
+    if (schema[i].is_written()) written.push_back(i);
+  if (written.empty()) return wrap(call_next(op, inner));
+
+  // out= arguments come last and are results only; an in-place operator writes its first argument.
+  const bool is_out = op.has_tag(Tag::out);
+  const Operator& form = functional_form(op);
+  Values call_args = inner;
+  if (is_out) call_args.resize(form.schema().arguments.size());
+  const Value out = call_next(form, call_args);
+  Values results = out.is_tensor() ? Values{out} : out.to_items();
+  Values given;
+  for (size_t i = 0; i < written.size() && i < results.size(); ++i) {
+    const Value& target = args[written[i]];
+    if (!target.is_tensor()) continue;
+    const Tensor& outer = target.to_tensor();
+    Tensor value = results[i].to_tensor();
+    if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
+    if (value.dtype() != outer.dtype()) value = to(value, outer.dtype());
+    commit(outer, value);
+    take_layout(outer, value);
+    given.emplace_back(outer);
+  }
+  if (given.size() == 1) return given[0];
+  return tuple(std::move(given));
+}
+
+std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn) {
+  return [fn = std::move(fn)](const Values& args) -> Value {
+    const auto mode = FunctionalMode::make();
+    const FlatTree flat = tree_flatten(tuple(args));
+    Values wrapped;
+    std::unordered_map<const TensorImpl*, Tensor> known;  // one tensor given twice stays one
+    for (const Value& leaf : flat.leaves) {
+      if (!leaf.is_tensor()) {
+        wrapped.push_back(leaf);
+        continue;
+      }
+      Tensor& w = known[&leaf.to_tensor().impl()];
+      if (!w.defined()) w = mode->wrap(leaf.to_tensor());
+      wrapped.emplace_back(w);
+    }
+    Value out;
+    {
+      const ModeScope scope(*mode);
+      out = fn(flat.spec.unflatten(wrapped).to_items());
+    }
+    const Value result = mode->unwrap(out);
+    for (size_t i = 0; i < wrapped.size(); ++i)
+      if (wrapped[i].is_tensor() && known.erase(&flat.leaves[i].to_tensor().impl()) != 0 && mode->was_written(wrapped[i].to_tensor()))
+        flat.leaves[i].to_tensor().copy_(mode->unwrap(wrapped[i].to_tensor()));
+    return result;
+  };
+}
+
+}  // namespace calque

@@ -1,0 +1,67 @@
+// Recorder: the mode that makes a node of each operator call and asks the modes below for the answer. It knows which
+// node made which tensor and which expression; symbolic numbers become nodes when they are first used.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "calque/nn/observer.h"
+#include "calque/op/mode.h"
+#include "calque/sym/expr.h"
+#include "calque/trace/make_fx.h"
+
+namespace calque {
+
+class Recorder : public Mode, public ModuleObserver {
+ public:
+  Recorder(TracedGraph& traced, const MakeFxOptions& options) : traced_(traced), graph_(traced.graph), options_(options) {}
+
+  ModeSlot slot() const override { return options_.pre_dispatch ? ModeSlot::pre_dispatch : ModeSlot::recorder; }
+  Value call(const Operator& op, const Values& args) override;
+
+  // From now on `value` is what `node` computes; the parts of a tuple get getitem nodes. `constants` mirrors the value.
+  void track(const Value& value, Node* node, const Value& constants = {});
+  // A value as an argument of a node.
+  Value argument(const Value& v);
+  bool tracks(const Tensor& t) const { return tensors_.contains(&t.impl()); }
+
+  void enter(Module& module) override;
+  void leave(Module& module) override;
+
+ private:
+  struct Tracked {
+    Node* node = nullptr;
+    Tensor constant;  // what it is known to hold
+    Tensor alive;     // an address must not be reused while it is a key
+  };
+  struct SizeOf {
+    enum class What : uint8_t { size, stride, offset } what;
+    Node* node;
+    int64_t dim;
+  };
+  Value constant_values(const Value& v) const;
+  void describe(Node* node);
+  Value attribute(const Tensor& t);
+  Value number(const Expr* e);
+  Value operand(const Expr* e);
+  Node* function(const char* name, Values args);
+  void remember(const Expr* e, Node* node);
+
+  TracedGraph& traced_;
+  Graph& graph_;
+  const MakeFxOptions& options_;
+  std::unordered_map<const TensorImpl*, Tracked> tensors_;
+  std::unordered_map<const Expr*, Node*> numbers_;
+  std::unordered_map<const Expr*, SizeOf> sizes_;
+  std::unordered_map<const TensorImpl*, std::string> attributes_;
+  std::shared_ptr<const ModuleStack> modules_;
+  std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
+  std::vector<Module*> module_path_;
+};
+
+// What a node keeps of a value: later changes of a tensor's layout do not reach it.
+Value snapshot(const Value& v);
+
+}  // namespace calque
