@@ -1,42 +1,95 @@
 // The private half of ShapeEnv, and how the operators of SymInt reach it.
 #pragma once
 
+#include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "calque/sym/shape_env.h"
+#include "calque/sym/source.h"
 #include "sym/expr_pool.h"
 #include "sym/knowledge.h"
 
 namespace calque {
 
-struct ShapeEnv::Impl {
-  Impl(ShapeEnv* env, ShapeEnvOptions given) : options(given), pool(env), knowledge(pool) { pool.set_knowledge(&knowledge); }
+struct ShapeEnv::Impl final : KnowledgeListener {
+  Impl(ShapeEnv* env, ShapeEnvOptions given) : options(given), pool(env), knowledge(pool) {
+    pool.set_knowledge(&knowledge);
+    knowledge.set_listener(this);
+    knowledge.set_simple_replacements_only(options.prefer_deferred_runtime_asserts);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() = default;
 
   const Expr* expr(SymInt value);  // a node of this environment, symbols replaced
   const Expr* expr(SymBool value);
   const Expr* expr(SymFloat value);
   SymInt declare(std::string name, std::optional<int64_t> hint, ValueRange range, std::string origin, bool unbacked,
                  bool positive, bool keeps_zero_one);
-  bool guard(const Expr* boolean, std::source_location where);
+  SymFloat declare_float(std::string name, std::optional<double> hint, std::string origin, bool unbacked);
+  std::string fresh_name(const char* prefix, size_t& next);
+  std::optional<Number> hint_of(const Expr* e);
+  bool guard(const Expr* boolean, std::source_location where, bool size_oblivious = false);
   bool guard_or(const Expr* boolean, bool otherwise, std::source_location where);
   bool expect_true(const Expr* boolean, std::source_location where);
   int64_t specialize(const Expr* integer, std::source_location where);
   double specialize_float(const Expr* real, std::source_location where);
-  void record(const Expr* holds, std::source_location where);
+  void record(const Expr* holds, std::source_location where, bool size_oblivious = false);
+  void defer(const Expr* holds, std::source_location where);
+  void learn(const Expr* holds);
   [[noreturn]] void throw_data_dependent(const Expr* e, std::source_location where);
+
+  void narrowed(size_t symbol, ValueRange before) override;
+  void replaced(size_t symbol, const Expr* target) override;
+
+  // What log() makes its records of; nothing is printed until somebody asks.
+  struct Event {
+    LogRecord::Kind kind;
+    const Expr* subject;
+    const Expr* target = nullptr;
+    const Expr* cause = nullptr;
+    ValueRange range;
+    int64_t number = 0;
+    std::string text;
+    GuardOrigin origin;
+  };
+  void note(Event event);
+
+  // Where each bound of a symbol's range, and its replacement, came from.
+  struct SymbolCauses {
+    std::string lower, upper, replaced;
+  };
 
   ShapeEnvOptions options;
   ExprPool pool;
   Knowledge knowledge;
   std::vector<Guard> guards;
   std::vector<SymBool> deferred_asserts;
+  std::vector<RuntimeAssert> runtime_asserts;
+  std::vector<Event> events;
+  std::unordered_map<size_t, SymbolCauses> causes;
   std::unordered_map<int64_t, size_t> by_example;  // duck shaping: example size to symbol
   std::unordered_map<std::string, size_t> by_name;
+  std::map<size_t, std::vector<Source>> sources;             // of each symbol, the first is the one that binds it
+  std::unordered_map<std::string, size_t> source_to_symbol;  // by the source's name
+  std::unordered_map<std::string, std::string> debug_names;  // of sources: what the user calls the dimension
+  std::unordered_map<std::string, size_t> shape_ids;
+  std::vector<size_t> pending_unbacked;
+  std::unordered_map<size_t, size_t> unbacked_renamings;
+  const Expr* learning = nullptr;  // the condition being learnt
+  std::source_location asked_at;   // for changes that a guard brings about
   size_t next_backed = 0;
   size_t next_unbacked = 0;
+  size_t next_float = 0;
+  size_t next_unbacked_float = 0;
+  bool frozen = false;
+  bool error_on_new_guards = false;
 };
 
 // The environment that the given values have in common; a UserError if they come from different ones.
 ShapeEnv::Impl& common_env(std::initializer_list<const Expr*> exprs);
+
+GuardOrigin origin_at(std::source_location where);  // with the calling thread's operator and module
 
 }  // namespace calque

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <unordered_map>
+#include <vector>
 
 #include "calque/base/error.h"
 #include "sym/expr_pool.h"
@@ -11,8 +12,8 @@ namespace calque {
 
 namespace {
 
-Number integer_number(int64_t v) { return {false, v, 0}; }
-Number float_number(double v) { return {true, 0, v}; }
+Number integer_number(int64_t v) { return v; }
+Number float_number(double v) { return v; }
 
 class Evaluator {
  public:
@@ -62,6 +63,9 @@ class Evaluator {
       default: throw InternalError("not a relation");
     }
   }
+  static void not_zero(Number divisor, const Expr* e) {
+    if (divisor.as_double() == 0) throw UserError("evaluating " + e->str() + ": division by zero");
+  }
   static Number rounded(double v, const Expr* e) {
     if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))
       throw UserError("evaluating " + e->str() + ": " + std::to_string(v) + " does not fit 64 bits");
@@ -74,12 +78,18 @@ class Evaluator {
       case ExprKind::float_number: return float_number(e->float_value());
       case ExprKind::true_value: return integer_number(1);
       case ExprKind::false_value: return integer_number(0);
-      case ExprKind::symbol: {
-        const std::optional<int64_t> v = value_of_(e->symbol_index());
-        if (!v) return std::nullopt;
-        return integer_number(*v);
+      case ExprKind::symbol: return value_of_(e->symbol_index());
+      case ExprKind::dense_indicator: {
+        std::vector<int64_t> numbers;
+        for (const Expr* a : e->args()) {
+          const std::optional<Number> v = run(a);
+          if (!v) return std::nullopt;
+          numbers.push_back(v->integer);
+        }
+        return integer_number(is_dense(numbers));
       }
-      case ExprKind::where: {
+      case ExprKind::where:
+      case ExprKind::piecewise: {
         const std::optional<Number> condition = run(e->arg(0));
         if (!condition) return std::nullopt;
         return run(e->arg(condition->integer != 0 ? 1 : 2));
@@ -125,23 +135,42 @@ class Evaluator {
       case ExprKind::floor_to_int: return x.is_float ? rounded(std::floor(x.real), e) : x;
       case ExprKind::ceil_to_int: return x.is_float ? rounded(std::ceil(x.real), e) : x;
       case ExprKind::trunc_to_int: return x.is_float ? rounded(std::trunc(x.real), e) : x;
+      case ExprKind::round_to_int: return x.is_float ? rounded(std::nearbyint(x.real), e) : x;
+      case ExprKind::floor: return x.is_float ? rounded(std::floor(x.real), e) : x;
+      case ExprKind::trunc_to_float: return float_number(std::trunc(x.as_double()));
+      case ExprKind::absolute:
+        if (x.is_float) return float_number(std::fabs(x.real));
+        return x.integer < 0 ? integer_number(checked_mul(x.integer, -1)) : x;
+      case ExprKind::opaque_unary: return float_number(opaque_value(e->opaque_function(), x.as_double()));
       default: break;
     }
     const std::optional<Number> second = run(e->arg(1));
     if (!second) return std::nullopt;
     const Number y = *second;
     if (is_relation(e->kind())) return integer_number(compare(e->kind(), x, y));
-    const bool divides = e->kind() != ExprKind::pow_by_natural && e->kind() != ExprKind::float_pow;
-    if (divides && y.as_double() == 0) throw UserError("evaluating " + e->str() + ": division by zero");
+    const bool real = x.is_float || y.is_float;
     switch (e->kind()) {
       case ExprKind::floor_div:
-      case ExprKind::clean_div: return integer_number(floor_quotient(x.integer, y.integer));
+      case ExprKind::clean_div:
+        not_zero(y, e);
+        if (real) return float_number(float_floor_quotient(x.as_double(), y.as_double()));
+        return integer_number(floor_quotient(x.integer, y.integer));
       case ExprKind::mod:
-      case ExprKind::python_mod: return integer_number(floor_remainder(x.integer, y.integer));
+      case ExprKind::python_mod:
+        not_zero(y, e);
+        if (real) return float_number(float_floor_remainder(x.as_double(), y.as_double()));
+        return integer_number(floor_remainder(x.integer, y.integer));
+      case ExprKind::bitwise_and: return integer_number(x.integer & y.integer);
+      case ExprKind::bitwise_or: return integer_number(x.integer | y.integer);
+      case ExprKind::bitwise_xor: return integer_number(x.integer ^ y.integer);
+      case ExprKind::round_decimal: return float_number(round_to_digits(x.as_double(), y.integer));
       case ExprKind::pow_by_natural: return integer_number(power(x.integer, y.integer, e));
-      case ExprKind::int_true_div:  // long double holds 64-bit integers, so that only the quotient is rounded
+      case ExprKind::int_true_div:
+        not_zero(y, e);
+        if (real) return float_number(x.as_double() / y.as_double());
+        // long double holds 64-bit integers, so that only the quotient is rounded
         return float_number(static_cast<double>(static_cast<long double>(x.integer) / static_cast<long double>(y.integer)));
-      case ExprKind::float_true_div: return float_number(x.as_double() / y.as_double());
+      case ExprKind::float_true_div: not_zero(y, e); return float_number(x.as_double() / y.as_double());
       case ExprKind::float_pow: return float_number(std::pow(x.as_double(), y.as_double()));
       default: throw InternalError("an expression of unknown kind");
     }

@@ -192,7 +192,17 @@ const Expr* ExprPool::cancel_common(ExprKind kind, const Expr* a, const Expr* b)
   return divide(kind, reduced(top), sum_is_shared ? integer(1) : reduced(bottom));
 }
 
+// Python's // and % of floats: nothing is simplified but numbers.
+const Expr* ExprPool::float_divide(ExprKind kind, const Expr* a, const Expr* b) {
+  const auto number = [](const Expr* e) { return e->is_integer() || e->kind() == ExprKind::float_number; };
+  if (!number(a) || !number(b)) return make(kind, {a, b});
+  const auto value = [](const Expr* e) { return e->is_integer() ? static_cast<double>(e->integer()) : e->float_value(); };
+  const bool divides = kind == ExprKind::floor_div || kind == ExprKind::clean_div;
+  return float_number(divides ? float_floor_quotient(value(a), value(b)) : float_floor_remainder(value(a), value(b)));
+}
+
 const Expr* ExprPool::divide(ExprKind kind, const Expr* a, const Expr* b) {
+  if (a->is_float() || b->is_float()) return float_divide(kind, a, b);
   if (b->is_integer()) {
     if (b->integer() == 0) return make(kind, {a, b});
     if (a->is_integer()) return integer(floor_quotient(a->integer(), b->integer()));
@@ -223,11 +233,14 @@ const Expr* ExprPool::divide(ExprKind kind, const Expr* a, const Expr* b) {
 }
 
 const Expr* ExprPool::mod(const Expr* a, const Expr* b) {
-  const bool not_negative = range(a).lower >= 0 && range(b).lower >= 0;
+  const bool is_float = a->is_float() || b->is_float();
+  const bool not_negative = is_float ? is_not_negative_float(a) && is_not_negative_float(b)
+                                     : range(a).lower >= 0 && range(b).lower >= 0;
   return mod(not_negative ? ExprKind::mod : ExprKind::python_mod, a, b);
 }
 
 const Expr* ExprPool::mod(ExprKind kind, const Expr* a, const Expr* b) {
+  if (a->is_float() || b->is_float()) return float_divide(kind, a, b);
   if (b->is_integer()) {
     const int64_t d = b->integer();
     if (d == 0) return make(kind, {a, b});

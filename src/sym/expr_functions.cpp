@@ -1,6 +1,8 @@
 // Max and Min, choice, floats, comparisons and their connectives.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "calque/base/error.h"
 #include "sym/expr_pool.h"
@@ -20,12 +22,6 @@ bool number_of(const Expr* e, double& value) {
   if (e->kind() != ExprKind::float_number) return false;
   value = e->float_value();
   return true;
-}
-
-int64_t integer_of_float(double value, const char* what) {
-  if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
-    throw UserError(std::string(what) + ": " + std::to_string(value) + " does not fit 64 bits");
-  return static_cast<int64_t>(value);
 }
 
 template <class T>
@@ -61,9 +57,79 @@ void sort_unique(std::vector<const Expr*>& args) {
 
 }  // namespace
 
+int64_t checked_int(double value, const char* what) {
+  if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
+    throw UserError(std::string(what) + ": " + std::to_string(value) + " does not fit 64 bits");
+  return static_cast<int64_t>(value);
+}
+
+double round_to_digits(double value, int64_t digits) {
+  if (!std::isfinite(value) || digits > 22) return value;
+  if (digits < -308) return std::copysign(0.0, value);
+  if (digits < 0) {
+    const double power = std::pow(10.0, static_cast<double>(-digits));
+    return std::nearbyint(value / power) * power;
+  }
+  char text[400];  // correctly rounded from the exact binary value, ties to even, as Python does
+  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(digits), value);
+  return std::strtod(text, nullptr);
+}
+
+double opaque_value(OpaqueFunction function, double x) {
+  const auto refuse = [&](const char* why) {
+    throw UserError(std::string("sym_") + opaque_name(function) + ": the argument " + std::to_string(x) + " is " + why);
+  };
+  switch (function) {
+    case OpaqueFunction::sqrt:
+      if (x < 0) refuse("negative");
+      return std::sqrt(x);
+    case OpaqueFunction::cos: return std::cos(x);
+    case OpaqueFunction::cosh: return std::cosh(x);
+    case OpaqueFunction::sin: return std::sin(x);
+    case OpaqueFunction::sinh: return std::sinh(x);
+    case OpaqueFunction::tan: return std::tan(x);
+    case OpaqueFunction::tanh: return std::tanh(x);
+    case OpaqueFunction::asin:
+      if (x < -1 || x > 1) refuse("outside [-1, 1]");
+      return std::asin(x);
+    case OpaqueFunction::acos:
+      if (x < -1 || x > 1) refuse("outside [-1, 1]");
+      return std::acos(x);
+    case OpaqueFunction::atan: return std::atan(x);
+    case OpaqueFunction::exp: return std::exp(x);
+    case OpaqueFunction::log:
+      if (x <= 0) refuse("not positive");
+      return std::log(x);
+    case OpaqueFunction::asinh: return std::asinh(x);
+    case OpaqueFunction::log2:
+      if (x <= 0) refuse("not positive");
+      return std::log2(x);
+  }
+  throw InternalError("an unknown function");
+}
+
+// Some order of the dimensions is contiguous; dimensions of size one do not count.
+bool is_dense(std::span<const int64_t> sizes_and_strides) {
+  const size_t n = sizes_and_strides.size() / 2;
+  const auto sizes = sizes_and_strides.first(n), strides = sizes_and_strides.subspan(n);
+  if (n == 1) return strides[0] == 1 || sizes[0] < 2;
+  std::vector<size_t> order(n);
+  for (size_t i = 0; i < n; ++i)
+    order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return strides[i]; });
+  int64_t expected = 1;
+  for (const size_t i : order) {
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected) return false;
+    expected = checked_mul(expected, sizes[i]);
+  }
+  return true;
+}
+
 const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
   internal_assert(!given.empty(), "a Max or Min without arguments");
   const bool is_max = kind == ExprKind::max;
+  if (std::ranges::any_of(given, [](const Expr* e) { return e->is_float(); })) return float_extremum(kind, given);
   const ExprKind other = is_max ? ExprKind::min : ExprKind::max;
   std::vector<const Expr*> args;
   const Expr* number = nullptr;
@@ -116,6 +182,31 @@ const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
   return make(kind, 0, args);
 }
 
+// Numbers are folded; nothing is known of the order of the rest.
+const Expr* ExprPool::float_extremum(ExprKind kind, const std::vector<const Expr*>& given) {
+  std::vector<const Expr*> args;
+  const Expr* number = nullptr;
+  const auto take = [&](const Expr* e) {
+    double x, y;
+    if (!number_of(e, x)) {
+      args.push_back(e);
+    } else if (number == nullptr || (number_of(number, y) && (kind == ExprKind::max ? x > y : x < y))) {
+      number = e;
+    }
+  };
+  for (const Expr* e : given) {
+    if (e->kind() == kind)
+      for (const Expr* a : e->args())
+        take(a);
+    else
+      take(e);
+  }
+  if (number != nullptr) args.push_back(number);
+  sort_unique(args);
+  if (args.size() == 1) return args[0];
+  return make(kind, 0, args);
+}
+
 const Expr* ExprPool::where(const Expr* condition, const Expr* a, const Expr* b) {
   if (condition->kind() == ExprKind::true_value) return a;
   if (condition->kind() == ExprKind::false_value) return b;
@@ -130,7 +221,7 @@ const Expr* ExprPool::pow_by_natural(const Expr* base, const Expr* exponent) {
 const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const> args) {
   double x = 0, y = 0;
   const bool numbers = number_of(args[0], x) && (args.size() < 2 || number_of(args[1], y));
-  if (args.size() == 2 && kind != ExprKind::float_pow) {
+  if (kind == ExprKind::int_true_div || kind == ExprKind::float_true_div) {
     double divisor = 1;
     if (number_of(args[1], divisor) && divisor == 0) throw UserError("true_div: division of " + args[0]->str() + " by zero");
   }
@@ -141,15 +232,77 @@ const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const>
       case ExprKind::float_true_div: return float_number(x / y);
       case ExprKind::float_pow: return float_number(std::pow(x, y));
       case ExprKind::floor_to_int:
-        return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::floor(x), "floor"));
-      case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::ceil(x), "ceil"));
+        return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
+      case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::ceil(x), "ceil"));
       case ExprKind::trunc_to_int:
-        return args[0]->is_integer() ? args[0] : integer(integer_of_float(std::trunc(x), "trunc"));
+        return args[0]->is_integer() ? args[0] : integer(checked_int(std::trunc(x), "trunc"));
+      case ExprKind::round_to_int:
+        return args[0]->is_integer() ? args[0] : integer(checked_int(std::nearbyint(x), "round"));
+      case ExprKind::round_decimal: return float_number(round_to_digits(x, checked_int(y, "round")));
+      case ExprKind::trunc_to_float: return float_number(std::trunc(x));
+      case ExprKind::floor: return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
       default: throw InternalError("not a float function");
     }
   }
   if (kind == ExprKind::to_float && args[0]->is_float()) return args[0];
+  const bool rounds = kind == ExprKind::floor_to_int || kind == ExprKind::ceil_to_int || kind == ExprKind::trunc_to_int ||
+                      kind == ExprKind::round_to_int || kind == ExprKind::floor;
+  if (rounds && !args[0]->is_float()) return args[0];
   return make(kind, 0, args);
+}
+
+const Expr* ExprPool::opaque(OpaqueFunction function, const Expr* a) {
+  double x;
+  if (number_of(a, x)) return float_number(opaque_value(function, x));
+  return make(ExprKind::opaque_unary, static_cast<int64_t>(function), {&a, 1});
+}
+
+const Expr* ExprPool::absolute(const Expr* a) {
+  if (a->kind() == ExprKind::float_number) return float_number(std::fabs(a->float_value()));
+  if (a->kind() == ExprKind::absolute) return a;
+  if (a->is_float()) return make(ExprKind::absolute, {a});
+  const ValueRange r = range(a);
+  if (r.lower >= 0) return a;
+  if (r.upper <= 0) return scale(-1, a);
+  if (a->kind() == ExprKind::add) return make(ExprKind::absolute, {a});
+  const Term t = split_term(a);
+  if (t.coefficient == INT64_MIN) return make(ExprKind::absolute, {a});
+  return scale(t.coefficient < 0 ? -t.coefficient : t.coefficient, make(ExprKind::absolute, {t.rest}));
+}
+
+const Expr* ExprPool::bitwise(ExprKind kind, const Expr* a, const Expr* b) {
+  if (!a->is_integer() || !b->is_integer()) return make(kind, {a, b});
+  const int64_t x = a->integer(), y = b->integer();
+  return integer(kind == ExprKind::bitwise_and ? x & y : kind == ExprKind::bitwise_or ? x | y : x ^ y);
+}
+
+const Expr* ExprPool::piecewise(const Expr* condition, const Expr* a, const Expr* b) {
+  if (condition->kind() == ExprKind::true_value) return a;
+  if (condition->kind() == ExprKind::false_value) return b;
+  if (a == b) return a;
+  return make(ExprKind::piecewise, {condition, a, b});
+}
+
+const Expr* ExprPool::dense_indicator(std::span<const Expr* const> args) {
+  const size_t n = args.size() / 2;
+  const auto sizes = args.first(n), strides = args.subspan(n);
+  if (n == 0) return integer(1);
+  if (n == 1) {
+    if (strides[0]->is_integer() && strides[0]->integer() == 1) return integer(1);
+    if (sizes[0]->is_integer() && sizes[0]->integer() < 2) return integer(1);
+  }
+  const auto plain = [](const Expr* e) { return e->is_integer(); };
+  if (!std::ranges::all_of(strides, plain)) return make(ExprKind::dense_indicator, 0, args);
+  // The size that goes with the largest stride does not matter.
+  const size_t largest = static_cast<size_t>(std::ranges::max_element(strides, {}, &Expr::integer) - strides.begin());
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < n; ++i) {
+    if (i != largest && !plain(sizes[i])) return make(ExprKind::dense_indicator, 0, args);
+    numbers.push_back(plain(sizes[i]) ? sizes[i]->integer() : 42);
+  }
+  for (const Expr* stride : strides)
+    numbers.push_back(stride->integer());
+  return integer(is_dense(numbers) ? 1 : 0);
 }
 
 const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
@@ -168,6 +321,12 @@ const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
   if (at_zero) return boolean(compare(kind, 0, 0));
   if (r.lower == 0 && (kind == ExprKind::ge || kind == ExprKind::lt)) return boolean(kind == ExprKind::ge);
   if (r.upper == 0 && (kind == ExprKind::le || kind == ExprKind::gt)) return boolean(kind == ExprKind::le);
+  return make(kind, {a, b});
+}
+
+const Expr* ExprPool::relation_as_written(ExprKind kind, const Expr* a, const Expr* b) {
+  if (a == b) return boolean(compare(kind, 0, 0));
+  if (a->is_integer() && b->is_integer()) return boolean(compare(kind, a->integer(), b->integer()));
   return make(kind, {a, b});
 }
 

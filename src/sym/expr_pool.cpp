@@ -76,6 +76,8 @@ ExprPool::ExprPool(ShapeEnv* env) : env_(env), table_(256, nullptr) {}
 
 ValueRange ExprPool::range(const Expr* e) const { return knowledge_->range(e); }
 
+bool ExprPool::is_not_negative_float(const Expr* e) const { return knowledge_->float_range(e, nullptr).lower >= 0; }
+
 ValueRange ExprPool::difference_range(const Expr* a, const Expr* b) {
   try {
     return range(expand(sub(a, b)));
@@ -143,7 +145,15 @@ const Expr* ExprPool::make(ExprKind kind, int64_t value, std::span<const Expr* c
     case ExprKind::to_float:
     case ExprKind::int_true_div:
     case ExprKind::float_true_div:
-    case ExprKind::float_pow: e->is_float_ = true; break;
+    case ExprKind::float_pow:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::opaque_unary: e->is_float_ = true; break;
+    case ExprKind::floor_div:  // Python's // and % of floats are floats
+    case ExprKind::mod:
+    case ExprKind::python_mod:
+    case ExprKind::absolute:
+    case ExprKind::piecewise:
     case ExprKind::add:
     case ExprKind::mul:
     case ExprKind::pow:
@@ -161,11 +171,12 @@ const Expr* ExprPool::integer(int64_t value) { return make(ExprKind::integer, va
 
 const Expr* ExprPool::float_number(double value) { return make(ExprKind::float_number, std::bit_cast<int64_t>(value), {}); }
 
-const Expr* ExprPool::symbol(size_t index, bool unbacked) {
+const Expr* ExprPool::symbol(size_t index, bool unbacked, bool is_float) {
   const Expr* e = make(ExprKind::symbol, static_cast<int64_t>(index), {});
   auto* fresh = const_cast<Expr*>(e);  // still being made: nobody else has seen it
   fresh->symbol_mask_ = uint64_t{1} << (index % 64);
   fresh->has_unbacked_ = unbacked;
+  fresh->is_float_ = is_float;
   return e;
 }
 
@@ -386,7 +397,18 @@ const Expr* ExprPool::rebuild(const Expr* e, std::span<const Expr* const> args) 
     case ExprKind::float_pow:
     case ExprKind::floor_to_int:
     case ExprKind::ceil_to_int:
-    case ExprKind::trunc_to_int: return float_function(e->kind(), args);
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor: return float_function(e->kind(), args);
+    case ExprKind::absolute: return absolute(args[0]);
+    case ExprKind::opaque_unary: return opaque(e->opaque_function(), args[0]);
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor: return bitwise(e->kind(), args[0], args[1]);
+    case ExprKind::piecewise: return piecewise(args[0], args[1], args[2]);
+    case ExprKind::dense_indicator: return dense_indicator(args);
     case ExprKind::eq:
     case ExprKind::ne:
     case ExprKind::lt:

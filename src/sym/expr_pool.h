@@ -42,7 +42,7 @@ class ExprPool {
 
   const Expr* integer(int64_t value);
   const Expr* float_number(double value);
-  const Expr* symbol(size_t index, bool unbacked);
+  const Expr* symbol(size_t index, bool unbacked, bool is_float);
   const Expr* boolean(bool value);
 
   const Expr* add(const Expr* a, const Expr* b);
@@ -65,8 +65,14 @@ class ExprPool {
   const Expr* where(const Expr* condition, const Expr* a, const Expr* b);
   const Expr* pow_by_natural(const Expr* base, const Expr* exponent);
   const Expr* float_function(ExprKind kind, std::span<const Expr* const> args);
+  const Expr* opaque(OpaqueFunction function, const Expr* a);
+  const Expr* absolute(const Expr* a);
+  const Expr* bitwise(ExprKind kind, const Expr* a, const Expr* b);
+  const Expr* piecewise(const Expr* condition, const Expr* a, const Expr* b);
+  const Expr* dense_indicator(std::span<const Expr* const> sizes_and_strides);
 
   const Expr* relation(ExprKind kind, const Expr* a, const Expr* b);
+  const Expr* relation_as_written(ExprKind kind, const Expr* a, const Expr* b);  // decided only for two numbers
   const Expr* connective(ExprKind kind, std::vector<const Expr*> args);  // logical_and or logical_or
   const Expr* logical_not(const Expr* e);
 
@@ -83,11 +89,14 @@ class ExprPool {
   const Expr* make(ExprKind kind, std::initializer_list<const Expr*> args) {
     return make(kind, 0, std::span(args.begin(), args.size()));
   }
+  const Expr* float_extremum(ExprKind kind, const std::vector<const Expr*>& args);
+  const Expr* float_divide(ExprKind kind, const Expr* a, const Expr* b);
   const Expr* expand_uncached(const Expr* e);
   const Expr* exact_quotient_unchecked(const Expr* a, const Expr* b);
   const Expr* cancel_common(ExprKind kind, const Expr* a, const Expr* b);
   ValueRange range(const Expr* e) const;
   ValueRange difference_range(const Expr* a, const Expr* b);  // of a - b; unbounded where that leaves 64 bits
+  bool is_not_negative_float(const Expr* e) const;
   void grow();
 
   ShapeEnv* env_;
@@ -98,6 +107,10 @@ class ExprPool {
 };
 
 int64_t checked_add(int64_t a, int64_t b);
+int64_t checked_int(double value, const char* what);  // a whole number that has to fit 64 bits
+double round_to_digits(double value, int64_t digits);  // as Python's round(value, digits)
+double opaque_value(OpaqueFunction function, double x);
+bool is_dense(std::span<const int64_t> sizes_and_strides);
 int64_t checked_mul(int64_t a, int64_t b);
 
 }  // namespace calque

@@ -1,7 +1,9 @@
 // From SymBool to bool: guards, their fallbacks, and deferred asserts.
 #include <algorithm>
+#include <utility>
 
 #include "calque/base/error.h"
+#include "calque/sym/unbacked.h"
 #include "sym/env_impl.h"
 #include "sym/evaluate.h"
 
@@ -10,10 +12,13 @@ namespace calque {
 namespace {
 
 thread_local std::string_view current_operator;
+thread_local std::string_view current_module;
+thread_local bool guards_suppressed = false;
 
 std::string place(std::source_location where) {
   std::string out;
   if (!current_operator.empty()) out = "in operator " + std::string(current_operator) + ", ";
+  if (!current_module.empty()) out += "in module " + std::string(current_module) + ", ";
   return out + "at " + where.file_name() + ":" + std::to_string(where.line());
 }
 
@@ -53,59 +58,131 @@ bool is_left_open(const Knowledge& knowledge, const Expr* e) {
 
 GuardOperatorScope::GuardOperatorScope(std::string_view name) : before_(current_operator) { current_operator = name; }
 GuardOperatorScope::~GuardOperatorScope() { current_operator = before_; }
+GuardModuleScope::GuardModuleScope(std::string_view path) : before_(current_module) { current_module = path; }
+GuardModuleScope::~GuardModuleScope() { current_module = before_; }
+SuppressGuards::SuppressGuards() : before_(guards_suppressed) { guards_suppressed = true; }
+SuppressGuards::~SuppressGuards() { guards_suppressed = before_; }
+ErrorOnNewGuards::ErrorOnNewGuards(ShapeEnv& env) : env_(env), before_(env.impl().error_on_new_guards) {
+  env_.impl().error_on_new_guards = true;
+}
+ErrorOnNewGuards::~ErrorOnNewGuards() { env_.impl().error_on_new_guards = before_; }
+
+GuardOrigin origin_at(std::source_location where) {
+  return {std::string(current_operator), std::string(current_module), where};
+}
 
 void ShapeEnv::Impl::throw_data_dependent(const Expr* e, std::source_location where) {
+  std::string sizes;
+  for (const size_t i : knowledge.free_symbols(e))
+    if (knowledge.symbols()[i].size_like) sizes += (sizes.empty() ? "" : ", ") + knowledge.symbols()[i].name;
   throw UserError(ErrorKind::data_dependent,
                   "cannot decide " + e->str() +
                       " while tracing: it depends on values that are only known when the program runs (" + place(where) +
+                      "; of these, sizes: " + (sizes.empty() ? "none" : sizes) +
                       "). If it always holds, say so with check(); if either answer will do, use guard_or().");
 }
 
-void ShapeEnv::Impl::record(const Expr* holds, std::source_location where) {
-  guards.push_back({SymBool(holds), std::string(current_operator), where});
-  knowledge.learn(holds);
+std::optional<Number> ShapeEnv::Impl::hint_of(const Expr* e) {
+  return evaluate_expr(e, [&](size_t i) { return knowledge.hint(i); });
 }
 
-bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where) {
-  if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
+void ShapeEnv::Impl::learn(const Expr* holds) {
+  const Expr* before = std::exchange(learning, holds);
+  try {
+    knowledge.learn(holds);
+  } catch (...) {
+    learning = before;
+    throw;
+  }
+  learning = before;
+}
+
+void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool size_oblivious) {
+  if (guards_suppressed) {
+    note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
+    return;
+  }
+  if (error_on_new_guards)
+    throw UserError(ErrorKind::constraint_violation, "a new guard was needed where none may be taken: " + holds->str() +
+                                                         " (" + place(where) + ")");
+  note({.kind = frozen ? LogRecord::Kind::late_guard : LogRecord::Kind::guard,
+        .subject = holds,
+        .range = {},
+        .text = {},
+        .origin = origin_at(where)});
+  guards.push_back({SymBool(holds), std::string(current_operator), where, std::string(current_module), size_oblivious});
+  asked_at = where;
+  learn(holds);
+}
+
+void ShapeEnv::Impl::defer(const Expr* holds, std::source_location where) {
+  const Expr* canonical = knowledge.canonical(holds);
+  if (guards_suppressed) {
+    note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
+    return;
+  }
+  if (error_on_new_guards)
+    throw UserError(ErrorKind::constraint_violation,
+                    "a new runtime assert was needed where none may be taken: " + holds->str() + " (" + place(where) + ")");
+  note({.kind = LogRecord::Kind::runtime_assert, .subject = canonical, .range = {}, .text = {}, .origin = origin_at(where)});
+  // The youngest data in it; every value that it needs exists by then.
+  std::string last;
+  for (const size_t i : knowledge.free_symbols(canonical))
+    if (knowledge.node(i)->has_unbacked()) last = knowledge.symbols()[i].name;
+  const std::string message = std::string(where.file_name()) + ":" + std::to_string(where.line());
+  deferred_asserts.push_back(SymBool(canonical));
+  runtime_asserts.push_back({SymBool(canonical), last, message, origin_at(where)});
+  asked_at = where;
+  learn(holds);
+}
+
+bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool size_oblivious) {
+  Knowledge::Premises oblivious{.size_oblivious = true};
+  const std::optional<bool> decided =
+      size_oblivious ? knowledge.decide_under(boolean, oblivious) : knowledge.decide(boolean);
+  if (decided) return *decided;
   const Expr* asked = boolean;
   if (boolean->has_unbacked()) {  // what cannot be known may cancel out
     boolean = knowledge.canonical(knowledge.simplify(boolean));
     if (boolean->has_unbacked()) throw_data_dependent(asked, where);
   }
-  const std::optional<Number> value = evaluate_expr(boolean, [&](size_t i) { return knowledge.symbols()[i].hint; });
+  const std::optional<Number> value = hint_of(boolean);
   if (!value) throw_data_dependent(boolean, where);
   const bool holds = value->integer != 0;
-  record(holds ? boolean : pool.logical_not(boolean), where);
+  record(holds ? boolean : pool.logical_not(boolean), where, size_oblivious);
   return holds;
 }
 
 bool ShapeEnv::Impl::guard_or(const Expr* boolean, bool otherwise, std::source_location where) {
   if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
   const Expr* simplified = boolean->has_unbacked() ? knowledge.canonical(knowledge.simplify(boolean)) : boolean;
-  if (simplified->has_unbacked() || is_left_open(knowledge, boolean)) return otherwise;
-  const std::optional<Number> value = evaluate_expr(simplified, [&](size_t i) { return knowledge.symbols()[i].hint; });
-  if (!value) return otherwise;
+  if (simplified->has_unbacked() || is_left_open(knowledge, boolean) || !hint_of(simplified)) {
+    note({.kind = LogRecord::Kind::assumption,
+          .subject = boolean,
+          .range = {},
+          .number = otherwise ? 1 : 0,
+          .text = {},
+          .origin = origin_at(where)});
+    return otherwise;
+  }
   return guard(simplified, where);
 }
 
 bool ShapeEnv::Impl::expect_true(const Expr* boolean, std::source_location where) {
   if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
-  const std::optional<Number> value = evaluate_expr(boolean, [&](size_t i) { return knowledge.symbols()[i].hint; });
-  if (value && !boolean->has_unbacked()) {
-    if (value->integer == 0) return false;
+  const std::optional<Number> value = hint_of(boolean);
+  if (value && value->integer == 0) return false;
+  if (value && !boolean->has_unbacked() && !options.prefer_deferred_runtime_asserts)
     record(boolean, where);
-    return true;
-  }
-  deferred_asserts.push_back(SymBool(knowledge.canonical(boolean)));
-  knowledge.learn(boolean);
+  else
+    defer(boolean, where);
   return true;
 }
 
 int64_t ShapeEnv::Impl::specialize(const Expr* integer, std::source_location where) {
   const Expr* e = knowledge.simplify(integer);
   if (e->is_integer()) return e->integer();
-  const std::optional<Number> value = evaluate_expr(e, [&](size_t i) { return knowledge.symbols()[i].hint; });
+  const std::optional<Number> value = hint_of(e);
   if (e->has_unbacked() || !value) throw_data_dependent(e, where);
   record(pool.relation(ExprKind::eq, integer, pool.integer(value->integer)), where);
   return value->integer;
@@ -114,11 +191,33 @@ int64_t ShapeEnv::Impl::specialize(const Expr* integer, std::source_location whe
 double ShapeEnv::Impl::specialize_float(const Expr* real, std::source_location where) {
   const Expr* e = knowledge.simplify(real);
   if (e->kind() == ExprKind::float_number) return e->float_value();
-  const std::optional<Number> value = evaluate_expr(e, [&](size_t i) { return knowledge.symbols()[i].hint; });
+  const std::optional<Number> value = hint_of(e);
   if (e->has_unbacked() || !value) throw_data_dependent(e, where);
   const Expr* condition = pool.relation(ExprKind::eq, real, pool.float_number(value->as_double()));
   if (!knowledge.decide(condition)) record(condition, where);
   return value->as_double();
+}
+
+bool guard_size_oblivious(SymBool condition, std::source_location where) {
+  if (!condition.is_symbolic()) return condition.plain();
+  ShapeEnv::Impl& env = condition.expr()->env()->impl();
+  return env.guard(env.expr(condition), where, true);
+}
+
+bool statically_known_true(SymBool condition) {
+  bool value = false;
+  return condition.is_known(value) && value;
+}
+
+bool statically_known_false(SymBool condition) {
+  bool value = false;
+  return condition.is_known(value) && !value;
+}
+
+bool check_is_size(SymInt value, std::source_location where) {
+  if (!check(value >= 0, where)) return false;
+  if (const auto env = env_of(value)) env->constrain_range_for_size(value);
+  return true;
 }
 
 }  // namespace calque

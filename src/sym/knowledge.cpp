@@ -17,8 +17,8 @@ constexpr size_t most_shifted_terms = 256;
 
 const Expr* Knowledge::new_symbol(Symbol symbol, bool unbacked) {
   const size_t index = symbols_.size();
+  nodes_.push_back(pool_.symbol(index, unbacked, symbol.is_float));
   symbols_.push_back(std::move(symbol));
-  nodes_.push_back(pool_.symbol(index, unbacked));
   replacements_.push_back(nullptr);
   return nodes_.back();
 }
@@ -39,17 +39,35 @@ std::vector<size_t> Knowledge::free_symbols(const Expr* e) const {
   return out;
 }
 
-ValueRange Knowledge::range(const Expr* e) {
+std::optional<Number> Knowledge::hint(size_t symbol) const {
+  const Symbol& s = symbols_[symbol];
+  if (s.is_float) return s.float_hint;
+  return s.hint;
+}
+
+ValueRange Knowledge::range(const Expr* e) { return range(e, nullptr); }
+
+ValueRange Knowledge::range(const Expr* e, Premises* premises) {
   if (e->is_integer()) return range_of_integer(e->integer());
   if (e->is_float()) return {};
-  Expr::Cache& cache = e->cache();
-  if (cache.range_at != epoch_) {
-    ValueRange r = compute_range(e);
-    if (!facts_.empty())
+  const auto with_facts = [&] {
+    ValueRange r = compute_range(e, premises);
+    if (!facts_.empty() && (premises == nullptr || premises->use_facts))
       if (const auto fact = facts_.find(e); fact != facts_.end()) {
         const ValueRange both = range_intersect(r, fact->second.range);
         if (!range_is_empty(both)) r = both;
       }
+    return r;
+  };
+  if (premises != nullptr && (!premises->use_facts || e->has_unbacked())) {
+    if (const auto known = premises->ranges.find(e); known != premises->ranges.end()) return known->second;
+    const ValueRange r = with_facts();
+    premises->ranges.emplace(e, r);
+    return r;
+  }
+  Expr::Cache& cache = e->cache();
+  if (cache.range_at != epoch_) {
+    const ValueRange r = with_facts();
     cache.lower = r.lower;
     cache.upper = r.upper;
     cache.range_at = epoch_;
@@ -57,10 +75,25 @@ ValueRange Knowledge::range(const Expr* e) {
   return {cache.lower, cache.upper};
 }
 
-ValueRange Knowledge::compute_range(const Expr* e) {
+namespace {
+
+// What a size-oblivious test believes of data that is a size: neither 0 nor 1, and far from the largest integer.
+ValueRange oblivious_range(ValueRange own) {
+  const int64_t lower = std::max<int64_t>(2, own.lower);
+  int64_t upper = std::min<int64_t>(int64_t{1} << 48, own.upper);
+  if (upper > lower) --upper;
+  return lower <= upper ? ValueRange{lower, upper} : own;
+}
+
+}  // namespace
+
+ValueRange Knowledge::compute_range(const Expr* e, Premises* premises) {
+  const auto range = [&](const Expr* a) { return this->range(a, premises); };
   switch (e->kind()) {
     case ExprKind::symbol: {
-      const ValueRange own = symbols_[e->symbol_index()].range;
+      const Symbol& symbol = symbols_[e->symbol_index()];
+      const bool as_size = premises != nullptr && premises->size_oblivious && symbol.size_like;
+      const ValueRange own = as_size ? oblivious_range(symbol.range) : symbol.range;
       const Expr* stands_for = replacements_[e->symbol_index()];
       return stands_for == nullptr ? own : range_intersect(own, range(stands_for));
     }
@@ -88,26 +121,33 @@ ValueRange Knowledge::compute_range(const Expr* e) {
         out = e->kind() == ExprKind::max ? range_max(out, range(a)) : range_min(out, range(a));
       return out;
     }
-    case ExprKind::where: return range_union(range(e->arg(1)), range(e->arg(2)));
+    case ExprKind::where:
+    case ExprKind::piecewise: return range_union(range(e->arg(1)), range(e->arg(2)));
+    case ExprKind::absolute: {
+      const ValueRange r = range(e->arg(0));
+      return {0, range_max(r, range_negate(r)).upper};
+    }
+    case ExprKind::dense_indicator: return {0, 1};
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor: return range_bitwise(e->kind(), range(e->arg(0)), range(e->arg(1)));
     case ExprKind::pow_by_natural: {
       const int64_t least = range(e->arg(0)).lower;
       return least >= 0 ? ValueRange{least == 0 ? 0 : 1, ValueRange::unbounded_above} : ValueRange{};
     }
     case ExprKind::floor_to_int:
     case ExprKind::ceil_to_int:
-    case ExprKind::trunc_to_int: {
-      const Expr* ratio = e->arg(0);
-      const bool not_negative =
-          ratio->kind() == ExprKind::int_true_div && range(ratio->arg(0)).lower >= 0 && range(ratio->arg(1)).lower >= 0;
-      return not_negative ? ValueRange{0, ValueRange::unbounded_above} : ValueRange{};
-    }
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::floor: return integer_range(float_range(e->arg(0), premises), e->kind());
     default: return {};
   }
 }
 
 // A product like s0*s1 - s0 has no useful range when its terms are taken one by one; with s0 = 2 + a, s1 = 2 + b it is
 // 2 + a + 2*b + a*b, a sum of what cannot be negative.
-ValueRange Knowledge::shifted_range(const Expr* core) {
+ValueRange Knowledge::shifted_range(const Expr* core, Premises* premises) {
+  const auto range = [&](const Expr* a) { return this->range(a, premises); };
   const Terms terms = terms_of(core);
   bool has_product = false;
   size_t size = 0;
@@ -150,8 +190,9 @@ ValueRange Knowledge::shifted_range(const Expr* core) {
   return out;
 }
 
-ValueRange Knowledge::bounds(const Expr* core) {
-  ValueRange r = range_intersect(range(core), shifted_range(core));
+ValueRange Knowledge::bounds(const Expr* core, Premises* premises) {
+  ValueRange r = range_intersect(range(core, premises), shifted_range(core, premises));
+  if (premises != nullptr && !premises->use_facts) return r;
   if (const auto fact = facts_.find(core); fact != facts_.end()) {
     const auto excluded = [&](int64_t v) {
       return std::ranges::find(fact->second.excluded, v) != fact->second.excluded.end();
@@ -211,6 +252,10 @@ const Expr* Knowledge::rewrite(const Expr* e) {
   const Expr* out = changed ? pool_.rebuild(e, args) : e;
   if (out->kind() == ExprKind::floor_div && knows_remainders_ && leaves_no_remainder(out->arg(0), out->arg(1)))
     out = pool_.divide(ExprKind::clean_div, out->arg(0), out->arg(1));
+  // a // (a / n) is n.
+  if ((out->kind() == ExprKind::floor_div || out->kind() == ExprKind::clean_div) &&
+      out->arg(1)->kind() == ExprKind::clean_div && out->arg(1)->arg(0) == out->arg(0))
+    out = out->arg(1)->arg(1);
   if (!out->is_boolean() && !out->is_float() && !out->is_integer())
     if (const ValueRange r = range(out); range_is_single(r)) out = pool_.integer(r.lower);
   cache.simplified = out;
@@ -312,13 +357,16 @@ Knowledge::Statement Knowledge::statement(ExprKind relation, const Expr* differe
   }
 }
 
-std::optional<bool> Knowledge::decide_relation(const Expr* e) {
-  if (e->arg(0)->is_float() || e->arg(1)->is_float()) return std::nullopt;
-  const Expr* difference = simplify(pool_.sub(e->arg(0), e->arg(1)));
+std::optional<bool> Knowledge::decide_relation(const Expr* e, Premises* premises) {
+  if (e->arg(0)->is_float() || e->arg(1)->is_float())
+    return decide_floats(e->kind(), float_range(e->arg(0), premises), float_range(e->arg(1), premises));
+  const bool use_facts = premises == nullptr || premises->use_facts;
+  const Expr* plain = pool_.sub(e->arg(0), e->arg(1));
+  const Expr* difference = use_facts ? simplify(plain) : pool_.expand(replace(plain));
   const Statement s = statement(e->kind(), difference);
   if (s.kind == Statement::always) return true;
   if (s.kind == Statement::never) return false;
-  const ValueRange r = bounds(s.core);
+  const ValueRange r = bounds(s.core, premises);
   switch (s.kind) {
     case Statement::at_least:
       if (r.lower >= s.bound) return true;
@@ -333,6 +381,7 @@ std::optional<bool> Knowledge::decide_relation(const Expr* e) {
   const bool is_equality = s.kind == Statement::equal;
   if (!range_contains(r, s.bound)) return !is_equality;
   if (range_is_single(r)) return is_equality;
+  if (!use_facts) return std::nullopt;
   if (const auto fact = facts_.find(s.core); fact != facts_.end())
     if (std::ranges::find(fact->second.excluded, s.bound) != fact->second.excluded.end()) return !is_equality;
   return std::nullopt;
@@ -371,6 +420,46 @@ std::optional<bool> Knowledge::decide_uncached(const Expr* e) {
   }
   if (const auto known = known_booleans_.find(e); known != known_booleans_.end()) return known->second;
   return std::nullopt;
+}
+
+std::optional<bool> Knowledge::decide_under(const Expr* e, Premises& premises) {
+  if (premises.use_facts)
+    if (const std::optional<bool> known = decide(e)) return known;
+  switch (e->kind()) {
+    case ExprKind::true_value: return true;
+    case ExprKind::false_value: return false;
+    case ExprKind::logical_not: {
+      const std::optional<bool> inner = decide_under(e->arg(0), premises);
+      return inner ? std::optional(!*inner) : std::nullopt;
+    }
+    case ExprKind::logical_and:
+    case ExprKind::logical_or: {
+      const bool absorbing = e->kind() == ExprKind::logical_or;
+      bool all = true;
+      for (const Expr* a : e->args()) {
+        const std::optional<bool> v = decide_under(a, premises);
+        if (v == absorbing) return absorbing;
+        all &= v.has_value();
+      }
+      return all ? std::optional(!absorbing) : std::nullopt;
+    }
+    default: break;
+  }
+  if (!is_relation(e->kind())) return std::nullopt;
+  try {
+    return decide_relation(e, &premises);
+  } catch (const UserError&) {  // beyond 64 bits
+    return std::nullopt;
+  }
+}
+
+const Expr* Knowledge::replace_undecided(const Expr* e) {
+  if ((e->symbol_mask() & replaced_mask_) == 0) return e;
+  if (!e->is_boolean()) return replace(e);
+  std::vector<const Expr*> args;
+  for (const Expr* a : e->args())
+    args.push_back(replace_undecided(a));
+  return is_relation(e->kind()) ? pool_.relation_as_written(e->kind(), args[0], args[1]) : pool_.rebuild(e, args);
 }
 
 std::optional<bool> Knowledge::decide(const Expr* boolean) {

@@ -37,26 +37,25 @@ ValueRange divide_range(ValueRange r, int64_t a) {
 
 bool is_subset(ValueRange inner, ValueRange outer) { return inner.lower >= outer.lower && inner.upper <= outer.upper; }
 
-std::string range_text(ValueRange r) {
-  return "[" + (r.lower == ValueRange::unbounded_below ? "-inf" : std::to_string(r.lower)) + ", " +
-         (r.upper == ValueRange::unbounded_above ? "inf" : std::to_string(r.upper)) + "]";
-}
-
 }  // namespace
 
 void Knowledge::restrict_symbol(size_t symbol, ValueRange range) {
   Symbol& s = symbols_[symbol];
-  const ValueRange both = range_intersect(s.range, range);
+  // Data that is a size is never learnt to be 0 or 1: size-oblivious tests take it to be at least 2.
+  if (s.size_like && range.upper < 2) range.upper = 2;
+  const ValueRange before = s.range;
+  const ValueRange both = range_intersect(before, range);
   if (both.lower == s.range.lower && both.upper == s.range.upper) return;
   const std::string name = s.origin.empty() ? s.name : s.name + " (" + s.origin + ")";
   if (range_is_empty(both))
     throw UserError(ErrorKind::constraint_violation,
-                    "the range " + range_text(range) + " contradicts what is known of " + name + ": " + range_text(s.range));
+                    "the range " + str(range) + " contradicts what is known of " + name + ": " + str(s.range));
   if (s.hint && !range_contains(both, *s.hint))
     throw UserError(ErrorKind::constraint_violation, "the example value " + std::to_string(*s.hint) + " of " + name +
-                                                         " is outside the range " + range_text(range));
+                                                         " is outside the range " + str(range));
   s.range = both;
   ++epoch_;
+  if (listener_ != nullptr) listener_->narrowed(symbol, before);
   if (range_is_single(both)) set_replacement(symbol, pool_.integer(both.lower));
 }
 
@@ -75,7 +74,15 @@ void Knowledge::learn(const Expr* boolean) {
           learn(pool_.logical_not(a));
       break;
     default:
-      if (is_relation(e->kind()) && !e->arg(0)->is_float() && !e->arg(1)->is_float()) learn_relation(e);
+      if (!is_relation(e->kind())) break;
+      if (!e->arg(0)->is_float() && !e->arg(1)->is_float()) {
+        learn_relation(e);
+      } else if (e->kind() == ExprKind::eq) {  // only a float symbol itself can be replaced
+        const bool left = e->arg(0)->kind() == ExprKind::symbol;
+        const Expr* symbol = e->arg(left ? 0 : 1);
+        if (symbol->kind() == ExprKind::symbol && symbol->is_float() && only_input_data(e->arg(left ? 1 : 0)))
+          set_replacement(symbol->symbol_index(), e->arg(left ? 1 : 0));
+      }
       break;
   }
   known_booleans_[e] = true;
@@ -105,7 +112,7 @@ void Knowledge::learn_relation(const Expr* e) {
       if (has_kind(s.core, {ExprKind::mod, ExprKind::python_mod}))
         knows_remainders_ |= s.bound == 0;
       else
-        solve(difference);
+        solve(e, difference);
       return;
   }
 }
@@ -115,14 +122,14 @@ void Knowledge::learn_range(const Expr* e, ValueRange range) {
   if (l.core == nullptr) {
     if (!range_contains(range, l.constant))
       throw UserError(ErrorKind::constraint_violation,
-                      e->str() + " is " + std::to_string(l.constant) + ", outside the range " + range_text(range));
+                      e->str() + " is " + std::to_string(l.constant) + ", outside the range " + str(range));
     return;
   }
   const ValueRange moved = range_add(range, range_negate(range_of_integer(l.constant)));
   const ValueRange core = divide_range(moved, l.factor);
   if (range_is_empty(core) || range_is_empty(range_intersect(core, bounds(l.core))))
-    throw UserError(ErrorKind::constraint_violation, "the range " + range_text(range) + " contradicts what is known of " +
-                                                         e->str() + ": " + range_text(this->range(e)));
+    throw UserError(ErrorKind::constraint_violation, "the range " + str(range) + " contradicts what is known of " +
+                                                         e->str() + ": " + str(this->range(e)));
   learn_core_range(l.core, core);
   ++epoch_;
 }
@@ -173,63 +180,103 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
   }
 }
 
-// difference == 0: one of its symbols may now stand for the rest. Preferred is the one with the largest example, then the
-// youngest; values from tensor data first. Nothing is ever replaced by tensor data, which may not exist yet where
-// the symbol is used.
-void Knowledge::solve(const Expr* difference) {
-  if (has_kind(difference, {ExprKind::floor_div, ExprKind::clean_div})) return;
-  std::vector<size_t> free = free_symbols(difference);
-  if (free.size() > most_symbols_to_solve) return;
-  const auto weight = [&](size_t i) {
-    return nodes_[i]->has_unbacked() ? INT64_MAX : symbols_[i].hint.value_or(INT64_MAX - 1);
-  };
-  std::ranges::sort(free, [&](size_t a, size_t b) { return std::pair(weight(a), a) > std::pair(weight(b), b); });
-  for (const size_t i : free) {
-    int64_t coefficient = 0;
-    bool only_here = true;
-    Terms others;
-    for (const Term& t : terms_of(difference)) {
-      if (t.rest == nodes_[i]) {
-        coefficient = t.coefficient;
-        continue;
-      }
-      if (t.rest != nullptr && (t.rest->symbol_mask() & nodes_[i]->symbol_mask()) != 0)
-        only_here &= !std::ranges::binary_search(free_symbols(t.rest), i);
-      others.push_back(t);
+// Data that came with the inputs exists from the start; other data may not exist yet where a symbol is used.
+bool Knowledge::only_input_data(const Expr* e) const {
+  if (!e->has_unbacked()) return true;
+  return std::ranges::all_of(free_symbols(e), [&](size_t i) { return !nodes_[i]->has_unbacked() || symbols_[i].is_input; });
+}
+
+// The relation's sides are equal, difference == 0: one of its symbols may now stand for the rest. Tensor data that equals
+// something known first; else the symbol with the largest example, then the last name. A symbol is never replaced by
+// tensor data, which may not exist yet where the symbol is used.
+void Knowledge::solve(const Expr* relation, const Expr* difference) {
+  for (const bool left : {true, false}) {
+    const Expr* symbol = relation->arg(left ? 0 : 1);
+    const Expr* other = relation->arg(left ? 1 : 0);
+    if (symbol->kind() == ExprKind::symbol && symbol->has_unbacked() && only_input_data(other)) {
+      set_replacement(symbol->symbol_index(), other);
+      return;
     }
-    if (coefficient == 0 || !only_here) continue;
-    bool divides = true;
-    for (Term& t : others) {
-      divides &= floor_remainder(t.coefficient, coefficient) == 0;
-      t.coefficient = checked_mul(floor_quotient(t.coefficient, coefficient), -1);
-    }
-    if (!divides) continue;
-    const Expr* target = pool_.sum(std::move(others));
-    if (target->has_unbacked()) continue;
-    set_replacement(i, target);
-    return;
   }
+  if (has_kind(difference, {ExprKind::floor_div, ExprKind::clean_div})) return;
+  const std::vector<size_t> free = free_symbols(difference);
+  if (free.empty() || free.size() > most_symbols_to_solve) return;
+  const auto weight = [&](size_t i) {
+    return std::pair(nodes_[i]->has_unbacked() ? INT64_MAX : symbols_[i].hint.value_or(INT64_MAX), symbols_[i].name);
+  };
+  const size_t i = *std::ranges::max_element(free, {}, weight);
+  int64_t coefficient = 0;
+  Terms others;
+  for (const Term& t : terms_of(difference)) {
+    if (t.rest == nodes_[i]) {
+      coefficient = t.coefficient;
+      continue;
+    }
+    if (t.rest != nullptr && (t.rest->symbol_mask() & nodes_[i]->symbol_mask()) != 0 &&
+        std::ranges::binary_search(free_symbols(t.rest), i))
+      return;
+    others.push_back(t);
+  }
+  if (coefficient == 0) return;
+  for (Term& t : others) {
+    if (floor_remainder(t.coefficient, coefficient) != 0) return;
+    t.coefficient = checked_mul(floor_quotient(t.coefficient, coefficient), -1);
+  }
+  const Expr* target = pool_.sum(std::move(others));
+  if (target->has_unbacked()) return;
+  set_replacement(i, target);
+}
+
+// A symbol, or a multiple of one plus a number.
+static bool is_simple(const Expr* e) {
+  size_t symbols = 0;
+  for (const Term& t : terms_of(e)) {
+    if (t.rest == nullptr) continue;
+    if (t.rest->kind() != ExprKind::symbol || ++symbols > 1) return false;
+  }
+  return symbols == 1;
+}
+
+bool Knowledge::may_replace(size_t symbol, const Expr* target) const {
+  if (replacements_[symbol] != nullptr || target == nodes_[symbol]) return false;
+  if (simple_replacements_only_ && !is_simple(target)) return false;
+  return (target->symbol_mask() & nodes_[symbol]->symbol_mask()) == 0 ||
+         !std::ranges::binary_search(free_symbols(target), symbol);
 }
 
 void Knowledge::set_replacement(size_t symbol, const Expr* target) {
   target = replace(target);
-  if (replacements_[symbol] != nullptr || target == nodes_[symbol]) return;
-  const uint64_t bit = nodes_[symbol]->symbol_mask();
-  if ((target->symbol_mask() & bit) != 0 && std::ranges::binary_search(free_symbols(target), symbol)) return;
+  if (!may_replace(symbol, target)) return;
 
   // The symbol's own range must not be forgotten: what replaces it has to imply it.
-  if (!target->is_integer()) {
+  if (!target->is_float()) {
     const ValueRange own = symbols_[symbol].range;
-    if (!is_subset(range(target), own) && free_symbols(target).size() == 1) learn_range(target, own);
-    target = replace(target);
-    restrict_symbol(symbol, range(target));
-    if (replacements_[symbol] != nullptr || !is_subset(range(target), own)) return;
+    if (target->is_integer()) {
+      restrict_symbol(symbol, range(target));
+      if (replacements_[symbol] != nullptr) return;  // one value was left
+      if (!is_subset(range(target), own)) return;
+    } else {
+      if (!is_subset(range(target), own) && free_symbols(target).size() == 1) learn_range(target, own);
+      target = replace(target);
+      restrict_symbol(symbol, range(target));
+      if (replacements_[symbol] != nullptr || !is_subset(range(target), own)) return;
+    }
+    // Being a size passes on by plain equality only; otherwise a size must still look like one to size-oblivious tests.
+    if (target->kind() == ExprKind::symbol) {
+      Symbol& other = symbols_[target->symbol_index()];
+      other.size_like = symbols_[symbol].size_like = other.size_like || symbols_[symbol].size_like;
+    }
+    if (symbols_[symbol].size_like) {
+      Premises oblivious{.size_oblivious = true};
+      if (range(target, &oblivious).lower < 2) return;
+    }
   }
   replacements_[symbol] = target;
-  replaced_mask_ |= bit;
+  replaced_mask_ |= nodes_[symbol]->symbol_mask();
   ++replacement_epoch_;
   ++epoch_;
   remap_facts();
+  if (listener_ != nullptr) listener_->replaced(symbol, target);
 }
 
 void Knowledge::remap_facts() {

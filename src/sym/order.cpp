@@ -36,7 +36,18 @@ int class_rank(ExprKind kind) {
     case ExprKind::float_pow:
     case ExprKind::floor_to_int:
     case ExprKind::ceil_to_int:
-    case ExprKind::trunc_to_int: return 40;
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor:
+    case ExprKind::absolute:
+    case ExprKind::opaque_unary:
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor:
+    case ExprKind::piecewise:
+    case ExprKind::dense_indicator: return 40;
     default: return 50;
   }
 }
@@ -83,7 +94,7 @@ std::strong_ordering compare_keys(const Expr* a, const Expr* b) {
     if (x.base->kind() == ExprKind::symbol) {
       if (const auto c = symbol_name(x.base) <=> symbol_name(y.base); c != 0) return c;
     } else {
-      if (const auto c = std::string_view(sympy_name(x.base->kind())) <=> sympy_name(y.base->kind()); c != 0) return c;
+      if (const auto c = std::string_view(sympy_name(x.base)) <=> sympy_name(y.base); c != 0) return c;
       const std::vector<const Expr*> left = printing_order(x.base), right = printing_order(y.base);
       if (const auto c = left.size() <=> right.size(); c != 0) return c;
       for (size_t i = 0; i < left.size(); ++i)
@@ -157,6 +168,62 @@ std::vector<const Expr*> printing_order(const Expr* e) {
       break;
     default: break;
   }
+  return args;
+}
+
+namespace {
+
+// The place of a class in the order that sympy keeps arguments in; classes it does not list come last, by name.
+int stored_rank(const Expr* e) {
+  switch (e->kind()) {
+    case ExprKind::integer: return e->integer() == 0 ? 0 : e->integer() == 1 ? 1 : e->integer() == -1 ? 2 : 3;
+    case ExprKind::float_number: return 4;
+    case ExprKind::symbol: return 5;
+    case ExprKind::pow: return 6;
+    case ExprKind::mul: return 7;
+    case ExprKind::add: return 8;
+    case ExprKind::absolute: return 9;
+    case ExprKind::eq: return 10;
+    case ExprKind::ne: return 11;
+    case ExprKind::gt: return 12;
+    case ExprKind::lt: return 13;
+    case ExprKind::ge: return 14;
+    case ExprKind::le: return 15;
+    default: return 16;
+  }
+}
+
+// The more sympy assumes of a symbol, the later it comes.
+int assumption_rank(const Expr* symbol) {
+  const Symbol& s = symbol->env()->symbols()[symbol->symbol_index()];
+  if (s.is_float) return symbol->has_unbacked() ? 0 : 1;
+  return s.positive ? 3 : 2;
+}
+
+std::strong_ordering compare_stored(const Expr* a, const Expr* b) {
+  if (a == b) return std::strong_ordering::equal;
+  const int rank = stored_rank(a);
+  if (const auto c = rank <=> stored_rank(b); c != 0) return c;
+  if (rank == 16)
+    if (const auto c = std::string_view(sympy_name(a)) <=> sympy_name(b); c != 0) return c;
+  if (is_number(a)) return compare_numbers(a, b);
+  if (a->kind() == ExprKind::symbol) {
+    if (const auto c = assumption_rank(a) <=> assumption_rank(b); c != 0) return c;
+    return symbol_name(a) <=> symbol_name(b);
+  }
+  const std::vector<const Expr*> left = stored_order(a), right = stored_order(b);
+  if (const auto c = left.size() <=> right.size(); c != 0) return c;
+  for (size_t i = 0; i < left.size(); ++i)
+    if (const auto c = compare_stored(left[i], right[i]); c != 0) return c;
+  return std::strong_ordering::equal;
+}
+
+}  // namespace
+
+std::vector<const Expr*> stored_order(const Expr* e) {
+  if (e->kind() != ExprKind::add && e->kind() != ExprKind::mul) return printing_order(e);
+  std::vector<const Expr*> args(e->args().begin(), e->args().end());
+  std::ranges::stable_sort(args, [](const Expr* a, const Expr* b) { return compare_stored(a, b) < 0; });
   return args;
 }
 

@@ -1,32 +1,21 @@
 // Text in the form of sympy's str(), with PyTorch's own functions as they print themselves.
+#include <iterator>
+
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "sym/order.h"
+#include "sym/precedence.h"
 
 namespace calque {
 
 namespace {
 
-// sympy's table, as far as it is needed here.
-enum Precedence : int {
-  precedence_or = 20,
-  precedence_and = 30,
-  precedence_relation = 35,
-  precedence_function = 35,  // PyTorch's functions bind less than a sum
-  precedence_in_or = 36,     // what stands beside | and & is measured by these
-  precedence_in_and = 38,
-  precedence_add = 40,
-  precedence_mul = 50,
-  precedence_pow = 60,
-  precedence_call = 70,
-  precedence_not = 100,
-  precedence_atom = 1000,
-};
-
 bool is_negative_number(const Expr* e) {
   return e->is_integer() ? e->integer() < 0 : e->kind() == ExprKind::float_number && e->float_value() < 0;
 }
+
+}  // namespace
 
 int precedence(const Expr* e) {
   switch (e->kind()) {
@@ -47,7 +36,18 @@ int precedence(const Expr* e) {
     case ExprKind::to_float:
     case ExprKind::floor_to_int:
     case ExprKind::ceil_to_int:
-    case ExprKind::trunc_to_int: return precedence_call;
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor:
+    case ExprKind::absolute:
+    case ExprKind::opaque_unary:
+    case ExprKind::dense_indicator: return precedence_call;
+    case ExprKind::piecewise: return precedence_call;
+    case ExprKind::bitwise_and: return precedence_in_and;
+    case ExprKind::bitwise_or: return precedence_in_or;
+    case ExprKind::bitwise_xor: return precedence_in_xor;
     case ExprKind::eq:
     case ExprKind::ne: return precedence_mul;
     case ExprKind::lt:
@@ -65,6 +65,8 @@ int precedence(const Expr* e) {
   }
   throw InternalError("an expression of unknown kind");
 }
+
+namespace {
 
 std::string print(const Expr* e, bool top);
 
@@ -134,17 +136,40 @@ std::string print(const Expr* e, bool top) {
     }
     case ExprKind::logical_and: return joined(printing_order(e), " & ", precedence_in_and);
     case ExprKind::logical_or: return joined(printing_order(e), " | ", precedence_in_or);
+    case ExprKind::piecewise:
+      return "Piecewise((" + print(e->arg(1), false) + ", " + print(e->arg(0), false) + "), (" + print(e->arg(2), false) +
+             ", True))";
     case ExprKind::logical_not: return "~" + guarded(e->arg(0), precedence_not);
     case ExprKind::max:
-    case ExprKind::min: return std::string(sympy_name(e->kind())) + "(" + joined(sorted_by_key(e->args()), ", ", -1) + ")";
-    default: return std::string(sympy_name(e->kind())) + "(" + joined(printing_order(e), ", ", -1) + ")";
+    case ExprKind::min: return std::string(sympy_name(e)) + "(" + joined(sorted_by_key(e->args()), ", ", -1) + ")";
+    default: return std::string(sympy_name(e)) + "(" + joined(printing_order(e), ", ", -1) + ")";
   }
 }
 
 }  // namespace
 
-const char* sympy_name(ExprKind kind) {
-  switch (kind) {
+namespace {
+
+struct OpaqueNames {
+  const char* plain;
+  const char* sympy;
+};
+
+constexpr OpaqueNames opaque_names[] = {
+    {"sqrt", "OpaqueUnaryFn_sqrt"}, {"cos", "OpaqueUnaryFn_cos"},     {"cosh", "OpaqueUnaryFn_cosh"},
+    {"sin", "OpaqueUnaryFn_sin"},   {"sinh", "OpaqueUnaryFn_sinh"},   {"tan", "OpaqueUnaryFn_tan"},
+    {"tanh", "OpaqueUnaryFn_tanh"}, {"asin", "OpaqueUnaryFn_asin"},   {"acos", "OpaqueUnaryFn_acos"},
+    {"atan", "OpaqueUnaryFn_atan"}, {"exp", "OpaqueUnaryFn_exp"},     {"log", "OpaqueUnaryFn_log"},
+    {"asinh", "OpaqueUnaryFn_asinh"}, {"log2", "OpaqueUnaryFn_log2"},
+};
+static_assert(std::size(opaque_names) == opaque_function_count);
+
+}  // namespace
+
+const char* opaque_name(OpaqueFunction function) { return opaque_names[static_cast<size_t>(function)].plain; }
+
+const char* sympy_name(const Expr* e) {
+  switch (e->kind()) {
     case ExprKind::integer: return "Integer";
     case ExprKind::float_number: return "Float";
     case ExprKind::symbol: return "Symbol";
@@ -166,6 +191,17 @@ const char* sympy_name(ExprKind kind) {
     case ExprKind::floor_to_int: return "FloorToInt";
     case ExprKind::ceil_to_int: return "CeilToInt";
     case ExprKind::trunc_to_int: return "TruncToInt";
+    case ExprKind::round_to_int: return "RoundToInt";
+    case ExprKind::round_decimal: return "RoundDecimal";
+    case ExprKind::trunc_to_float: return "TruncToFloat";
+    case ExprKind::floor: return "floor";
+    case ExprKind::absolute: return "Abs";
+    case ExprKind::opaque_unary: return opaque_names[static_cast<size_t>(e->opaque_function())].sympy;
+    case ExprKind::bitwise_and: return "BitwiseFn_bitwise_and";
+    case ExprKind::bitwise_or: return "BitwiseFn_bitwise_or";
+    case ExprKind::bitwise_xor: return "BitwiseFn_bitwise_xor";
+    case ExprKind::piecewise: return "Piecewise";
+    case ExprKind::dense_indicator: return "IsNonOverlappingAndDenseIndicator";
     case ExprKind::eq: return "Equality";
     case ExprKind::ne: return "Unequality";
     case ExprKind::lt: return "StrictLessThan";

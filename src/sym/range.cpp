@@ -1,6 +1,7 @@
 #include "sym/range.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "calque/base/error.h"
 
@@ -69,6 +70,20 @@ int64_t floor_remainder(int64_t a, int64_t b) {
   if (b == -1) return 0;
   const int64_t r = a % b;
   return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+}
+
+double float_floor_remainder(double a, double b) {
+  const double r = std::fmod(a, b);
+  if (r == 0) return std::copysign(0.0, b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}
+
+double float_floor_quotient(double a, double b) {
+  // As Python: (a - a % b) / b, brought to the nearest whole number.
+  const double q = (a - std::fmod(a, b)) / b - ((std::fmod(a, b) != 0 && (std::fmod(a, b) < 0) != (b < 0)) ? 1.0 : 0.0);
+  if (q == 0) return std::copysign(0.0, a / b);
+  const double whole = std::floor(q);
+  return q - whole > 0.5 ? whole + 1.0 : whole;
 }
 
 int64_t bound_floor_div(int64_t a, int64_t b) { return infinite(a) ? a : floor_quotient(a, b); }

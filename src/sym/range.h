@@ -2,6 +2,10 @@
 // unbounded, never wrong.
 #pragma once
 
+#include <limits>
+#include <optional>
+
+#include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 
 namespace calque {
@@ -27,9 +31,26 @@ ValueRange range_mod(ValueRange a, ValueRange b);
 ValueRange range_max(ValueRange a, ValueRange b);
 ValueRange range_min(ValueRange a, ValueRange b);
 
+ValueRange range_bitwise(ExprKind kind, ValueRange a, ValueRange b);
+
+// Ranges of floats: inclusive, infinities where nothing is known. Ends are moved outwards by what rounding may add.
+struct FloatRange {
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+};
+FloatRange float_range_of(ValueRange r);
+FloatRange float_range_add(FloatRange a, FloatRange b);
+FloatRange float_range_mul(FloatRange a, FloatRange b);
+FloatRange float_range_div(FloatRange a, FloatRange b);
+FloatRange float_range_opaque(OpaqueFunction function, FloatRange a);
+ValueRange integer_range(FloatRange r, ExprKind rounding);  // floor_to_int, ceil_to_int, trunc_to_int, round_to_int, floor
+std::optional<bool> decide_floats(ExprKind relation, FloatRange a, FloatRange b);
+
 // Python's // and % of plain values; the divisor is not zero.
 int64_t floor_quotient(int64_t a, int64_t b);  // a UserError on INT64_MIN // -1
 int64_t floor_remainder(int64_t a, int64_t b);
+double float_floor_quotient(double a, double b);
+double float_floor_remainder(double a, double b);
 // Rounding of a / b for b > 0 where a may be an unbounded end, which stays.
 int64_t bound_floor_div(int64_t a, int64_t b);
 int64_t bound_ceil_div(int64_t a, int64_t b);

@@ -25,11 +25,15 @@ std::string write(const Expr* e) {
     case ExprKind::false_value: return "false";
     case ExprKind::symbol: {
       const Symbol& s = e->env()->symbols()[e->symbol_index()];
+      if (s.is_float) return "Symbol('" + s.name + (e->has_unbacked() ? "')" : "', real=True)");
       return "Symbol('" + s.name + (s.positive ? "', positive=True, integer=True)" : "', integer=True)");
     }
+    case ExprKind::piecewise:
+      return "Piecewise(ExprCondPair(" + write(e->arg(1)) + ", " + write(e->arg(0)) + "), ExprCondPair(" + write(e->arg(2)) +
+             ", true))";
     default: break;
   }
-  std::string out = std::string(sympy_name(e->kind())) + "(";
+  std::string out = std::string(sympy_name(e)) + "(";
   bool first = true;
   for (const Expr* a : printing_order(e)) {
     if (!first) out += ", ";
@@ -119,20 +123,23 @@ class Parser {
   const Expr* symbol() {
     const std::string name(quoted());
     if (name.empty()) fail("a symbol without a name");
-    bool positive = false, not_negative = false;
+    bool positive = false, not_negative = false, integer = false;
     while (accept(',')) {
       const std::string_view assumption = word();
       expect('=');
       const std::string_view value = word();
       if (value != "True" && value != "False" && value != "None") fail("expected True or False");
       if (assumption == "positive") positive = value == "True";
+      if (assumption == "integer") integer = value == "True";
       if (assumption == "nonnegative") not_negative = value == "True";
     }
     expect(')');
     ShapeEnv::Impl& impl = env_.impl();
     if (const auto known = impl.by_name.find(name); known != impl.by_name.end()) return impl.knowledge.node(known->second);
     const ValueRange range = positive || not_negative ? ValueRange{0, ValueRange::unbounded_above} : ValueRange{};
-    const bool unbacked = name[0] == 'u';
+    const bool is_float = !integer && name.starts_with("z");
+    const bool unbacked = name[0] == 'u' || name.starts_with("zuf");
+    if (is_float) return impl.declare_float(name, std::nullopt, "", unbacked).expr();
     return impl.declare(name, std::nullopt, range, "", unbacked, positive, false).expr();
   }
 
@@ -178,7 +185,7 @@ class Parser {
       fail(std::string(head) + " takes integers");
     };
     const auto division = [&] {
-      integers();
+      numbers(2);
       if (!args[1]->is_integer() || args[1]->integer() != 0) return;
       at_ = head_at;
       fail(std::string(head) + " by zero");
@@ -205,6 +212,7 @@ class Parser {
       return pool_.pow(args[0], args[1]->integer());
     }
     if (head == "FloorDiv" || head == "CleanDiv") {
+      if (head == "CleanDiv") integers();
       division();
       return pool_.divide(head == "FloorDiv" ? ExprKind::floor_div : ExprKind::clean_div, args[0], args[1]);
     }
@@ -231,6 +239,31 @@ class Parser {
       numbers(1);
       return args[0];
     }
+    if (head == "Abs") {
+      numbers(1);
+      return pool_.absolute(args[0]);
+    }
+    if (head.starts_with("OpaqueUnaryFn_")) {
+      numbers(1);
+      for (size_t i = 0; i < opaque_function_count; ++i)
+        if (head.substr(14) == opaque_name(static_cast<OpaqueFunction>(i)))
+          return pool_.opaque(static_cast<OpaqueFunction>(i), args[0]);
+    }
+    for (const auto& [name, kind] : {std::pair{"and", ExprKind::bitwise_and}, std::pair{"or", ExprKind::bitwise_or},
+                                     std::pair{"xor", ExprKind::bitwise_xor}})
+      if (head == std::string("BitwiseFn_bitwise_") + name) {
+        integers();
+        return pool_.bitwise(kind, args[0], args[1]);
+      }
+    if (head == "IsNonOverlappingAndDenseIndicator") {
+      want_kind(0, args.size(), false);
+      if (args.size() % 2 != 0) want(args.size() + 1);
+      return pool_.dense_indicator(args);
+    }
+    if (head == "RoundToInt") return function(ExprKind::round_to_int, 1);
+    if (head == "RoundDecimal") return function(ExprKind::round_decimal, 2);
+    if (head == "TruncToFloat") return function(ExprKind::trunc_to_float, 1);
+    if (head == "floor") return function(ExprKind::floor, 1);
     if (head == "ToFloat") return function(ExprKind::to_float, 1);
     if (head == "TrueDiv" || head == "IntTrueDiv") return function(ExprKind::int_true_div, 2);
     if (head == "FloatTrueDiv") return function(ExprKind::float_true_div, 2);
@@ -257,6 +290,26 @@ class Parser {
     fail("unknown function " + std::string(head));
   }
 
+  // Two branches, the second of which is the rest: what sym_ite makes.
+  const Expr* piecewise(size_t depth) {
+    const auto pair = [&](const Expr*& value, const Expr*& condition) {
+      if (word() != "ExprCondPair") fail("expected ExprCondPair");
+      expect('(');
+      value = expression(depth + 1);
+      expect(',');
+      condition = expression(depth + 1);
+      expect(')');
+      if (value->is_boolean() || !condition->is_boolean()) fail("Piecewise takes pairs of a number and a condition");
+    };
+    const Expr *a, *b, *condition, *rest;
+    pair(a, condition);
+    expect(',');
+    pair(b, rest);
+    expect(')');
+    if (rest->kind() != ExprKind::true_value) fail("Piecewise with more than one condition");
+    return pool_.piecewise(condition, a, b);
+  }
+
   const Expr* expression(size_t depth) {
     if (depth > greatest_nesting) fail("nested more than " + std::to_string(greatest_nesting) + " levels deep");
     skip_spaces();
@@ -274,6 +327,7 @@ class Parser {
       expect(')');
       return e;
     }
+    if (head == "Piecewise") return piecewise(depth);
     std::vector<const Expr*> args;
     if (!next_is(')')) {
       do {

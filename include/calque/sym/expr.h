@@ -35,6 +35,17 @@ enum class ExprKind : uint8_t {
   floor_to_int,
   ceil_to_int,
   trunc_to_int,
+  round_to_int,    // to even
+  round_decimal,   // a float and a number of digits
+  trunc_to_float,
+  floor,           // sympy's own, of floats; as is_integer() writes it
+  absolute,
+  opaque_unary,    // sqrt, cos, ... of a float; which one is value()
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  piecewise,           // condition, if true, if false; as sym_ite writes it
+  dense_indicator,     // sizes, then strides: 1 if some order of the dimensions is contiguous, else 0
   eq,
   ne,
   lt,
@@ -48,9 +59,16 @@ enum class ExprKind : uint8_t {
   false_value,
 };
 
+// In the order of their names below.
+enum class OpaqueFunction : uint8_t { sqrt, cos, cosh, sin, sinh, tan, tanh, asin, acos, atan, exp, log, asinh, log2 };
+inline constexpr size_t opaque_function_count = 14;
+const char* opaque_name(OpaqueFunction function);  // "sqrt"
+
 constexpr bool is_relation(ExprKind kind) { return kind >= ExprKind::eq && kind <= ExprKind::ge; }
 constexpr bool is_boolean(ExprKind kind) { return kind >= ExprKind::eq; }
-const char* sympy_name(ExprKind kind);  // the class that sympy's srepr would name: "FloorDiv", "StrictLessThan"
+// The class that sympy's srepr would name: "FloorDiv", "StrictLessThan", "OpaqueUnaryFn_sqrt".
+class Expr;
+const char* sympy_name(const Expr* e);
 
 class Expr {
  public:
@@ -72,6 +90,7 @@ class Expr {
   int64_t constant() const { return value_; }                           // of an add: its integer, or 0
   int64_t coefficient() const { return value_; }                        // of a mul: its integer, or 1
   int64_t exponent() const { return value_; }                           // of a pow
+  OpaqueFunction opaque_function() const { return static_cast<OpaqueFunction>(value_); }
   const Expr* without_coefficient() const { return rest_; }             // of a mul
   bool has_unbacked() const { return has_unbacked_; }
   // Symbol i sets bit i % 64: a quick way to see that a symbol cannot occur.

@@ -1,0 +1,193 @@
+#include "calque/sym/symbolic_context.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "calque/base/error.h"
+#include "calque/sym/expr.h"
+#include "sym/env_impl.h"
+#include "sym/range.h"
+
+namespace calque {
+
+namespace {
+
+// The request of one dimension of a tensor, with what the context says beside it.
+struct Dimension {
+  SymbolRequest request;
+  const std::string* shape_id = nullptr;
+  const ValueRange* bounds = nullptr;
+};
+
+void add_source(ShapeEnv::Impl& impl, size_t symbol, const Source& source) {
+  impl.sources[symbol].push_back(source);
+  impl.source_to_symbol[source.name()] = symbol;
+}
+
+SymInt create_unbacked_input(ShapeEnv& env, const Source& source, const Dimension& dimension) {
+  ShapeEnv::Impl& impl = env.impl();
+  const SymInt out = env.create_unbacked();
+  const size_t index = out.expr()->symbol_index();
+  std::erase(impl.pending_unbacked, index);  // an input is bound by being one
+  impl.knowledge.symbol(index).origin = source.described();
+  impl.knowledge.symbol(index).is_input = true;
+  env.constrain_range_for_size(out);
+  add_source(impl, index, source);
+  const auto must = [&](SymBool condition) {
+    if (!check(condition))
+      throw UserError(ErrorKind::constraint_violation, source.described() + ": " + condition.str() + " does not hold");
+  };
+  if (dimension.bounds != nullptr) {
+    if (dimension.bounds->lower != ValueRange::unbounded_below) must(out >= dimension.bounds->lower);
+    if (dimension.bounds->upper != ValueRange::unbounded_above) must(out <= dimension.bounds->upper);
+  }
+  if (dimension.shape_id != nullptr) {
+    const auto [at, is_new] = impl.shape_ids.emplace(*dimension.shape_id, index);
+    if (!is_new) must(out == SymInt(impl.knowledge.node(at->second)));
+  }
+  return out;
+}
+
+SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimension& dimension) {
+  ShapeEnv::Impl& impl = env.impl();
+  SymbolRequest request = dimension.request;
+  const auto* promised = std::get_if<StrictMinMaxConstraint>(&request.constraint);
+  if (promised != nullptr && promised->range.lower == promised->range.upper) {
+    if (promised->range.lower != example)
+      throw UserError(ErrorKind::constraint_violation, "Static shape constraint of " + std::to_string(promised->range.lower) +
+                                                           " does not match input size of " + std::to_string(example) +
+                                                           ", for " + source.name());
+    return example;
+  }
+  if (request.dynamic == DimDynamic::unbacked) return create_unbacked_input(env, source, dimension);
+  if (request.positive && example < 0)
+    throw UserError("the size " + std::to_string(example) + " of " + source.described() + " is negative");
+  // A dimension that something is promised about has its own symbol.
+  if (!std::holds_alternative<std::monostate>(request.constraint)) request.dynamic = DimDynamic::dynamic_size;
+  if (request.dynamic == DimDynamic::static_size) return example;
+  const bool duck = request.dynamic == DimDynamic::duck && impl.options.duck_shape;
+  const bool zero_one = request.positive && (example == 0 || example == 1) && impl.options.specialize_zero_one;
+  const bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
+  if (zero_one && !keeps && !request.do_not_specialize_zero_one) {
+    impl.note({.kind = LogRecord::Kind::static_size, .subject = nullptr, .range = {}, .number = example,
+               .text = source.described(), .origin = origin_at({})});
+    return example;
+  }
+  if (duck) {
+    if (const auto same = impl.by_example.find(example); same != impl.by_example.end()) {
+      const Expr* node = impl.knowledge.node(same->second);
+      impl.note({.kind = LogRecord::Kind::shared_symbol, .subject = node, .range = {}, .number = example,
+                 .text = source.described(), .origin = origin_at({})});
+      add_source(impl, same->second, source);
+      return SymInt(node);
+    }
+  }
+  ValueRange range;
+  if (request.positive) {
+    const bool may_be_small = request.do_not_specialize_zero_one || !impl.options.specialize_zero_one || keeps;
+    range.lower = may_be_small ? 0 : 2;
+    if (promised != nullptr) range = range_intersect(range, promised->range);
+  }
+  if (!range_contains(range, example))
+    throw UserError(ErrorKind::constraint_violation, std::to_string(example) + " not in range " + str(range) + " (" +
+                                                         source.described() + ")");
+  const SymInt out = impl.declare(impl.fresh_name("s", impl.next_backed), example, range, source.described(), false,
+                                  request.positive, keeps);
+  const size_t index = impl.knowledge.symbols().size() - 1;
+  if (duck) impl.by_example.emplace(example, index);
+  add_source(impl, index, source);
+  return out;
+}
+
+template <class T>
+T at_or(const std::vector<T>& values, size_t i, T otherwise) {
+  return values.empty() ? otherwise : values[i];
+}
+
+void check_length(const char* what, size_t found, size_t expected, bool may_be_empty) {
+  if (found != expected && !(may_be_empty && found == 0))
+    throw UserError(std::string("symbolic context: ") + std::to_string(found) + " " + what + " for " +
+                    std::to_string(expected) + " dimensions");
+}
+
+}  // namespace
+
+SymInt create_symbol(ShapeEnv& env, int64_t example, const Source& source, const SymbolRequest& request) {
+  return create(env, example, source, {request});
+}
+
+SymInt create_unspecified_symbol(ShapeEnv& env, int64_t example, const Source& source, DimDynamic dynamic) {
+  return create(env, example, source, {{dynamic, {}, false, true}});
+}
+
+SymFloat create_float_symbol(ShapeEnv& env, double example, const Source& source) {
+  const SymFloat out = env.create_float(example, source.described());
+  add_source(env.impl(), out.expr()->symbol_index(), source);
+  return out;
+}
+
+TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList strides, int64_t storage_offset,
+                                        const Source& source, const SymbolicContext* context) {
+  const size_t n = sizes.size();
+  if (strides.size() != n)
+    throw UserError(source.described() + ": " + std::to_string(n) + " sizes but " + std::to_string(strides.size()) +
+                    " strides");
+  SymbolicContext plain;
+  if (context == nullptr) {
+    plain.sizes.assign(n, env.options().assume_static_by_default ? DimDynamic::static_size : DimDynamic::duck);
+    context = &plain;
+  }
+  check_length("sizes", context->sizes.size(), n, false);
+  check_length("strides", context->strides.size(), n, true);
+  check_length("size constraints", context->constraint_sizes.size(), n, true);
+  check_length("stride constraints", context->constraint_strides.size(), n, true);
+
+  TensorGeometry out;
+  for (size_t i = 0; i < n; ++i) {
+    Dimension d{{context->sizes[i], at_or(context->constraint_sizes, i, DimConstraint{})}};
+    if (const auto id = context->shape_ids.find(i); id != context->shape_ids.end()) d.shape_id = &id->second;
+    if (const auto bounds = context->unbacked_bounds.find(i); bounds != context->unbacked_bounds.end())
+      d.bounds = &bounds->second;
+    out.sizes.push_back(create(env, sizes[i], source.size(i), d));
+  }
+
+  // Smallest stride first, the last dimension first among equals: what a stride is a multiple of is known by then.
+  const bool all_static = std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
+  std::map<int64_t, SymInt> products;
+  out.strides.resize(n);
+  for (const size_t i : order) {
+    const int64_t stride = strides[i];
+    const bool follows = i + 1 < n && stride == sizes[i + 1] * strides[i + 1];
+    const DimDynamic policy = at_or(context->strides, i, DimDynamic::infer_stride);
+    if ((stride == 0 || stride == 1) && !follows) {
+      out.strides[i] = stride;
+    } else if (const auto known = products.find(stride); policy == DimDynamic::infer_stride && known != products.end()) {
+      out.strides[i] = known->second;
+    } else {
+      DimDynamic dynamic = policy;
+      if (policy == DimDynamic::infer_stride) dynamic = all_static ? DimDynamic::static_size : DimDynamic::duck;
+      out.strides[i] = create(env, stride, source.stride(i), {{dynamic, at_or(context->constraint_strides, i, DimConstraint{})}});
+    }
+    products[sizes[i] * stride] = out.sizes[i] * out.strides[i];
+  }
+  const DimDynamic offset = all_static ? DimDynamic::static_size : DimDynamic::duck;
+  out.storage_offset = create(env, storage_offset, source.storage_offset(), {{offset, {}}});
+  return out;
+}
+
+void set_debug_name(ShapeEnv& env, const Source& source, const std::string& name) {
+  env.impl().debug_names[source.name()] = name;
+}
+
+std::vector<Source> sources_of(const ShapeEnv& env, std::string_view symbol) {
+  const ShapeEnv::Impl& impl = env.impl();
+  const auto at = impl.by_name.find(std::string(symbol));
+  if (at == impl.by_name.end()) throw UserError("there is no symbol " + std::string(symbol) + " in this environment");
+  const auto found = impl.sources.find(at->second);
+  return found == impl.sources.end() ? std::vector<Source>{} : found->second;
+}
+
+}  // namespace calque
