@@ -71,9 +71,8 @@ void copy_rows(const char* from, int64_t from_row, char* to, int64_t to_row, int
   };
   const auto fixed = [](auto count) {
     return [](char* t, const char* f) {
-      Vec<char> v[decltype(count)::value];
-      std::memcpy(v, f, sizeof v);
-      std::memcpy(t, v, sizeof v);
+#pragma GCC unroll 4
+      for (int i = 0; i < decltype(count)::value; ++i) store(t + i * vector_bytes, load(f + i * vector_bytes));
     };
   };
   switch (bytes) {
