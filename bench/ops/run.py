@@ -135,7 +135,7 @@ def measure(worker, spec, rounds, slice_ns):
         times = ([], [])
         for turn in range(rounds):
             for which in ((0, 1) if turn % 2 == 0 else (1, 0)):
-                time.sleep(0.002)  # let the other side's threads fall asleep
+                time.sleep(0.01)  # the other side's threads fall asleep: libgomp's spin for 5 ms after their last work
                 times[which].append(sides[which](slice_ns))
     worker.tell("done")
     ratios = [p / c for c, p in zip(*times)]

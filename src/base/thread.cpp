@@ -80,11 +80,14 @@ std::exception_ptr run_guarded(const Job& job, int64_t chunk) noexcept {
 
 /// What one worker and the callers share. The caller moves idle -> pending; the worker pending -> running -> done, or the
 /// caller takes the chunk back (pending -> idle) and runs it itself when the worker is late; the caller done -> idle.
+/// All of it is one line of the cache, so that one transfer brings the worker its work.
 struct alignas(64) Slot {
   enum State : int { idle, pending, running, done, stop };
   std::atomic<int> state{idle};
+  Job job{};
   std::exception_ptr error;
 };
+static_assert(sizeof(Slot) == 64);
 
 class Pool {
  public:
@@ -94,8 +97,8 @@ class Pool {
     if (!lock.owns_lock()) return false;
     const auto helpers = static_cast<size_t>(job.chunks - 1);
     start(helpers);
-    job_ = job;
     for (size_t i = 0; i < helpers; ++i) {
+      slots_[i]->job = job;
       slots_[i]->state.store(Slot::pending, std::memory_order_release);
       slots_[i]->state.notify_one();
     }
@@ -151,14 +154,13 @@ class Pool {
       while (state != Slot::pending && state != Slot::stop) state = wait_while(slot.state, state);
       if (state == Slot::stop) return;
       if (!slot.state.compare_exchange_strong(state, Slot::running, std::memory_order_acq_rel)) continue;
-      slot.error = run_guarded(job_, chunk);
+      slot.error = run_guarded(slot.job, chunk);
       slot.state.store(Slot::done, std::memory_order_release);
       slot.state.notify_one();
     }
   }
 
   std::mutex mutex_;
-  Job job_{};
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::thread> threads_;
 };

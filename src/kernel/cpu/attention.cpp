@@ -43,10 +43,9 @@ void attention(const Attention<T>& problem) {
   const bool together = g.group > 1 && g.q_length < kernel.panel_rows;
   const int64_t lists = together ? g.heads / g.group : g.heads;
   const int64_t rows = together ? g.group * g.q_length : g.q_length;
-  const int64_t panels = (rows + kernel.panel_rows - 1) / kernel.panel_rows;
-  const int64_t at_once = kernel.most_rows / kernel.panel_rows;
-  // Large blocks read the keys less often, but every thread should get some.
-  const bool large = g.batch * lists * panels >= 4 * at_once * num_threads();
+  // Large blocks read the keys less often, but every thread should get some, and all about as many.
+  const int64_t large_blocks = g.batch * lists * ((rows + kernel.most_rows - 1) / kernel.most_rows);
+  const bool large = large_blocks >= 4 * num_threads() || large_blocks % num_threads() == 0;
   const int64_t block_rows = large ? kernel.most_rows : kernel.panel_rows;
   const int64_t blocks = (rows + block_rows - 1) / block_rows;
   const auto numbers = static_cast<size_t>(kernel.scratch_numbers(g.head_dim, g.value_dim));

@@ -95,11 +95,12 @@ void rows_in_lanes(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_
   T* memory = wide_v + key_block * g.value_dim;
   int count = 0;
   int64_t keys_seen = 0;
-  for (int64_t row = first; row < last; row += panel_rows<T>) {
+  const int64_t width = even_panel<T>(last - first);
+  for (int64_t row = first; row < last; row += width) {
     Panel<T>& panel = panels[count];
     q[count++] = memory;
     panel.out = memory + panel_rows<T> * g.head_dim;
-    start_panel<S, T>(g, kv_head, row, last, panel);
+    start_panel<S, T>(g, kv_head, row, min(last, row + width), panel);
     pack_queries<S, T>(g, batch, panel, memory);
     memory += panel_rows<T> * (g.head_dim + g.value_dim);
     if (panel.last_position >= keys_seen) keys_seen = panel.last_position + 1;

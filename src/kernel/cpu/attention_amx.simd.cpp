@@ -226,12 +226,14 @@ void rows(const Attention<BFloat16>& g, int64_t batch, int64_t kv_head, int64_t 
   uint32_t* q[panels_at_once];
   int count = 0;
   int64_t keys_seen = 0;
-  for (int64_t row = first; row < last; row += width_most) {
+  const int64_t width = even_panel<float>(last - first);
+  for (int64_t row = first; row < last; row += width) {
     Panel<float>& panel = panels[count];
     panel.out = memory;
     memory += width_most * value_dim;
-    start_panel<BFloat16, float>(g, kv_head, row, last, panel);
-    std::memset(panel.out, 0, static_cast<size_t>(panel.vectors * 16 * value_dim) * sizeof(float));
+    start_panel<BFloat16, float>(g, kv_head, row, min(last, row + width), panel);
+    const int64_t used = panel.vectors * 16 * g.value_dim;
+    std::memset(panel.out + used, 0, static_cast<size_t>(panel.vectors * 16 * value_dim - used) * sizeof(float));
     q[count] = reinterpret_cast<uint32_t*>(memory);
     memory += width_most * dim / 2;
     pack_queries(g, batch, panel, dim, q[count++]);

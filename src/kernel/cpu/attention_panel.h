@@ -44,6 +44,13 @@ struct Panel {
   int64_t least_position, last_position;
 };
 
+/// Rows of each panel when `rows` of them are cut evenly, in whole vectors. Under the causal mask an early panel then needs few keys.
+template <class T>
+int64_t even_panel(int64_t rows) {
+  const int64_t panels = (rows + panel_rows<T> - 1) / panel_rows<T>;
+  return round_up((rows + panels - 1) / panels, lanes<T>);
+}
+
 /// Where the numbers of one query row begin.
 template <class S>
 const S* query_row(const Attention<S>& g, int64_t batch, int64_t head, int64_t place) {

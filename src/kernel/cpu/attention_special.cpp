@@ -13,28 +13,29 @@
 namespace calque {
 namespace {
 
-// Whether one of the values is infinite or NaN: its exponent is all ones.
+// Whether one of the values of `rows` rows is infinite or NaN: its exponent is all ones.
 template <class T>
-bool any_special(const T* x, int64_t n) {
+bool any_special(const T* x, int64_t rows, int64_t row, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
-  return kernel::any_all_ones(x, n, sizeof(T), std::bit_cast<Bits>(T(std::numeric_limits<float>::infinity())));
+  return kernel::any_all_ones(x, rows, row, n, sizeof(T), std::bit_cast<Bits>(T(std::numeric_limits<float>::infinity())));
 }
 
 template <class T>
 class Rows {
  public:
   using A = Accumulate<T>;
-  Rows(const Attention<T>& g, int64_t b, int64_t h) : g_(g), b_(b), h_(h), weights_(static_cast<size_t>(g.kv_length)) {
+  Rows(const Attention<T>& g, int64_t b, int64_t h) : g_(g), b_(b), h_(h) {
     q_ = g.q + b * g.q_strides[0] + h * g.q_strides[1];
     k_ = g.k + b * g.k_strides[0] + h / g.group * g.k_strides[1];
     v_ = g.v + b * g.v_strides[0] + h / g.group * g.v_strides[1];
     out_ = g.out + b * g.out_strides[0] + h * g.out_strides[1];
   }
-  bool output_special(int64_t i) const { return any_special(out_ + i * g_.out_strides[2], g_.value_dim); }
-  bool value_special(int64_t j) const { return any_special(v_ + j * g_.v_strides[2], g_.value_dim); }
+  bool output_special(int64_t first, int64_t count) const { return any_special(out_ + first * g_.out_strides[2], count, g_.out_strides[2], g_.value_dim); }
+  bool value_special() const { return any_special(v_, g_.kv_length, g_.v_strides[2], g_.value_dim); }
 
   // The row's weights as PyTorch multiplies them with the values, and their results where a value is not finite.
   void settle(int64_t i) {
+    weights_.resize(static_cast<size_t>(g_.kv_length));
     A most = -std::numeric_limits<A>::infinity();
     bool nan = false;
     for (int64_t j = 0; j < g_.kv_length; ++j) {
@@ -92,13 +93,13 @@ template <class T>
 void settle_special_values(const Attention<T>& g) {
   const bool some_masked = g.causal || g.mask_kind != AttentionMask::none;
   const int64_t work = (g.q_length + g.kv_length) * g.value_dim;
-  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
+  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       Rows<T> rows(g, at / g.heads, at % g.heads);
-      bool everywhere = false;
-      for (int64_t j = 0; some_masked && !everywhere && j < g.kv_length; ++j) everywhere = rows.value_special(j);
+      const bool everywhere = some_masked && rows.value_special();
+      if (!everywhere && !rows.output_special(0, g.q_length)) continue;
       for (int64_t i = 0; i < g.q_length; ++i)
-        if (everywhere || rows.output_special(i)) rows.settle(i);
+        if (everywhere || rows.output_special(i, 1)) rows.settle(i);
     }
   });
 }

@@ -41,6 +41,10 @@ void load_loop(const void* src, int64_t stride, void* dst, int64_t n) {
     int64_t i = 0;
     if constexpr (std::is_same_v<C, float> && (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>))
       for (; i + lanes<float> <= n; i += lanes<float>) store(out + i, load_wide(in + i));
+    if constexpr (std::is_same_v<S, bool> && std::is_arithmetic_v<C>) {  // as bytes, which the compiler widens in registers
+      const auto* bytes = static_cast<const uint8_t*>(src);
+      for (; i < n; ++i) out[i] = static_cast<C>(bytes[i] != 0 ? 1 : 0);
+    }
     for (; i < n; ++i) out[i] = cast<C>(in[i]);
   } else if (stride == 0) {
     const C value = cast<C>(*reinterpret_cast<const S*>(p));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "calque/base/thread.h"
@@ -80,7 +82,7 @@ class Runner {
 
   void run() {
     if (g_.batch <= 0 || group_out_ <= 0 || product(g_.out_size) <= 0) return;
-    const std::vector<Axis> axes[3] = {axes_of(g_, 0), axes_of(g_, 1), axes_of(g_, 2)};
+    std::vector<Axis> axes[3] = {axes_of(g_, 0), axes_of(g_, 1), axes_of(g_, 2)};
     const bool depthwise = group_in_ == 1 && group_out_ == 1;  // wants lines that lie contiguous
     const bool pointwise = !g_.transposed && !depthwise && product(g_.kernel) == 1 && product(g_.stride) == 1 && product_padding() == 0;
     int64_t stride = 1;
@@ -88,7 +90,10 @@ class Runner {
       run_set(axes[0][0], axes[1][0], axes[2][0], true, stride);
       return;
     }
-    if (g_.in_strides[4] != 1 && g_.in_size[2] != 1) copy_image();
+    if (g_.in_strides[4] != 1 && g_.in_size[2] != 1)
+      copy_image();
+    else if (!depthwise && worth_spreading())
+      spread_image(axes[0][0], axes[1][0], axes[2][0]);
     for (const Axis& z : axes[0])
       for (const Axis& y : axes[1])
         for (const Axis& x : axes[2]) run_set(z, y, x, false, 1);
@@ -125,6 +130,74 @@ class Runner {
     g_.in_strides[4] = 1;
   }
 
+  /// Whether patches are packed faster, and by enough, from a copy of the image: lines are whole vectors of any instruction set,
+  /// and every number is met by several taps.
+  bool worth_spreading() const {
+    constexpr int64_t line = 16, several = 6;
+    constexpr bool numbers = std::is_same_v<T, float> || std::is_same_v<T, double>;
+    return numbers && !g_.transposed && g_.out_size[2] % line == 0 && product(g_.kernel) >= several * product(g_.stride);
+  }
+
+  /// A copy of the image with zeros around it, each line by remainders of the position by the stride: then what a tap meets along a
+  /// line of the output lies next to each other. The axes are changed to follow it.
+  void spread_image(Axis& z, Axis& y, Axis& x) {
+    Axis* const axes[3] = {&z, &y, &x};
+    int64_t low[3], size[3];  // of the copy, in positions of the image
+    for (int d = 0; d < 3; ++d) {
+      low[d] = axes[d]->offsets.front();
+      size[d] = (axes[d]->out_count - 1) * axes[d]->step + axes[d]->offsets.back() - low[d] + 1;
+    }
+    const int64_t step = x.step, part = (size[2] + step - 1) / step, length = part * step;
+    const int64_t lines = size[0] * size[1], plane = lines * length;
+    if (group_in_ * plane > std::numeric_limits<int32_t>::max()) return;
+    T* const copy = scratch<T>(Scratch::image, static_cast<size_t>(g_.batch * g_.in_channels * plane));
+    parallel_pieces(g_.batch * g_.in_channels, lines, 1, length, [&](int64_t item, int64_t begin, int64_t end) {
+      const T* const from = g_.in + item / g_.in_channels * g_.in_strides[0] + item % g_.in_channels * g_.in_strides[1];
+      for (int64_t line = begin; line < end; ++line) {
+        T* const to = copy + item * plane + line * length;
+        const int64_t depth = low[0] + line / size[1], height = low[1] + line % size[1];
+        if (depth < 0 || depth >= g_.in_size[0] || height < 0 || height >= g_.in_size[1])
+          std::fill_n(to, length, T());
+        else
+          spread_line(from + depth * g_.in_strides[2] + height * g_.in_strides[3], low[2], step, part, to);
+      }
+    });
+    for (int d = 0; d < 3; ++d)
+      for (int64_t& offset : axes[d]->offsets) offset -= low[d];
+    for (int64_t& offset : x.offsets) offset = offset % step * part + offset / step;
+    x.step = 1;
+    row_offset_.reserve(static_cast<size_t>(group_in_ * product(g_.kernel)));
+    for (int64_t c = 0; c < group_in_; ++c)
+      for (const int64_t dz : z.offsets)
+        for (const int64_t dy : y.offsets)
+          for (const int64_t dx : x.offsets) row_offset_.push_back(static_cast<int32_t>(c * plane + (dz * size[1] + dy) * length + dx));
+    const int64_t strides[5] = {g_.in_channels * plane, plane, size[1] * length, length, 1};
+    std::copy_n(strides, 5, g_.in_strides);
+    g_.in_size[0] = size[0], g_.in_size[1] = size[1], g_.in_size[2] = length;
+    g_.in = copy;
+  }
+
+  static void every_second(const T* from, int64_t count, T* to) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8, from += 16)
+      for (int64_t j = 0; j < 8; ++j) to[i + j] = from[j * 2];
+    for (; i < count; ++i, from += 2) to[i] = *from;
+  }
+
+  /// Number i of part r is the image's at low + i * step + r, or 0.
+  void spread_line(const T* from, int64_t low, int64_t step, int64_t part, T* to) const {
+    for (int64_t r = 0; r < step; ++r, to += part) {
+      const int64_t start = low + r;
+      const int64_t first = std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, part);
+      const int64_t last = std::clamp<int64_t>((g_.in_size[2] - start + step - 1) / step, first, part);
+      std::fill_n(to, first, T());
+      if (step == 1) std::copy_n(from + start + first, last - first, to + first);
+      else if (step == 2) every_second(from + start + first * 2, last - first, to + first);
+      else for (int64_t i = first; i < last; ++i) to[i] = from[start + i * step];
+      std::fill_n(to + last, part - last, T());
+    }
+  }
+
   /// The weight as [out channel, in channel of the group and taps of the set], where it lies or copied.
   const T* weight_rows(const Axis& z, const Axis& y, const Axis& x) {
     const int64_t* const s = g_.weight_strides;
@@ -158,6 +231,7 @@ class Runner {
     const Axis* const axes[3] = {&z, &y, &x};
     Patches<T> patches{};
     patches.channel_stride = g_.in_strides[1];
+    patches.row_offset = row_offset_.empty() ? nullptr : row_offset_.data();
     int64_t out_strides[3], out_first = 0;
     for (int d = 0; d < 3; ++d) {
       patches.size[d] = g_.in_size[d];
@@ -255,6 +329,7 @@ class Runner {
 
   Convolution<T> g_;
   int64_t group_in_, group_out_;
+  std::vector<int32_t> row_offset_;  // of a spread image
 };
 
 }  // namespace

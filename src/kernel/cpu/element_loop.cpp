@@ -243,9 +243,17 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
   const int64_t row = sizes_.back();
   SmallVector<int64_t, 8> index(outer);
   const char* line[max_operands];
+  int64_t advance[max_operands];  // bytes an element, of what is read and written where it lies
+  bool converts = false;
   for (int k = 0; k < count_; ++k) {
-    line[k] = operands_[k].data;
-    if (!operands_[k].constant && operands_[k].strides[outer] == 0) limit = std::min(limit, short_piece);
+    const Operand& o = operands_[k];
+    const int64_t stride = o.strides[outer];
+    line[k] = o.data;
+    const bool in_place = !o.constant && o.native && stride == static_cast<int64_t>(item_size(o.dtype));
+    advance[k] = in_place ? stride : 0;
+    if (o.constant || in_place) continue;
+    if (o.is_output || stride != 0) converts = true;
+    else limit = std::min(limit, short_piece);
   }
   int64_t rest = begin / row;
   for (size_t d = outer; d-- > 0;) {
@@ -254,30 +262,27 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
     for (int k = 0; k < count_; ++k) line[k] += index[d] * operands_[k].strides[d];
   }
   int64_t in_row = begin % row;
-  bool new_row = true;
   for (int64_t at = begin; at < end;) {
-    const int64_t n = std::min({limit, end - at, row - in_row});
+    const int64_t length = std::min(end - at, row - in_row);
     for (int k = 0; k < count_; ++k) {
       const Operand& o = operands_[k];
-      if (o.constant) continue;
-      const int64_t stride = o.strides[outer];
-      const char* from = line[k] + in_row * stride;
-      if (o.native && stride == static_cast<int64_t>(item_size(o.dtype))) {
-        arrays[k] = const_cast<char*>(from);
-      } else {
-        arrays[k] = buffers[k];
-        if (o.is_output) continue;
-        if (stride != 0) load_run(o, from, stride, buffers[k], n);
-        else if (new_row) load_run(o, from, 0, buffers[k], limit);
-      }
+      if (advance[k] != 0) arrays[k] = const_cast<char*>(line[k] + in_row * advance[k]);
+      else if (!o.constant) arrays[k] = buffers[k];
+      if (!o.constant && !o.is_output && o.strides[outer] == 0) load_run(o, line[k], 0, buffers[k], std::min(limit, length));
     }
-    fn(arrays, n, parameters);
-    for (int k = 0; k < count_ && operands_[k].is_output; ++k)
-      if (arrays[k] == buffers[k]) store_run(operands_[k], buffers[k], const_cast<char*>(line[k]) + in_row * operands_[k].strides[outer], operands_[k].strides[outer], n);
-    at += n;
-    in_row += n;
-    new_row = in_row == row;
-    if (!new_row) continue;
+    for (int64_t done = 0, n; done < length; done += n) {
+      n = std::min(limit, length - done);
+      const auto place = [&](int k) { return line[k] + (in_row + done) * operands_[k].strides[outer]; };
+      for (int k = 0; converts && k < count_; ++k) {
+        const Operand& o = operands_[k];
+        if (advance[k] == 0 && !o.constant && !o.is_output && o.strides[outer] != 0) load_run(o, place(k), o.strides[outer], buffers[k], n);
+      }
+      fn(arrays, n, parameters);
+      for (int k = 0; converts && k < count_ && operands_[k].is_output; ++k)
+        if (advance[k] == 0) store_run(operands_[k], buffers[k], const_cast<char*>(place(k)), operands_[k].strides[outer], n);
+      for (int k = 0; k < count_; ++k) arrays[k] = static_cast<char*>(arrays[k]) + n * advance[k];
+    }
+    at += length;
     in_row = 0;
     for (size_t d = outer; d-- > 0;) {
       const bool turns_over = ++index[d] == sizes_[d];

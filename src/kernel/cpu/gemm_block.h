@@ -31,6 +31,9 @@ struct Patches {
   int64_t step[3];               // image positions from one output position to the next
   int64_t taps[3];               // kernel size
   const int64_t* tap_offset[3];  // image position of each tap for output position 0
+  // Where row p of a patch lies from the patch's first number on, for all p, if the patches of one output line lie next to each
+  // other (the width's step is 1), nothing is outside the image and output lines are multiples of 16; null otherwise.
+  const int32_t* row_offset = nullptr;
 };
 
 /// out[i, j] = alpha * sum_k rows[i, k] * cols[k, j] + beta * out[i, j] + bias[i, j], all strides in elements and free.

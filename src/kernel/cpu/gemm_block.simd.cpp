@@ -347,10 +347,11 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     }
   const S* const b = g.cols + p * g.cols_k + col;
   T* const out = sums + row * cols;
-  // The next rows of `cols` are asked for evenly, half of them beside each of two groups of rows. With one group the machine
-  // looks ahead well enough by itself, and the columns of a block are too many for the first-level cache.
+  // The next rows of `cols` are asked for evenly, half of them beside each of two groups of rows. With one group and long rows
+  // the machine looks ahead well enough by itself, and the columns of a block are too many for the first-level cache.
   const bool two = g.row_count > stream_tile_rows;
-  const bool ahead_low = two && row == 0, ahead_high = two && row != 0;
+  const bool ahead = two || U * cols * static_cast<int64_t>(sizeof(S)) <= stream_bytes;
+  const bool ahead_low = ahead && row == 0, ahead_high = ahead && (row != 0 || !two);
   int64_t j = 0;
   for (; j + L <= cols; j += L) {
     Vec<T> total[R];
@@ -371,10 +372,9 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
       for (int r = 0; r < R; ++r) out[r * cols + j] += a[r][u] * widen(b[u * g.cols_k + j]);
 }
 
-template <class S, int R>
+template <class S, int R, int U>
 void stream_step(const GemmPart<S>& g, int64_t row, int64_t p, int64_t count, int64_t col, int64_t cols,
                  Accumulate<S>* sums) {
-  constexpr int U = 4;
   if (count == U) return stream_rows<S, R, U>(g, row, p, col, cols, sums);
   for (int64_t i = 0; i < count; ++i) stream_rows<S, R, 1>(g, row, p + i, col, cols, sums);
 }
@@ -383,6 +383,7 @@ template <class S>
 void stream(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   const int64_t block = stream_cols<T>(g.row_count);
+  const int64_t step = g.row_count == 1 ? 8 : 4;  // a single row's sums are fetched and stored half as often
   T* const totals = static_cast<T*>(scratch);
   T* const sums = totals + stream_bytes / static_cast<int64_t>(sizeof(T));
   for (int64_t col = 0; col < g.col_count; col += block) {
@@ -391,14 +392,17 @@ void stream(const GemmPart<S>& g, void* scratch) {
     for (int64_t p0 = 0; p0 < g.k; p0 += stream_k) {
       std::memset(sums, 0, static_cast<size_t>(count) * sizeof(T));
       const int64_t end = min(g.k, p0 + stream_k);
-      for (int64_t p = p0; p < end; p += 4) {
-        const int64_t ks = min(4, end - p);
+      for (int64_t p = p0; p < end; p += step) {
+        const int64_t ks = min(step, end - p);
         for (int64_t row = 0; row < g.row_count; row += stream_tile_rows) {
           switch (min(stream_tile_rows, g.row_count - row)) {
-            case 1: stream_step<S, 1>(g, row, p, ks, col, cols, sums); break;
-            case 2: stream_step<S, 2>(g, row, p, ks, col, cols, sums); break;
-            case 3: stream_step<S, 3>(g, row, p, ks, col, cols, sums); break;
-            default: stream_step<S, 4>(g, row, p, ks, col, cols, sums); break;
+            case 1:
+              if (g.row_count == 1) stream_step<S, 1, 8>(g, row, p, ks, col, cols, sums);
+              else stream_step<S, 1, 4>(g, row, p, ks, col, cols, sums);
+              break;
+            case 2: stream_step<S, 2, 4>(g, row, p, ks, col, cols, sums); break;
+            case 3: stream_step<S, 3, 4>(g, row, p, ks, col, cols, sums); break;
+            default: stream_step<S, 4, 4>(g, row, p, ks, col, cols, sums); break;
           }
         }
       }

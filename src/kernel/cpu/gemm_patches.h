@@ -153,9 +153,29 @@ class MaskedPatches {
 };
 #endif
 
+/// As pack_patches, for patches with row_offset: whole vectors.
+template <class T>
+void pack_spread(const Patches<T>& g, int64_t k0, int64_t k, int64_t first, int64_t count, int64_t width, T* out) {
+  constexpr int L = lanes<T>;
+  constexpr int64_t most = 16;
+  const T* from[most];
+  const int64_t vectors = count / L;
+  for (int64_t v = 0; v < vectors; ++v) {
+    const int64_t x = (first + v * L) % g.out_size[2], line = (first + v * L) / g.out_size[2];
+    from[v] = g.image + line / g.out_size[1] * g.step[0] * g.stride[0] + line % g.out_size[1] * g.step[1] * g.stride[1] + x;
+  }
+  for (int64_t p = 0; p < k; ++p, out += width) {
+    const int64_t offset = g.row_offset[k0 + p];
+    for (int64_t v = 0; v < vectors; ++v) store(out + v * L, load(from[v] + offset));
+    for (int64_t j = count; j < width; j += L) store(out + j, Vec<T>{});
+  }
+}
+
 /// out[p * width + j] = rows k0 + p of the patches first + j for j < count, 0 for count <= j < width. T is S or float.
 template <class S, class T>
 void pack_patches(const Patches<S>& g, int64_t k0, int64_t k, int64_t first, int64_t count, int64_t width, T* out) {
+  if constexpr (sizeof(S) == sizeof(T) && sizeof(S) >= 4)
+    if (g.row_offset != nullptr && first % lanes<T> == 0 && count % lanes<T> == 0) return pack_spread(g, k0, k, first, count, width, out);
 #if defined(__AVX512F__)
   if constexpr (sizeof(S) == 4)
     if (g.size[2] < (1 << 28) && g.step[2] < (1 << 20)) return MaskedPatches(g, first, count, width).pack(k0, k, out);

@@ -187,11 +187,13 @@ template <class T, int R, int V, bool Pack = false>
 void tile(const TileTask<T>& t, Fetch& fetch) {
   constexpr int L = lanes<T>;
   Vec<T> acc[R][V] = {};
-  // Written at the end, so it may arrive meanwhile.
+  // Written at the end, so it may arrive meanwhile; a short product would only wait behind it.
+  constexpr int64_t short_k = 128;
+  if (t.k > short_k)
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
+      for (int j = 0; j < V; ++j) __builtin_prefetch(t.out + i * t.out_row + j * L, 1, 3);
   TilePlace<T, R> at(t);
   T* const parked = t.parked;
   for (int64_t todo = t.k, done = 0;;) {

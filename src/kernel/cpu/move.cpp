@@ -20,8 +20,8 @@ void copy_rows(const char* from, int64_t from_row, char* to, int64_t to_row, int
   move_table()->copy_rows(from, from_row, to, to_row, rows, bytes);
 }
 
-bool any_all_ones(const void* numbers, int64_t n, size_t bytes, uint64_t ones) {
-  return move_table()->any_all_ones[bytes == 2 ? 0 : bytes == 4 ? 1 : 2](numbers, n, ones);
+bool any_all_ones(const void* numbers, int64_t rows, int64_t row, int64_t n, size_t bytes, uint64_t ones) {
+  return move_table()->any_all_ones[bytes == 2 ? 0 : bytes == 4 ? 1 : 2](numbers, rows, row, n, ones);
 }
 void fill16(uint16_t* to, int64_t n, uint16_t value) { move_table()->fill16(to, n, value); }
 

@@ -18,14 +18,15 @@ void copy_rows(const char* from, int64_t from_row, char* to, int64_t to_row, int
 using Fill16Fn = void (*)(uint16_t* to, int64_t n, uint16_t value);
 void fill16(uint16_t* to, int64_t n, uint16_t value);
 
-// Whether the bits `ones` are all set in one of n unsigned numbers of 2, 4 or 8 bytes: an exponent of infinity or NaN.
-bool any_all_ones(const void* numbers, int64_t n, size_t bytes, uint64_t ones);
+// Whether the bits `ones` are all set in one of `rows` rows of n unsigned numbers of 2, 4 or 8 bytes: an exponent of infinity or
+// NaN. `row` is the numbers from one row to the next.
+bool any_all_ones(const void* numbers, int64_t rows, int64_t row, int64_t n, size_t bytes, uint64_t ones);
 
 struct MoveTable {
   TransposeFn transpose[4];
   CopyRowsFn copy_rows;
   Fill16Fn fill16;
-  bool (*any_all_ones[3])(const void* numbers, int64_t n, uint64_t ones);
+  bool (*any_all_ones[3])(const void* numbers, int64_t rows, int64_t row, int64_t n, uint64_t ones);
 };
 
 }  // namespace calque::kernel

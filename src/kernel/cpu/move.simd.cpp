@@ -71,9 +71,8 @@ void copy_rows(const char* from, int64_t from_row, char* to, int64_t to_row, int
   };
   const auto fixed = [](auto count) {
     return [](char* t, const char* f) {
-      Vec<char> v[decltype(count)::value];
-      std::memcpy(v, f, sizeof v);
-      std::memcpy(t, v, sizeof v);
+#pragma GCC unroll 4
+      for (int i = 0; i < decltype(count)::value; ++i) store(t + i * vector_bytes, load(f + i * vector_bytes));
     };
   };
   switch (bytes) {
@@ -99,17 +98,21 @@ void fill16(uint16_t* to, int64_t n, uint16_t value) {
 }
 
 template <class U>
-bool any_all_ones(const void* numbers, int64_t n, uint64_t wide) {
+bool any_all_ones(const void* numbers, int64_t rows, int64_t row, int64_t n, uint64_t wide) {
   const U* x = static_cast<const U*>(numbers);
   const U ones = static_cast<U>(wide);
   const auto mask = splat<U>(ones);
   decltype(mask == mask) found = {};
-  int64_t i = 0;
-  for (; i + lanes<U> <= n; i += lanes<U>) found |= (load(x + i) & mask) == mask;
   bool any = false;
-  for (int k = 0; k < lanes<U>; ++k) any |= found[k] != 0;
-  for (; i < n; ++i) any |= (x[i] & ones) == ones;
-  return any;
+  for (int64_t r = 0; r < rows; ++r, x += row) {
+    int64_t i = 0;
+    for (; i + lanes<U> <= n; i += lanes<U>) found |= (load(x + i) & mask) == mask;
+    for (; i < n; ++i) any |= (x[i] & ones) == ones;
+  }
+  uint64_t words[vector_bytes / 8], all = 0;
+  std::memcpy(words, &found, sizeof words);
+  for (const uint64_t word : words) all |= word;
+  return any || all != 0;
 }
 
 }  // namespace
