@@ -7,7 +7,6 @@
 #include "calque/op/owner.h"
 #include "calque/tensor/tree.h"
 #include "trace/fake_cache.h"
-#include "trace/fake_strides.h"
 
 namespace calque {
 
@@ -38,6 +37,14 @@ Value map_tensors(const Value& v, const std::function<Value(const Tensor&)>& f) 
 }
 
 bool is_lift(const Operator& op) { return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy"; }
+
+// An unbacked number of the dtype's kind.
+Value unbacked_number(ShapeEnv& env, DType dtype) {
+  if (dtype == DType::bool_) return env.create_unbacked_bool();
+  if (is_integral(dtype, false)) return env.create_unbacked();
+  if (is_floating(dtype)) return env.create_unbacked_float();
+  return {};
+}
 
 }  // namespace
 
@@ -70,6 +77,15 @@ struct FakeMode::Impl {
   std::weak_ptr<FakeExtra> plain;                                        // the one that most tensors share
   FakeCache cache;
 
+  std::shared_ptr<FakeExtra> shared_extra(std::shared_ptr<FakeMode> mode) {
+    std::shared_ptr<FakeExtra> extra = plain.lock();
+    if (!extra) {
+      extra = std::make_shared<FakeExtra>(std::move(mode));
+      extra->shared = true;
+      plain = extra;
+    }
+    return extra;
+  }
   void forget_constant(FakeExtra* extra) {
     if (!extra->constant.defined()) return;
     const auto [first, last] = constants.equal_range(extra->constant.storage().get());
@@ -129,7 +145,7 @@ Value FakeExtra::unknown(const Tensor& t, Unknown what) {
   Memo& remembered = own_extra(t).memo[static_cast<size_t>(what)];
   if (!remembered.symbol.is_none() && remembered.version == t.version()) return remembered.symbol;
   remembered.version = t.version();
-  remembered.symbol = what == Unknown::value ? fake_item(*env, t.dtype()) : Value(env->create_unbacked({0, ValueRange::unbounded_above}));
+  remembered.symbol = what == Unknown::value ? unbacked_number(*env, t.dtype()) : Value(env->create_unbacked_size());
   return remembered.symbol;
 }
 
@@ -154,24 +170,19 @@ void adopt(const Tensor& t, const std::shared_ptr<FakeExtra>& extra, const std::
 
 Tensor FakeMode::make_fake(const Meta& meta) {
   Tensor t = make_tensor(meta, true);
-  std::shared_ptr<FakeExtra> plain = impl_->plain.lock();
-  if (!plain) {
-    plain = std::make_shared<FakeExtra>(shared_from_this());
-    plain->shared = true;
-    impl_->plain = plain;
-  }
-  adopt(t, plain, options_.env);
+  adopt(t, impl_->shared_extra(shared_from_this()), options_.env);
   return t;
 }
 
-Tensor FakeMode::from_tensor(const Tensor& real, const std::string& name) {
+Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const SymbolicContext* context) {
   if (!real.defined()) return real;
   FakeExtra* own = extra_of(real);
   if (own && own->mode.get() == this) return real;
   if (const auto it = impl_->fake_of.find(&real.impl()); it != impl_->fake_of.end()) return Tensor(Ref<TensorImpl>::share(it->second));
   const TensorImpl& r = real.impl();
-  FakeLayout layout{r.sizes, r.strides, r.offset};
-  if (options_.env && !options_.static_shapes && !r.symbolic) layout = symbolic_layout(*options_.env, real, name);
+  TensorGeometry layout{r.sizes, r.strides, r.offset};
+  if (options_.env && !options_.static_shapes && !r.symbolic)
+    layout = create_symbolic_geometry(*options_.env, real.sizes(), real.strides(), real.storage_offset(), source, context);
 
   Ref<Storage> storage;
   if (const auto it = impl_->storage_of.find(r.storage.get()); it != impl_->storage_of.end()) {
@@ -185,7 +196,7 @@ Tensor FakeMode::from_tensor(const Tensor& real, const std::string& name) {
     storage = Storage::borrow(nullptr, r.storage->nbytes(), std::move(owner));
     impl_->storage_of.emplace(key, storage.get());
   }
-  Tensor fake(Ref<TensorImpl>(new TensorImpl(std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.offset)));
+  Tensor fake(Ref<TensorImpl>(new TensorImpl(std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.storage_offset)));
   TensorImpl& f = fake.impl();
   f.requires_grad = r.requires_grad;
   f.is_leaf = r.is_leaf;
@@ -199,8 +210,8 @@ Tensor FakeMode::from_tensor(const Tensor& real, const std::string& name) {
   return fake;
 }
 
-Value FakeMode::from_value(const Value& tree, const std::string& name) {
-  return tree_map_tensors([&](const Tensor& t) -> Value { return from_tensor(t, name); }, tree);
+Value FakeMode::from_value(const Value& tree) {
+  return tree_map_tensors([&](const Tensor& t) -> Value { return from_tensor(t); }, tree);
 }
 
 Tensor FakeMode::from_constant(const Tensor& real) {
@@ -310,16 +321,11 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
 
   std::string key;
   const bool cached = options_.use_cache && !symbolic && impl_->cache.key(op, *args, key);
-  std::shared_ptr<FakeExtra> plain = impl_->plain.lock();
-  if (!plain) {
-    plain = std::make_shared<FakeExtra>(shared_from_this());
-    plain->shared = true;
-    impl_->plain = plain;
-  }
+  const std::shared_ptr<FakeExtra> plain = impl_->shared_extra(shared_from_this());
   Value out;
   if (!cached || !impl_->cache.find(key, *args, out)) {
     const GuardOperatorScope scope(op.name());
-    out = run_rule(op, *args, options_.allow_fallback_kernels);
+    out = op.run_fake(*args);
     if (cached) impl_->cache.remember(key, *args, out);
   }
   each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });

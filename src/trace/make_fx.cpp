@@ -14,6 +14,7 @@ TracedGraph& TracedGraph::operator=(TracedGraph&& other) noexcept {
   env = std::move(other.env);
   fake = std::move(other.fake);
   in_spec = std::move(other.in_spec);
+  inputs = std::move(other.inputs);
   graph.set_owner(this);
   return *this;
 }
@@ -29,6 +30,11 @@ Value TracedGraph::attr(const std::string& path) const {
 }
 
 Value TracedGraph::call_module(const std::string& path, const Values&, const Kwargs&) const { throw UserError("the traced graph has no module '" + path + "'"); }
+
+ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
+  if (!env) throw UserError("guards: the function was traced without symbolic sizes; trace with TracingMode::symbolic");
+  return produce_guards(*env, inputs, request);
+}
 
 Value TracedGraph::run(const Values& args) const {
   const FlatTree flat = tree_flatten(tuple(args));
@@ -61,7 +67,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   TracedGraph traced;
   if (options.mode == TracingMode::symbolic) traced.env = options.env ? options.env : ShapeEnv::make();
   if (options.mode != TracingMode::real)
-    traced.fake = FakeMode::make({.env = traced.env, .static_shapes = false, .allow_non_fake_inputs = options.allow_non_fake_inputs, .allow_fallback_kernels = options.mode == TracingMode::fake});
+    traced.fake = FakeMode::make({.env = traced.env, .static_shapes = false, .allow_non_fake_inputs = options.allow_non_fake_inputs});
 
   Recorder recorder(traced, options);
   const FlatTreeWithPaths flat = tree_flatten_with_path(tuple(args));
@@ -72,10 +78,20 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     const std::string name = index < options.names.size() ? options.names[index] : "arg" + std::to_string(index);
     Node* node = traced.graph.placeholder(name + "_1");
     Value value = leaf;
+    Source source = Source::local(name);
+    for (size_t i = 1; i < path.size(); ++i)
+      source = path[i].kind == TreeKey::Kind::attribute ? source.attribute(path[i].key.to_string())
+               : path[i].key.kind() == Value::Kind::string ? source.item(path[i].key.to_string()) : source.item(path[i].key.to_int());
     if (leaf.is_tensor() && traced.fake) {
-      value = traced.fake->from_tensor(leaf.to_tensor(), name + keystr(KeyPath(path.begin() + 1, path.end())));
+      const Tensor t = traced.fake->from_tensor(leaf.to_tensor(), source);
+      value = t;
+      if (traced.env) traced.inputs.push_back({source, TensorGeometry{t.impl().sizes, t.impl().strides, t.impl().offset}});
     } else if (leaf.kind() == Value::Kind::integer && traced.env && !leaf.to_sym_int().is_symbolic()) {
-      value = traced.env->create_size(leaf.to_int(), name);
+      SymbolRequest any_sign;
+      any_sign.positive = false;
+      const SymInt symbol = create_symbol(*traced.env, leaf.to_int(), source, any_sign);
+      value = symbol;
+      traced.inputs.push_back({source, symbol});
     }
     node->meta.val = snapshot(value);
     recorder.track(value, node);

@@ -82,11 +82,9 @@ TEST(Fake, T150_an_operator_without_a_shape_rule_is_named) {
   Library mine("fake_test");
   mine.def("only_cpu(Tensor self) -> Tensor").own([](const Tensor&) -> Tensor { throw UserError(ErrorKind::unsupported_operator, "registered without a shape rule"); },
                                                   [](const Tensor& self) { return self.clone(); });
-  for (const bool fallback : {false, true}) {
-    const auto mode = FakeMode::make({.allow_fallback_kernels = fallback});
-    const Tensor x = mode->from_tensor(zeros({2}));
-    EXPECT_THAT(error_of([&] { call("fake_test::only_cpu", {x}); }), HasSubstr("fake_test::only_cpu"));
-  }
+  const auto mode = FakeMode::make();
+  const Tensor x = mode->from_tensor(zeros({2}));
+  EXPECT_THAT(error_of([&] { call("fake_test::only_cpu", {x}); }), HasSubstr("fake_test::only_cpu"));
 }
 
 TEST(Fake, T151_a_size_that_depends_on_data_needs_a_shape_environment) {
@@ -210,7 +208,7 @@ TEST(Fake, T165_faking_a_fake_tensor_again_keeps_its_symbols) {
   const auto env = ShapeEnv::make();
   const auto a = FakeMode::make({.env = env});
   const auto b = FakeMode::make({.env = env});
-  const Tensor x = a->from_tensor(zeros({3, 4}), "x");
+  const Tensor x = a->from_tensor(zeros({3, 4}), Source::local("x"));
   const Tensor y = b->from_tensor(x);
   EXPECT_TRUE(identical(x.sym_size(0), y.sym_size(0)));
   EXPECT_EQ(fake_mode_of(x), a.get());
@@ -344,8 +342,8 @@ TEST(Fake, T184_a_cached_answer_is_the_argument_or_its_view_where_it_was) {
 TEST(Fake, strides_of_a_symbolic_input_follow_its_sizes) {
   const auto env = ShapeEnv::make();
   const auto mode = FakeMode::make({.env = env});
-  EXPECT_EQ(str(mode->from_tensor(zeros({3, 4, 5}), "x").sym_strides()), "[s1*s2, s2, 1]");
-  const Tensor t = mode->from_tensor(zeros({6, 7}).transpose(0, 1), "t");
+  EXPECT_EQ(str(mode->from_tensor(zeros({3, 4, 5}), Source::local("x")).sym_strides()), "[s1*s2, s2, 1]");
+  const Tensor t = mode->from_tensor(zeros({6, 7}).transpose(0, 1), Source::local("t"));
   EXPECT_EQ(str(t.sym_sizes()), "[s3, s4]");
   EXPECT_EQ(str(t.sym_strides()), "[1, s3]");
 }

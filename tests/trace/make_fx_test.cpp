@@ -264,9 +264,13 @@ TEST(MakeFx, T109_a_size_is_one_node_however_often_it_is_used) {
 TEST(MakeFx, T110_a_branch_leaves_a_guard_that_can_be_checked) {
   const auto f = [](const Tensor& x) { return guard(x.sym_size(0) < 20) ? x + 1 : x - 1; };
   const TracedGraph g = make_fx(f, symbolic)(rand({5, 6}));
-  ASSERT_EQ(g.env->guards().size(), 1U);
-  EXPECT_TRUE(*g.env->evaluate(g.env->guards()[0].condition, {{"s0", 4}, {"s1", 5}}));
-  EXPECT_FALSE(*g.env->evaluate(g.env->guards()[0].condition, {{"s0", 25}, {"s1", 5}}));
+  const ProducedGuards guards = g.guards();
+  EXPECT_THAT(guards.exprs(), ::testing::Contains(HasSubstr("L['arg0'].size()[0] <= 19")));
+  using RealTensor = ProducedGuards::RealTensor;
+  EXPECT_TRUE(guards.accepts({RealTensor{{4, 5}, {5, 1}, 0}}));
+  EXPECT_FALSE(guards.accepts({RealTensor{{25, 5}, {5, 1}, 0}}));
+  const ShapeEnv::Assignment expected{{"s0", 4}, {"s1", 5}};
+  EXPECT_EQ(bind_symbols(*g.env, g.inputs, {RealTensor{{4, 5}, {5, 1}, 0}}), expected);
 }
 
 TEST(MakeFx, T114_arithmetic_on_sizes_is_plain_operators) {
@@ -274,6 +278,12 @@ TEST(MakeFx, T114_arithmetic_on_sizes_is_plain_operators) {
   EXPECT_EQ(calls(g), "aten.sym_size.int operator.mul aten.empty.memory_format");
   const TracedGraph h = make_fx([](const Tensor& x) { return empty({10 - x.sym_size(0)}); }, symbolic)(rand({3}));
   EXPECT_EQ(calls(h), "aten.sym_size.int operator.neg operator.add aten.empty.memory_format");
+}
+
+TEST(MakeFx, T115_a_float_value_is_an_unbacked_float) {
+  const TracedGraph g = make_fx([](const Tensor& x, const Tensor& y) { return y * x.item(); }, symbolic)(tensor(0.5), rand({3}));
+  EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.mul.Tensor") << g.graph.str();
+  EXPECT_TRUE(same(g(tensor(2.0), ones({3})), full({3}, 2.0)));
 }
 
 TEST(MakeFx, T116_an_int_value_may_be_a_size) {

@@ -12,6 +12,7 @@
 
 #include "calque/op/mode.h"
 #include "calque/sym/shape_env.h"
+#include "calque/sym/symbolic_context.h"
 
 namespace calque {
 
@@ -19,7 +20,6 @@ struct FakeOptions {
   std::shared_ptr<ShapeEnv> env = {};   // where symbols are made; null: no symbols, data-dependent calls are errors
   bool static_shapes = false;           // with an environment: converted tensors keep plain sizes all the same
   bool allow_non_fake_inputs = false;   // real tensors that meet fake ones are converted instead of refused
-  bool allow_fallback_kernels = false;  // an operator without a shape rule runs on zeros of the inputs' sizes
   bool allow_meta = true;               // tensors on the meta device may be used
   bool use_cache = true;                // remember the results of calls with plain sizes
 };
@@ -40,10 +40,10 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
   Value call(const Operator& op, const Values& args) override;
 
   // The fake tensor for a real one: the same one for the same tensor, storages shared as the real ones are. With
-  // symbolic sizes each dimension gets a symbol whose origin is `name`; strides follow the sizes where they can.
-  Tensor from_tensor(const Tensor& real, const std::string& name = {});
+  // symbolic sizes each dimension gets a symbol, as `context` says; `source` is what guards call the tensor.
+  Tensor from_tensor(const Tensor& real, const Source& source = Source::constant("input"), const SymbolicContext* context = nullptr);
   // As from_tensor for tensors in a tree; the rest is kept.
-  Value from_value(const Value& tree, const std::string& name = {});
+  Value from_value(const Value& tree);
   // A fake tensor that remembers its value: `real` must not be written by anyone else.
   Tensor from_constant(const Tensor& real);
   // A fresh one of these sizes.

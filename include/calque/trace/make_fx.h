@@ -17,6 +17,7 @@
 
 #include "calque/graph/graph.h"
 #include "calque/nn/convert.h"
+#include "calque/sym/produce_guards.h"
 #include "calque/sym/shape_env.h"
 #include "calque/tensor/tree.h"
 #include "calque/trace/fake.h"
@@ -52,6 +53,10 @@ class TracedGraph : public GraphOwner {
   std::shared_ptr<ShapeEnv> env;   // its guards say for which sizes the graph holds; null without symbols
   std::shared_ptr<FakeMode> fake;  // null in real mode
   TreeSpec in_spec;                // of the tuple of arguments
+  std::vector<Placeholder> inputs; // tensors and integers with symbols, as guards name them: L['x']
+
+  // For which inputs the graph holds.
+  ProducedGuards guards(const GuardsRequest& request = {}) const;
 
   Value run(const Values& args) const;
   template <class... A>
