@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/op/mode.h"
 #include "python_functions.h"
+#include "graph/higher_order_functions.h"
 
 namespace calque {
 namespace {
@@ -102,6 +103,7 @@ class FunctionTable {
  private:
   FunctionTable() {
     for (const PythonFunction& f : python_functions()) by_name_.emplace(f.name, std::make_shared<const Function>(std::string(f.name), f.body, f.is_impure));
+    for (const auto& [name, body] : higher_order_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
   }
   std::mutex mutex_;
   std::unordered_map<std::string, FunctionRef> by_name_;

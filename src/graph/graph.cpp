@@ -295,7 +295,7 @@ void Graph::lint() const {
     if (n->kind_ == NodeKind::output && n->next_) throw UserError("graph: node " + n->next_->name_ + " comes after the output");
     if (!owner_) continue;
     const std::string& path = n->target_.is_text() ? n->target_.text() : n->name_;
-    if (n->kind_ == NodeKind::get_attr && !owner_->has_attr(path)) throw UserError("Node " + n->name_ + " target " + path + " references a nonexistent attribute");
+    if (n->kind_ == NodeKind::get_attr && !owner_->has_attr(path) && !owner_->has_module(path)) throw UserError("Node " + n->name_ + " target " + path + " references a nonexistent attribute");
     if (n->kind_ == NodeKind::call_module && !owner_->has_module(path)) throw UserError("Node " + n->name_ + " target " + path + " does not reference a module");
   }
 }

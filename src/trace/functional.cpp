@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
+#include "calque/graph/higher_order.h"
 #include "calque/op/owner.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
@@ -153,6 +154,7 @@ bool FunctionalMode::was_written(const Tensor& t) const {
 }
 
 Value FunctionalMode::call(const Operator& op, const Values& args) {
+  if (off_) return call_next(op, args);
   Values inner;
   inner.reserve(args.size());
   for (const Value& v : args) inner.push_back(unwrap(v));
@@ -222,6 +224,43 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   return tuple(std::move(given));
 }
 
+namespace {
+
+// Higher-order calls under a functional mode: graphs are traced from functionalised functions.
+class FunctionalTracer : public HigherOrderTracer {
+ public:
+  FunctionalTracer(FunctionalMode& mode, HigherOrderTracer& below) : mode_(mode), below_(below) {}
+
+  Value trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+              const std::function<Value(const std::vector<Value>&)>& result) override {
+    for (Branch& b : branches) {
+      b.inputs = [this, inputs = std::move(b.inputs)] {
+        Values values = inputs();
+        for (Value& v : values) v = mode_.unwrap(v);
+        return values;
+      };
+      b.function = functionalize(std::move(b.function));
+    }
+    const FunctionalMode::OffScope off(mode_);
+    const HigherOrderTracerScope scope(&below_);
+    const Value out = below_.trace(
+        target, std::move(branches),
+        [&](const Values& graphs, const Values& lifted) {
+          Values args = arguments(graphs, lifted);
+          for (Value& v : args) v = mode_.unwrap(v);
+          return args;
+        },
+        result);
+    return mode_.wrap(out);
+  }
+
+ private:
+  FunctionalMode& mode_;
+  HigherOrderTracer& below_;
+};
+
+}  // namespace
+
 std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn) {
   return [fn = std::move(fn)](const Values& args) -> Value {
     const auto mode = FunctionalMode::make();
@@ -240,6 +279,10 @@ std::function<Value(const Values&)> functionalize(std::function<Value(const Valu
     Value out;
     {
       const ModeScope scope(*mode);
+      HigherOrderTracer* below = higher_order_tracer();
+      std::optional<FunctionalTracer> tracer;
+      if (below) tracer.emplace(*mode, *below);
+      const HigherOrderTracerScope higher_order(tracer ? &*tracer : nullptr);
       out = fn(flat.spec.unflatten(wrapped).to_items());
     }
     const Value result = mode->unwrap(out);

@@ -11,6 +11,7 @@ TracedGraph::TracedGraph(TracedGraph&& other) noexcept { *this = std::move(other
 TracedGraph& TracedGraph::operator=(TracedGraph&& other) noexcept {
   graph = std::move(other.graph);
   attributes = std::move(other.attributes);
+  subgraphs = std::move(other.subgraphs);
   env = std::move(other.env);
   fake = std::move(other.fake);
   in_spec = std::move(other.in_spec);
@@ -29,7 +30,15 @@ Value TracedGraph::attr(const std::string& path) const {
   throw UserError("the traced graph has no attribute '" + path + "'");
 }
 
-Value TracedGraph::call_module(const std::string& path, const Values&, const Kwargs&) const { throw UserError("the traced graph has no module '" + path + "'"); }
+bool TracedGraph::has_module(const std::string& path) const {
+  return std::any_of(subgraphs.begin(), subgraphs.end(), [&](const auto& g) { return g.first == path; });
+}
+
+Value TracedGraph::call_module(const std::string& path, const Values& args, const Kwargs&) const {
+  for (const auto& [name, graph] : subgraphs)
+    if (name == path) return Interpreter(graph->graph, graph.get()).run(args);
+  throw UserError("the traced graph has no graph '" + path + "' within");
+}
 
 ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
   if (!env) throw UserError("guards: the function was traced without symbolic sizes; trace with TracingMode::symbolic");
@@ -62,6 +71,8 @@ bool keeps(const Node& n) {
 }
 
 }  // namespace
+
+void remove_unused(Graph& graph) { graph.eliminate_dead_code(keeps); }
 
 TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options) {
   TracedGraph traced;
@@ -105,10 +116,11 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     if (traced.fake) fake_scope.emplace(*traced.fake);
     const ModeScope scope(recorder);
     const ModuleObserverScope observer(recorder);
+    const HigherOrderTracerScope higher_order(&recorder);
     result = fn(inputs);
   }
   traced.graph.output(recorder.argument(result));
-  traced.graph.eliminate_dead_code(keeps);
+  remove_unused(traced.graph);
   traced.graph.lint();
   return traced;
 }

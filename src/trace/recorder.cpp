@@ -67,6 +67,22 @@ Value snapshot(const Value& v) {
   return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
 }
 
+Value fresh(const Value& v) {
+  const FlatTree flat = tree_flatten(v);
+  Values leaves;
+  for (const Value& leaf : flat.leaves) {
+    if (leaf.is_tensor() && leaf.to_tensor().is_fake()) {
+      Tensor t = make_tensor(leaf.to_tensor().meta(), true);
+      t.impl().env = leaf.to_tensor().impl().env;
+      t.impl().extra = leaf.to_tensor().impl().extra;
+      leaves.emplace_back(std::move(t));
+    } else {
+      leaves.push_back(leaf.is_tensor() ? Value(leaf.to_tensor().clone()) : leaf);
+    }
+  }
+  return flat.spec.unflatten(leaves);
+}
+
 // ---- modules --------------------------------------------------------------------------------------------------------
 
 void Recorder::enter(Module& module) {
@@ -108,7 +124,7 @@ NoTraceScope::~NoTraceScope() { tracing_off = before_; }
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
 Value Recorder::call(const Operator& called, const Values& args) {
-  if (tracing_off) return call_next(called, args);
+  if (tracing_off || inner_) return call_next(called, args);
   const Operator* op = &called;
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
@@ -257,6 +273,7 @@ Value Recorder::argument(const Value& v) {
     case Value::Kind::tensor: {
       const Tensor& t = v.to_tensor();
       if (const auto it = tensors_.find(&t.impl()); it != tensors_.end()) return it->second.node;
+      if (outer_ && outer_->knows(v)) return lifted(v);
       if (t.impl().wrapped_number && !t.is_fake()) return t.item();
       if (const auto symbolic = symbolic_number(t)) return argument(*symbolic);
       if (t.is_fake()) {
@@ -297,6 +314,119 @@ Value Recorder::argument(const Value& v) {
     case Value::Kind::node: return v;
   }
   return v;
+}
+
+// ---- graphs in graphs -----------------------------------------------------------------------------------------------
+
+namespace {
+
+const Expr* expression_of(const Value& v) {
+  switch (v.kind()) {
+    case Value::Kind::boolean: return v.to_sym_bool().expr();
+    case Value::Kind::integer: return v.to_sym_int().expr();
+    case Value::Kind::floating: return v.to_sym_float().expr();
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+bool Recorder::knows(const Value& v) const {
+  bool here = false;
+  if (v.is_tensor()) here = tensors_.contains(&v.to_tensor().impl());
+  else if (const Expr* e = expression_of(v)) here = numbers_.contains(e) || sizes_.contains(e);
+  return here || (outer_ && outer_->knows(v));
+}
+
+// Something of the outer trace: an input of this graph from now on.
+Value Recorder::lifted(const Value& v) {
+  Node* node = nullptr;
+  {
+    Node* last = nullptr;
+    for (Node* n : graph_.nodes())
+      if (n->kind() == NodeKind::placeholder) last = n;
+    const auto scope = last ? graph_.inserting_after(last) : graph_.inserting_before();
+    node = graph_.placeholder("arg" + std::to_string(graph_.placeholders().size()) + "_1");
+  }
+  node->meta.val = snapshot(v);
+  track(v, node);
+  lifted_.push_back(v);
+  return node;
+}
+
+Value Recorder::trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+                      const std::function<Value(const std::vector<Value>&)>& result) {
+  if (inner_) return inner_->trace(target, std::move(branches), arguments, result);
+  // What the branches close over becomes an input of all of them: found by tracing them once, given when they are traced
+  // again.
+  Values shared;
+  std::vector<std::shared_ptr<TracedGraph>> graphs;
+  std::vector<Value> results;
+  std::vector<Values> given;
+  for (const Branch& branch : branches) {
+    const NoTraceScope quiet;
+    given.push_back(branch.inputs());
+  }
+  for (bool again = true; again;) {
+    again = false;
+    graphs.clear();
+    results.clear();
+    for (size_t b = 0; b < branches.size(); ++b) {
+      const Branch& branch = branches[b];
+      auto graph = std::make_shared<TracedGraph>();
+      graph->env = traced_.env;
+      graph->fake = traced_.fake;
+      Recorder inner(*graph, options_, this);
+      Values inputs = given[b];
+      inputs.insert(inputs.end(), shared.begin(), shared.end());
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        Node* node = graph->graph.placeholder("arg" + std::to_string(i) + "_1");
+        node->meta.val = snapshot(inputs[i]);
+        inner.track(inputs[i], node);
+      }
+      graph->in_spec = tree_structure(tuple(inputs));
+      Value out;
+      inner_ = &inner;
+      try {
+        const ModeScope scope(inner);
+        out = branch.function(inputs);
+      } catch (...) {
+        inner_ = nullptr;
+        throw;
+      }
+      inner_ = nullptr;
+      graph->graph.output(inner.argument(out));
+      if (!inner.lifted_.empty()) {
+        shared.insert(shared.end(), inner.lifted_.begin(), inner.lifted_.end());
+        again = true;
+        break;
+      }
+      remove_unused(graph->graph);
+      results.push_back(out);
+      graphs.push_back(std::move(graph));
+    }
+  }
+  Values names;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    size_t n = 0;
+    while (traced_.has_module(branches[i].name + ("_" + std::to_string(n)))) ++n;
+    traced_.subgraphs.emplace_back(branches[i].name + ("_" + std::to_string(n)), graphs[i]);
+    Node* node = graph_.get_attr(traced_.subgraphs.back().first);
+    describe(node);
+    names.emplace_back(node);
+  }
+  Values node_args;
+  for (const Value& v : arguments(names, shared)) node_args.push_back(argument(v));
+  Value out;
+  {
+    const NoTraceScope quiet;
+    out = fresh(result(results));  // what the call gives is not what a branch gave
+  }
+  Node* node = graph_.call_function(get_function(target), std::move(node_args));
+  describe(node);
+  node->meta.val = snapshot(out);
+  track(out, node);
+  return out;
 }
 
 // ---- symbolic numbers -----------------------------------------------------------------------------------------------
@@ -356,6 +486,10 @@ Value Recorder::number(const Expr* e) {
   if (!e->is_boolean() && !e->is_float() && traced_.env) {
     const SymInt now = traced_.env->simplify(SymInt(e));
     if (!now.is_symbolic()) return now;
+  }
+  if (outer_ && !sizes_.contains(e)) {
+    const Value outside = e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
+    if (outer_->knows(outside)) return lifted(outside);
   }
   Node* node = nullptr;
   if (const auto it = sizes_.find(e); it != sizes_.end()) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "calque/graph/higher_order.h"
 #include "calque/nn/observer.h"
 #include "calque/op/mode.h"
 #include "calque/sym/expr.h"
@@ -14,9 +15,10 @@
 
 namespace calque {
 
-class Recorder : public Mode, public ModuleObserver {
+class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer {
  public:
-  Recorder(TracedGraph& traced, const MakeFxOptions& options) : traced_(traced), graph_(traced.graph), options_(options) {}
+  // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
+  Recorder(TracedGraph& traced, const MakeFxOptions& options, Recorder* outer = nullptr) : traced_(traced), graph_(traced.graph), options_(options), outer_(outer) {}
 
   ModeSlot slot() const override { return options_.pre_dispatch ? ModeSlot::pre_dispatch : ModeSlot::recorder; }
   Value call(const Operator& op, const Values& args) override;
@@ -26,6 +28,9 @@ class Recorder : public Mode, public ModuleObserver {
   // A value as an argument of a node.
   Value argument(const Value& v);
   bool tracks(const Tensor& t) const { return tensors_.contains(&t.impl()); }
+
+  Value trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+              const std::function<Value(const std::vector<Value>&)>& result) override;
 
   void enter(Module& module) override;
   void leave(Module& module) override;
@@ -41,6 +46,8 @@ class Recorder : public Mode, public ModuleObserver {
     Node* node;
     int64_t dim;
   };
+  bool knows(const Value& v) const;
+  Value lifted(const Value& v);
   Value constant_values(const Value& v) const;
   void describe(Node* node);
   Value attribute(const Tensor& t);
@@ -52,6 +59,9 @@ class Recorder : public Mode, public ModuleObserver {
   TracedGraph& traced_;
   Graph& graph_;
   const MakeFxOptions& options_;
+  Recorder* outer_;
+  Recorder* inner_ = nullptr;  // records a graph that is called from this one now
+  Values lifted_;              // of the outer trace, what became an input
   std::unordered_map<const TensorImpl*, Tracked> tensors_;
   std::unordered_map<const Expr*, Node*> numbers_;
   std::unordered_map<const Expr*, SizeOf> sizes_;
@@ -63,5 +73,9 @@ class Recorder : public Mode, public ModuleObserver {
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.
 Value snapshot(const Value& v);
+// The same values in tensors of their own.
+Value fresh(const Value& v);
+// Sizes that nobody uses, and arithmetic on them.
+void remove_unused(Graph& graph);
 
 }  // namespace calque

@@ -5,7 +5,7 @@
 
 #include <functional>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "calque/op/mode.h"
 
@@ -27,8 +27,22 @@ class FunctionalMode : public Mode, public std::enable_shared_from_this<Function
   // Whether the memory behind a wrapped tensor was written since it was wrapped.
   bool was_written(const Tensor& t) const;
 
+  // Calls pass through while in scope.
+  class OffScope {
+   public:
+    explicit OffScope(FunctionalMode& mode) : mode_(mode), before_(std::exchange(mode.off_, true)) {}
+    ~OffScope() { mode_.off_ = before_; }
+    OffScope(const OffScope&) = delete;
+    OffScope& operator=(const OffScope&) = delete;
+
+   private:
+    FunctionalMode& mode_;
+    bool before_;
+  };
+
  private:
   FunctionalMode() = default;
+  bool off_ = false;
 };
 
 bool is_functional(const Tensor& t);

@@ -50,6 +50,7 @@ class TracedGraph : public GraphOwner {
 
   Graph graph;
   std::vector<std::pair<std::string, Tensor>> attributes;  // "_tensor_constant0"
+  std::vector<std::pair<std::string, std::shared_ptr<TracedGraph>>> subgraphs;  // of higher-order operators: "true_graph_0"
   std::shared_ptr<ShapeEnv> env;   // its guards say for which sizes the graph holds; null without symbols
   std::shared_ptr<FakeMode> fake;  // null in real mode
   TreeSpec in_spec;                // of the tuple of arguments
@@ -65,7 +66,7 @@ class TracedGraph : public GraphOwner {
   }
 
   bool has_attr(const std::string& path) const override;
-  bool has_module(const std::string&) const override { return false; }
+  bool has_module(const std::string& path) const override;
   bool module_is_impure(const std::string&) const override { return false; }
   Value attr(const std::string& path) const override;
   Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override;

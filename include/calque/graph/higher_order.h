@@ -1,0 +1,55 @@
+// Higher-order operators: calls whose arguments are functions of tensors, PyTorch's torch.cond, while_loop, map and scan.
+// Run, they choose and repeat. Traced, their functions become graphs of their own and the call one node; what a function
+// closes over becomes one of its inputs. In a graph the functions are get_attr nodes: when it runs, such a node's value is
+// the node itself.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "calque/graph/node.h"
+
+namespace calque {
+
+using GraphFunction = std::function<Value(const Values&)>;
+
+// The result of one branch. Both branches give the same structure, with tensors of equal sizes and dtypes.
+Value cond(const Value& predicate, const GraphFunction& if_true, const GraphFunction& if_false, const Values& operands);
+// Repeats `body` on the carried values while `condition` holds for them; gives the last ones as a tuple.
+Value while_loop(const GraphFunction& condition, const GraphFunction& body, const Values& carried);
+// f on each slice of `xs` along dimension 0, the results stacked. `xs` is a tensor or a tree of them.
+Value map(const GraphFunction& f, const Value& xs, const Values& args = {});
+// combine(carry, x) -> (carry, y) along dimension 0: the last carry and the y stacked, as a pair of trees.
+using CombineFunction = std::function<std::pair<Value, Value>(const Value& carry, const Value& x)>;
+std::pair<Value, Value> scan(const CombineFunction& combine, const Value& initial, const Value& xs, bool reverse = false);
+
+// Who records such calls on this thread. Trees are flat here: lists of leaves.
+class HigherOrderTracer {
+ public:
+  virtual ~HigherOrderTracer() = default;
+  struct Branch {
+    const char* name;  // of its graph: "true_graph"
+    GraphFunction function;
+    std::function<Values()> inputs;  // what it is traced on; asked for while nothing is recorded
+  };
+  // One node for `target`, with the branches' graphs among its arguments as `arguments` lays them out; `result` says what
+  // the call gives from what the branches gave.
+  virtual Value trace(const char* target, std::vector<Branch> branches,
+                      const std::function<Values(const Values& graphs, const Values& lifted)>& arguments,
+                      const std::function<Value(const std::vector<Value>& results)>& result) = 0;
+};
+HigherOrderTracer* higher_order_tracer();  // null when nobody records
+
+class HigherOrderTracerScope {
+ public:
+  explicit HigherOrderTracerScope(HigherOrderTracer* tracer);  // null: nobody
+  ~HigherOrderTracerScope();
+  HigherOrderTracerScope(const HigherOrderTracerScope&) = delete;
+  HigherOrderTracerScope& operator=(const HigherOrderTracerScope&) = delete;
+
+ private:
+  HigherOrderTracer* before_;
+};
+
+}  // namespace calque
