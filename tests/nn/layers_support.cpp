@@ -555,13 +555,12 @@ LayerResult run_layer_case(const json& layer_case, const SafetensorsFile& inputs
         make_layer(layer_case.at("layer").get<std::string>(), layer_case.at("args"), inputs);
     result.repr = module->str();
     result.type_name = module->type_name();
-    const auto note_state = [&](const char* when) {
-      for (const auto& [name, tensor] : module->state_dict())
-        result.tensors.emplace_back(id + "/" + when + "/" + name, tensor.detach().clone());
-    };
-    for (const auto& [name, tensor] : module->state_dict())
+    StateDict before;
+    for (const auto& [name, tensor] : module->state_dict()) {
+      before.set(name, tensor.detach().clone());
       result.state_names.push_back(name);
-    note_state("state");
+      result.tensors.emplace_back(id + "/state/" + name, before.at(name));
+    }
     if (!layer_case.value("call", true)) return result;
     Kwargs kwargs;
     const json given = layer_case.value("kwargs", json::object());
@@ -571,7 +570,9 @@ LayerResult run_layer_case(const json& layer_case, const SafetensorsFile& inputs
       module->train(training);
       manual_seed(seed + 1);
       flatten(module->call(arguments(), kwargs), id + (training ? "/train/0" : "/eval/0"), result.tensors);
-      if (training) note_state("after");
+      if (!training) continue;
+      for (const auto& [name, tensor] : module->state_dict())
+        if (!equal(tensor, before.at(name))) result.tensors.emplace_back(id + "/after/" + name, tensor.detach().clone());
     }
   } catch (const std::exception& e) {
     result.error = e.what();

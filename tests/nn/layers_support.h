@@ -19,7 +19,7 @@ struct LayerResult {
   std::string repr;
   std::string type_name;
   std::vector<std::string> state_names;
-  NamedTensors tensors;  // "<id>/state/<name>", "<id>/train/0", "<id>/after/<name>", "<id>/eval/0"
+  NamedTensors tensors;  // "<id>/state/<name>", "<id>/train/0", "<id>/after/<name>" (if changed), "<id>/eval/0"
   std::string error;     // set instead of the rest when the case threw
 };
 
