@@ -9,6 +9,7 @@
 #endif
 
 #include "nn/hooks.h"
+#include "nn/text.h"
 
 namespace calque {
 namespace {
@@ -48,7 +49,9 @@ std::unique_ptr<Slot> take_from(std::vector<std::unique_ptr<Slot>>& slots, std::
 
 std::string join(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
 
-std::string indented(const std::string& text) {
+}  // namespace
+
+std::string nn_detail::indented(const std::string& text) {
   std::string out;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -68,7 +71,23 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-}  // namespace
+std::string nn_detail::legacy_type(DType dtype) {
+  static constexpr std::pair<DType, const char*> names[] = {{DType::float32, "Float"},
+                                                            {DType::float64, "Double"},
+                                                            {DType::float16, "Half"},
+                                                            {DType::bfloat16, "BFloat16"},
+                                                            {DType::int64, "Long"},
+                                                            {DType::int32, "Int"},
+                                                            {DType::int16, "Short"},
+                                                            {DType::int8, "Char"},
+                                                            {DType::uint8, "Byte"},
+                                                            {DType::bool_, "Bool"},
+                                                            {DType::complex64, "ComplexFloat"},
+                                                            {DType::complex128, "ComplexDouble"}};
+  for (const auto& [of, text] : names)
+    if (of == dtype) return "torch." + std::string(text) + "Tensor";
+  return "torch." + std::string(name(dtype));
+}
 
 Module::~Module() = default;
 
@@ -101,7 +120,7 @@ std::string Module::str() const {
   }
   if (lines.size() == 1 && children_.empty()) return class_name() + "(" + lines[0] + ")";
   for (const auto& child : children_)
-    lines.push_back("(" + child->name + "): " + (child->module ? indented(child->module->str()) : "None"));
+    lines.push_back("(" + child->name + "): " + (child->module ? nn_detail::indented(child->module->str()) : "None"));
   std::string out = class_name() + "(";
   for (const std::string& line : lines)
     out += "\n  " + line;

@@ -44,15 +44,11 @@ struct Memo {
 
 thread_local Memo* memo = nullptr;
 
-Memo& current() {
-  if (!memo) throw UserError("a module cannot be copied by a C++ copy: use deep_copy()");
-  return *memo;
-}
-
 }  // namespace
 
 Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), training_(other.training_) {
-  Memo& m = current();
+  if (!memo) throw UserError("a module cannot be copied by a C++ copy: use deep_copy()");
+  Memo& m = *memo;
   const auto copy_slots = [&m](const std::vector<std::unique_ptr<TensorSlot>>& from,
                                std::vector<std::unique_ptr<TensorSlot>>& to) {
     for (const auto& slot : from) {
@@ -98,15 +94,17 @@ std::shared_ptr<Module> Module::deep_copy(const std::function<Tensor(const Tenso
   return copy_self();
 }
 
-TensorMember::TensorMember(const TensorMember& other) : slot_(nullptr) {
-  const auto at = current().tensor_slots.find(other.slot_);
+TensorMember::TensorMember(const TensorMember& other) : slot_(other.slot_) {
+  if (!memo) return;
+  const auto at = memo->tensor_slots.find(other.slot_);
   if (at == memo->tensor_slots.end())
     throw UserError("the tensor " + other.slot_->name + " belongs to another module than the one that is copied");
   slot_ = at->second;
 }
 
-ModuleSlot& nn_detail::copied_slot(const ModuleSlot& original) {
-  const auto at = current().module_slots.find(&original);
+ModuleSlot& nn_detail::copied_slot(ModuleSlot& original) {
+  if (!memo) return original;
+  const auto at = memo->module_slots.find(&original);
   if (at == memo->module_slots.end())
     throw UserError("the child module " + original.name + " belongs to another module than the one that is copied");
   return *at->second;

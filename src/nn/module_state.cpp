@@ -257,7 +257,7 @@ Module& Module::convert_tensors(const std::function<Tensor(const Tensor&)>& fn) 
 
 Module& Module::to(std::optional<DType> dtype, std::optional<Device> device) {
   if (dtype && !is_floating(*dtype) && !is_complex(*dtype))
-    throw UserError("nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=" +
+    throw UserError("nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=torch." +
                     std::string(name(*dtype)));
   return convert_tensors([&](const Tensor& t) {
     const bool casts = dtype && (is_floating(t.dtype()) || is_complex(t.dtype()));

@@ -49,7 +49,7 @@ class TensorMember {
 
  protected:
   explicit TensorMember(TensorSlot& slot) : slot_(&slot) {}
-  TensorMember(const TensorMember& other);  // while the module is copied: the copy's slot
+  TensorMember(const TensorMember& other);  // of the same slot; while a module is copied, of the copy's
   TensorMember& operator=(const TensorMember& other);
   TensorSlot* slot_;
 };
@@ -233,8 +233,8 @@ std::shared_ptr<M> deep_copy(const M& module, const std::function<Tensor(const T
 }
 
 namespace nn_detail {
-// The slot that stands for `original` in the copy being made; InternalError outside deep_copy.
-ModuleSlot& copied_slot(const ModuleSlot& original);
+// The slot itself; while a module is copied, the one that stands for it in the copy.
+ModuleSlot& copied_slot(ModuleSlot& original);
 }  // namespace nn_detail
 
 }  // namespace calque

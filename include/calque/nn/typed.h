@@ -7,8 +7,9 @@
 //
 // m(x) calls forward directly when nobody watches, and through Module::call (hooks, observers, Values) otherwise.
 // `static constexpr const char* forward_arguments[] = {"x", "mask"}` names the arguments for keyword calls; C++ default
-// arguments serve as defaults. Child is a module's view of one of its children; a child that was replaced is called
-// through Values, whatever its class.
+// arguments serve as defaults. Where one is left out before one that is given, None stands for it, unless
+// `static Values forward_defaults()` says otherwise (the last arguments' defaults).
+// Child is a module's view of one of its children; a child that was replaced is called through Values, whatever its class.
 #pragma once
 
 #include <memory>
@@ -90,6 +91,16 @@ class Typed : public Base {
     return self.forward(std::forward<G>(given)...);
   }
 
+  // `static constexpr const char* torch_type` names the class as PyTorch does; a class derived from it has its own name.
+  std::string type_name() const override {
+    if constexpr (requires { D::torch_type; }) {
+      bool own = typeid(*this) == typeid(D);
+      if constexpr (requires { Base::torch_type; }) own = own && &D::torch_type != &Base::torch_type;
+      if (own) return D::torch_type;
+    }
+    return Module::type_name();
+  }
+
   std::vector<std::string> argument_names() const override {
     if constexpr (requires { D::forward_arguments; }) {
       constexpr size_t arity = nn_detail::SignatureOf<D>::arity;
@@ -111,7 +122,14 @@ class Typed : public Base {
       size_t given = S::arity;
       while (given > 0 && !places[given - 1])
         --given;
-      return forward_with<0>(places, given);
+      if constexpr (requires { D::forward_defaults(); }) {
+        const Values defaults = D::forward_defaults();
+        for (size_t i = S::arity - defaults.size(); i < given; ++i)
+          if (!places[i]) places[i] = &defaults[i + defaults.size() - S::arity];
+        return forward_with<0>(places, given);
+      } else {
+        return forward_with<0>(places, given);
+      }
     } else {
       nn_detail::not_as_values(*this);
     }
