@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "calque/base/error.h"
+#include "calque/base/warning.h"
 
 namespace calque {
 namespace {
@@ -58,6 +59,8 @@ Graph::Graph(Graph&& other) noexcept
       after_(std::exchange(other.after_, true)),
       names_(std::move(other.names_)),
       owner_(std::exchange(other.owner_, nullptr)),
+      pytree_info_(std::move(other.pytree_info_)),
+      shape_env_(std::move(other.shape_env_)),
       hooks_(std::move(other.hooks_)) {
   adopt_nodes();
 }
@@ -72,6 +75,8 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(after_, other.after_);
   std::swap(names_, other.names_);
   std::swap(owner_, other.owner_);
+  std::swap(pytree_info_, other.pytree_info_);
+  std::swap(shape_env_, other.shape_env_);
   std::swap(hooks_, other.hooks_);
   adopt_nodes();
   other.adopt_nodes();
@@ -84,6 +89,8 @@ void Graph::adopt_nodes() {
 
 Graph Graph::copy() const {
   Graph out;
+  out.pytree_info_ = pytree_info_;
+  out.shape_env_ = shape_env_;
   NodeMapping mapping;
   mapping.reserve(size_);
   if (const std::optional<Value> result = out.graph_copy(*this, mapping)) {
@@ -203,7 +210,11 @@ Node* Graph::placeholder(std::string target, std::optional<Value> default_value,
   if (default_value) args.push_back(*std::move(default_value));
   return create_node(NodeKind::placeholder, std::move(target), std::move(args), {}, name);
 }
-Node* Graph::get_attr(std::string target, std::string_view name) { return create_node(NodeKind::get_attr, std::move(target), {}, {}, name); }
+Node* Graph::get_attr(std::string target, std::string_view name) {
+  if (owner_ && !owner_->has_attr(target))
+    warn("get_attr: a node was made for " + target + ", which does not reference a module, parameter or buffer of the graph's owner; add it before the graph runs");
+  return create_node(NodeKind::get_attr, std::move(target), {}, {}, name);
+}
 Node* Graph::call_function(Target target, Values args, Kwargs kwargs, std::string_view name) {
   return create_node(NodeKind::call_function, std::move(target), std::move(args), std::move(kwargs), name);
 }
@@ -310,6 +321,11 @@ bool Graph::eliminate_dead_code(const std::function<bool(const Node&)>& is_impur
       erase_node(n);
       changed = true;
     }
+  if (!owner_) return changed;
+  std::unordered_set<const Graph*> seen;
+  for (const Node* n : nodes())
+    if (n->kind() == NodeKind::get_attr)
+      if (Graph* sub = owner_->subgraph(n->target().text()); sub && seen.insert(sub).second) changed |= sub->eliminate_dead_code();
   return changed;
 }
 

@@ -6,6 +6,31 @@
 #include "calque/op/mode.h"
 
 namespace calque {
+namespace {
+
+thread_local constinit const GraphOwner* running_owner = nullptr;
+
+class OwnerScope {
+ public:
+  explicit OwnerScope(const GraphOwner* owner) : before_(running_owner) { running_owner = owner; }
+  ~OwnerScope() { running_owner = before_; }
+  OwnerScope(const OwnerScope&) = delete;
+  OwnerScope& operator=(const OwnerScope&) = delete;
+
+ private:
+  const GraphOwner* before_;
+};
+
+}  // namespace
+
+Value module_value(std::string path) { return StructValue{"torch.nn.Module", std::move(path), {}, {}}; }
+bool is_module_value(const Value& value) { return value.kind() == Value::Kind::structure && value.to_struct().type == "torch.nn.Module"; }
+
+Value call_module_value(const Value& module, const Values& args, const Kwargs& kwargs) {
+  if (!is_module_value(module)) throw UserError("expected a module, found " + std::string(Value::kind_name(module.kind())));
+  if (!running_owner) throw UserError("the module " + module.to_struct().context + " is called, but no graph is running whose owner holds it");
+  return running_owner->call_module(module.to_struct().context, args, kwargs);
+}
 
 Interpreter::Interpreter(const Graph& graph, const GraphOwner* owner, bool release_values)
     : graph_(graph), owner_(owner ? owner : graph.owner()), release_values_(release_values) {
@@ -25,6 +50,7 @@ size_t Interpreter::num_values() const { return static_cast<size_t>(std::count(p
 
 Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node*, Value>& initial) {
   check_targets();
+  const OwnerScope scope(owner_);
   values_.assign(graph_.id_bound(), Value());
   present_.assign(graph_.id_bound(), false);
   for (const auto& [node, value] : initial) {

@@ -1,6 +1,7 @@
 #include "calque/graph/text.h"
 
 #include "calque/base/error.h"
+#include "calque/sym/shape_env.h"
 #include "value_print.h"
 
 namespace calque {
@@ -48,6 +49,27 @@ std::string tensor_val_text(const Tensor& t) {
   return s;
 }
 
+// The bytes of a dense tensor in row-major order.
+std::string hex_of(const Tensor& t) {
+  const Tensor dense = t.contiguous();
+  const auto* bytes = static_cast<const unsigned char*>(dense.data());
+  const size_t count = static_cast<size_t>(dense.numel()) * item_size(dense.dtype());
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  out.reserve(2 * count);
+  for (size_t i = 0; i < count; ++i) {
+    out += digits[bytes[i] >> 4];
+    out += digits[bytes[i] & 15];
+  }
+  return out;
+}
+
+// A tensor among the arguments: its dtype, sizes and bytes; of a fake one what is known.
+std::string tensor_text(const Tensor& t) {
+  if (t.is_fake() || t.device().type != DeviceType::cpu) return "fake(" + tensor_val_text(t) + ")";
+  return "tensor(" + std::string(dtype_abbreviation(t.dtype())) + str(t.sym_sizes()) + ", '" + hex_of(t) + "')";
+}
+
 bool is_symbolic(const Value& v) {
   switch (v.kind()) {
     case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
@@ -85,7 +107,7 @@ std::string value_text(const Value& value) {
   ValuePrinter print;
   print.node = [](const Node& n) { return "%" + n.name(); };
   print.leaf = [](const Value& v) -> std::string {
-    if (v.is_tensor()) return "<tensor " + tensor_val_text(v.to_tensor()) + ">";
+    if (v.is_tensor()) return tensor_text(v.to_tensor());
     return is_symbolic(v) ? "Sym(" + v.str() + ")" : v.str();
   };
   print.structure = [&](const StructValue& s) {
@@ -98,10 +120,11 @@ std::string value_text(const Value& value) {
 }
 
 std::string Node::str() const {
-  if (kind_ == NodeKind::output) return "return " + (args_.empty() ? std::string("None") : value_text(args_[0]));
+  const std::string type = type_ ? " as " + Value(*type_).str() : "";
+  if (kind_ == NodeKind::output) return "return " + (args_.empty() ? std::string("None") : value_text(args_[0])) + type;
   std::string s = "%" + name_;
   if (const std::string val = val_text(meta.val); !val.empty()) s += " : " + val;
-  s += " = ";
+  s += type + " = ";
   switch (kind_) {
     case NodeKind::placeholder:
       s += "placeholder";
@@ -124,6 +147,17 @@ std::string Node::str() const {
     comma = ", ";
   }
   return s + ")";
+}
+
+std::string text_with_symbols(const Graph& graph) {
+  std::string s;
+  const auto bound = [](int64_t v) { return v == ValueRange::unbounded_above ? std::string("inf") : v == ValueRange::unbounded_below ? std::string("-inf") : std::to_string(v); };
+  if (graph.shape_env())
+    for (const Symbol& symbol : graph.shape_env()->symbols()) {
+      s += "symbol " + symbol.name + " in [" + bound(symbol.range.lower) + ", " + bound(symbol.range.upper) + "]";
+      s += (symbol.hint ? " = " + std::to_string(*symbol.hint) : "") + "\n";
+    }
+  return s + graph.str();
 }
 
 std::string Graph::str() const {

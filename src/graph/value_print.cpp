@@ -20,6 +20,7 @@ std::string ValuePrinter::operator()(const Value& value) const {
       return "slice(" + (*this)(s.start) + ", " + (*this)(s.stop) + ", " + (*this)(s.step) + ")";
     }
     case Value::Kind::dict: {
+      if (dict) return dict(value);
       const DictValue& d = value.to_dict();
       if (d.ordered && d.items.empty()) return "OrderedDict()";
       std::string s = d.ordered ? "OrderedDict([" : "{";

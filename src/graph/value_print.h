@@ -13,6 +13,8 @@ struct ValuePrinter {
   std::function<std::string(const Value&)> leaf = [](const Value& v) { return v.str(); };
   std::function<std::string(const StructValue&)> structure;  // Python's repr of a named tuple when not given
 
+  std::function<std::string(const Value&)> dict;  // as everything else when not given
+
   std::string operator()(const Value& value) const;
   std::string items(const Values& values) const;  // "a, b"
   std::string tuple(const Values& values) const;  // "(a,)"

@@ -1,6 +1,6 @@
 // Graph: a list of nodes in execution order, as torch.fx has it, with its naming rules. The graph owns its nodes.
-// Symbolic sizes in `meta.val` share ownership of their ShapeEnv through the fake tensors that carry them. A graph knows
-// nothing of the tensors and modules behind get_attr and call_module; its owner does. Not thread-safe while it changes.
+// Symbolic sizes in `meta.val` share ownership of their ShapeEnv through the fake tensors that carry them; symbolic
+// numbers do not, therefore a graph may keep an environment alive. A graph knows nothing of the tensors and modules behind get_attr and call_module; its owner does. Not thread-safe while it changes.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,11 @@
 
 #include "calque/graph/namespace.h"
 #include "calque/graph/node.h"
+#include "calque/tensor/tree.h"
 
 namespace calque {
+
+class Graph;
 
 // What get_attr and call_module nodes refer to, by dotted path.
 class GraphOwner {
@@ -24,6 +27,15 @@ class GraphOwner {
   virtual bool module_is_impure(const std::string& path) const = 0;
   virtual Value attr(const std::string& path) const = 0;  // UserError when there is none
   virtual Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const = 0;
+  // The graph of a module that has one; null otherwise.
+  virtual Graph* subgraph(const std::string& path) const = 0;
+};
+
+// How the nested values that a traced function takes and gives became the graph's flat inputs and outputs.
+struct PyTreeInfo {
+  std::vector<std::string> orig_args;  // the function's own arguments
+  TreeSpec in_spec;                    // of the arguments as a tuple, or of (arguments, keyword arguments)
+  std::optional<TreeSpec> out_spec;
 };
 
 using NodeMapping = std::unordered_map<const Node*, Value>;
@@ -137,11 +149,18 @@ class Graph {
 
   GraphOwner* owner() const { return owner_; }
   void set_owner(GraphOwner* owner) { owner_ = owner; }
+  // Null where inputs and outputs are as the function has them.
+  const std::shared_ptr<const PyTreeInfo>& pytree_info() const { return pytree_info_; }
+  void set_pytree_info(std::shared_ptr<const PyTreeInfo> info) { pytree_info_ = std::move(info); }
+  // The environment of the symbols in arguments and meta, kept alive by the graph; null where nobody set it.
+  const std::shared_ptr<ShapeEnv>& shape_env() const { return shape_env_; }
+  void set_shape_env(std::shared_ptr<ShapeEnv> env) { shape_env_ = std::move(env); }
 
   // UserError that names the node when a node is used before it is defined or belongs to another graph, when a name is
   // there twice, when something comes after the output, and, where the graph has an owner, when a path leads nowhere.
   void lint() const;
-  // Removes nodes that nobody uses, unless they are impure (`is_impure` decides, where given).
+  // Removes nodes that nobody uses, unless they are impure (`is_impure` decides, where given), here and in the graphs
+  // that get_attr nodes refer to.
   bool eliminate_dead_code(const std::function<bool(const Node&)>& is_impure = {});
   // Puts nodes into an order in which each comes after its inputs, changing as little as possible. UserError on a cycle.
   void topological_sort();
@@ -180,6 +199,8 @@ class Graph {
   bool after_ = true;  // with a null anchor: at the end
   Namespace names_;
   GraphOwner* owner_ = nullptr;
+  std::shared_ptr<const PyTreeInfo> pytree_info_;
+  std::shared_ptr<ShapeEnv> shape_env_;
   std::unique_ptr<Hooks> hooks_;
 };
 

@@ -57,6 +57,12 @@ class Interpreter {
   const Node* current_ = nullptr;
 };
 
+// The value of a get_attr node that names a module: its path. Functions that take modules (cond, map, ...) get it.
+Value module_value(std::string path);
+bool is_module_value(const Value& value);
+// From within a function that an Interpreter runs: calls such a module of the owner.
+Value call_module_value(const Value& module, const Values& args, const Kwargs& kwargs = {});
+
 // Overridden functions get Values that hold nodes of the new graph, and make nodes by calling the base's functions.
 // Each new node takes the meta of the node that it was made for.
 class Transformer : public Interpreter {

@@ -1,0 +1,83 @@
+// Graphs traced by PyTorch 2.13, read from text and printed as PyTorch prints them, byte for byte. The file comes from
+// tools/golden/fx_code.py.
+#include "calque/graph/code.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "calque/graph/graph_module.h"
+#include "calque/graph/text.h"
+#include "calque/op/ops.h"
+
+namespace calque {
+namespace {
+
+using nlohmann::json;
+
+struct Empty : Module {};
+
+// Whatever the graph refers to.
+GraphModule module_of(Graph graph, const std::string& class_name) {
+  Attributes attributes;
+  for (const Node* n : graph.nodes()) {
+    if (n->kind() == NodeKind::get_attr) attributes.emplace_back(n->target().text(), zeros({1}));
+    if (n->kind() == NodeKind::call_module) attributes.emplace_back(n->target().text(), std::make_shared<Empty>());
+  }
+  return GraphModule(attributes, std::move(graph), class_name);
+}
+
+class Golden : public testing::TestWithParam<json> {
+ public:
+  static std::vector<json> load() {
+    std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/graph/golden/code.json");
+    return json::parse(in).get<std::vector<json>>();
+  }
+  std::string expected(const char* key) const { return GetParam().at(key).get<std::string>(); }
+  Graph graph() const { return parse_graph(expected("symbols") + expected("text")); }
+};
+
+TEST_P(Golden, TheTextReadsBack) {
+  const Graph g = graph();
+  EXPECT_EQ(g.str(), expected("text"));
+  std::string why;
+  EXPECT_TRUE(same_graph(g, parse_graph(text_with_symbols(g)), &why, true)) << why;
+}
+
+TEST_P(Golden, TheGraphIsFormattedAsPyTorchDoes) {
+  EXPECT_EQ(graph().format_graph(), expected("format"));
+}
+
+TEST_P(Golden, TheCodeIsPyTorchs) { EXPECT_EQ(python_code(graph()), expected("code")); }
+
+TEST_P(Golden, TheReadableFormIsPyTorchs) {
+  const GraphModule module = module_of(graph(), expected("class_name"));
+  EXPECT_EQ(module.print_readable(), expected("readable"));
+  CodeOptions all;
+  all.include_stride = all.include_device = true;
+  EXPECT_EQ(module.print_readable(all), expected("readable_all"));
+  CodeOptions expanded;
+  expanded.expanded_def = true;
+  EXPECT_EQ(module.print_readable(expanded), expected("readable_expanded"));
+  CodeOptions colored;
+  colored.colored = true;
+  EXPECT_EQ(module.print_readable(colored), expected("readable_colored"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Traced, Golden, testing::ValuesIn(Golden::load()), [](const auto& info) { return info.param.at("name").template get<std::string>(); });
+
+TEST(Code, TheSourceLineOfANodeIsShown) {
+  Graph g;
+  Node* x = g.placeholder("x");
+  Node* relu = g.call_function("torch.relu", {x});
+  relu->meta.stack_trace = std::make_shared<const std::string>("  File \"model.py\", line 12, in forward\n    return relu(x)\n");
+  g.output(relu);
+  CodeOptions verbose;
+  verbose.verbose = true;
+  EXPECT_EQ(python_code(g, "self", verbose),
+            "\n\n\ndef forward(self, x):\n    # File: model.py:12 in forward, code: return relu(x)\n    relu = torch.relu(x);  x = None\n    return relu\n    ");
+}
+
+}  // namespace
+}  // namespace calque
