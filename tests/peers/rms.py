@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far products, attention and convolutions are from float64, beside PyTorch: the shapes of bench/ops.
 
-For each shape, many inputs (100, or 20 where one takes over 2 GFLOP; new numbers every time, the largest operand of big shapes every
+For each shape, many inputs (100, or 20 where one takes over 2 GFLOP; new numbers every time, in tensors of over a million every
 tenth time) run in Calque and in PyTorch. The error of one result is the RMS of its difference from float64 over the RMS of the
 float64 values; a row is the RMS of that over the inputs. Calque's may be 1.5 times PyTorch's plus half an ulp (2^-24 for float32,
 2^-9 for bfloat16). Of large results a fixed sample of rows, heads or channels is compared. Without --all: the shapes below 0.3 GFLOP.
@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # oneDNN's AMX code inside PyTorch 2.13 dies of an illegal instruction on some virtual machines.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # the two sides take turns
 
 import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
@@ -55,77 +56,71 @@ def flops(spec):
 
 
 class Inputs:
-    def __init__(self, spec):
-        self.spec = spec
-        self.kept = {}
+    """The arguments of a row: new numbers every turn, for large tensors every tenth, with a file for Calque and float64 beside."""
 
-    def make(self, v, turn):
-        if v["make"] == "randint":
-            return torch.randint(v["high"], v["shape"]).to(getattr(torch, v["dtype"]))
-        large = math.prod(v["shape"]) > 1 << 20
-        key = tuple(v["shape"])
-        if not large or turn % 10 == 0 or key not in self.kept:
-            self.kept[key] = torch.randn(v["shape"]).to(getattr(torch, v["dtype"]))
-        return self.kept[key]
+    def __init__(self, spec, folder):
+        self.spec = spec
+        self.folder = folder
+        self.tensors = {}
+        self.doubles = {}
+
+    def tensor(self, v, name, turn):
+        if name in self.tensors and turn % 10 and math.prod(v["shape"]) > 1 << 20:
+            return self.tensors[name]
+        made = torch.randint(v["high"], v["shape"]) if v["make"] == "randint" else torch.randn(v["shape"])
+        self.tensors[name] = made.to(getattr(torch, v["dtype"]))
+        self.doubles.pop(name, None)
+        save_file({"x": self.tensors[name]}, os.path.join(self.folder, name))
+        return self.tensors[name]
 
     def draw(self, turn):
-        """The arguments for PyTorch, the same for Calque, and the tensors by name."""
         torch.manual_seed(turn)
-        tensors = {}
+        self.args = [self.tensor(a, f"a{i}", turn) if is_tensor(a) else a for i, a in enumerate(self.spec["args"])]
+        self.keyword = {k: self.tensor(v, k, turn) if is_tensor(v) else v for k, v in self.spec["keyword"].items()}
 
-        def one(v):
-            if not is_tensor(v):
-                return v, v
-            name = f"t{len(tensors)}"
-            tensors[name] = self.make(v, turn)
-            return tensors[name], {"tensor": name}
+    def for_calque(self):
+        def one(v, name):
+            return {"file": os.path.join(self.folder, name)} if is_tensor(v) else v
 
-        positional = [one(a) for a in self.spec["args"]]
-        keyword = {k: one(v) for k, v in self.spec["keyword"].items()}
-        return [p[0] for p in positional], {k: v[0] for k, v in keyword.items()}, [p[1] for p in positional], {k: v[1] for k, v in keyword.items()}, tensors
+        return [one(a, f"a{i}") for i, a in enumerate(self.spec["args"])], {k: one(v, k) for k, v in self.spec["keyword"].items()}
 
-
-def wide(tensors):
-    return [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in tensors]
+    def double(self, i):
+        name = f"a{i}"
+        if name not in self.doubles:
+            self.doubles[name] = self.tensors[name].double()
+        return self.doubles[name]
 
 
-def reference(spec, args, keyword):
+def reference(inputs):
     """float64 values of a sample of the result, and a function that takes the same sample of a result."""
-    group = spec["group"]
-    if group == "linear":
+    group, args, double = inputs.spec["group"], inputs.args, inputs.double
+    if group in ("linear", "matmul"):
         rows = spread(args[0].shape[0])
-        x, w, b = wide([args[0][rows], args[1], args[2]])
-        return torch.nn.functional.linear(x, w, b), lambda y: y[rows]
-    if group == "matmul":
-        rows = spread(args[0].shape[0])
-        a, b = wide([args[0][rows], args[1]])
-        return a @ b, lambda y: y[rows]
+        exact = double(0)[rows] @ double(1) if group == "matmul" else torch.nn.functional.linear(double(0)[rows], double(1), double(2))
+        return exact, lambda y: y[rows]
     if group == "bmm":
-        a, b = wide(args)
-        return a @ b, lambda y: y
+        return double(0) @ double(1), lambda y: y
     if group == "attention":
-        q, k, v = wide([t[:, :2] for t in args])
+        q, k, v = (double(i)[:, :2] for i in range(3))
         length = q.shape[2]
         rows = spread(length)
         scores = q[:, :, rows] @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        mask = keyword["attn_mask"][..., rows, :] if "attn_mask" in keyword else torch.arange(length)[None, :] <= rows[:, None]
+        mask = inputs.keyword["attn_mask"][..., rows, :] if "attn_mask" in inputs.keyword else torch.arange(length)[None, :] <= rows[:, None]
         return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v, lambda y: y[:, :2, rows]
-    groups = args[6]
-    channels = spread(args[1].shape[0]) if groups == 1 else slice(None)
-    x, w, b = wide([args[0], args[1][channels], args[2][channels]])
+    channels = spread(args[1].shape[0]) if args[6] == 1 else slice(None)
     function = torch.nn.functional.conv2d if group == "conv2d" else torch.nn.functional.conv1d
-    return function(x, w, b, *args[3:]), lambda y: y[:, channels]
+    return function(double(0), double(1)[channels], double(2)[channels], *args[3:]), lambda y: y[:, channels]
 
 
 class Peer:
     def __init__(self, folder):
         build = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
         self.process = subprocess.Popen([os.path.join(build, "bin", "rms_peer")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.inputs, self.outputs = os.path.join(folder, "inputs"), os.path.join(folder, "outputs")
+        self.outputs = os.path.join(folder, "result")
 
-    def run(self, op, args, keyword, tensors):
-        save_file(tensors, self.inputs)
-        self.process.stdin.write(json.dumps({"op": op, "args": args, "keyword": keyword, "inputs": self.inputs, "outputs": self.outputs}) + "\n")
+    def run(self, inputs):
+        args, keyword = inputs.for_calque()
+        self.process.stdin.write(json.dumps({"op": inputs.spec["op"], "args": args, "keyword": keyword, "outputs": self.outputs}) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
         if answer != "done":
@@ -140,17 +135,16 @@ def error(value, exact):
     return ((value.double()[known] - exact).square().mean() / exact.square().mean()).item()
 
 
-def measure(peer, spec, count):
+def measure(peer, folder, spec, count):
     function = torch
     for part in spec["function"].split(".")[1:]:
         function = getattr(function, part)
-    inputs = Inputs(spec)
+    inputs = Inputs(spec, folder)
     totals = [0.0, 0.0]
     for turn in range(count):
-        args, keyword, peer_args, peer_keyword, tensors = inputs.draw(turn)
-        exact, sample = reference(spec, args, keyword)
-        results = (peer.run(spec["op"], peer_args, peer_keyword, tensors), function(*args, **keyword))
-        for i, result in enumerate(results):
+        inputs.draw(turn)
+        exact, sample = reference(inputs)
+        for i, result in enumerate((peer.run(inputs), function(*inputs.args, **inputs.keyword))):
             totals[i] += error(sample(result), exact)
     return [math.sqrt(t / count) for t in totals]
 
@@ -175,7 +169,7 @@ def main():
             if not args.all and not args.group and work > 3e8:
                 continue
             count = 100 if work <= 2e9 else 20
-            mine, theirs = measure(peer, spec, count)
+            mine, theirs = measure(peer, folder, spec, count)
             dtype = getattr(torch, next(a["dtype"] for a in spec["args"] if is_tensor(a)))
             limit = 1.5 * theirs + HALF_ULP[dtype]
             failed += mine > limit

@@ -1,5 +1,5 @@
-// rms_peer: runs operators on tensors from files. Reads one JSON object a line: "op", "args" and "keyword" ({"tensor": NAME} is a
-// tensor of the file "inputs", everything else is itself), and the file "outputs" that its result is written to as "result".
+// rms_peer: runs operators on tensors from files. Reads one JSON object a line: "op", "args" and "keyword" ({"file": F} is the tensor
+// "x" of a file, everything else is itself), and the file "outputs" that its result is written to as "result".
 // Answers each line with "done" or with "error: " and why.
 #include <iostream>
 #include <string>
@@ -15,28 +15,27 @@ namespace {
 using namespace calque;
 using Json = nlohmann::json;
 
-Value make_value(const Json& v, const SafetensorsFile& inputs) {
+Value make_value(const Json& v) {
   if (v.is_boolean()) return Value(v.get<bool>());
   if (v.is_number_integer()) return Value(v.get<int64_t>());
   if (v.is_number_float()) return Value(v.get<double>());
   if (v.is_null()) return Value();
   if (v.is_array()) {
     Values items;
-    for (const Json& x : v) items.push_back(make_value(x, inputs));
+    for (const Json& x : v) items.push_back(make_value(x));
     return list(std::move(items));
   }
-  return Value(inputs.tensor(v.at("tensor").get<std::string>()));
+  return Value(SafetensorsFile::open(v.at("file")).tensor("x"));
 }
 
 void run(const Json& request) {
-  const SafetensorsFile inputs = SafetensorsFile::open(request.at("inputs"));
   const Operator& op = get_operator(request.at("op").get<std::string>());
   const auto& schema = op.schema().arguments;
   const Json &args = request.at("args"), &keyword = request.at("keyword");
   Values values;
   for (size_t i = 0; i < schema.size(); ++i) {
-    if (i < args.size()) values.push_back(make_value(args[i], inputs));
-    else if (keyword.contains(schema[i].name)) values.push_back(make_value(keyword[schema[i].name], inputs));
+    if (i < args.size()) values.push_back(make_value(args[i]));
+    else if (keyword.contains(schema[i].name)) values.push_back(make_value(keyword[schema[i].name]));
     else values.push_back(schema[i].default_value.value());
   }
   save_safetensors(request.at("outputs"), {{"result", dispatch(op, values).to_tensor()}});
