@@ -189,6 +189,19 @@ TYPED_TEST(ConvolutionTest, ManyChannelsCrossTheBlocks) {
   check<TypeParam>({.batch = 1, .in = 3, .out = 20, .size = {1, 40, 40}, .kernel = {1, 7, 7}, .stride = {1, 2, 2}, .padding = {0, 3, 3}});
 }
 
+TYPED_TEST(ConvolutionTest, LinesOfWholeVectors) {
+  for (const int64_t stride : {1, 2, 3})
+    for (const int64_t dilation : {1, 2}) {
+      const int64_t reach = 6 * dilation + 1, size = 31 * stride + reach - 6;
+      check<TypeParam>({.batch = 2, .in = 6, .out = 20, .groups = 2, .size = {1, size, size}, .kernel = {1, 7, 7},
+                        .stride = {1, stride, stride}, .padding = {0, 3, 3}, .dilation = {1, dilation, dilation}});
+    }
+  check<TypeParam>({.in = 3, .out = 17, .size = {4, 9, 16}, .kernel = {3, 3, 3}, .padding = {1, 1, 1}});
+  check<TypeParam>({.batch = 1, .in = 50, .out = 9, .size = {1, 6, 16}, .padding = {0, 1, 1}, .bias = false});
+  check<TypeParam>({.in = 2, .out = 8, .size = {1, 1, 70}, .kernel = {1, 1, 12}, .stride = {1, 1, 2}, .padding = {0, 0, 2}});
+  check<TypeParam>({.in = 2, .out = 8, .size = {1, 1, 113}, .kernel = {1, 1, 20}, .stride = {1, 1, 3}});
+}
+
 TYPED_TEST(ConvolutionTest, PaddingBeyondTheImage) {
   check<TypeParam>({.size = {1, 2, 2}, .padding = {0, 5, 5}});
   check<TypeParam>({.size = {1, 2, 2}, .stride = {1, 3, 3}, .padding = {0, 6, 6}});
