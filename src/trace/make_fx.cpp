@@ -40,6 +40,12 @@ Value TracedGraph::call_module(const std::string& path, const Values& args, cons
   throw UserError("the traced graph has no graph '" + path + "' within");
 }
 
+Graph* TracedGraph::subgraph(const std::string& path) const {
+  for (const auto& [name, graph] : subgraphs)
+    if (name == path) return &graph->graph;
+  return nullptr;
+}
+
 ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
   if (!env) throw UserError("guards: the function was traced without symbolic sizes; trace with TracingMode::symbolic");
   return produce_guards(*env, inputs, request);

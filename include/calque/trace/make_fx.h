@@ -70,6 +70,7 @@ class TracedGraph : public GraphOwner {
   bool module_is_impure(const std::string&) const override { return false; }
   Value attr(const std::string& path) const override;
   Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override;
+  Graph* subgraph(const std::string& path) const override;
 };
 
 TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options = {});
