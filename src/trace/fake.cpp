@@ -320,7 +320,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   if (op.has_tag(Tag::data_dependent) && !options_.env) refuse_unknown(op);
 
   std::string key;
-  const bool cached = options_.use_cache && !symbolic && impl_->cache.key(op, *args, key);
+  const bool cached = options_.use_cache && impl_->cache.key(op, *args, key);
   const std::shared_ptr<FakeExtra> plain = impl_->shared_extra(shared_from_this());
   Value out;
   if (!cached || !impl_->cache.find(key, *args, out)) {

@@ -17,16 +17,13 @@ bool put_value(std::string& key, const Value& v) {
   switch (v.kind()) {
     case Value::Kind::none: return true;
     case Value::Kind::boolean:
-      if (v.to_sym_bool().is_symbolic()) return false;
-      put(key, v.to_bool());
+      put(key, v.to_sym_bool().expr());
+      put(key, v.to_sym_bool().plain());
       return true;
-    case Value::Kind::integer:
-      if (v.to_sym_int().is_symbolic()) return false;
-      put(key, v.to_int());
-      return true;
+    case Value::Kind::integer: put(key, v.to_sym_int().word()); return true;
     case Value::Kind::floating:
-      if (v.to_sym_float().is_symbolic()) return false;
-      put(key, v.to_float());
+      put(key, v.to_sym_float().expr());
+      if (!v.to_sym_float().is_symbolic()) put(key, v.to_float());
       return true;
     case Value::Kind::string:
       put(key, v.to_string().size());
@@ -41,7 +38,7 @@ bool put_value(std::string& key, const Value& v) {
       put(key, t.sizes.size());
       put(key, t.sizes.data(), t.sizes.size() * sizeof(SymInt));
       put(key, t.strides.data(), t.strides.size() * sizeof(SymInt));
-      put(key, t.offset.as_int());
+      put(key, t.offset.word());
       return true;
     }
     case Value::Kind::dtype: put(key, v.to_dtype()); return true;
@@ -148,7 +145,6 @@ void FakeCache::remember(const std::string& key, const Values& args, const Value
       return false;
     } else {
       const Tensor& t = v.to_tensor();
-      if (t.is_symbolic()) return false;
       int32_t i = 0;
       each_tensor(args, [&](const Tensor& a) {
         if (a.is_same(t)) {

@@ -1,5 +1,6 @@
 // FakeCache: what shape rules answered, by operator and arguments. Only for calls whose answer follows from the
-// arguments' metadata: plain sizes, nothing drawn from data, no change of an argument's own layout.
+// arguments' metadata: nothing drawn from data, no change of an argument's own layout. Symbolic sizes are keys too:
+// expressions are interned in the mode's environment, and the guards of an equal call have been taken already.
 #pragma once
 
 #include <string>

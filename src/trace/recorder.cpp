@@ -86,6 +86,7 @@ Value fresh(const Value& v) {
 // ---- modules --------------------------------------------------------------------------------------------------------
 
 void Recorder::enter(Module& module) {
+  if (!options_.record_module_stack) return;
   outer_modules_.push_back(modules_);
   auto stack = modules_ ? std::make_shared<ModuleStack>(*modules_) : std::make_shared<ModuleStack>();
   std::string path;
@@ -104,6 +105,7 @@ void Recorder::enter(Module& module) {
 }
 
 void Recorder::leave(Module&) {
+  if (!options_.record_module_stack) return;
   modules_ = outer_modules_.back();
   outer_modules_.pop_back();
   module_path_.pop_back();
