@@ -88,8 +88,9 @@ std::vector<EquationView::Broken> EquationView::apply(const std::vector<Placehol
     std::string name;
     if (const auto* source = std::get_if<Source>(&d.root)) {
       root = value_of(*source);
-      const auto debug = env_.impl().debug_names.find(source->name());
-      name = debug == env_.impl().debug_names.end() ? source->name() : debug->second;
+      name = source->name();
+      for (const auto& [known, debug] : env_.impl().debug_names)
+        if (known == source->name()) name = debug;
     } else {
       root = std::get<SymInt>(d.root);
       name = root.str();

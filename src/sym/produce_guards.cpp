@@ -31,6 +31,7 @@ struct ProducedGuards::Impl {
   std::string violations;
   std::vector<size_t> symbols;  // in the order in which inputs bind them
   std::map<size_t, std::vector<Source>> symbol_to_source;
+  std::optional<DimConstraints> dim_constraints;
 };
 
 namespace {
@@ -53,11 +54,17 @@ class Producer {
     if (request_.equalities != nullptr) check_equations(placeholders);
     for (const Placeholder& p : placeholders)
       track(p);
+    std::set<size_t> marked_dynamic;
+    for (const auto& [symbol, constraints] : constraints_)
+      marked_dynamic.insert(symbol);
+    out_->dim_constraints.emplace(env_, out_->symbol_to_source, marked_dynamic, impl_.debug_names);
     if (!request_.simplified)
       for (const auto& [source, expr] : inputs_)
         add_equality(source, expr);
     for (const Guard& g : env_.guards())
       add_guard(g);
+    for (const RuntimeAssert& a : env_.runtime_asserts())
+      if (a.symbol.empty()) solve_assert(a);
     for (const size_t symbol : out_->symbols)
       add_range(symbol);
     finish();
@@ -66,7 +73,7 @@ class Producer {
 
  private:
   std::string debug_name(const Source& source) const {
-    const auto at = impl_.debug_names.find(source.name());
+    const auto at = std::ranges::find(impl_.debug_names, source.name(), &DimConstraints::DebugNames::value_type::first);
     return at == impl_.debug_names.end() ? source.name() : at->second;
   }
 
@@ -152,7 +159,10 @@ class Producer {
     const bool relaxed = std::holds_alternative<RelaxedUnspecConstraint>(constraint);
     if (e->kind() == ExprKind::symbol) {
       bind(e->symbol_index(), source);
-      if (promised != nullptr) constraints_[e->symbol_index()].push_back(*promised);
+      if (promised != nullptr) {
+        std::vector<StrictMinMaxConstraint>& known = constraints_[e->symbol_index()];
+        if (std::ranges::find(known, *promised) == known.end()) known.push_back(*promised);
+      }
     } else if (e->is_integer()) {
       const int64_t v = e->integer();
       const bool static_promise = promised != nullptr && promised->range.lower == v && promised->range.upper == v;
@@ -182,6 +192,7 @@ class Producer {
     if (e->kind() == ExprKind::symbol && out_->symbol_to_source[e->symbol_index()][0] == source) return;
     const bool is_number = e->is_integer() || e->kind() == ExprKind::float_number;
     if (request_.ignore_static && source.is_property() && is_number) return;
+    if (source.is_size()) out_->dim_constraints->add_equality(source, SymInt(e));
     std::string why;
     if (const auto at = impl_.source_to_symbol.find(source.name()); at != impl_.source_to_symbol.end()) {
       const size_t symbol = at->second;
@@ -224,18 +235,39 @@ class Producer {
     return out;
   }
 
+  // The condition with symbols replaced; null if ranges alone decide it.
+  const Expr* remaining(SymBool condition, bool size_oblivious) {
+    if (!condition.is_symbolic()) return nullptr;
+    const Expr* e = impl_.knowledge.replace_undecided(condition.expr());
+    Knowledge::Premises ranges_only{.size_oblivious = size_oblivious, .use_facts = false};
+    return impl_.knowledge.decide_under(e, ranges_only) ? nullptr : e;
+  }
+
+  bool is_dimension(size_t symbol) const {
+    const auto at = out_->symbol_to_source.find(symbol);
+    return at != out_->symbol_to_source.end() && std::ranges::any_of(at->second, &Source::is_size);
+  }
+
+  // Asserts on inputs alone stay in the program, but the solver may know what to make of them.
+  void solve_assert(const RuntimeAssert& a) {
+    const Expr* e = remaining(a.condition, false);
+    if (e != nullptr && std::ranges::all_of(impl_.knowledge.free_symbols(e), [&](size_t s) { return is_dimension(s); }))
+      out_->dim_constraints->add(SymBool(e));
+  }
+
   void add_guard(const Guard& guard) {
-    const Expr* e = impl_.knowledge.replace_undecided(guard.condition.is_symbolic() ? guard.condition.expr()
-                                                                                    : impl_.pool.boolean(guard.condition.plain()));
-    Knowledge::Premises ranges_only{.size_oblivious = guard.size_oblivious, .use_facts = false};
-    if (impl_.knowledge.decide_under(e, ranges_only)) return;
-    if (!issued_.insert(e).second) return;
+    const Expr* e = remaining(guard.condition, guard.size_oblivious);
+    if (e == nullptr || !issued_.insert(e).second) return;
     const std::string condition = text(e);
-    add_check(InputCheck::Kind::guard, condition, guard.origin().str(), {e, "", 0, {}});
     const std::vector<size_t> free = impl_.knowledge.free_symbols(e);
-    if (free.size() != 1) return;
+    const bool about_dimensions = std::ranges::any_of(free, [&](size_t s) { return is_dimension(s); });
+    const bool is_trivial = about_dimensions && out_->dim_constraints->add(SymBool(e));
+    add_check(InputCheck::Kind::guard, condition, guard.origin().str(), {e, "", 0, {}});
+    if (is_trivial || free.size() != 1) return;
     const Source& source = sources_of(free[0])[0];
-    for (const StrictMinMaxConstraint& c : constraints_[free[0]])
+    const auto promises = constraints_.find(free[0]);
+    if (promises == constraints_.end()) return;
+    for (const StrictMinMaxConstraint& c : promises->second)
       violate(c.warn_only, debug_name(source),
               "Not all values of " + rendered(source, c) + " satisfy the generated guard " + condition + ".");
   }
@@ -249,6 +281,17 @@ class Producer {
     const ValueRange r = env_.symbols()[symbol].range;
     const int64_t smallest = env_.options().specialize_zero_one ? 2 : 0;
     const bool lower = r.lower != ValueRange::unbounded_below, upper = r.upper != ValueRange::unbounded_above;
+    if (is_dimension(symbol)) {
+      const Expr* node = impl_.knowledge.node(symbol);
+      const auto add = [&](ExprKind kind, int64_t bound) {
+        const Expr* condition = impl_.pool.relation_as_written(kind, node, impl_.pool.integer(bound));
+        // Sizes are positive to sympy, so this says nothing.
+        if (kind == ExprKind::ge && bound <= 1 && env_.symbols()[symbol].positive) return;
+        out_->dim_constraints->add(SymBool(condition));
+      };
+      if (lower) add(ExprKind::ge, r.lower);
+      if (upper) add(ExprKind::le, r.upper);
+    }
     std::string at_least, at_most;
     if (lower && (!request_.simplified || r.lower != smallest)) at_least = std::to_string(r.lower) + " <= " + source.name();
     if (upper) at_most = source.name() + " <= " + std::to_string(r.upper);
@@ -262,7 +305,9 @@ class Producer {
     if (why.empty() && r.lower == 2 && !upper) why = "sizes 0 and 1 are specialised (ShapeEnvOptions::specialize_zero_one)";
     const std::string both = at_least + (at_least.empty() || at_most.empty() ? "" : " and ") + at_most;
     add_check(InputCheck::Kind::range, both, why, {nullptr, source.name(), symbol, r});
-    for (const StrictMinMaxConstraint& c : constraints_[symbol]) {
+    const auto promises = constraints_.find(symbol);
+    if (promises == constraints_.end()) return;
+    for (const StrictMinMaxConstraint& c : promises->second) {
       const ValueRange promised = range_intersect(c.range, {smallest, ValueRange::unbounded_above});
       if (promised.lower >= r.lower && promised.upper <= r.upper) continue;
       const std::string limits = std::to_string(r.lower) + " <= " + source.name() + (upper ? " and " + at_most : "");
@@ -322,6 +367,7 @@ void collect(const Source& source, const ProducedGuards::RealInput& input, Value
 const std::vector<InputCheck>& ProducedGuards::checks() const { return impl_->checks; }
 const std::vector<std::string>& ProducedGuards::warnings() const { return impl_->warnings; }
 const std::string& ProducedGuards::violations() const { return impl_->violations; }
+DimConstraints& ProducedGuards::dim_constraints() const { return *impl_->dim_constraints; }
 
 std::vector<std::string> ProducedGuards::exprs() const {
   std::vector<std::string> out;
@@ -385,6 +431,16 @@ ProducedGuards collect_guards(ShapeEnv& env, const std::vector<Placeholder>& pla
 ProducedGuards produce_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders, const GuardsRequest& request) {
   ProducedGuards out = collect_guards(env, placeholders, request);
   if (!out.violations().empty()) throw UserError(ErrorKind::constraint_violation, out.violations());
+  return out;
+}
+
+ProducedGuards produce_guards_and_solve(ShapeEnv& env, const std::vector<Placeholder>& placeholders,
+                                        const GuardsRequest& request, const std::vector<NamedDim>& dims) {
+  ProducedGuards out = collect_guards(env, placeholders, request);
+  DimConstraints& solver = out.dim_constraints();
+  solver.solve();
+  if (!out.violations().empty() || !solver.forced_specializations().empty())
+    throw UserError(ErrorKind::constraint_violation, out.violations() + solver.prettify_results(dims));
   return out;
 }
 

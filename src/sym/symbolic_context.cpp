@@ -179,7 +179,12 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
 }
 
 void set_debug_name(ShapeEnv& env, const Source& source, const std::string& name) {
-  env.impl().debug_names[source.name()] = name;
+  auto& names = env.impl().debug_names;
+  const auto at = std::ranges::find(names, source.name(), [](const auto& entry) { return entry.first; });
+  if (at == names.end())
+    names.emplace_back(source.name(), name);
+  else
+    at->second = name;
 }
 
 std::vector<Source> sources_of(const ShapeEnv& env, std::string_view symbol) {

@@ -221,6 +221,54 @@ TEST_F(ProduceGuards, stated_equations) {
   }
 }
 
+// The messages of torch.export for the same programs, after the first sentence.
+TEST_F(ProduceGuards, fixes_are_suggested) {
+  const std::vector<NamedDim> dims{{"dx", {0, 1024}, {}}, {"dy", {0, above}, {}}};
+  const auto message = [&](const Shape& x, const Shape& y, const std::function<void()>& body) {
+    SymbolicContext cx, cy;
+    cx.sizes = cy.sizes = {DimDynamic::dynamic_size, DimDynamic::static_size};
+    cx.constraint_sizes = {StrictMinMaxConstraint{{0, 1024}}, {}};
+    cy.constraint_sizes = {StrictMinMaxConstraint{{0, above}}, {}};
+    if (y.empty())
+      trace({x}, {cx});
+    else
+      trace({x, y}, {cx, cy});
+    set_debug_name(*env, Source::local("x").size(0), "dx");
+    if (!y.empty()) set_debug_name(*env, Source::local("y").size(0), "dy");
+    body();
+    const EqualityConstraint stated;
+    try {
+      (void)produce_guards_and_solve(*env, inputs, {.equalities = &stated, .ignore_static = false}, dims);
+    } catch (const UserError& e) {
+      const std::string text = e.what();
+      return text.substr(text.find('\n'));
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message({6, 4}, {}, [&] { EXPECT_TRUE(guard(size(0, 0) % 2 == 0)); }),
+            "\n  - Not all values of dx = L['x'].size()[0] in the specified range dx <= 1024 satisfy the generated guard "
+            "(L['x'].size()[0] % 2) == 0."
+            "\nSuggested fixes:\n  _dx = Dim('_dx', min=1, max=512)\n  dx = 2*_dx");
+  EXPECT_EQ(message({6, 4}, {6, 4}, [&] { EXPECT_TRUE(guard(size(0, 0) == size(1, 0))); }),
+            "\n  - The values of dy = L['y'].size()[0] and dx = L['x'].size()[0] must always be equal."
+            "\n  - Not all values of dx = L['x'].size()[0] in the specified range satisfy the generated guard 2 <= "
+            "L['x'].size()[0] and L['x'].size()[0] <= 1024"
+            "\nSuggested fixes:\n  dy = dx");
+  const std::string specialised = message({6, 4}, {}, [&] { EXPECT_EQ(size(0, 0).guard_int(), 6); });
+  EXPECT_TRUE(specialised.starts_with("\n  - You marked dx as dynamic but your code specialized it to be a constant (6).")) << specialised;
+  EXPECT_TRUE(specialised.ends_with("\nSuggested fixes:\n  dx = 6")) << specialised;
+  EXPECT_EQ(message({6, 4}, {5, 4}, [&] { EXPECT_TRUE(guard(size(0, 0) - 1 == size(1, 0))); }),
+            "\n  - The values of dx = L['x'].size()[0] must always be related to the values of dy = L['y'].size()[0] by dx = dy + 1."
+            "\n  - Not all values of dy = L['y'].size()[0] in the specified range satisfy the generated guard 2 <= "
+            "L['y'].size()[0] and L['y'].size()[0] <= 1023"
+            "\nSuggested fixes:\n  dy = Dim('dy', max=1023)\n  dx = dy + 1");
+  EXPECT_EQ(message({6, 4}, {}, [&] { EXPECT_TRUE(guard(size(0, 0) < 20)); }),
+            "\n  - Not all values of dx = L['x'].size()[0] in the specified range dx <= 1024 satisfy the generated guard 2 <= "
+            "L['x'].size()[0] and L['x'].size()[0] <= 19"
+            "\nSuggested fixes:\n  dx = Dim('dx', max=19)");
+  EXPECT_EQ(message({6, 4}, {}, [] {}), "");
+}
+
 TEST_F(ProduceGuards, real_inputs_are_held_against_the_guards) {
   trace({{6, 4}, {4}, {10}});
   EXPECT_TRUE(guard(size(0, 0) % 2 == 0));

@@ -2,7 +2,6 @@
 // tools/golden/sym.py).
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -11,33 +10,10 @@
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
+#include "sym/golden_support.h"
 
 namespace calque {
 namespace {
-
-// The golden file shortens symbols to their names: s or u and digits.
-std::string with_symbols(const std::string& text) {
-  std::string out;
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  for (size_t i = 0; i < text.size();) {
-    if (!is_word(text[i])) {
-      out += text[i++];
-      continue;
-    }
-    size_t end = i;
-    while (end < text.size() && is_word(text[end]))
-      ++end;
-    const std::string word = text.substr(i, end - i);
-    const bool is_symbol = word.size() > 1 && (word[0] == 's' || word[0] == 'u') &&
-                           word.find_first_not_of("0123456789", 1) == std::string::npos;
-    if (is_symbol)
-      out += "Symbol('" + word + (word[0] == 's' ? "', positive=True, integer=True)" : "', integer=True)");
-    else
-      out += word;
-    i = end;
-  }
-  return out;
-}
 
 bool is_boolean_text(const std::string& text) {
   const std::string head = text.substr(0, text.find('('));

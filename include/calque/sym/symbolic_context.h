@@ -27,6 +27,7 @@ enum class DimDynamic : uint8_t {
 struct StrictMinMaxConstraint {
   ValueRange range;
   bool warn_only = false;
+  friend bool operator==(const StrictMinMaxConstraint&, const StrictMinMaxConstraint&) = default;
 };
 // The size must not be specialised to one value; anything else is fine.
 struct RelaxedUnspecConstraint {
