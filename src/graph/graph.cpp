@@ -267,6 +267,13 @@ void Graph::erase_node(Node* node) {
 
 // ---- reading ----------------------------------------------------------------------------------------------------------
 
+std::vector<Node*> Graph::node_list() const {
+  std::vector<Node*> out;
+  out.reserve(size_);
+  for (Node* n = first_; n; n = n->next_) out.push_back(n);
+  return out;
+}
+
 std::vector<Node*> Graph::placeholders() const { return find_nodes(NodeKind::placeholder); }
 
 Node* Graph::output_node() const {

@@ -141,6 +141,7 @@ class Graph {
   size_t size() const { return size_; }
   uint32_t id_bound() const { return static_cast<uint32_t>(storage_.size()); }
 
+  std::vector<Node*> node_list() const;  // as they are now
   std::vector<Node*> placeholders() const;
   Node* output_node() const;  // UserError unless the last node is one
   Node* find_node(std::string_view name) const;  // null when there is none
