@@ -38,6 +38,8 @@ std::string shortened(const Graph& graph) {
 
 }  // namespace
 
+Graph* GraphOwner::subgraph(const std::string&) const { return nullptr; }
+
 // ---- life -----------------------------------------------------------------------------------------------------------
 
 Graph::~Graph() {
@@ -266,6 +268,13 @@ void Graph::erase_node(Node* node) {
 }
 
 // ---- reading ----------------------------------------------------------------------------------------------------------
+
+std::vector<Node*> Graph::node_list() const {
+  std::vector<Node*> out;
+  out.reserve(size_);
+  for (Node* n = first_; n; n = n->next_) out.push_back(n);
+  return out;
+}
 
 std::vector<Node*> Graph::placeholders() const { return find_nodes(NodeKind::placeholder); }
 

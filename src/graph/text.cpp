@@ -1,6 +1,7 @@
 #include "calque/graph/text.h"
 
 #include "calque/base/error.h"
+#include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "value_print.h"
 
@@ -73,7 +74,8 @@ std::string tensor_text(const Tensor& t) {
 bool is_symbolic(const Value& v) {
   switch (v.kind()) {
     case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic();
+    // A plain integer too small for a word with a tag is kept as an expression.
+    case Value::Kind::integer: return v.to_sym_int().is_symbolic() && !v.to_sym_int().expr()->is_integer();
     case Value::Kind::floating: return v.to_sym_float().is_symbolic();
     default: return false;
   }

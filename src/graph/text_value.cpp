@@ -62,14 +62,18 @@ Value ValueParser::value() {
 
 Value ValueParser::number() {
   const size_t start = in_.position();
-  if (in_.starts_with("-inf")) {
-    in_.advance(4);
-    return -std::numeric_limits<double>::infinity();
-  }
   std::string text;
   if (in_.peek() == '-') {
     text = "-";
     in_.advance();
+  }
+  if (in_.starts_with("inf") || in_.starts_with("nan")) {
+    double v = in_.peek() == 'i' ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    in_.advance(3);
+    if (!text.empty()) v = -v;
+    if (in_.peek() != 'j') return v;
+    in_.advance();
+    return std::complex<double>(0, v);
   }
   bool is_float = false;
   while (is_digit(in_.peek()) || in_.peek() == '.' || in_.peek() == 'e' || ((in_.peek() == '-' || in_.peek() == '+') && !text.empty() && text.back() == 'e')) {
@@ -148,7 +152,7 @@ Value ValueParser::in_parentheses() {
   const size_t start = in_.position();
   in_.advance();
   in_.skip_blank();
-  if (is_digit(in_.peek()) || in_.peek() == '-') {
+  if (is_digit(in_.peek()) || in_.peek() == '-' || in_.starts_with("inf") || in_.starts_with("nan")) {
     const Value real = number();
     const char sign = in_.peek();
     if ((sign == '+' || sign == '-') && (real.kind() == Value::Kind::integer || real.kind() == Value::Kind::floating)) {
@@ -183,9 +187,10 @@ Value ValueParser::named() {
   if (name == "None") return {};
   if (name == "True") return true;
   if (name == "False") return false;
-  if (name == "inf") return std::numeric_limits<double>::infinity();
-  if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (name == "nanj" || name == "infj") return std::complex<double>(0, name == "infj" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN());
+  if (name == "inf" || name == "nan" || name == "infj" || name == "nanj") {
+    in_.go_to(start);
+    return number();
+  }
   if (name == "Ellipsis") return StructValue{"builtins.Ellipsis", "", {}, {}};
   if (name.starts_with("torch.")) {
     if (const std::optional<DType> d = dtype_from_name(name)) return *d;

@@ -1,6 +1,7 @@
 // Graph: a list of nodes in execution order, as torch.fx has it, with its naming rules. The graph owns its nodes.
 // Symbolic sizes in `meta.val` share ownership of their ShapeEnv through the fake tensors that carry them; symbolic
-// numbers do not, therefore a graph may keep an environment alive. A graph knows nothing of the tensors and modules behind get_attr and call_module; its owner does. Not thread-safe while it changes.
+// numbers do not, therefore a graph may keep an environment alive. A graph knows nothing of the tensors and modules
+// behind get_attr and call_module; its owner does. Not thread-safe while it changes.
 #pragma once
 
 #include <memory>
@@ -28,7 +29,7 @@ class GraphOwner {
   virtual Value attr(const std::string& path) const = 0;  // UserError when there is none
   virtual Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const = 0;
   // The graph of a module that has one; null otherwise.
-  virtual Graph* subgraph(const std::string& path) const = 0;
+  virtual Graph* subgraph(const std::string& path) const;
 };
 
 // How the nested values that a traced function takes and gives became the graph's flat inputs and outputs.
@@ -141,6 +142,7 @@ class Graph {
   size_t size() const { return size_; }
   uint32_t id_bound() const { return static_cast<uint32_t>(storage_.size()); }
 
+  std::vector<Node*> node_list() const;  // as they are now
   std::vector<Node*> placeholders() const;
   Node* output_node() const;  // UserError unless the last node is one
   Node* find_node(std::string_view name) const;  // null when there is none

@@ -2,10 +2,10 @@
 // under the same paths as in the module they come from and shared with it. It owns its graph; deep_copy copies both.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "calque/graph/code.h"
@@ -24,7 +24,8 @@ class HasSideEffects {
 struct Attribute {
   Attribute(Tensor buffer) : tensor(std::move(buffer)) {}
   Attribute(Tensor parameter, bool is_parameter) : tensor(std::move(parameter)), is_parameter(is_parameter) {}
-  Attribute(std::shared_ptr<Module> module) : module(std::move(module)) {}
+  template <std::derived_from<Module> M>
+  Attribute(std::shared_ptr<M> module) : module(std::move(module)) {}
   Tensor tensor;
   std::shared_ptr<Module> module;
   bool is_parameter = false;
