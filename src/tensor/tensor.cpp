@@ -138,8 +138,17 @@ static bool strides_follow(SymIntList sizes, SymIntList strides, const int* orde
 bool Tensor::is_contiguous(MemoryFormat format) const {
   const size_t n = impl_->sizes.size();
   if (!impl_->symbolic) {
-    for (const SymInt s : impl_->sizes)
-      if (s.word() == 0 && format == MemoryFormat::contiguous) return true;
+    if (format == MemoryFormat::contiguous) {  // asked several times in every call: one pass over plain words
+      bool follows = true;
+      int64_t expected = 1;
+      for (size_t d = n; d-- > 0;) {
+        const int64_t size = impl_->sizes[d].word();
+        if (size == 0) return true;
+        follows = follows && (size == 1 || impl_->strides[d].word() == expected);
+        expected *= size;
+      }
+      return follows;
+    }
   } else if (guard_or(sym_numel() == 0, false)) {
     return true;
   }

@@ -93,7 +93,7 @@ template <class T>
 void settle_special_values(const Attention<T>& g) {
   const bool some_masked = g.causal || g.mask_kind != AttentionMask::none;
   const int64_t work = (g.q_length + g.kv_length) * g.value_dim;
-  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
+  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 12) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       Rows<T> rows(g, at / g.heads, at % g.heads);
       const bool everywhere = some_masked && rows.value_special();

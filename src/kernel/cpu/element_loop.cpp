@@ -332,8 +332,21 @@ void ElementLoop::run(const ElementRow& row, const void* parameters, int64_t gra
   run(direct_ ? row.bf16 : row.at(compute_), parameters, grain);
 }
 
+bool ElementLoop::all_in_place() const {
+  return std::all_of(operands_, operands_ + count_, [&](const Operand& o) { return !o.constant && o.dtype == common_ && (direct_ || is_native(o.dtype)); });
+}
+
 void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
   if (numel_ == 0) return;
+  if (flat_ && all_in_place()) {  // by far the most calls: nothing to plan, nothing to convert
+    const auto item = static_cast<int64_t>(item_size(common_));
+    parallel_for(0, numel_, grain, [&](int64_t b, int64_t e) {
+      void* arrays[max_operands];
+      for (int k = 0; k < count_; ++k) arrays[k] = operands_[k].data + b * item;
+      fn(arrays, e - b, parameters);
+    });
+    return;
+  }
   if (flat_) plan_flat();
   else plan();
   if (numel_ < 2 * grain) {

@@ -61,6 +61,7 @@ class ElementLoop {
   };
   Operand& add(const Tensor* tensor, bool is_output);
   bool all_are(DType d) const;
+  bool all_in_place() const;
   void plan_flat();
   void plan();
   void run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const;
