@@ -1,11 +1,13 @@
-// The commands of the `calque` program. A command adds itself to the application with its options and a callback; what
-// the callback throws, main() turns into a message and an exit status: 2 for a UserError (usage or bad input), 1 for
-// ExitStatus{1} (not the same, or a failed check), 3 for a bug.
+// The commands of the `calque` program: each has its options and one function. main.cpp reads them from the command
+// line, and is the only file that includes the (heavy) library for that; what a function throws, main() turns into a message and an
+// exit status: 2 for a UserError (usage or bad input), 1 for ExitStatus{1} (not the same, or a failed check), 3 for a bug.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "calque/file/compare.h"
 
 namespace calque::cli {
 
@@ -13,7 +15,31 @@ struct ExitStatus {  // thrown by a command that is done but has something else 
   int status;
 };
 
-void add_info(CLI::App& app);
-void add_diff(CLI::App& app);
+struct InfoOptions {
+  std::string path;
+  bool json = false;
+};
+void run_info(const InfoOptions& options);
+
+struct DiffOptions {
+  std::string a, b, reference;
+  SameOptions same;
+  bool any_dtype = false;
+  double iou = 0.99;
+  size_t worst = 10;
+  bool json = false;
+};
+void run_diff(const DiffOptions& options);
+
+struct TraceOptions {
+  std::string model;
+  std::string level = "aten";      // aten: operators; fx: what was written
+  std::string mode = "symbolic";   // real, fake or symbolic; of level aten
+  std::string format;              // text, table, code, json, dot or html; by default from the file's name, or text
+  std::string output;              // a file; by default standard output
+  bool explain = false;
+  bool list = false;
+};
+void run_trace(const TraceOptions& options);
 
 }  // namespace calque::cli

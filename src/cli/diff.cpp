@@ -1,6 +1,4 @@
 // calque diff A B: are two tensor files the same?
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,15 +18,6 @@ namespace calque::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct DiffOptions {
-  std::string a, b, reference;
-  SameOptions same;
-  bool any_dtype = false;
-  double iou = 0.99;
-  size_t worst = 10;
-  bool json = false;
-};
 
 // NaN and infinities have no JSON number; they are written as strings, and so stay apart from "not computed".
 Json number(double v) {
@@ -143,33 +132,6 @@ void run(const DiffOptions& o) {
 
 }  // namespace
 
-void add_diff(CLI::App& app) {
-  auto o = std::make_shared<DiffOptions>();
-  CLI::App* command =
-      app.add_subcommand("diff", "Are two safetensors files the same? Exit status 0: same, 1: different, 2: bad input");
-  command->add_option("a", o->a, "a .safetensors file: what is expected")->required();
-  command->add_option("b", o->b, "a .safetensors file: what is judged")->required();
-  command->add_option("--tol", o->same.tol, "absolute and relative tolerance")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--reference", o->reference, "the same tensors in float64: B may be about as far from it as A is");
-  command->add_flag("--cosine", o->same.cosine, "compare by cosine similarity, at least 0.99");
-  command->add_flag("--equal-nan", o->same.equal_nan, "NaN equals NaN");
-  command->add_flag("--ignore-non-float", o->same.ignore_non_float, "integers and booleans are the same whatever they hold");
-  command->add_flag("--any-dtype", o->any_dtype, "cast A's tensors to B's dtypes instead of asking for equal ones");
-  command->add_flag("--larger-multiplier", o->same.larger_multiplier_for_small,
-                    "with a reference: up to 10 (8) times A's error for tensors of up to 10 (500) elements");
-  command->add_flag("--max-multiplier", o->same.max_multiplier,
-                    "with a reference: up to 10 times A's error for all tensors");
-  CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")
-                         ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--worst", o->worst, "rows of the table")->capture_default_str();
-  command->add_flag("--json", o->json, "for programs to read, all tensors");
-  command->callback([o, iou] {
-    o->same.exact_dtype = !o->any_dtype;
-    if (iou->count() > 0) o->same.bool_iou = o->iou;
-    run(*o);
-  });
-}
+void run_diff(const DiffOptions& options) { run(options); }
 
 }  // namespace calque::cli

@@ -1,6 +1,4 @@
 // calque info FILE: what a safetensors file holds.
-#include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -98,20 +96,9 @@ void print_text(const SafetensorsFile& file) {
 
 }  // namespace
 
-void add_info(CLI::App& app) {
-  struct Options {
-    std::string path;
-    bool json = false;
-  };
-  auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("info", "What a safetensors file holds: tensors, dtypes, shapes, parameters, bytes, metadata");
-  command->add_option("path", options->path, "a .safetensors file")->required();
-  command->add_flag("--json", options->json, "for programs to read");
-  command->callback([options] {
-    const SafetensorsFile file = SafetensorsFile::open(options->path);
-    options->json ? print_json(file) : print_text(file);
-  });
+void run_info(const InfoOptions& options) {
+  const SafetensorsFile file = SafetensorsFile::open(options.path);
+  options.json ? print_json(file) : print_text(file);
 }
 
 }  // namespace calque::cli

@@ -1,8 +1,9 @@
-// The `calque` program.
+// The `calque` program: reads the command line and runs one command.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -11,12 +12,63 @@
 #include "calque/base/version.h"
 #include "cli/command.h"
 
+namespace calque::cli {
+namespace {
+
+void add_info(CLI::App& app) {
+  auto o = std::make_shared<InfoOptions>();
+  CLI::App* command = app.add_subcommand("info", "What a safetensors file holds: tensors, dtypes, shapes, parameters, bytes, metadata");
+  command->add_option("path", o->path, "a .safetensors file")->required();
+  command->add_flag("--json", o->json, "for programs to read");
+  command->callback([o] { run_info(*o); });
+}
+
+void add_diff(CLI::App& app) {
+  auto o = std::make_shared<DiffOptions>();
+  CLI::App* command = app.add_subcommand("diff", "Are two safetensors files the same? Exit status 0: same, 1: different, 2: bad input");
+  command->add_option("a", o->a, "a .safetensors file: what is expected")->required();
+  command->add_option("b", o->b, "a .safetensors file: what is judged")->required();
+  command->add_option("--tol", o->same.tol, "absolute and relative tolerance")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--reference", o->reference, "the same tensors in float64: B may be about as far from it as A is");
+  command->add_flag("--cosine", o->same.cosine, "compare by cosine similarity, at least 0.99");
+  command->add_flag("--equal-nan", o->same.equal_nan, "NaN equals NaN");
+  command->add_flag("--ignore-non-float", o->same.ignore_non_float, "integers and booleans are the same whatever they hold");
+  command->add_flag("--any-dtype", o->any_dtype, "cast A's tensors to B's dtypes instead of asking for equal ones");
+  command->add_flag("--larger-multiplier", o->same.larger_multiplier_for_small, "with a reference: up to 10 (8) times A's error for tensors of up to 10 (500) elements");
+  command->add_flag("--max-multiplier", o->same.max_multiplier, "with a reference: up to 10 times A's error for all tensors");
+  CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")->check(CLI::Range(0.0, 1.0));
+  command->add_option("--worst", o->worst, "rows of the table")->capture_default_str();
+  command->add_flag("--json", o->json, "for programs to read, all tensors");
+  command->callback([o, iou] {
+    o->same.exact_dtype = !o->any_dtype;
+    if (iou->count() > 0) o->same.bool_iou = o->iou;
+    run_diff(*o);
+  });
+}
+
+void add_trace(CLI::App& app) {
+  auto o = std::make_shared<TraceOptions>();
+  CLI::App* command = app.add_subcommand("trace", "The graph of a built-in example module, and why it holds for which sizes");
+  command->add_option("model", o->model, "an example's name (--list shows them)");
+  command->add_flag("--list", o->list, "the examples");
+  command->add_option("--level", o->level, "aten: operators; fx: what was written")->check(CLI::IsMember({"aten", "fx"}))->capture_default_str();
+  command->add_option("--mode", o->mode, "what to trace with, at level aten")->check(CLI::IsMember({"real", "fake", "symbolic"}))->capture_default_str();
+  command->add_option("--format", o->format, "by default what the output's name says, or text")->check(CLI::IsMember({"text", "table", "code", "json", "dot", "html"}));
+  command->add_option("-o,--output", o->output, "a file to write instead of standard output");
+  command->add_flag("--explain", o->explain, "every symbol, guard and specialisation, with its operator, line and reason");
+  command->callback([o] { run_trace(*o); });
+}
+
+}  // namespace
+}  // namespace calque::cli
+
 int main(int argc, char** argv) {
   CLI::App app{"Calque traces, exports and runs PyTorch and Hugging Face models."};
   app.set_version_flag("--version", "calque " + std::string(calque::version()));
   app.require_subcommand(0, 1);
   calque::cli::add_info(app);
   calque::cli::add_diff(app);
+  calque::cli::add_trace(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

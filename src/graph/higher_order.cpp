@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
-#include "calque/graph/graph.h"
+#include "calque/graph/interpreter.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
 #include "graph/higher_order_functions.h"
@@ -173,12 +173,9 @@ Values flat_scan(const GraphFunction& combine, const Values& initial, const Valu
 }
 
 // The graph that a get_attr node's value stands for.
-GraphFunction graph_of(const Value& v) {
-  if (!v.is_node()) throw UserError("a higher-order operator takes graphs, found " + std::string(Value::kind_name(v.kind())));
-  const Node* node = v.to_node();
-  const GraphOwner* owner = node->graph().owner();
-  if (!owner || !owner->has_module(node->target().text())) throw UserError("there is no graph named " + node->target().text());
-  return [owner, path = node->target().text()](const Values& args) { return owner->call_module(path, args, {}); };
+GraphFunction graph_of(const Value& module) {
+  if (!is_module_value(module)) throw UserError("a higher-order operator takes graphs, found " + std::string(Value::kind_name(module.kind())));
+  return [module](const Values& args) { return call_module_value(module, args); };
 }
 
 const Values& items(const Values& args, size_t i, const char* op) {

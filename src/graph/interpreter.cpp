@@ -126,8 +126,6 @@ Value Interpreter::placeholder(const Target& target, const Values& args, const K
 
 Value Interpreter::get_attr(const Target& target, const Values&, const Kwargs&) {
   if (!owner_) throw UserError("the attribute " + target.text() + " is needed, but the graph has no owner that holds it");
-  // A graph that a higher-order operator calls: the node stands for it.
-  if (owner_->has_module(target.text()) && !owner_->has_attr(target.text())) return const_cast<Node*>(current_);
   return owner_->attr(target.text());
 }
 

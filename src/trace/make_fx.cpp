@@ -27,6 +27,7 @@ bool TracedGraph::has_attr(const std::string& path) const {
 Value TracedGraph::attr(const std::string& path) const {
   for (const auto& [name, tensor] : attributes)
     if (name == path) return tensor;
+  if (has_module(path)) return module_value(path);
   throw UserError("the traced graph has no attribute '" + path + "'");
 }
 

@@ -1,7 +1,6 @@
 // Higher-order operators: calls whose arguments are functions of tensors, PyTorch's torch.cond, while_loop, map and scan.
 // Run, they choose and repeat. Traced, their functions become graphs of their own and the call one node; what a function
-// closes over becomes one of its inputs. In a graph the functions are get_attr nodes: when it runs, such a node's value is
-// the node itself.
+// closes over becomes one of its inputs. In a graph the functions are get_attr nodes.
 #pragma once
 
 #include <functional>

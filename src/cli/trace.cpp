@@ -1,0 +1,86 @@
+// calque trace EXAMPLE: the graph, in a form for people or tools.
+#include <cstdio>
+#include <span>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "calque/base/error.h"
+#include "calque/file/file_writer.h"
+#include "calque/graph/code.h"
+#include "calque/graph/draw.h"
+#include "calque/graph/text.h"
+#include "calque/trace/make_fx.h"
+#include "calque/trace/tracer.h"
+#include "cli/command.h"
+#include "cli/examples.h"
+
+namespace calque::cli {
+namespace {
+
+std::string format_of(const TraceOptions& o) {
+  if (!o.format.empty()) return o.format;
+  for (const char* known : {"json", "dot", "html"})
+    if (o.output.ends_with(std::string(".") + known)) return known;
+  return o.output.ends_with(".py") ? "code" : "text";
+}
+
+std::string drawn(const Graph& graph, const std::string& format, const std::string& name) {
+  DrawOptions draw;
+  draw.name = name;
+  if (format == "table") return tabular(graph);
+  if (format == "code") return python_code(graph);
+  if (format == "json") return to_json(graph, 1) + "\n";
+  if (format == "dot") return to_dot(graph, draw);
+  if (format == "html") return to_html(graph, draw);
+  return text_with_symbols(graph);
+}
+
+void put(const std::string& text, const std::string& path) {
+  if (path.empty()) {
+    fmt::print("{}", text);
+    return;
+  }
+  FileWriter file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+std::string explanation(const TracedGraph& traced) {
+  if (!traced.env) return "Traced without symbols: every size is the example's.\n";
+  std::string text = traced.env->explain();
+  const std::vector<std::string> guards = traced.guards().exprs();
+  text += "\nThe graph holds for inputs with\n";
+  for (const std::string& g : guards) text += "  " + g + "\n";
+  if (guards.empty()) text += "  any sizes\n";
+  return text;
+}
+
+}  // namespace
+
+void run_trace(const TraceOptions& o) {
+  if (o.list || o.model.empty()) {
+    if (!o.list) throw UserError("trace: give an example's name, or --list");
+    for (const Example& e : examples()) fmt::print("{:<12}{}\n", e.name, e.shows);
+    return;
+  }
+  const Example& example = find_example(o.model);
+  const std::shared_ptr<Module> module = example.make();
+  const GradModeScope no_grad(false);
+  if (o.level == "fx") {
+    if (o.explain) throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");
+    const auto traced = symbolic_trace(*module);
+    put(drawn(traced->graph(), format_of(o), o.model), o.output);
+    return;
+  }
+  MakeFxOptions options;
+  options.mode = o.mode == "real" ? TracingMode::real : o.mode == "fake" ? TracingMode::fake : TracingMode::symbolic;
+  options.names = module->argument_names();
+  options.allow_non_fake_inputs = true;
+  options.record_module_stack = true;
+  const TracedGraph traced = make_fx_values([&](const Values& in) { return module->call(in); }, example.inputs(), options);
+  put(drawn(traced.graph, format_of(o), o.model), o.output);
+  if (o.explain) fmt::print("{}{}", o.output.empty() ? "\n" : "", explanation(traced));
+}
+
+}  // namespace calque::cli
