@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
+#include "graph/library_functions.h"
 #include "trace/recorder.h"
 #include "trace/tracer_state.h"
 
@@ -59,9 +60,18 @@ Written as_written(const Operator& op, const Values& args, CallForm form) {
     w.kind = NodeKind::call_method;
     w.target = python.substr(python.rfind('.') + 1);
   } else {
-    if (is_in_place(op) && &base != &op) w.kwargs.emplace_back("inplace", true);
     const FunctionRef function = op.schema().name_space == "aten" ? find_function(python) : nullptr;
     w.target = function ? Target(function) : Target(op);
+    if (const LibraryFunction* library = function ? find_library_function(function->name()) : nullptr) {
+      // Its parameters are the operator's in the same order, and whether to write the input.
+      Kwargs given;
+      for (size_t i = 0; i < library->parameters.size(); ++i) {
+        const auto& p = library->parameters[i];
+        if (p.name == "inplace") given.emplace_back(p.name, is_in_place(op));
+        else if (i < args.size() && !(is_default(i) && p.default_value)) given.emplace_back(p.name, args[i]);
+      }
+      std::tie(w.args, w.kwargs) = library->written(library->bind({}, given));
+    }
   }
   return w;
 }
@@ -167,12 +177,14 @@ std::optional<Value> Tracer::call_function(std::string_view name, const Values& 
   }
   const FunctionRef function = find_function(name);
   if (!function) return std::nullopt;
+  Kwargs keywords = kwargs;
+  if (const LibraryFunction* library = find_library_function(function->name())) std::tie(written, keywords) = library->written(library->bind(written, keywords));
   ProxyLike like{WrappedResults::instance().find(name), {}};
-  if (has_values(written, kwargs)) {
+  if (has_values(written, keywords)) {
     const Paused paused(*state_);
-    like.value = (*function)(written, kwargs);
+    like.value = (*function)(written, keywords);
   }
-  return create_proxy(NodeKind::call_function, function, written, kwargs, like);
+  return create_proxy(NodeKind::call_function, function, written, keywords, like);
 }
 
 namespace tracer_detail {
