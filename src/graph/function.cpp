@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/mode.h"
+#include "library_functions.h"
 #include "python_functions.h"
 #include "graph/higher_order_functions.h"
 
@@ -14,7 +15,8 @@ namespace {
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 // Where torch keeps functions that are an operator's overloads under another name.
-constexpr std::string_view packet_prefixes[] = {"torch.nn.functional.", "torch._C._nn.", "torch.functional.", "torch.Tensor.", "torch.ops.aten.", "torch."};
+constexpr std::string_view packet_prefixes[] = {"torch.nn.functional.", "torch._C._nn.", "torch.functional.", "torch.Tensor.", "torch.ops.aten.",
+                                                 "torch._C._special.", "torch._C._fft.", "torch._C._linalg.", "torch."};
 
 // Functions of torch.nn.functional that are the same object as one with another qualified name.
 constexpr std::string_view in_c_nn[] = {"avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot", "scaled_dot_product_attention", "softplus", "softshrink"};
@@ -102,6 +104,8 @@ class FunctionTable {
 
  private:
   FunctionTable() {
+    for (const LibraryFunction& f : library_functions())
+      by_name_.emplace(f.name, std::make_shared<const Function>(f.name, [&f](const Values& args, const Kwargs& kwargs) { return f.body(f, f.bind(args, kwargs)); }));
     for (const PythonFunction& f : python_functions()) by_name_.emplace(f.name, std::make_shared<const Function>(std::string(f.name), f.body, f.is_impure));
     for (const auto& [name, body] : higher_order_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
   }
@@ -110,6 +114,13 @@ class FunctionTable {
 };
 
 Function::Function(std::string name, Body body, bool is_impure) : name_(std::move(name)), body_(std::move(body)), is_impure_(is_impure) {}
+
+Value Function::operator()(const Values& args, const Kwargs& kwargs) const {
+  // A trace that runs a graph records the function itself.
+  if (modes_active())
+    if (auto traced = offer_function(name_, args, kwargs)) return *std::move(traced);
+  return body_(args, kwargs);
+}
 
 std::string_view Function::short_name() const { return last_part(name_); }
 
@@ -191,7 +202,11 @@ Value dict_method(std::string_view name, const Values& args) {
 
 Value call_method(std::string_view name, const Values& args, const Kwargs& kwargs) {
   if (args.empty()) throw UserError("call_method: " + std::string(name) + " needs the object it is called on as its first argument");
-  if (args[0].is_tensor()) return tensor_method(name, args, kwargs);
+  if (args[0].is_tensor()) {
+    const CallSite site({}, CallForm::method);
+    const CallSiteScope scope(site);
+    return tensor_method(name, args, kwargs);
+  }
   if (name == "__getitem__" && args.size() == 2) return python_getitem(args[0], args[1]);
   if (name == "__len__" && args.size() == 1) return python_len(args[0]);
   if (args[0].kind() == Value::Kind::dict) return dict_method(name, args);

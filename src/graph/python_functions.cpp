@@ -459,6 +459,12 @@ Value check_holds(const Values& args, const Kwargs&) {
   return {};
 }
 
+Value check_is_none(const Values& args, const Kwargs&) {
+  need("_assert_is_none", args, 2);
+  if (!args[0].is_none()) throw UserError(args[1].to_string());
+  return {};
+}
+
 }  // namespace
 
 SymBool python_truth(const Value& v) {
@@ -621,6 +627,7 @@ const std::vector<PythonFunction>& python_functions() {
       {"torch._sym_sqrt", real_function<square_root>},
       {"torch._assert", check_holds, true},
       {"torch._check", check_holds, true},
+      {"torch.fx._symbolic_trace._assert_is_none", check_is_none, true},
       {"torch._check_is_size", check_holds, true},
   };
   return table;

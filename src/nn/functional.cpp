@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "calque/base/warning.h"
+#include "calque/nn/convert.h"
+#include "calque/op/mode.h"
 #include "calque/op/operators.h"
 #include "calque/tensor/number_text.h"
 
@@ -15,6 +17,10 @@ using nn_detail::sym;
 
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
                  std::optional<double> max_norm, double norm_type, bool scale_grad_by_freq, bool sparse) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.embedding", {input, weight},
+                                           {{"padding_idx", to_value(padding_idx)}, {"max_norm", to_value(max_norm)}, {"norm_type", to_value(norm_type)}, {"scale_grad_by_freq", to_value(scale_grad_by_freq)}, {"sparse", to_value(sparse)}}))
+      return traced->to_tensor();
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx) {
     const int64_t count = weight.size(0);
@@ -90,6 +96,10 @@ static void check_values_per_channel(SymIntList sizes) {
 
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, double momentum, double eps) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.batch_norm", {input, running_mean, running_var},
+                                           {{"weight", to_value(weight)}, {"bias", to_value(bias)}, {"training", to_value(training)}, {"momentum", to_value(momentum)}, {"eps", to_value(eps)}}))
+      return traced->to_tensor();
   if (training) check_values_per_channel(input.sym_sizes());
   return calque::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, true);
 }
@@ -137,6 +147,10 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
 }
 
 Tensor normalize(const Tensor& input, double p, int64_t dim, double eps) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.normalize", {input},
+                                           {{"p", to_value(p)}, {"dim", to_value(dim)}, {"eps", to_value(eps)}}))
+      return traced->to_tensor();
   const Tensor norm = linalg_vector_norm(input, p, {dim}, true).clamp_min(eps).expand_as(input);
   return input / norm;
 }
@@ -151,10 +165,18 @@ static int64_t guessed_dim(const char* name, std::optional<int64_t> dim, const T
 }
 
 Tensor softmax(const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.softmax", {input},
+                                           {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
+      return traced->to_tensor();
   return calque::softmax(input, guessed_dim("softmax", dim, input), dtype);
 }
 
 Tensor log_softmax(const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.log_softmax", {input},
+                                           {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
+      return traced->to_tensor();
   return calque::log_softmax(input, guessed_dim("log_softmax", dim, input), dtype);
 }
 

@@ -3,7 +3,9 @@
 #include <numbers>
 
 #include "calque/base/warning.h"
+#include "calque/nn/convert.h"
 #include "calque/nn/functional.h"
+#include "calque/op/mode.h"
 #include "calque/op/operators.h"
 
 namespace calque::functional {
@@ -36,11 +38,19 @@ static Tensor reduced(const Tensor& loss, std::string_view reduction) {
 
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                      std::string_view reduction, double label_smoothing) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.cross_entropy", {input, target},
+                                           {{"weight", to_value(weight)}, {"ignore_index", to_value(ignore_index)}, {"reduction", to_value(reduction)}, {"label_smoothing", to_value(label_smoothing)}}))
+      return traced->to_tensor();
   return cross_entropy_loss(input, target, weight, reduction_enum(reduction), ignore_index, label_smoothing);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                 std::string_view reduction) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.nll_loss", {input, target},
+                                           {{"weight", to_value(weight)}, {"ignore_index", to_value(ignore_index)}, {"reduction", to_value(reduction)}}))
+      return traced->to_tensor();
   return nll_loss_nd(input, target, weight, reduction_enum(reduction), ignore_index);
 }
 
@@ -57,12 +67,20 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         std::string_view reduction, const Tensor& pos_weight) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.binary_cross_entropy_with_logits", {input, target},
+                                           {{"weight", to_value(weight)}, {"reduction", to_value(reduction)}, {"pos_weight", to_value(pos_weight)}}))
+      return traced->to_tensor();
   if (!same_sizes(input, target))
     throw UserError("Target size (" + size_text(target) + ") must be the same as input size (" + size_text(input) + ")");
   return calque::binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_enum(reduction));
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction) {
+  if (modes_active())
+    if (const auto traced = offer_function("torch.nn.functional.mse_loss", {input, target},
+                                           {{"reduction", to_value(reduction)}}))
+      return traced->to_tensor();
   const std::vector<Tensor> both = broadcast(input, target);
   return calque::mse_loss(both[0], both[1], reduction_enum(reduction));
 }

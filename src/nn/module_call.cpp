@@ -5,6 +5,7 @@
 
 #include "calque/base/warning.h"
 #include "calque/nn/module.h"
+#include "calque/nn/signature.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
 
@@ -92,6 +93,8 @@ Value Module::call(Values args, Kwargs kwargs) {
   const Announced announced(*this, observers);
   return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
 }
+
+ForwardSignature Module::forward_signature() const { return {}; }
 
 Value Module::forward_values(const Values&, const Kwargs&) {
   throw UserError("Module [" + class_name() + "] is missing the required \"forward\" function");

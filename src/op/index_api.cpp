@@ -101,14 +101,14 @@ Applied apply(const Tensor& self, ListRef<Index> indices) {
   return a;
 }
 
-// As Python would have it: one entry, or a tuple of them. An ellipsis is the text "...".
+// As Python would have it: one entry, or a tuple of them. An ellipsis is a structure without items, as graphs have it.
 Value boxed(ListRef<Index> indices) {
   const auto box = [](const Index& index) {
     return std::visit(
         [](const auto& e) -> Value {
           using T = std::decay_t<decltype(e)>;
           const auto bound = [](const std::optional<SymInt>& b) { return b ? Value(*b) : Value(); };
-          if constexpr (std::is_same_v<T, Ellipsis>) return "...";
+          if constexpr (std::is_same_v<T, Ellipsis>) return StructValue{"builtins.Ellipsis", "", {}, {}};
           else if constexpr (std::is_same_v<T, Slice>) return SliceValue{bound(e.start), bound(e.stop), bound(e.step)};
           else return e;
         },

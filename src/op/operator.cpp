@@ -68,11 +68,19 @@ OperatorTable& OperatorTable::instance() {
   return *table;
 }
 
+// torch.special.expit and its like are called special_expit in the modules they come from.
+static std::string default_python_name(const Schema& schema) {
+  if (schema.name_space != "aten") return "torch.ops." + schema.name_space + "." + schema.name;
+  for (const std::string_view group : {"special", "fft", "linalg"})
+    if (schema.name.starts_with(std::string(group) + "_")) return "torch._C._" + std::string(group) + "." + schema.name;
+  return "torch." + schema.name;
+}
+
 Operator& OperatorTable::add(Schema schema) {
   const std::unique_lock lock(mutex_);
   auto op = std::make_unique<Operator>();
   op->name_ = schema.full_name();
-  op->python_name_ = (schema.name_space == "aten" ? "torch." : "torch.ops." + schema.name_space + ".") + schema.name;
+  op->python_name_ = default_python_name(schema);
   op->schema_ = std::move(schema);
   const auto [it, fresh] = by_name_.emplace(op->name_, op.get());
   if (!fresh) throw UserError("operator " + op->name_ + " is registered already; choose another name or overload");

@@ -31,7 +31,7 @@ class Function {
   bool is_impure() const { return is_impure_; }
   // For a function that stands for all overloads of an operator: "aten::relu". Empty for others.
   const std::string& packet() const { return packet_; }
-  Value operator()(const Values& args, const Kwargs& kwargs = {}) const { return body_(args, kwargs); }
+  Value operator()(const Values& args, const Kwargs& kwargs = {}) const;
 
  private:
   friend class FunctionTable;

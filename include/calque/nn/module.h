@@ -22,6 +22,7 @@ namespace calque {
 
 template <class M>
 class Child;
+struct ForwardSignature;
 struct ModuleHooks;
 
 // Where a module keeps one of its tensors; lives as long as the module.
@@ -95,6 +96,8 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual std::string str() const;  // as PyTorch prints it
   // The names of forward's arguments, for keyword calls and exported programs.
   virtual std::vector<std::string> argument_names() const { return {}; }
+  // What is known of their kinds and of the result's structure (nn/signature.h).
+  virtual ForwardSignature forward_signature() const;
 
   // ---- registration -------------------------------------------------------------------------------------------------
   // A name taken by the same kind is replaced, by another kind a UserError. An undefined tensor or null module is

@@ -18,6 +18,7 @@
 
 #include "calque/nn/convert.h"
 #include "calque/nn/module.h"
+#include "calque/nn/signature.h"
 
 namespace calque {
 
@@ -31,6 +32,7 @@ struct Signature<R (C::*)(A...)> {
   static constexpr size_t arity = sizeof...(A);
   using Stored = std::tuple<stored_as<A>...>;
   static constexpr bool as_values = (AsValue<A> && ...) && (std::is_void_v<R> || AsValue<R>);
+  static ForwardSignature outlines() { return {{outline<stored_as<A>>()...}, outline<R>(), {}}; }
   // The arguments given, converted as a direct call would convert them.
   template <class... G>
   static Values box(const G&... given) {
@@ -112,6 +114,12 @@ class Typed : public Base {
         names.push_back(i ? "arg" + std::to_string(i) : "input");
       return names;
     }
+  }
+
+  ForwardSignature forward_signature() const override {
+    ForwardSignature signature = nn_detail::SignatureOf<D>::outlines();
+    if constexpr (requires { D::forward_defaults(); }) signature.defaults = D::forward_defaults();
+    return signature;
   }
 
   Value forward_values(const Values& args, const Kwargs& kwargs) override {

@@ -175,34 +175,34 @@ void register_activation(Library& aten) {
   aten.def("relu(Tensor self) -> Tensor")
       .compute(relu_rule, plain<Unary::relu>)
       .in_place("relu_").out("relu.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
-  aten.def("relu6(Tensor self) -> Tensor").composite([](const Tensor& self) { return hardtanh(self, Scalar(0), Scalar(6)); });
-  aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return hardtanh_(self, Scalar(0), Scalar(6)); });
-  aten.def("silu(Tensor self) -> Tensor")
+  aten.def("relu6(Tensor self) -> Tensor").python("torch.nn.functional.relu6").composite([](const Tensor& self) { return hardtanh(self, Scalar(0), Scalar(6)); });
+  aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").python("torch._C._nn.relu6_").composite([](const Tensor& self) { return hardtanh_(self, Scalar(0), Scalar(6)); });
+  aten.def("silu(Tensor self) -> Tensor").python("torch.nn.functional.silu")
       .compute(rule::Named<"silu">::unary, plain<Unary::silu>)
       .in_place("silu_").out("silu.out").tags(Tag::pointwise);
-  aten.def("mish(Tensor self) -> Tensor")
+  aten.def("mish(Tensor self) -> Tensor").python("torch.nn.functional.mish")
       .compute(rule::Named<"mish">::unary, plain<Unary::mish>)
       .in_place("mish_").out("mish.out").tags(Tag::pointwise);
-  aten.def("hardswish(Tensor self) -> Tensor")
+  aten.def("hardswish(Tensor self) -> Tensor").python("torch.nn.functional.hardswish")
       .compute(rule::Named<"hardswish">::unary, plain<Unary::hardswish>)
       .in_place("hardswish_").out("hardswish.out").tags(Tag::pointwise);
-  aten.def("hardsigmoid(Tensor self) -> Tensor")
+  aten.def("hardsigmoid(Tensor self) -> Tensor").python("torch.nn.functional.hardsigmoid")
       .compute(rule::Named<"hardsigmoid">::unary, plain<Unary::hardsigmoid>)
       .in_place("hardsigmoid_").out("hardsigmoid.out").tags(Tag::pointwise);
-  aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor")
+  aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor").python("torch.nn.functional.gelu")
       .compute([](const Tensor& self, std::string_view approximate) { return is_tanh_form(approximate), rule::unary("gelu", self); },
                [](const Tensor& self, std::string_view approximate, const Tensor& out) {
                  kernel::unary(is_tanh_form(approximate) ? Unary::gelu_tanh : Unary::gelu, self.dtype(), self, out);
                })
       .in_place("gelu_").out("gelu.out").tags(Tag::pointwise, Tag::core);
-  aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+  aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor").python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
       .in_place("hardtanh_").out("hardtanh.out").tags(Tag::made_like_self, Tag::pointwise, Tag::core);
-  aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+  aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").python("torch.nn.functional.leaky_relu")
       .compute(number_rule<"leaky_relu">,
                [](const Tensor& self, const Scalar& slope, const Tensor& out) { kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out); })
       .in_place("leaky_relu_").out("leaky_relu.out").tags(Tag::pointwise, Tag::core);
-  aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+  aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").python("torch.nn.functional.elu")
       .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); }, elu_kernel)
       .in_place("elu_").out("elu.out").tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
@@ -210,13 +210,13 @@ void register_activation(Library& aten) {
       .in_place("celu_").out("celu.out").tags(Tag::dense_out, Tag::pointwise);
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) { return elu(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return elu_(self, Scalar(selu_alpha), Scalar(selu_scale)); });
-  aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+  aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").python("torch.nn.functional.softplus")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("softplus", self); },
                [](const Tensor& self, const Scalar& beta, const Scalar& threshold, const Tensor& out) {
                  kernel::activation(Activation::softplus, self.dtype(), self, {beta, threshold}, false, out);
                })
       .out("softplus.out").tags(Tag::pointwise);
-  aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+  aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor").python("torch.nn.functional.softshrink")
       .compute(softshrink_rule,
                [](const Tensor& self, const Scalar& lambd, const Tensor& out) { kernel::activation(Activation::softshrink, self.dtype(), self, {lambd}, false, out); })
       .out("softshrink.out").tags(Tag::pointwise);
@@ -241,8 +241,8 @@ void register_activation(Library& aten) {
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
       .in_place("clamp_max_").out("clamp_max.out").tags(Tag::pointwise);
-  aten.def("glu(Tensor self, int dim=-1) -> Tensor").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::cast_out, Tag::strided_out);
-  aten.def("log_sigmoid(Tensor self) -> Tensor").composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); }).out("log_sigmoid.out");
+  aten.def("glu(Tensor self, int dim=-1) -> Tensor").python("torch.nn.functional.glu").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::cast_out, Tag::strided_out);
+  aten.def("log_sigmoid(Tensor self) -> Tensor").python("torch._C._nn.log_sigmoid").composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); }).out("log_sigmoid.out");
   aten.def("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
       .compute([](const Tensor& self) { return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)}; }, kernel::log_sigmoid_forward);
   aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))").composite(log_sigmoid_forward_out);

@@ -112,10 +112,10 @@ void register_asserts(Library& aten) {
         return empty(SymIntList(), dtype, layout, device, pin_memory, std::nullopt);
       });
 
-  aten.def("sym_size.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_size(dim); }).tags(Tag::core);
-  aten.def("sym_stride.int(Tensor self, int dim) -> SymInt").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_stride(dim); }).tags(Tag::core);
-  aten.def("sym_numel(Tensor self) -> SymInt").composite([](const Tensor& self) { return self.sym_numel(); }).tags(Tag::core);
-  aten.def("sym_storage_offset(Tensor self) -> SymInt").composite([](const Tensor& self) { return self.sym_storage_offset(); }).tags(Tag::core);
+  aten.def("sym_size.int(Tensor self, int dim) -> SymInt").python("torch.Tensor.size").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_size(dim); }).tags(Tag::core);
+  aten.def("sym_stride.int(Tensor self, int dim) -> SymInt").python("torch.Tensor.stride").composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_stride(dim); }).tags(Tag::core);
+  aten.def("sym_numel(Tensor self) -> SymInt").python("torch.Tensor.numel").composite([](const Tensor& self) { return self.sym_numel(); }).tags(Tag::core);
+  aten.def("sym_storage_offset(Tensor self) -> SymInt").python("torch.Tensor.storage_offset").composite([](const Tensor& self) { return self.sym_storage_offset(); }).tags(Tag::core);
   aten.def("sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool").composite([](const Tensor& self, MemoryFormat format) {
     return SymBool(self.is_contiguous(format == MemoryFormat::preserve ? MemoryFormat::contiguous : format));
   });

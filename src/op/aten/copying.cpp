@@ -126,20 +126,20 @@ void register_copying(Library& aten) {
            "MemoryFormat? memory_format=None) -> Tensor")
       .compute(to_copy_rule, to_copy_kernel)
       .tags(Tag::core);
-  aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+  aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)").python("torch.Tensor.contiguous")
       .composite([](const Tensor& self, MemoryFormat format) -> Tensor {
         if (self.is_contiguous(format == MemoryFormat::preserve ? MemoryFormat::contiguous : format)) return self;
         if (format == MemoryFormat::preserve) throw UserError("contiguous: preserve_format is not a memory format to be contiguous in");
         return clone(self, format);
       })
       .tags(Tag::may_alias);
-  aten.def("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+  aten.def("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
       .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptFormat f) { return convert(self, dtype, {}, device, {}, non_blocking, copy, f); })
       .tags(Tag::may_alias);
-  aten.def("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+  aten.def("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
       .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptFormat f) { return convert(self, dtype, {}, {}, {}, non_blocking, copy, f); })
       .tags(Tag::may_alias);
-  aten.def("to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+  aten.def("to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
       .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptFormat f) {
         return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, f);
       })
@@ -148,7 +148,7 @@ void register_copying(Library& aten) {
            "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
       .composite(convert)
       .tags(Tag::may_alias);
-  aten.def("type_as(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& self, const Tensor& other) -> Tensor {
+  aten.def("type_as(Tensor self, Tensor other) -> Tensor").python("torch.Tensor.type_as").composite([](const Tensor& self, const Tensor& other) -> Tensor {
     return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
   }).tags(Tag::may_alias);
   aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
@@ -173,7 +173,7 @@ void register_copying(Library& aten) {
       .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); }, [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
       .out("lift_fresh_copy.out").tags(Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
-  aten.def("item(Tensor self) -> Scalar").composite([](const Tensor& self) -> Scalar {
+  aten.def("item(Tensor self) -> Scalar").python("torch.Tensor.item").composite([](const Tensor& self) -> Scalar {
     if (!check(self.sym_numel() == 1)) throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");
     return _local_scalar_dense(self);
   }).tags(Tag::data_dependent);

@@ -174,13 +174,13 @@ Tensor slopes_for(const Tensor& self, const Scalar& lower, const Scalar& upper) 
 
 void register_dropout(Library& aten);
 void register_dropout(Library& aten) {
-  aten.def("dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<false, false, false>);
+  aten.def("dropout(Tensor input, float p, bool train) -> Tensor").python("torch.nn.functional.dropout").composite(dropout_body<false, false, false>);
   aten.def("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<false, false, true>);
-  aten.def("alpha_dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<false, true, false>);
+  aten.def("alpha_dropout(Tensor input, float p, bool train) -> Tensor").python("torch.nn.functional.alpha_dropout").composite(dropout_body<false, true, false>);
   aten.def("alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<false, true, true>);
   aten.def("feature_dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<true, false, false>);
   aten.def("feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<true, false, true>);
-  aten.def("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<true, true, false>);
+  aten.def("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor").python("torch.nn.functional.feature_alpha_dropout").composite(dropout_body<true, true, false>);
   aten.def("feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<true, true, true>);
   aten.def("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .own(native_dropout_rule, native_dropout_kernel)
@@ -188,7 +188,7 @@ void register_dropout(Library& aten) {
   aten.def("native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))")
       .composite(native_dropout_out)
       .tags(Tag::out, Tag::random);
-  aten.def("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
+  aten.def("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor").python("torch._C._nn.rrelu_with_noise")
       .own(rrelu_with_noise_rule, rrelu_with_noise_kernel)
       .tags(Tag::random);
   aten.def("rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)")

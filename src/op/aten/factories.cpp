@@ -156,9 +156,9 @@ void register_factories(Library& aten) {
           [](SymIntList, IntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
   aten.def("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .compute(like<"empty_like">, [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {});
-  aten.def("new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def("new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor").python("torch.Tensor.new_empty")
       .compute(new_from<"new_empty">, [](const Tensor&, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
-  aten.def("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor").python("torch.Tensor.new_empty_strided")
       .compute(
           [](const Tensor& self, SymIntList size, SymIntList stride, OptDType dtype, OptLayout, OptDevice device, OptBool) {
             return strided("new_empty_strided", size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
@@ -171,9 +171,9 @@ void register_factories(Library& aten) {
       .compute(like<"zeros_like">, fill_like<0>);
   aten.def("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .compute(like<"ones_like">, fill_like<1>);
-  aten.def("new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def("new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor").python("torch.Tensor.new_zeros")
       .compute(new_from<"new_zeros">, fill_new<0>);
-  aten.def("new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def("new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor").python("torch.Tensor.new_ones")
       .compute(new_from<"new_ones">, fill_new<1>);
   aten.def("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .compute(full_rule, full_kernel)
@@ -182,7 +182,7 @@ void register_factories(Library& aten) {
       .compute([](const Tensor& self, const Scalar&, OptDType d, OptLayout l, OptDevice v, OptBool p, OptFormat f) { return rule::like("full_like", self, d, l, v, p, f); },
                [](const Tensor&, const Scalar& value, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) { kernel::fill(out, value); })
       .tags(Tag::core);
-  aten.def("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor").python("torch.Tensor.new_full")
       .compute([](const Tensor& self, SymIntList size, const Scalar&, OptDType d, OptLayout l, OptDevice v, OptBool p) { return new_from<"new_full">(self, size, d, l, v, p); },
                [](const Tensor&, SymIntList, const Scalar& value, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { kernel::fill(out, value); });
   aten.def("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")

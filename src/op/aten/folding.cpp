@@ -183,8 +183,8 @@ void weight_norm_kernel(const Tensor& v, const Tensor& g, int64_t dim, const Ten
 
 void register_folding(Library& aten);
 void register_folding(Library& aten) {
-  aten.def("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor").compute(im2col_rule, im2col_kernel).out("im2col.out").tags(Tag::any_out, Tag::strided_out);
-  aten.def("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
+  aten.def("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor").python("torch._C._nn.im2col").compute(im2col_rule, im2col_kernel).out("im2col.out").tags(Tag::any_out, Tag::strided_out);
+  aten.def("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor").python("torch._C._nn.col2im")
       .compute(col2im_rule, col2im_kernel)
       .out("col2im.out")
       .tags(Tag::any_out, Tag::core, Tag::strided_out);

@@ -53,9 +53,9 @@ void register_generated_outs(Library& aten) {
       .composite([](const Tensor& self, OptFormat, const Tensor& out) { return sized(out, self.sym_sizes()).zero_(); });
   aten.def("full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Scalar& value, OptFormat, const Tensor& out) { return sized(out, self.sym_sizes()).fill_(value); });
-  aten.def("new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)").python("torch.Tensor.new_zeros")
       .composite([](const Tensor&, SymIntList size, const Tensor& out) { return sized(out, size).zero_(); });
-  aten.def("new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)").python("torch.Tensor.new_ones")
       .composite([](const Tensor&, SymIntList size, const Tensor& out) { return sized(out, size).fill_(Scalar(1)); });
   aten.def("scalar_tensor.out(Scalar s, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Scalar& s, const Tensor& out) { return sized(out, {}).fill_(s); });

@@ -250,7 +250,7 @@ void register_joining(Library& aten) {
   aten.def("atleast_3d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 3); }).tags(Tag::may_alias);
   aten.def("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) { return all_at_least(tensors, 3); }).tags(Tag::may_alias);
 
-  aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+  aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor").python("torch.Tensor.repeat")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
       .tags(Tag::dense_out, Tag::strided_out, Tag::core);

@@ -404,10 +404,10 @@ Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bo
 
 void register_losses(Library& aten);
 void register_losses(Library& aten) {
-  aten.def("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+  aten.def("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor").python("torch._C._nn.mse_loss")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::mse>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::mse>(self, target, reduction, 0, out); });
-  aten.def("mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)").python("torch._C._nn.mse_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
         check_reduction("mse_loss", reduction);
         return loss_out("aten::mse_loss.out", mse_loss(self, target, none), reduction, out);
@@ -417,8 +417,8 @@ void register_losses(Library& aten) {
       .compute([](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction) { return backward_rule<Loss::mse>(g, self, target, reduction, 0); },
                [](const Tensor& g, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { backward_kernel<Loss::mse>(g, self, target, reduction, 0, out); })
       .out("mse_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
-  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
-  aten.def("smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor").python("torch._C._nn.smooth_l1_loss").compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
+  aten.def("smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)").python("torch._C._nn.smooth_l1_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) -> Tensor {
         check_reduction("smooth_l1_loss", reduction);
         return loss_out("aten::smooth_l1_loss.out", smooth_l1_loss(self, target, none, beta), reduction, out);
@@ -427,8 +427,8 @@ void register_losses(Library& aten) {
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
       .out("smooth_l1_loss_backward.grad_input(grad_input)").tags(Tag::cast_out);
-  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
-  aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor").python("torch._C._nn.huber_loss").compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
+  aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)").python("torch._C._nn.huber_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
         check_reduction("huber_loss", reduction);
         return loss_out("aten::huber_loss.out", huber_loss(self, target, none, delta), reduction, out);
@@ -448,11 +448,11 @@ void register_losses(Library& aten) {
         return grad_input.copy_(result, false);
       })
       .tags(Tag::out);
-  aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+  aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor").python("torch._C._nn.soft_margin_loss")
       .compute([](const Tensor& self, const Tensor& target, int64_t reduction) { return loss_rule<Loss::soft_margin>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) { loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out); })
       .out("soft_margin_loss.out");
-  aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor").compute(bce_rule, bce_kernel).out("binary_cross_entropy.out");
+  aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor").python("torch._C._nn.binary_cross_entropy").compute(bce_rule, bce_kernel).out("binary_cross_entropy.out");
   aten.def("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .compute(bce_logits_rule, bce_logits_kernel)
       .out("binary_cross_entropy_with_logits.out").tags(Tag::dense_out);
@@ -492,19 +492,19 @@ void register_losses(Library& aten) {
            "Tensor(a!) grad_input) -> Tensor(a!)")
       .composite(nll2d_backward_out)
       .tags(Tag::out, Tag::cast_out);
-  aten.def("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+  aten.def("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor").python("torch._C._nn.nll_loss")
       .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
         return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
       })
       .out("nll_loss.out");
-  aten.def("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+  aten.def("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor").python("torch._C._nn.nll_loss2d")
       .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
         return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
       })
       .out("nll_loss2d.out");
-  aten.def("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor").composite(nll_nd);
-  aten.def("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor").composite(cross_entropy);
-  aten.def("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor").composite([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
+  aten.def("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor").python("torch._C._nn.nll_loss_nd").composite(nll_nd);
+  aten.def("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor").python("torch._C._nn.cross_entropy_loss").composite(cross_entropy);
+  aten.def("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor").python("torch._C._nn.l1_loss").composite([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
     return apply(self.sub(target).abs(), reduction);
   });
   aten.def("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor").composite(kl_div_body);

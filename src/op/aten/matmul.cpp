@@ -470,8 +470,8 @@ void register_matmul(Library& aten) {
   aten.def("linalg_matmul(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .out("linalg_matmul.out");
-  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").composite(linear_body);
-  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").python("torch.nn.functional.linear").composite(linear_body);
+  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)").python("torch.nn.functional.linear")
       .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) { return written("linear", linear(input, weight, bias), out, input.dim() == 1); });
 }
 

@@ -332,11 +332,11 @@ void register_normalization(Library& aten) {
   aten.def("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(layer_norm_backward_rule, layer_norm_backward_kernel)
       .tags(Tag::reduction, Tag::core);
-  aten.def("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")
+  aten.def("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor").python("torch.nn.functional.layer_norm")
       .composite([](const Tensor& input, SymIntList shape, const Tensor& weight, const Tensor& bias, double eps, bool) -> Tensor {
         return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
       });
-  aten.def("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor").composite(rms_norm_body);
+  aten.def("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor").python("torch.nn.functional.rms_norm").composite(rms_norm_body);
   aten.def("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)").composite(fused_rms_norm_body);
 
   aten.def("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
@@ -391,7 +391,7 @@ void register_normalization(Library& aten) {
   aten.def("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(group_norm_backward_rule, group_norm_backward_kernel)
       .tags(Tag::reduction, Tag::core);
-  aten.def("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor").composite(group_norm_body);
+  aten.def("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor").python("torch.nn.functional.group_norm").composite(group_norm_body);
   aten.def("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
       .composite(instance_norm_body);
 }

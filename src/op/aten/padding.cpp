@@ -178,31 +178,31 @@ void register_padding(Library& aten) {
       .compute(constant_pad_rule, constant_pad_kernel)
       .out("constant_pad_nd.out")
       .tags(Tag::dense_out, Tag::strided_out, Tag::core);
-  aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor").composite(pad_body);
-  aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor").composite(pad_by);
-  aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").composite(circular_body);
+  aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor").python("torch.nn.functional.pad").composite(pad_body);
+  aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor").python("torch._C._nn._pad_enum").composite(pad_by);
+  aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").python("torch._C._nn._pad_circular").composite(circular_body);
 
-  aten.def("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+  aten.def("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor").python("torch._C._nn.reflection_pad1d")
       .compute(named_rule<"reflection_pad1d", Border::reflection, 1>, border_kernel<Border::reflection>)
       .out("reflection_pad1d.out")
       .tags(Tag::strided_out, Tag::core);
-  aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+  aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor").python("torch._C._nn.reflection_pad2d")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
       .tags(Tag::restrides_image, Tag::strided_out, Tag::core);
-  aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+  aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor").python("torch._C._nn.reflection_pad3d")
       .compute(named_rule<"reflection_pad3d", Border::reflection, 3>, border_kernel<Border::reflection>)
       .out("reflection_pad3d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
-  aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+  aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor").python("torch._C._nn.replication_pad1d")
       .compute(named_rule<"replication_pad1d", Border::replication, 1>, border_kernel<Border::replication>)
       .out("replication_pad1d.out")
       .tags(Tag::strided_out);
-  aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+  aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor").python("torch._C._nn.replication_pad2d")
       .compute(named_rule<"replication_pad2d", Border::replication, 2>, border_kernel<Border::replication>)
       .out("replication_pad2d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
-  aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+  aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor").python("torch._C._nn.replication_pad3d")
       .compute(named_rule<"replication_pad3d", Border::replication, 3>, border_kernel<Border::replication>)
       .out("replication_pad3d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);

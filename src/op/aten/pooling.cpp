@@ -213,22 +213,22 @@ std::tuple<Tensor, Tensor> adaptive_max1_body(const Tensor& self, IntList output
 
 void register_pooling(Library& aten);
 void register_pooling(Library& aten) {
-  aten.def("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+  aten.def("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)").python("torch._C._nn.max_pool2d_with_indices")
       .compute(max_pool_rule<2>, max_pool_kernel<2>)
       .out("max_pool2d_with_indices.out(out, indices)")
       .tags(Tag::core);
-  aten.def("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+  aten.def("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)").python("torch._C._nn.max_pool3d_with_indices")
       .compute(max_pool_rule<3>, max_pool_kernel<3>)
       .out("max_pool3d_with_indices.out(out, indices)")
       .tags(Tag::restrides_out, Tag::core);
   aten.def("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)")
       .composite(max_pool1d_indices_body);
-  aten.def("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor").composite(max_pool1d_body);
-  aten.def("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor")
+  aten.def("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor").python("torch.nn.functional.max_pool1d").composite(max_pool1d_body);
+  aten.def("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor").python("torch.nn.functional.max_pool2d")
       .composite([](const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
         return std::get<0>(max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
       });
-  aten.def("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor")
+  aten.def("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor").python("torch.nn.functional.max_pool3d")
       .composite([](const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
         return std::get<0>(max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
       });
@@ -241,11 +241,11 @@ void register_pooling(Library& aten) {
       .composite(avg_pool1d_body)
       .out("avg_pool1d.out")
       .tags(Tag::dense_out, Tag::core);
-  aten.def("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")
+  aten.def("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor").python("torch.nn.functional.avg_pool2d")
       .compute(avg_rule<2>, avg_kernel<2>)
       .out("avg_pool2d.out")
       .tags(Tag::core, Tag::strided_out);
-  aten.def("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")
+  aten.def("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor").python("torch.nn.functional.avg_pool3d")
       .compute(avg_rule<3>, avg_kernel<3>)
       .out("avg_pool3d.out")
       .tags(Tag::core, Tag::strided_out);
@@ -267,15 +267,15 @@ void register_pooling(Library& aten) {
       .out("_adaptive_avg_pool2d_backward.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor").composite(adaptive_avg1_body).out("adaptive_avg_pool1d.out").tags(Tag::dense_out, Tag::core);
-  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out").tags(Tag::restrides_image);
-  aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").composite(adaptive_avg3_body);
-  aten.def("adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)")
+  aten.def("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor").python("torch.nn.functional.adaptive_avg_pool2d").composite(adaptive_avg2_body).out("adaptive_avg_pool2d.out").tags(Tag::restrides_image);
+  aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor").python("torch.nn.functional.adaptive_avg_pool3d").composite(adaptive_avg3_body);
+  aten.def("adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)").python("torch.nn.functional.adaptive_avg_pool3d")
       .composite([](const Tensor& self, SymIntList output_size, const Tensor& out) { return _adaptive_avg_pool3d(self, output_size, out); });
   aten.def("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)").composite(adaptive_max1_body);
-  aten.def("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)")
+  aten.def("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)").python("torch._C._nn.adaptive_max_pool2d")
       .compute(adaptive_max_rule<2>, [](const Tensor& self, IntList, const Tensor& out, const Tensor& indices) { kernel::adaptive_max_pool(self, 2, out, indices); })
       .out("adaptive_max_pool2d.out(out, indices)");
-  aten.def("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)")
+  aten.def("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)").python("torch._C._nn.adaptive_max_pool3d")
       .compute(adaptive_max_rule<3>, [](const Tensor& self, IntList, const Tensor& out, const Tensor& indices) { kernel::adaptive_max_pool(self, 3, out, indices); })
       .out("adaptive_max_pool3d.out(out, indices)");
 }

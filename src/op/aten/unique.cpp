@@ -147,7 +147,7 @@ void register_unique(Library& aten) {
            [](const Tensor& self, int64_t dim, bool, bool) { return slices("unique_dim_consecutive", self, dim, false, true, true); })
       .tags(Tag::data_dependent, Tag::allocates_own);
   aten.def("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor").own(bincount_fake, bincount_kernel).out("bincount.out").tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own);
-  aten.def("one_hot(Tensor self, int num_classes=-1) -> Tensor").composite(one_hot_body);
+  aten.def("one_hot(Tensor self, int num_classes=-1) -> Tensor").python("torch.nn.functional.one_hot").composite(one_hot_body);
 }
 
 }  // namespace calque

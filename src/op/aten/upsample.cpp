@@ -101,91 +101,91 @@ void register_upsample(Library& aten) {
   using A2 = Smooth<"_upsample_bilinear2d_aa", Resample::linear_antialias>;
   using B2 = Smooth<"_upsample_bicubic2d_aa", Resample::cubic_antialias>;
 
-  aten.def("upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor").compute(N1::rule1, N1::run1).out("upsample_nearest1d.out").tags(Tag::strided_out);
-  aten.def("upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor").python("torch._C._nn.upsample_nearest1d").compute(N1::rule1, N1::run1).out("upsample_nearest1d.out").tags(Tag::strided_out);
+  aten.def("upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn.upsample_nearest2d")
       .compute(N2::rule2, N2::run2)
       .out("upsample_nearest2d.out")
       .tags(Tag::strided_out);
-  aten.def("upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn.upsample_nearest3d")
       .compute(N3::rule3, N3::run3)
       .out("upsample_nearest3d.out")
       .tags(Tag::strided_out);
-  aten.def("_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor")
+  aten.def("_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor").python("torch._C._nn._upsample_nearest_exact1d")
       .compute(E1::rule1, E1::run1)
       .out("_upsample_nearest_exact1d.out")
       .tags(Tag::strided_out);
-  aten.def("_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn._upsample_nearest_exact2d")
       .compute(E2::rule2, E2::run2)
       .out("_upsample_nearest_exact2d.out")
       .tags(Tag::strided_out);
-  aten.def("_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn._upsample_nearest_exact3d")
       .compute(E3::rule3, E3::run3)
       .out("_upsample_nearest_exact3d.out")
       .tags(Tag::strided_out);
-  aten.def("upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor")
+  aten.def("upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor").python("torch._C._nn.upsample_linear1d")
       .compute(L1::rule1, L1::run1)
       .out("upsample_linear1d.out")
       .tags(Tag::strided_out);
-  aten.def("upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn.upsample_bilinear2d")
       .compute(L2::rule2, L2::run2)
       .out("upsample_bilinear2d.out")
       .tags(Tag::strided_out);
-  aten.def("upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn.upsample_trilinear3d")
       .compute(L3::rule3, L3::run3)
       .out("upsample_trilinear3d.out")
       .tags(Tag::strided_out);
-  aten.def("upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn.upsample_bicubic2d")
       .compute(C2::rule2, C2::run2)
       .out("upsample_bicubic2d.out")
       .tags(Tag::strided_out);
-  aten.def("_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn._upsample_bilinear2d_aa")
       .compute(A2::rule2, A2::run2)
       .out("_upsample_bilinear2d_aa.out")
       .tags(Tag::strided_out);
-  aten.def("_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor")
+  aten.def("_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor").python("torch._C._nn._upsample_bicubic2d_aa")
       .compute(B2::rule2, B2::run2)
       .out("_upsample_bicubic2d_aa.out")
       .tags(Tag::strided_out);
 
-  aten.def("upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").composite([](const Tensor& x, OptSizes size, OptFactors f) {
+  aten.def("upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_nearest1d").composite([](const Tensor& x, OptSizes size, OptFactors f) {
     return upsample_nearest1d(x, target_sizes("upsample_nearest1d", x, size, f), factor(f, 0));
   });
-  aten.def("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
+  aten.def("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_nearest2d")
       .composite([](const Tensor& x, OptSizes size, OptFactors f) { return upsample_nearest2d(x, target_sizes("upsample_nearest2d", x, size, f), factor(f, 0), factor(f, 1)); })
       .out("upsample_nearest2d.vec_out")
       .tags(Tag::dense_out, Tag::core);
-  aten.def("upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").composite([](const Tensor& x, OptSizes size, OptFactors f) {
+  aten.def("upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_nearest3d").composite([](const Tensor& x, OptSizes size, OptFactors f) {
     return upsample_nearest3d(x, target_sizes("upsample_nearest3d", x, size, f), factor(f, 0), factor(f, 1), factor(f, 2));
   });
-  aten.def("_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
+  aten.def("_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn._upsample_nearest_exact1d")
       .composite([](const Tensor& x, OptSizes size, OptFactors f) { return _upsample_nearest_exact1d(x, target_sizes("_upsample_nearest_exact1d", x, size, f), factor(f, 0)); });
-  aten.def("_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").composite([](const Tensor& x, OptSizes size, OptFactors f) {
+  aten.def("_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn._upsample_nearest_exact2d").composite([](const Tensor& x, OptSizes size, OptFactors f) {
     return _upsample_nearest_exact2d(x, target_sizes("_upsample_nearest_exact2d", x, size, f), factor(f, 0), factor(f, 1));
   });
-  aten.def("_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").composite([](const Tensor& x, OptSizes size, OptFactors f) {
+  aten.def("_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor").python("torch._C._nn._upsample_nearest_exact3d").composite([](const Tensor& x, OptSizes size, OptFactors f) {
     return _upsample_nearest_exact3d(x, target_sizes("_upsample_nearest_exact3d", x, size, f), factor(f, 0), factor(f, 1), factor(f, 2));
   });
-  aten.def("upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_linear1d")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) { return upsample_linear1d(x, target_sizes("upsample_linear1d", x, size, f), align, factor(f, 0)); });
-  aten.def("upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_bilinear2d")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return upsample_bilinear2d(x, target_sizes("upsample_bilinear2d", x, size, f), align, factor(f, 0), factor(f, 1));
       })
       .out("upsample_bilinear2d.vec_out")
       .tags(Tag::dense_out, Tag::core);
-  aten.def("upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_trilinear3d")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return upsample_trilinear3d(x, target_sizes("upsample_trilinear3d", x, size, f), align, factor(f, 0), factor(f, 1), factor(f, 2));
       });
-  aten.def("upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn.upsample_bicubic2d")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return upsample_bicubic2d(x, target_sizes("upsample_bicubic2d", x, size, f), align, factor(f, 0), factor(f, 1));
       });
-  aten.def("_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn._upsample_bilinear2d_aa")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return _upsample_bilinear2d_aa(x, target_sizes("_upsample_bilinear2d_aa", x, size, f), align, factor(f, 0), factor(f, 1));
       });
-  aten.def("_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
+  aten.def("_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor").python("torch._C._nn._upsample_bicubic2d_aa")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return _upsample_bicubic2d_aa(x, target_sizes("_upsample_bicubic2d_aa", x, size, f), align, factor(f, 0), factor(f, 1));
       });

@@ -113,7 +113,7 @@ Tensor as_strided_self(const Tensor& self, SymIntList size, SymIntList stride, s
 
 void register_view_metadata(Library& aten);
 void register_view_metadata(Library& aten) {
-  aten.def("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)").own(view_as_dtype, view_as_dtype).tags(Tag::view);
+  aten.def("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)").python("torch.Tensor.view").own(view_as_dtype, view_as_dtype).tags(Tag::view);
   aten.def("view_as_real(Tensor(a) self) -> Tensor(a)").own(as_real, as_real).tags(Tag::view);
   aten.def("view_as_complex(Tensor(a) self) -> Tensor(a)").own(as_complex, as_complex).tags(Tag::view);
   aten.def("real(Tensor(a) self) -> Tensor(a)").composite(real_part);

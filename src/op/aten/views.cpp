@@ -121,7 +121,7 @@ Tensor matrix_h(const Tensor& self) {
 
 void register_views(Library& aten);
 void register_views(Library& aten) {
-  aten.def("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+  aten.def("view(Tensor(a) self, SymInt[] size) -> Tensor(a)").python("torch.Tensor.view")
       .view([](const Tensor& self, SymIntList size) { return rule::view("view", self, size); })
       .tags(Tag::core);
   aten.def("_unsafe_view(Tensor self, SymInt[] size) -> Tensor").own(unsafe_view, unsafe_view).out("_unsafe_view.out").tags(Tag::dense_out, Tag::may_alias);
@@ -129,8 +129,8 @@ void register_views(Library& aten) {
     return View{SymInts(size.begin(), size.end()), SymInts(stride.begin(), stride.end()), self.sym_storage_offset()};
   });
   aten.def("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").composite(reshape_body).tags(Tag::may_alias);
-  aten.def("view_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
-  aten.def("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+  aten.def("view_as(Tensor(a) self, Tensor other) -> Tensor(a)").python("torch.Tensor.view_as").composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
+  aten.def("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)").python("torch.Tensor.reshape_as")
       .composite([](const Tensor& self, const Tensor& other) { return self.reshape(other.sym_sizes()); })
       .tags(Tag::may_alias);
   aten.def("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)").composite(flatten_body).tags(Tag::may_alias);
@@ -150,11 +150,11 @@ void register_views(Library& aten) {
   aten.def("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)").composite([](const Tensor& self, int64_t dim0, int64_t dim1) {
     return self.transpose(dim0, dim1);
   });
-  aten.def("mT(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return last_two("mT", self); });
-  aten.def("mH(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return conjugate(last_two("mH", self)); });
+  aten.def("mT(Tensor(a) self) -> Tensor(a)").python("torch.Tensor.mT.__get__").composite([](const Tensor& self) { return last_two("mT", self); });
+  aten.def("mH(Tensor(a) self) -> Tensor(a)").python("torch.Tensor.mH.__get__").composite([](const Tensor& self) { return conjugate(last_two("mH", self)); });
   aten.def("adjoint(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return conjugate(last_two("adjoint", self)); });
-  aten.def("numpy_T(Tensor(a) self) -> Tensor(a)").composite(numpy_t);
-  aten.def("matrix_H(Tensor(a) self) -> Tensor(a)").composite(matrix_h);
+  aten.def("numpy_T(Tensor(a) self) -> Tensor(a)").python("torch.Tensor.T.__get__").composite(numpy_t);
+  aten.def("matrix_H(Tensor(a) self) -> Tensor(a)").python("torch.Tensor.H.__get__").composite(matrix_h);
   aten.def("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)").composite(movedim_body);
   aten.def("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)").composite(movedim_one);
   aten.def("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)").composite(movedim_body);
@@ -171,10 +171,10 @@ void register_views(Library& aten) {
       .view([](const Tensor& self, int64_t dim) { return rule::unsqueeze("unsqueeze", geometry(self), dim); })
       .tags(Tag::core);
 
-  aten.def("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
+  aten.def("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)").python("torch.Tensor.expand")
       .view([](const Tensor& self, SymIntList size, bool) { return rule::expand("expand", geometry(self), size); })
       .tags(Tag::core);
-  aten.def("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) { return self.expand(other.sym_sizes()); });
+  aten.def("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").python("torch.Tensor.expand_as").composite([](const Tensor& self, const Tensor& other) { return self.expand(other.sym_sizes()); });
   aten.def("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)").composite([](const Tensor& self, SymIntList size) { return self.expand(size); });
 
   aten.def("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
@@ -192,7 +192,7 @@ void register_views(Library& aten) {
       .tags(Tag::core);
   aten.def("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
       .composite([](const Tensor& a, int64_t offset, int64_t dim1, int64_t dim2) { return a.diagonal(offset, dim1, dim2); });
-  aten.def("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)").view([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  aten.def("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)").python("torch.Tensor.unfold").view([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
     return rule::unfold("unfold", geometry(self), dimension, size, step);
   });
   aten.def("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")

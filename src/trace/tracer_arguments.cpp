@@ -1,0 +1,259 @@
+// What the Tracer makes of values that are used as arguments: nodes of proxies, get_attr of parameters, buffers and
+// constants, arithmetic on symbolic numbers.
+#include "calque/base/error.h"
+#include "calque/sym/expr.h"
+#include "calque/sym/shape_env.h"
+#include "calque/tensor/wrapped_number.h"
+#include "trace/tracer_state.h"
+
+namespace calque {
+
+// ---- is it ours? --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool belongs(const Expr* e, const std::shared_ptr<ShapeEnv>& env) { return e && env && e->env() == env.get(); }
+
+template <class F>
+bool any_item(const Value& v, F&& f) {
+  switch (v.kind()) {
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+      for (const Value& item : v.to_items())
+        if (f(item)) return true;
+      return false;
+    case Value::Kind::dict:
+      for (const auto& [key, item] : v.to_dict().items)
+        if (f(item)) return true;
+      return false;
+    case Value::Kind::structure:
+      for (const Value& item : v.to_struct().items)
+        if (f(item)) return true;
+      return false;
+    case Value::Kind::slice: return f(v.to_slice().start) || f(v.to_slice().stop) || f(v.to_slice().step);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Node* Tracer::node_of(const Value& proxy) const {
+  if (proxy.is_node()) return proxy.to_node();
+  if (!proxy.is_tensor()) return nullptr;
+  const auto it = state_->tensors.find(&proxy.to_tensor().impl());
+  return it == state_->tensors.end() ? nullptr : it->second.node;
+}
+
+bool Tracer::involves_proxy(const Value& v) {
+  State& s = *state_;
+  switch (v.kind()) {
+    case Value::Kind::node: return true;
+    case Value::Kind::tensor: {
+      const TensorImpl* impl = &v.to_tensor().impl();
+      if (s.tensors.contains(impl)) return true;
+      if (const auto it = s.parameters.find(impl); it != s.parameters.end()) return node_of(get_attr(it->second, v.to_tensor())) != nullptr;
+      if (!proxy_buffer_attributes) return false;
+      const auto it = s.buffers.find(impl);
+      return it != s.buffers.end() && node_of(get_attr(it->second, v.to_tensor())) != nullptr;
+    }
+    case Value::Kind::integer: return belongs(v.to_sym_int().expr(), s.env);
+    case Value::Kind::floating: return belongs(v.to_sym_float().expr(), s.env);
+    case Value::Kind::boolean: return belongs(v.to_sym_bool().expr(), s.env);
+    default: return any_item(v, [&](const Value& item) { return involves_proxy(item); });
+  }
+}
+
+bool Tracer::involves_proxy(const Values& args, const Kwargs& kwargs) {
+  bool any = false;
+  for (const Value& v : args) any = involves_proxy(v) || any;
+  for (const auto& [key, v] : kwargs) any = involves_proxy(v) || any;
+  return any;
+}
+
+// Whether everything in it can be computed with: no opaque proxies.
+bool Tracer::has_values(const Value& v) const {
+  if (v.is_tensor()) return !v.to_tensor().is_opaque();
+  return !any_item(v, [&](const Value& item) { return !has_values(item); });
+}
+
+bool Tracer::has_values(const Values& args, const Kwargs& kwargs) const {
+  if (!state_->fake) return false;
+  for (const Value& v : args)
+    if (!has_values(v)) return false;
+  for (const auto& [key, v] : kwargs)
+    if (!has_values(v)) return false;
+  return true;
+}
+
+// ---- arguments ----------------------------------------------------------------------------------------------------------
+
+Value Tracer::create_arg(const Value& v) {
+  switch (v.kind()) {
+    case Value::Kind::tensor: return tensor_arg(v.to_tensor());
+    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic() ? number(v.to_sym_bool().expr()) : v;
+    case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? number(v.to_sym_int().expr()) : v;
+    case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
+    case Value::Kind::list:
+    case Value::Kind::tuple: {
+      Values items;
+      items.reserve(v.to_items().size());
+      for (const Value& item : v.to_items()) items.push_back(create_arg(item));
+      return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
+    }
+    case Value::Kind::dict: {
+      DictValue d = v.to_dict();
+      for (auto& [key, item] : d.items) {
+        if (key.is_tensor() || key.is_node()) throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
+        item = create_arg(item);
+      }
+      return d;
+    }
+    case Value::Kind::structure: {
+      StructValue s = v.to_struct();
+      for (Value& item : s.items) item = create_arg(item);
+      return s;
+    }
+    case Value::Kind::slice: return SliceValue{create_arg(v.to_slice().start), create_arg(v.to_slice().stop), create_arg(v.to_slice().step)};
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node: return v;
+  }
+  return v;
+}
+
+Value Tracer::tensor_arg(const Tensor& t) {
+  State& s = *state_;
+  if (Node* node = node_of(t)) return node;
+  if (t.is_opaque()) throw UserError("symbolic_trace: a proxy of another trace is used; a trace can only compute with its own");
+  if (const auto it = s.parameters.find(&t.impl()); it != s.parameters.end()) {
+    if (Node* node = node_of(get_attr(it->second, t))) return node;
+    return create_node(NodeKind::get_attr, it->second, {}, {});
+  }
+  if (const auto it = s.buffers.find(&t.impl()); it != s.buffers.end()) {
+    if (proxy_buffer_attributes)
+      if (Node* node = node_of(get_attr(it->second, t))) return node;
+    return create_node(NodeKind::get_attr, it->second, {}, {});
+  }
+  if (t.impl().wrapped_number && !t.is_fake()) return t.item();
+  if (const auto symbolic = symbolic_number(t)) return create_arg(*symbolic);
+  return constant(t);
+}
+
+Value Tracer::get_attr(const std::string& path, const Tensor& tensor) {
+  State& s = *state_;
+  const auto it = s.attributes.find(path);
+  if (it != s.attributes.end()) return it->second;
+  ProxyLike like;
+  if (s.fake) like.value = s.fake->from_tensor(tensor);
+  Value proxy = create_proxy(NodeKind::get_attr, path, {}, {}, like);
+  s.attributes.emplace(path, proxy);
+  return proxy;
+}
+
+Value Tracer::constant(const Tensor& t) {
+  State& s = *state_;
+  Tensor real = t;
+  if (t.is_fake()) real = fake_constant(t);
+  if (!real.defined()) throw UserError("symbolic_trace: a tensor without data, of sizes " + str(t.sym_sizes()) + ", is used that this trace did not make; pass it as an input");
+  if (!s.root) throw UserError("a tensor is used while nodes are appended to a graph: make it an attribute of the graph's module and use a get_attr node");
+  auto [it, fresh] = s.constants.try_emplace(&real.impl());
+  if (fresh) {
+    size_t n = 0;
+    const auto taken = [&](const std::string& name) { return s.root->find_tensor(name) || s.root->find_submodule(name); };
+    while (taken("_tensor_constant" + std::to_string(n))) ++n;
+    it->second = "_tensor_constant" + std::to_string(n);
+    s.root->register_buffer(it->second, real, false);  // holds the tensor, so its address stays its own
+  }
+  return create_node(NodeKind::get_attr, it->second, {}, {});
+}
+
+// ---- symbolic numbers ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+const char* python_function(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::add: return "operator.add";
+    case ExprKind::mul: return "operator.mul";
+    case ExprKind::pow:
+    case ExprKind::pow_by_natural:
+    case ExprKind::float_pow: return "operator.pow";
+    case ExprKind::floor_div:
+    case ExprKind::clean_div: return "operator.floordiv";
+    case ExprKind::mod:
+    case ExprKind::python_mod: return "operator.mod";
+    case ExprKind::max: return "torch.sym_max";
+    case ExprKind::min: return "torch.sym_min";
+    case ExprKind::where: return "torch.sym_ite";
+    case ExprKind::to_float: return "torch.sym_float";
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div: return "operator.truediv";
+    case ExprKind::floor_to_int: return "math.floor";
+    case ExprKind::ceil_to_int: return "math.ceil";
+    case ExprKind::trunc_to_int: return "math.trunc";
+    case ExprKind::eq: return "operator.eq";
+    case ExprKind::ne: return "operator.ne";
+    case ExprKind::lt: return "operator.lt";
+    case ExprKind::le: return "operator.le";
+    case ExprKind::gt: return "operator.gt";
+    case ExprKind::ge: return "operator.ge";
+    case ExprKind::logical_and: return "operator.and_";
+    case ExprKind::logical_or: return "operator.or_";
+    case ExprKind::logical_not: return "torch.sym_not";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Node* Tracer::call_of(const char* function, Values args) { return create_node(NodeKind::call_function, get_function(function), std::move(args), {}); }
+
+Value Tracer::operand(const Expr* e) {
+  if (e->is_integer()) return e->integer();
+  if (e->kind() == ExprKind::float_number) return e->float_value();
+  return number(e);
+}
+
+Value Tracer::number(const Expr* e) {
+  State& s = *state_;
+  if (const auto it = s.numbers.find(e); it != s.numbers.end()) return it->second;
+  if (!belongs(e, s.env)) throw UserError("symbolic_trace: the number " + e->str() + " belongs to another trace");
+  if (!e->is_boolean() && !e->is_float()) {
+    const SymInt now = s.env->simplify(SymInt(e));  // what the guards have made of it since
+    if (!now.is_symbolic()) return now;
+  }
+  Node* node = nullptr;
+  if (const auto it = s.sizes.find(e); it != s.sizes.end()) {
+    node = create_node(NodeKind::call_method, it->second.stride ? "stride" : "size", {it->second.node, it->second.dim}, {});
+  } else if (e->kind() == ExprKind::mul && e->coefficient() == -1) {
+    node = call_of("operator.neg", {number(e->without_coefficient())});
+  } else if (e->kind() == ExprKind::pow) {
+    node = call_of("operator.pow", {operand(e->arg(0)), e->exponent()});
+  } else {
+    const char* python = python_function(e->kind());
+    if (!python || e->args().empty()) throw UserError("symbolic_trace: the number " + e->str() + " is not one that this trace made; pass it as an input");
+    const size_t n = e->args().size();
+    if (n == 1) {
+      node = call_of(python, {operand(e->arg(0))});
+    } else if (e->kind() == ExprKind::where) {
+      node = call_of(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))});
+    } else {
+      // A sum's or product's number comes last, as a user writes it.
+      const bool number_first = (e->kind() == ExprKind::add || e->kind() == ExprKind::mul) && e->arg(0)->is_integer();
+      Value left = operand(e->arg(number_first ? 1 : 0));
+      for (size_t i = number_first ? 2 : 1; i < n; ++i) left = call_of(python, {left, operand(e->arg(i))});
+      if (number_first) left = call_of(python, {left, operand(e->arg(0))});
+      node = left.to_node();
+    }
+  }
+  s.numbers.emplace(e, node);
+  return node;
+}
+
+}  // namespace calque
