@@ -104,7 +104,14 @@ void Knowledge::learn_relation(const Expr* e) {
   switch (s.kind) {
     case Statement::always:
     case Statement::never: return;
-    case Statement::unequal: facts_[s.core].excluded.push_back(s.bound); return;
+    case Statement::unequal: {
+      facts_[s.core].excluded.push_back(s.bound);
+      ++epoch_;
+      // At an end of what was known it moves the end.
+      const ValueRange before = range(s.core), now = bounds(s.core);
+      if (now.lower > before.lower || now.upper < before.upper) learn_core_range(s.core, now);
+      return;
+    }
     case Statement::at_least: learn_core_range(s.core, {s.bound, ValueRange::unbounded_above}); return;
     case Statement::at_most: learn_core_range(s.core, {ValueRange::unbounded_below, s.bound}); return;
     case Statement::equal:
@@ -148,12 +155,13 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
   const Terms terms = terms_of(core);
   for (size_t i = 0; i < terms.size(); ++i) {
     const Expr* x = terms[i].rest;
-    if (x->kind() != ExprKind::symbol) continue;
+    const bool is_quotient = x->kind() == ExprKind::floor_div && terms.size() > 1;
+    if (x->kind() != ExprKind::symbol && !is_quotient) continue;
     ValueRange others{0, 0};
     bool only_here = true;
     for (size_t j = 0; j < terms.size(); ++j) {
       if (j == i) continue;
-      if ((terms[j].rest->symbol_mask() & x->symbol_mask()) != 0) {
+      if (!is_quotient && (terms[j].rest->symbol_mask() & x->symbol_mask()) != 0) {
         const std::vector<size_t> free = free_symbols(terms[j].rest);
         only_here &= !std::ranges::binary_search(free, x->symbol_index());
       }
@@ -161,7 +169,11 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
     }
     if (!only_here) continue;
     const ValueRange own = divide_range(range_add(range, range_negate(others)), terms[i].coefficient);
-    if (!range_is_empty(own)) restrict_symbol(x->symbol_index(), own);
+    if (range_is_empty(own)) continue;
+    if (is_quotient)
+      refine(x, own);
+    else
+      restrict_symbol(x->symbol_index(), own);
   }
 
   if (terms.size() != 1) return;
@@ -171,6 +183,14 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
     const ValueRange scaled = range_scale(range, n);
     const ValueRange top = range_add(scaled, range_of_integer(n - 1));
     learn_range(core->arg(0), {scaled.lower, top.upper});
+  } else if (core->kind() == ExprKind::floor_div && this->range(core->arg(1)).lower >= 0) {
+    // The same for n in a range; it is not zero, or the division would be an error.
+    ValueRange n = this->range(core->arg(1));
+    n.lower = std::max<int64_t>(n.lower, 1);
+    const ValueRange above = range_mul(range_add({range.upper, range.upper}, {1, 1}), n);
+    const ValueRange top = range.upper == ValueRange::unbounded_above ? ValueRange{} : range_add(above, {-1, -1});
+    const ValueRange bottom = range.lower == ValueRange::unbounded_below ? ValueRange{} : range_mul({range.lower, range.lower}, n);
+    learn_range(core->arg(0), {bottom.lower, top.upper});
   } else if (core->kind() == ExprKind::max && range.upper != ValueRange::unbounded_above) {
     for (const Expr* a : core->args())
       learn_range(a, {ValueRange::unbounded_below, range.upper});
