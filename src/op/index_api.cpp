@@ -179,7 +179,9 @@ void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
   call("aten::index_put_", {a.self, Argument<TensorList>::box(a.indices), core});
 }
 
-void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) { set_by(self, indices, wrapped_scalar(value, self.dtype(), self.device())); }
+void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) {
+  set_by(self, indices, value.is_symbolic() ? scalar_tensor(value, self.dtype(), Layout::strided, self.device()) : wrapped_scalar(value, self.dtype(), self.device()));
+}
 
 Tensor Tensor::operator[](const Index& index) const { return calque::index_by(*this, ListRef<Index>(&index, 1)); }
 Tensor Tensor::index_by(std::initializer_list<Index> indices) const { return calque::index_by(*this, ListRef<Index>(indices.begin(), indices.size())); }

@@ -7,6 +7,12 @@
 namespace calque {
 namespace {
 
+// Values of a tensor are known ones: a symbolic number is specialised.
+Scalar known(const Scalar& v) {
+  if (!v.is_symbolic()) return v;
+  return v.kind() == Scalar::Kind::integer ? Scalar(v.sym_int().guard_int()) : Scalar(v.sym_float().guard_float());
+}
+
 DType literal_dtype(const std::vector<Scalar>& values) {
   DType dtype = DType::bool_;
   for (const Scalar& v : values) {
@@ -23,7 +29,7 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
     const NoModesScope plain;
     made = make_tensor(sizes, dtype.value_or(literal_dtype(values)));
     const Tensor flat = made.view(SymIntList{static_cast<int64_t>(values.size())});
-    for (size_t i = 0; i < values.size(); ++i) flat.select(0, i).fill_(values[i]);
+    for (size_t i = 0; i < values.size(); ++i) flat.select(0, i).fill_(known(values[i]));
   }
   return lift_fresh(made, where);
 }

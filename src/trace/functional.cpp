@@ -104,6 +104,11 @@ void commit(const Tensor& outer, const Tensor& value) {
   outer.storage()->bump_version();
 }
 
+bool may_alias(const Operator& op) {
+  const auto annotated = [](const SchemaArgument& a) { return !a.alias.empty(); };
+  return std::any_of(op.schema().arguments.begin(), op.schema().arguments.end(), annotated) || std::any_of(op.schema().returns.begin(), op.schema().returns.end(), annotated);
+}
+
 bool is_view(const Operator& op) { return (op.form() == Operator::Form::view || op.has_tag(Tag::view)) && !op.has_tag(Tag::in_place); }
 
 // The functional operator with the same result as one that writes its first argument.
@@ -155,6 +160,10 @@ bool FunctionalMode::was_written(const Tensor& t) const {
 
 Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (off_) return call_next(op, args);
+  if (op.is_composite() && may_alias(op)) {
+    const ModeScope again(*this);
+    return op.run_eager(args);
+  }
   Values inner;
   inner.reserve(args.size());
   for (const Value& v : args) inner.push_back(unwrap(v));
@@ -261,9 +270,9 @@ class FunctionalTracer : public HigherOrderTracer {
 
 }  // namespace
 
-std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn) {
-  return [fn = std::move(fn)](const Values& args) -> Value {
-    const auto mode = FunctionalMode::make();
+std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn, bool pre_dispatch) {
+  return [fn = std::move(fn), pre_dispatch](const Values& args) -> Value {
+    const auto mode = FunctionalMode::make(pre_dispatch);
     const FlatTree flat = tree_flatten(tuple(args));
     Values wrapped;
     std::unordered_map<const TensorImpl*, Tensor> known;  // one tensor given twice stays one

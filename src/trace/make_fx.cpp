@@ -77,6 +77,24 @@ bool keeps(const Node& n) {
   return false;
 }
 
+// Sizes as what the guards have made of them since the node was recorded.
+void refresh(Graph& graph, const ShapeEnv& env) {
+  const auto& symbols = env.symbols();
+  if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); })) return;
+  for (Node* n : graph.nodes()) {
+    n->meta.val = tree_map(
+        [&](const Value& v) -> Value {
+          if (v.kind() == Value::Kind::integer && v.to_sym_int().is_symbolic()) return env.simplify(v.to_sym_int());
+          if (!v.is_tensor() || !v.to_tensor().is_symbolic()) return v;
+          TensorImpl& impl = v.to_tensor().impl();  // the node's own
+          for (SymInt& s : impl.sizes) s = s.is_symbolic() ? env.simplify(s) : s;
+          for (SymInt& s : impl.strides) s = s.is_symbolic() ? env.simplify(s) : s;
+          return v;
+        },
+        n->meta.val);
+  }
+}
+
 }  // namespace
 
 void remove_unused(Graph& graph) { graph.eliminate_dead_code(keeps); }
@@ -126,8 +144,13 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     const HigherOrderTracerScope higher_order(&recorder);
     result = fn(inputs);
   }
-  traced.graph.output(recorder.argument(result));
+  const Value output = recorder.argument(result);
+  if (options.runtime_asserts && traced.env)
+    for (const RuntimeAssert& a : traced.env->runtime_asserts())
+      traced.graph.call_function(get_operator("aten::_assert_scalar"), {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
+  traced.graph.output(output);
   remove_unused(traced.graph);
+  if (traced.env) refresh(traced.graph, *traced.env);
   traced.graph.lint();
   return traced;
 }

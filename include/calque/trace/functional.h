@@ -13,9 +13,10 @@ namespace calque {
 
 class FunctionalMode : public Mode, public std::enable_shared_from_this<FunctionalMode> {
  public:
-  static std::shared_ptr<FunctionalMode> make() { return std::shared_ptr<FunctionalMode>(new FunctionalMode); }
+  // `pre_dispatch`: above the pre-dispatch recorder, so that composite operators stay whole unless they write or alias.
+  static std::shared_ptr<FunctionalMode> make(bool pre_dispatch = false) { return std::shared_ptr<FunctionalMode>(new FunctionalMode(pre_dispatch)); }
 
-  ModeSlot slot() const override { return ModeSlot::functional; }
+  ModeSlot slot() const override { return pre_dispatch_ ? ModeSlot::function : ModeSlot::functional; }
   Value call(const Operator& op, const Values& args) override;
 
   // A tensor of this mode with that value.
@@ -41,7 +42,8 @@ class FunctionalMode : public Mode, public std::enable_shared_from_this<Function
   };
 
  private:
-  FunctionalMode() = default;
+  explicit FunctionalMode(bool pre_dispatch) : pre_dispatch_(pre_dispatch) {}
+  const bool pre_dispatch_;
   bool off_ = false;
 };
 
@@ -49,6 +51,6 @@ bool is_functional(const Tensor& t);
 
 // A function that computes what `fn` does without in-place operators: writes to inputs become one copy_ to each at the
 // end. What is traced below it has no other mutation.
-std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn);
+std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn, bool pre_dispatch = false);
 
 }  // namespace calque
