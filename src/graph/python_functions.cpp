@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "calque/base/error.h"
 #include "calque/op/index.h"
@@ -25,10 +24,7 @@ bool is_real(const Value& v) { return is_integral(v) || v.kind() == Kind::floati
 bool is_number(const Value& v) { return is_real(v) || v.kind() == Kind::complex; }
 bool is_sequence(const Value& v) { return v.kind() == Kind::list || v.kind() == Kind::tuple; }
 
-SymInt as_int(const Value& v) {
-  if (v.kind() == Kind::boolean && v.to_sym_bool().is_symbolic()) return sym_where(v.to_sym_bool(), 1, 0);
-  return v.to_sym_int();
-}
+SymInt as_int(const Value& v) { return v.kind() == Kind::boolean ? sym_int(v.to_sym_bool()) : v.to_sym_int(); }
 SymFloat as_float(const Value& v) { return v.kind() == Kind::floating ? v.to_sym_float() : sym_float(as_int(v)); }
 
 // The call of a tensor's operator, through the mode stack.
@@ -90,6 +86,8 @@ Value on_integers(Binary op, const Value& va, const Value& vb) {
   if (both_bools) {
     if (op == Binary::and_) return sym_and(va.to_sym_bool(), vb.to_sym_bool());
     if (op == Binary::or_) return sym_or(va.to_sym_bool(), vb.to_sym_bool());
+    if (op == Binary::eq) return sym_equal(va.to_sym_bool(), vb.to_sym_bool());
+    if (op == Binary::ne) return !sym_equal(va.to_sym_bool(), vb.to_sym_bool());
   }
   const SymInt a = as_int(va);
   const SymInt b = as_int(vb);
@@ -109,47 +107,32 @@ Value on_integers(Binary op, const Value& va, const Value& vb) {
     case Binary::le: return a <= b;
     case Binary::gt: return a > b;
     case Binary::ge: return a >= b;
-    case Binary::lshift:
-      if (!b.is_symbolic() && b.as_int() >= 0 && b.as_int() < 62) return a * SymInt(int64_t{1} << b.as_int());
-      break;
-    case Binary::rshift:
-      if (!b.is_symbolic() && b.as_int() >= 0 && b.as_int() < 62) return floor_div(a, SymInt(int64_t{1} << b.as_int()));
-      break;
-    case Binary::and_:
-    case Binary::or_:
-    case Binary::xor_: {
-      const int64_t x = a.as_int();
-      const int64_t y = b.as_int();
-      const int64_t r = op == Binary::and_ ? x & y : op == Binary::or_ ? x | y : x ^ y;
-      return both_bools ? Value(r != 0) : Value(r);
-    }
+    case Binary::lshift: return sym_lshift(a, b);
+    case Binary::rshift: return sym_rshift(a, b);
+    case Binary::and_: return sym_bitwise_and(a, b);
+    case Binary::or_: return sym_bitwise_or(a, b);
+    case Binary::xor_: return both_bools ? Value(a != b) : Value(sym_bitwise_xor(a, b));
     case Binary::matmul: break;
   }
   unsupported(names_of(op).python, {va, vb});
 }
 
 Value on_floats(Binary op, SymFloat a, SymFloat b) {
+  const bool plain = !a.is_symbolic() && !b.is_symbolic();
   switch (op) {
-    case Binary::add: return sym_add(a, b);
-    case Binary::sub: return sym_add(a, sym_mul(SymFloat(-1.0), b));
-    case Binary::mul: return sym_mul(a, b);
-    case Binary::truediv: return sym_float_div(a, b);
-    case Binary::pow:
-      if (a.is_symbolic() || b.is_symbolic()) return sym_float_pow(a, b);
-      return plain_pow(a.as_float(), b.as_float());
-    default: break;
-  }
-  const double x = a.as_float();
-  const double y = b.as_float();
-  switch (op) {
-    case Binary::floordiv: return plain_floordiv(x, y);
-    case Binary::mod: return plain_mod(x, y);
-    case Binary::eq: return x == y;
-    case Binary::ne: return x != y;
-    case Binary::lt: return x < y;
-    case Binary::le: return x <= y;
-    case Binary::gt: return x > y;
-    case Binary::ge: return x >= y;
+    case Binary::add: return a + b;
+    case Binary::sub: return a - b;
+    case Binary::mul: return a * b;
+    case Binary::truediv: return a / b;
+    case Binary::pow: return plain ? Value(plain_pow(a.as_float(), b.as_float())) : Value(sym_float_pow(a, b));
+    case Binary::floordiv: return plain ? Value(plain_floordiv(a.as_float(), b.as_float())) : Value(sym_float_floor_div(a, b));
+    case Binary::mod: return plain ? Value(plain_mod(a.as_float(), b.as_float())) : Value(a % b);
+    case Binary::eq: return a == b;
+    case Binary::ne: return a != b;
+    case Binary::lt: return a < b;
+    case Binary::le: return a <= b;
+    case Binary::gt: return a > b;
+    case Binary::ge: return a >= b;
     default: unsupported(names_of(op).python, {a, b});
   }
 }
@@ -241,7 +224,7 @@ Value negated(const Values& args, const Kwargs&) {
   need("operator.neg", args, 1);
   if (args[0].is_tensor()) return tensor_call("aten::neg", args);
   if (is_integral(args[0])) return -as_int(args[0]);
-  if (args[0].kind() == Kind::floating) return sym_mul(SymFloat(-1.0), args[0].to_sym_float());
+  if (args[0].kind() == Kind::floating) return -args[0].to_sym_float();
   if (args[0].kind() == Kind::complex) return -args[0].to_complex();
   unsupported("operator.neg", args);
 }
@@ -267,8 +250,8 @@ Value absolute(const Values& args, const Kwargs&) {
   need("abs", args, 1);
   const Value& v = args[0];
   if (v.is_tensor()) return tensor_call("aten::abs", args);
-  if (is_integral(v)) return sym_max(as_int(v), -as_int(v));
-  if (v.kind() == Kind::floating) return std::fabs(v.to_float());
+  if (is_integral(v)) return sym_abs(as_int(v));
+  if (v.kind() == Kind::floating) return sym_float_abs(v.to_sym_float());
   if (v.kind() == Kind::complex) return std::abs(v.to_complex());
   unsupported("abs", args);
 }
@@ -399,10 +382,11 @@ Value extreme(const Values& args, const Kwargs&) {
   for (size_t i = 1; i < items.size(); ++i) {
     if (is_integral(best) && is_integral(items[i])) best = want_max ? sym_max(as_int(best), as_int(items[i])) : sym_min(as_int(best), as_int(items[i]));
     else if (is_real(best) && is_real(items[i])) {
-      const bool greater = as_float(items[i]).as_float() > as_float(best).as_float();
-      const bool less = as_float(items[i]).as_float() < as_float(best).as_float();
-      if (want_max ? greater : less) best = items[i];
-      best = as_float(best);
+      const SymFloat x = as_float(best);
+      const SymFloat y = as_float(items[i]);
+      // Of plain numbers Python gives the one it was given, and of equal ones the first.
+      if (!x.is_symbolic() && !y.is_symbolic()) best = (want_max ? y.as_float() > x.as_float() : y.as_float() < x.as_float()) ? items[i] : best;
+      else best = want_max ? sym_float_max(x, y) : sym_float_min(x, y);
     } else unsupported(want_max ? "max" : "min", args);
   }
   return best;
@@ -418,9 +402,8 @@ Value summed(const Values& args, const Kwargs&) {
 Value rounded(const Values& args, const Kwargs&) {
   const Value& v = args.at(0);
   if (is_integral(v)) return as_int(v);
-  if (args.size() == 1 || args[1].is_none()) return static_cast<int64_t>(std::nearbyint(v.to_float()));
-  const double scale = std::pow(10.0, static_cast<double>(args[1].to_int()));
-  return std::nearbyint(v.to_float() * scale) / scale;
+  if (args.size() == 1 || args[1].is_none()) return round_to_int(v.to_sym_float());
+  return sym_round(v.to_sym_float(), args[1].to_int());
 }
 
 Value make_tuple(const Values& args, const Kwargs&) { return args.empty() ? tuple({}) : tuple(args[0].to_items()); }
@@ -437,18 +420,21 @@ Value ceil_of(const Values& args, const Kwargs&) { return is_integral(args.at(0)
 Value trunc_of(const Values& args, const Kwargs&) { return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(trunc_to_int(args[0].to_sym_float())); }
 Value power_of(const Values& args, const Kwargs&) { return on_floats(Binary::pow, as_float(args.at(0)), as_float(args.at(1))); }
 
-template <double (*f)(double)>
-Value real_function(const Values& args, const Kwargs&) { return f(as_float(args.at(0)).as_float()); }
-double square_root(double x) {
-  if (x < 0) throw UserError("math.sqrt: math domain error for " + std::to_string(x));
-  return std::sqrt(x);
+template <SymFloat (*f)(SymFloat)>
+Value real_function(const Values& args, const Kwargs&) { return f(as_float(args.at(0))); }
+SymFloat square_root(SymFloat x) {
+  if (!x.is_symbolic() && x.as_float() < 0) throw UserError("math.sqrt: math domain error for " + x.str());
+  return sym_sqrt(x);
 }
+SymFloat logarithm_10(SymFloat x) { return std::log10(x.as_float()); }
 
 Value choose(const Values& args, const Kwargs&) {
   need("torch.sym_ite", args, 3);
   const SymBool condition = python_truth(args[0]);
   if (!condition.is_symbolic()) return condition.plain() ? args[1] : args[2];
-  if (is_integral(args[1]) && is_integral(args[2])) return sym_where(condition, as_int(args[1]), as_int(args[2]));
+  if (args[1].kind() == Kind::boolean && args[2].kind() == Kind::boolean) return sym_bool_ite(condition, args[1].to_sym_bool(), args[2].to_sym_bool());
+  if (is_integral(args[1]) && is_integral(args[2])) return sym_ite(condition, as_int(args[1]), as_int(args[2]));
+  if (is_real(args[1]) && is_real(args[2])) return sym_float_ite(condition, as_float(args[1]), as_float(args[2]));
   return guard(condition) ? args[1] : args[2];
 }
 
@@ -472,7 +458,7 @@ SymBool python_truth(const Value& v) {
     case Kind::none: return false;
     case Kind::boolean: return v.to_sym_bool();
     case Kind::integer: return v.to_sym_int() != SymInt(0);
-    case Kind::floating: return v.to_float() != 0;
+    case Kind::floating: return v.to_sym_float() != SymFloat(0.0);
     case Kind::string: return !v.to_string().empty();
     case Kind::list:
     case Kind::tuple: return !v.to_items().empty();
@@ -604,19 +590,20 @@ const std::vector<PythonFunction>& python_functions() {
       {"math.trunc", trunc_of},
       {"math.pow", power_of},
       {"math.sqrt", real_function<square_root>},
-      {"math.exp", real_function<std::exp>},
-      {"math.log", real_function<std::log>},
-      {"math.log2", real_function<std::log2>},
-      {"math.log10", real_function<std::log10>},
-      {"math.sin", real_function<std::sin>},
-      {"math.cos", real_function<std::cos>},
-      {"math.tan", real_function<std::tan>},
-      {"math.sinh", real_function<std::sinh>},
-      {"math.cosh", real_function<std::cosh>},
-      {"math.tanh", real_function<std::tanh>},
-      {"math.asin", real_function<std::asin>},
-      {"math.acos", real_function<std::acos>},
-      {"math.atan", real_function<std::atan>},
+      {"math.exp", real_function<sym_exp>},
+      {"math.log", real_function<sym_log>},
+      {"math.log2", real_function<sym_log2>},
+      {"math.log10", real_function<logarithm_10>},
+      {"math.sin", real_function<sym_sin>},
+      {"math.cos", real_function<sym_cos>},
+      {"math.tan", real_function<sym_tan>},
+      {"math.sinh", real_function<sym_sinh>},
+      {"math.cosh", real_function<sym_cosh>},
+      {"math.tanh", real_function<sym_tanh>},
+      {"math.asin", real_function<sym_asin>},
+      {"math.acos", real_function<sym_acos>},
+      {"math.atan", real_function<sym_atan>},
+      {"math.asinh", real_function<sym_asinh>},
       {"torch.sym_max", extreme<true>},
       {"torch.sym_min", extreme<false>},
       {"torch.sym_int", to_integer},
@@ -625,6 +612,16 @@ const std::vector<PythonFunction>& python_functions() {
       {"torch.sym_ite", choose},
       {"torch.sym_sum", summed},
       {"torch._sym_sqrt", real_function<square_root>},
+      {"torch._sym_cos", real_function<sym_cos>},
+      {"torch._sym_cosh", real_function<sym_cosh>},
+      {"torch._sym_sin", real_function<sym_sin>},
+      {"torch._sym_sinh", real_function<sym_sinh>},
+      {"torch._sym_tan", real_function<sym_tan>},
+      {"torch._sym_tanh", real_function<sym_tanh>},
+      {"torch._sym_asin", real_function<sym_asin>},
+      {"torch._sym_acos", real_function<sym_acos>},
+      {"torch._sym_atan", real_function<sym_atan>},
+      {"torch._sym_log2", real_function<sym_log2>},
       {"torch._assert", check_holds, true},
       {"torch._check", check_holds, true},
       {"torch.fx._symbolic_trace._assert_is_none", check_is_none, true},

@@ -446,7 +446,7 @@ Value ValueParser::atom() {
   if (in_.peek() != '(') {
     try {
       for (const Symbol& s : env_.symbols())
-        if (s.name == name) return env_.declare_symbol(name, {}, s.range);
+        if (s.name == name && !s.is_float) return env_.declare_symbol(name, {}, s.range);
       return env_.declare_symbol(name, {}, ValueRange{0, ValueRange::unbounded_above});
     } catch (const UserError& e) {
       in_.go_to(start);
@@ -454,12 +454,30 @@ Value ValueParser::atom() {
     }
   }
   in_.advance();
+  if (name == "Piecewise") return choice();
   Values args;
   while (!in_.accept(")")) {
     if (!args.empty()) in_.expect(",");
     args.push_back(expression());
   }
   return function_of(name, args);
+}
+
+// Piecewise((a, condition), (b, True))
+Value ValueParser::choice() {
+  in_.expect("(");
+  const Value if_true = expression();
+  in_.expect(",");
+  const Value condition = expression();
+  in_.expect(")");
+  in_.expect(",");
+  in_.expect("(");
+  const Value if_false = expression();
+  in_.expect(",");
+  in_.expect("True");
+  in_.expect(")");
+  in_.expect(")");
+  return apply("torch.sym_ite", {condition, if_true, if_false});
 }
 
 Value ValueParser::function_of(std::string_view name, const Values& args) {
@@ -470,11 +488,17 @@ Value ValueParser::function_of(std::string_view name, const Values& args) {
   };
   static constexpr Known known[] = {
       {"FloorDiv", 2, "operator.floordiv"},  {"CleanDiv", 2, "operator.floordiv"}, {"Mod", 2, "operator.mod"},         {"PythonMod", 2, "operator.mod"},
-      {"Where", 3, "torch.sym_ite"},         {"PowByNatural", 2, "operator.pow"},  {"ToFloat", 1, "torch.sym_float"},  {"IntTrueDiv", 2, "operator.truediv"},
+      {"PowByNatural", 2, "operator.pow"},  {"ToFloat", 1, "torch.sym_float"},  {"IntTrueDiv", 2, "operator.truediv"},
       {"FloatTrueDiv", 2, "operator.truediv"}, {"FloatPow", 2, "operator.pow"},    {"FloorToInt", 1, "math.floor"},    {"CeilToInt", 1, "math.ceil"},
-      {"TruncToInt", 1, "math.trunc"},       {"Eq", 2, "operator.eq"},             {"Ne", 2, "operator.ne"},
+      {"TruncToInt", 1, "math.trunc"},       {"Eq", 2, "operator.eq"},             {"Ne", 2, "operator.ne"},           {"RoundToInt", 1, "builtins.round"},
+      {"RoundDecimal", 2, "builtins.round"}, {"Abs", 1, "builtins.abs"},           {"BitwiseFn_bitwise_and", 2, "operator.and_"},
+      {"BitwiseFn_bitwise_or", 2, "operator.or_"}, {"BitwiseFn_bitwise_xor", 2, "operator.xor"},
   };
   if ((name == "Max" || name == "Min") && !args.empty()) return apply(name == "Max" ? "torch.sym_max" : "torch.sym_min", args);
+  if (name == "Where" && args.size() == 3 && args[0].kind() == Value::Kind::boolean && args[1].kind() == Value::Kind::integer && args[2].kind() == Value::Kind::integer)
+    return sym_where(args[0].to_sym_bool(), args[1].to_sym_int(), args[2].to_sym_int());
+  constexpr std::string_view opaque = "OpaqueUnaryFn_";
+  if (name.starts_with(opaque) && args.size() == 1) return apply("math." + std::string(name.substr(opaque.size())), args);
   for (const Known& k : known)
     if (k.name == name && k.arity == args.size()) return apply(k.function, args);
   in_.fail("no function " + std::string(name) + " of " + std::to_string(args.size()) + " arguments");

@@ -39,6 +39,7 @@ class ValueParser {
   Value factor();
   Value power();
   Value atom();
+  Value choice();
   Value function_of(std::string_view name, const Values& args);
   Value apply(std::string_view function, const Values& args) const;
 

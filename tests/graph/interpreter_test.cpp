@@ -141,6 +141,16 @@ TEST(Transformer, T047_WithoutOverridesTheProgramIsTheSame) {
   EXPECT_EQ(*out.find_node("add")->meta.stack_trace, "File \"user.py\", line 3");
 }
 
+TEST(Transformer, T038_StackTracesAreKept) {
+  Graph g = chain();
+  const auto trace = std::make_shared<const std::string>("File \"user.py\", line 3, in forward\n  return x");
+  for (Node* n : g.nodes()) n->meta.stack_trace = trace;
+  const Graph transformed = Transformer(g).transform();
+  const Graph copied = g.copy();
+  for (const Graph* out : {&transformed, &copied})
+    for (const Node* n : out->nodes()) EXPECT_EQ(n->meta.stack_trace, trace) << n->name();
+}
+
 TEST(Transformer, T048_OverridesSwapOperators) {
   struct Swap : Transformer {
     using Transformer::Transformer;
@@ -195,6 +205,16 @@ TEST(PythonFunctions, WorkOnSymbolicNumbers) {
   EXPECT_EQ(run_function("operator.ge", {s, 3}).str(), "s0 >= 3");
   EXPECT_EQ(run_function("operator.truediv", {s, 2}).str(), "IntTrueDiv(s0, 2)");
   EXPECT_EQ(run_function("operator.mul", {run_function("torch.sym_float", {s}), 0.5}).str(), "0.5*ToFloat(s0)");
+}
+
+TEST(PythonFunctions, WorkOnSymbolicFloats) {
+  const auto env = ShapeEnv::make();
+  const Value f = run_function("torch.sym_float", {env->create_size(6, "x, dimension 0")});
+  EXPECT_EQ(run_function("operator.add", {f, 0.5}).str(), "ToFloat(s0) + 0.5");
+  EXPECT_EQ(run_function("operator.gt", {f, 2.0}).kind(), Value::Kind::boolean);
+  EXPECT_EQ(run_function("math.sqrt", {f}).str(), "OpaqueUnaryFn_sqrt(ToFloat(s0))");
+  EXPECT_EQ(run_function("math.floor", {run_function("operator.truediv", {f, 2.5})}).str(), "FloorToInt(FloatTrueDiv(ToFloat(s0), 2.5))");
+  EXPECT_EQ(run_function("builtins.max", {1, 1.0}).kind(), Value::Kind::integer);
 }
 
 TEST(PythonFunctions, WorkOnTensors) {

@@ -127,6 +127,9 @@ TEST(Text, SymbolsWithRangesAndExamplesReadBack) {
       "%most : Sym(Max(u0, s0)) = torch.sym_max(%n, 3)\n"
       "%real : Sym(IntTrueDiv(s0, 2)) = operator.truediv(%n, 2)\n"
       "%both : Sym((s0 > 3) & (s1 < 5)) = operator.and_(%test, %test)\n"
+      "%root : Sym(OpaqueUnaryFn_sqrt(ToFloat(s0))) = math.sqrt(%n)\n"
+      "%pick : Sym(Piecewise((s0, s0 > s1), (s1, True))) = torch.sym_ite(%test, %n, 3)\n"
+      "%near : Sym(RoundToInt(IntTrueDiv(s0, 2))) = builtins.round(%real)\n"
       "%never : Sym(~(Eq(s0, s1))) = operator.not_(%test)\n"
       "return %n\n";
   const Graph g = parse_graph(text);
