@@ -54,7 +54,7 @@ struct Mlp : Typed<Mlp> {
   static constexpr const char* forward_arguments[] = {"x"};
   Child<Linear> up = child<Linear>("up", 4, 8);
   Parameter bias = register_parameter("bias", numbers({8}));
-  Tensor forward(const Tensor& x) { return relu(up(x) + bias).sum(-1); }
+  Tensor forward(const Tensor& x) { return relu(up(x) + bias).sum({-1}); }
 };
 
 TEST(Tracer, RecordsWhatTheUserWrote) {
@@ -160,14 +160,16 @@ TEST(Tracer, FunctionsHavePythonsNames) {
 
 // ---- containers -----------------------------------------------------------------------------------------------------
 
+struct OfDict : Typed<OfDict> {
+  static constexpr const char* forward_arguments[] = {"d"};
+  Value forward(const Value& d) {
+    const Tensor a = getitem(d, "a").to_tensor();
+    return tuple({a, dict({{"x", a + getitem(d, "b").to_tensor()}})});
+  }
+};
+
 TEST(Tracer, T005_ADictIsIndexedByItsKeys) {
-  struct M : Typed<M> {
-    static constexpr const char* forward_arguments[] = {"d"};
-    Value forward(const Value& d) {
-      const Tensor a = getitem(d, "a").to_tensor();
-      return tuple({a, dict({{"x", a + getitem(d, "b").to_tensor()}})});
-    }
-  } m;
+  OfDict m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
             "%d = placeholder\n"
@@ -281,13 +283,15 @@ TEST(Tracer, T031_ParametersAndBuffersByTheirNames) {
   EXPECT_TRUE(same((*gm)({numbers({3})}).to_tensor(), m(numbers({3}))));
 }
 
+struct Alone : Typed<Alone> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Parameter w = register_parameter("w", numbers({3}));
+  Buffer b = register_buffer("b", numbers({3}));
+  Tensor forward(const Tensor& x) { return x + sin(w) + cos(b); }
+};
+
 TEST(Tracer, CallsOnParametersAloneAreRecordedAndOnBuffersWhenAsked) {
-  struct M : Typed<M> {
-    static constexpr const char* forward_arguments[] = {"x"};
-    Parameter w = register_parameter("w", numbers({3}));
-    Buffer b = register_buffer("b", numbers({3}));
-    Tensor forward(const Tensor& x) { return x + sin(w) + cos(b); }
-  } m;
+  Alone m;
   EXPECT_THAT(listed(Tracer().trace(m)), testing::AllOf(HasSubstr("torch.sin(%w)"), Not(HasSubstr("torch.cos")), HasSubstr("get_attr[_tensor_constant0]")));
   Tracer tracer;
   tracer.proxy_buffer_attributes = true;
@@ -393,15 +397,17 @@ TEST(Tracer, T035_ConcreteArgumentsPickABranchAndAreChecked) {
   EXPECT_THAT(error_of([&] { symbolic_trace(m, {.concrete_args = {{"flags", true}}}); }), HasSubstr("Branches has no argument named flags"));
 }
 
+struct WithDefaults : Typed<WithDefaults> {
+  static constexpr const char* forward_arguments[] = {"x", "scale", "twice"};
+  static Values forward_defaults() { return {2.0, true}; }
+  Tensor forward(const Tensor& x, SymFloat scale, bool twice) {
+    const Tensor y = x * Scalar(scale);
+    return twice ? y + y : y;
+  }
+};
+
 TEST(Tracer, DefaultsAreThePlaceholders) {
-  struct M : Typed<M> {
-    static constexpr const char* forward_arguments[] = {"x", "scale", "twice"};
-    static Values forward_defaults() { return {2.0, true}; }
-    Tensor forward(const Tensor& x, SymFloat scale, bool twice) {
-      const Tensor y = x * Scalar(scale);
-      return twice ? y + y : y;
-    }
-  } m;
+  WithDefaults m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
             "%x = placeholder\n"
@@ -465,16 +471,17 @@ TEST(Tracer, T038_EveryNodeKnowsItsLine) {
   for (const Node* n : other.nodes()) EXPECT_TRUE(n->meta.stack_trace) << n->name();
   const GraphModule gm(m, g.copy());
   const Graph same_again = Transformer(g, &gm.as_owner()).transform();
-  for (const Node* n : same_again.nodes())
-    if (n->kind() != NodeKind::output) EXPECT_TRUE(n->meta.stack_trace) << n->name();
+  for (const Node* n : same_again.nodes()) EXPECT_TRUE(n->kind() == NodeKind::output || n->meta.stack_trace) << n->name();
 }
 
+struct Twice : Typed<Twice> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<Inner> inner = child<Inner>("inner");
+  Tensor forward(const Tensor& x) { return inner(inner(x)).relu(); }
+};
+
 TEST(Tracer, NodesKnowTheirModules) {
-  struct M : Typed<M> {
-    static constexpr const char* forward_arguments[] = {"x"};
-    Child<Inner> inner = child<Inner>("inner");
-    Tensor forward(const Tensor& x) { return inner(inner(x)).relu(); }
-  } m;
+  Twice m;
   Tracer tracer;
   const Graph g = tracer.trace(m);
   const auto stack_of = [&](const char* name) {
@@ -516,15 +523,17 @@ TEST(Tracer, WithSymbolicExamplesSizesStayOpen) {
   EXPECT_TRUE(same((*gm)({numbers({4, 5})}).to_tensor(), f(numbers({4, 5}))));
 }
 
+struct LooksAtLeaf : Typed<LooksAtLeaf> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<Linear> up = child<Linear>("up", 3, 5);
+  Tensor forward(const Tensor& x) {
+    const Tensor y = up(x);
+    return y.size(-1) == 5 ? y * 2 : y;
+  }
+};
+
 TEST(Tracer, LeafModulesRunOnExamples) {
-  struct M : Typed<M> {
-    static constexpr const char* forward_arguments[] = {"x"};
-    Child<Linear> up = child<Linear>("up", 3, 5);
-    Tensor forward(const Tensor& x) {
-      const Tensor y = up(x);
-      return y.size(-1) == 5 ? y * 2 : y;
-    }
-  } m;
+  LooksAtLeaf m;
   const auto gm = symbolic_trace(m, {.examples = {{"x", numbers({2, 3})}}});
   EXPECT_THAT(listed(gm->graph()), testing::AllOf(HasSubstr("%up : f32[2, 5] = call_module[up](%x)"), HasSubstr("operator.mul(%up, 2)")));
 }
