@@ -8,11 +8,32 @@
 namespace calque {
 namespace {
 
+// The place of the first byte that is no UTF-8; the length of the text when there is none.
+size_t first_bad_byte(std::string_view s) {
+  const auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
+  for (size_t i = 0; i < s.size();) {
+    const unsigned lead = byte(i);
+    const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0U) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+    if (length == 0) return i;
+    for (size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xc0U) != 0x80) return i;
+    // Longer than needed, a surrogate, or beyond the last character.
+    const unsigned next = byte(i + 1);
+    if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90)) return i;
+    i += length;
+  }
+  return s.size();
+}
+
 class GraphParser {
  public:
   GraphParser(std::string_view text, std::shared_ptr<ShapeEnv> env)
       : in_(text, "graph text"), env_(env ? std::move(env) : ShapeEnv::make()), values_(in_, *env_, [this](std::string_view name) { return find(name); }) {
     graph_.set_shape_env(env_);
+    if (const size_t bad = first_bad_byte(text); bad != text.size()) {
+      in_.go_to(bad);
+      in_.fail("the text is no UTF-8");
+    }
   }
 
   Graph parse() {
@@ -144,6 +165,8 @@ class GraphParser {
         args.push_back(values_.value());
       }
     }
+    const size_t most = kind == NodeKind::placeholder ? 1 : kind == NodeKind::get_attr ? 0 : SIZE_MAX;
+    if (args.size() > most || (most != SIZE_MAX && !kwargs.empty())) in_.fail("a " + std::string(calque::name(kind)) + " takes " + (most == 0 ? "no arguments" : "its default alone"));
     try {
       return graph_.create_node(kind, target, std::move(args), std::move(kwargs), name);
     } catch (const UserError& e) {

@@ -114,7 +114,7 @@ TEST(GraphModule, KeywordsTakeTheirPlaceholders) {
   EXPECT_THAT(error_of([&] { gm.call({1}, {{"x", 5}}); }), HasSubstr("multiple values for argument 'x'"));
 }
 
-TEST(GraphModule, T036_NestedInputsAndOutputsByTheirSpecs) {
+TEST(GraphModule, NestedInputsAndOutputsByTheirSpecs) {
   Graph g = parse_graph("%a_1 = placeholder\n%a_2 = placeholder\n%b_1 = placeholder\n%s = operator.add(%a_1, %a_2)\n%p = operator.mul(%s, %b_1)\nreturn (%s, %p)");
   const Value example = tuple({dict({{"u", 1}, {"v", list({2})}}), tuple({3}), list({})});
   auto info = std::make_shared<PyTreeInfo>();

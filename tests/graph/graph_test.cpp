@@ -93,7 +93,7 @@ TEST(Graph, T004_AnOutputTupleKeepsItsStructure) {
   EXPECT_TRUE(equal(result.to_items()[1].to_tensor(), numbers() + numbers()));
 }
 
-TEST(Graph, T005_DictInputAndATupleWithADictAsOutput) {
+TEST(Graph, DictInputAndATupleWithADictAsOutput) {
   Graph g;
   Node* d = g.placeholder("d");
   Node* a = g.call_function("operator.getitem", {d, "a"});
@@ -104,7 +104,7 @@ TEST(Graph, T005_DictInputAndATupleWithADictAsOutput) {
   EXPECT_TRUE(equal(result.to_items()[1].to_dict().find("b")->to_tensor(), numbers()));
 }
 
-TEST(Graph, T006_ANamedTupleKeepsItsTypeAndFields) {
+TEST(Graph, ANamedTupleKeepsItsTypeAndFields) {
   Graph g;
   Node* x = g.placeholder("x");
   g.output(StructValue{"collections.namedtuple", "\"my.Pair\"", {"first", "second"}, {x, g.call_method("neg", {x})}});

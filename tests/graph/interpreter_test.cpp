@@ -141,7 +141,7 @@ TEST(Transformer, T047_WithoutOverridesTheProgramIsTheSame) {
   EXPECT_EQ(*out.find_node("add")->meta.stack_trace, "File \"user.py\", line 3");
 }
 
-TEST(Transformer, T038_StackTracesAreKept) {
+TEST(Transformer, StackTracesAreKept) {
   Graph g = chain();
   const auto trace = std::make_shared<const std::string>("File \"user.py\", line 3, in forward\n  return x");
   for (Node* n : g.nodes()) n->meta.stack_trace = trace;

@@ -44,6 +44,7 @@ TEST(DeadCode, T054_PlaceholdersStayTheirDeadUsersGo) {
   EXPECT_FALSE(eliminate_dead_code(g));
 }
 
+// The row also names collectives and profiler ranges, which the operator table does not have.
 TEST(DeadCode, T055_WritesRandomNumbersAndWhatAPredicateNamesStay) {
   Graph g = parse_graph(R"(
     %x = placeholder

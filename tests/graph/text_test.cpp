@@ -159,6 +159,8 @@ TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
   EXPECT_THAT(error_of("x = placeholder"), HasSubstr("expected '%name = ...', 'return ...' or 'symbol ...'"));
   EXPECT_THAT(error_of("%x = "), HasSubstr("expected what the node does, found the end of the text"));
   EXPECT_THAT(error_of("%x = get_attr"), HasSubstr("expected [name] after get_attr"));
+  EXPECT_THAT(error_of("%x = placeholder(1, 2)"), HasSubstr("a placeholder takes its default alone"));
+  EXPECT_THAT(error_of("%x = get_attr[w](1)"), HasSubstr("a get_attr takes no arguments"));
   EXPECT_THAT(error_of("%x = f(1"), HasSubstr("expected ','"));
   EXPECT_THAT(error_of("%x = f(a=1, 2)"), HasSubstr("a positional argument after a keyword"));
   EXPECT_THAT(error_of("%x = f('abc"), HasSubstr("does not end"));
@@ -179,6 +181,7 @@ TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
   EXPECT_THAT(error_of("return " + std::string(10000, '[')), HasSubstr("nested too deeply"));
   EXPECT_THAT(error_of("return Sym(" + std::string(10000, '(')), HasSubstr("nested too deeply"));
   EXPECT_THAT(error_of("return Sym(" + std::string(10000, '-')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error_of("return 'a\xee'"), HasSubstr("line 1, column 10: the text is no UTF-8"));
   EXPECT_THAT(error_of("symbol s0 in [1.5, 2]"), HasSubstr("expected an integer"));
 }
 
