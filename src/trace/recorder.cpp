@@ -510,11 +510,10 @@ const char* python_function(const Expr* e) {
 
 Value Recorder::number(const Expr* e) {
   if (const auto it = numbers_.find(e); it != numbers_.end()) return it->second;
-  // What the guards have made of it since.
-  if (!e->is_boolean() && !e->is_float() && traced_.env) {
-    const SymInt now = traced_.env->simplify(SymInt(e));
-    if (!now.is_symbolic()) return now;
-  }
+  // What the guards have made of its symbols since. Not what is known of the whole: an assert that says so is a number
+  // like this, and must not be taken for true by its own word.
+  if (!e->is_boolean() && !e->is_float() && traced_.env)
+    if (const std::optional<int64_t> now = traced_.env->evaluate(SymInt(e), {})) return *now;
   if (outer_ && !sizes_.contains(e)) {
     const Value outside = e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
     if (outer_->knows(outside)) return lifted(outside);
