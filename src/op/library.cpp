@@ -132,6 +132,13 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
     Meta fresh = result;
     if (dense || (has_base_tag(op, Tag::made_like_self) && is_empty(fresh.sizes))) fresh.strides = contiguous_strides(fresh.sizes);
     fresh.dtype = out.dtype();
+    if (modes_active()) {  // an operator made of calls: whoever watches sees the resizing too
+      dispatch(get_operator("aten::resize_"), {out, Argument<SymIntList>::box(fresh.sizes), Value()});
+      const SymInts contiguous = contiguous_strides(fresh.sizes);
+      if (!std::equal(contiguous.begin(), contiguous.end(), fresh.strides.begin(), [](SymInt a, SymInt b) { return identical(a, b); }))
+        dispatch(get_operator("aten::as_strided_"), {out, Argument<SymIntList>::box(fresh.sizes), Argument<SymIntList>::box(fresh.strides), Value()});
+      return check_no_internal_overlap(op, out);
+    }
     const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
     const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();
     if (needed > impl.storage->nbytes()) impl.storage->resize(needed);

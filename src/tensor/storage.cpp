@@ -154,8 +154,8 @@ void Storage::destroy() {
 }
 
 void Storage::resize(size_t nbytes) {
-  if (owner_ && has_data()) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
-  if (!has_data()) {
+  if (owner_ && data_) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
+  if (!has_data() || owner_) {
     nbytes_ = nbytes;
     return;
   }

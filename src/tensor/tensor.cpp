@@ -361,6 +361,8 @@ bool has_internal_overlap(const Tensor& t) {
   if (!t.is_symbolic() && t.numel() == 0) return false;
   const auto sizes = t.sym_sizes();
   const auto strides = t.sym_strides();
+  for (const SymInt size : sizes)
+    if (identical(size, 0)) return false;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (!strides[d].is_symbolic() && strides[d].as_int() == 0 && guard_or(sizes[d] > 1, false)) return true;
   return false;
