@@ -11,6 +11,7 @@
 #include "calque/graph/interpreter.h"
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
+#include "calque/nn/transformer.h"
 #include "calque/nn/typed.h"
 #include "calque/op/getitem.h"
 #include "calque/op/index.h"
@@ -610,6 +611,30 @@ TEST(Tracer, SequentialIsNoLeaf) {
             "%_0 = call_module[0](%input_1)\n"
             "%_1 = call_module[1](%_0)\n"
             "return %_1\n");
+}
+
+struct Attends : Typed<Attends> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<MultiheadAttention> attention = child<MultiheadAttention>("attention", 4, 2);
+  Tensor forward(const Tensor& x) {
+    const auto [y, weights] = attention(x, x, x);
+    return y + weights.sum();
+  }
+};
+
+TEST(Tracer, ALeafMayGiveSeveralResults) {
+  Attends m;
+  const auto gm = symbolic_trace(m);
+  EXPECT_EQ(listed(gm->graph()),
+            "%x = placeholder\n"
+            "%attention = call_module[attention](%x, %x, %x)\n"
+            "%getitem = operator.getitem(%attention, 0)\n"
+            "%getitem_1 = operator.getitem(%attention, 1)\n"
+            "%sum_1 = call_method[sum](%getitem_1)\n"
+            "%add = operator.add(%getitem, %sum_1)\n"
+            "return %add\n");
+  const Tensor x = numbers({3, 2, 4});
+  EXPECT_TRUE(same((*gm)({x}).to_tensor(), m(x)));
 }
 
 TEST(Tracer, ThreadsTraceBesideEachOther) {
