@@ -164,6 +164,7 @@ std::optional<Values> gathered_sizes(const Values& args) {
 Value tensor_method(std::string_view name, const Values& args, const Kwargs& kwargs) {
   const Tensor& t = args[0].to_tensor();
   if (name == "size" && kwargs.empty()) return tensor_size(t, args);
+  if (name == "stride" && args.size() == 2) return call("aten::sym_stride.int", {args[0], args[1]});
   if (name == "dim" || name == "ndimension") return t.dim();
   if (name == "numel" || name == "nelement") return call("aten::sym_numel", {args[0]});
   if (const std::optional<DType> d = cast_method(name); d && args.size() == 1) return call("aten::to.dtype", {args[0], *d});

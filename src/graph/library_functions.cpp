@@ -39,7 +39,7 @@ struct Entry {
   Body body;
 };
 
-const Entry entries[] = {
+constexpr Entry entries[] = {
     {"torch.nn.functional.silu(input, inplace=False)", by_operator},
     {"torch.nn.functional.hardswish(input, inplace=False)", by_operator},
     {"torch.nn.functional.hardsigmoid(input, inplace=False)", by_operator},

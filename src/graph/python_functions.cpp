@@ -514,7 +514,8 @@ Value python_getattr(const Value& object, std::string_view attribute) {
     if (attribute == "requires_grad") return t.requires_grad();
     if (attribute == "is_cuda") return t.device().type == DeviceType::cuda;
     if (attribute == "T") return tensor_call("aten::numpy_T", {object});
-    if (attribute == "mT" || attribute == "mH" || attribute == "H") return tensor_call("aten::matrix_" + std::string(attribute == "mT" ? "T" : "H"), {object});
+    if (attribute == "mT" || attribute == "mH") return tensor_call("aten::" + std::string(attribute), {object});
+    if (attribute == "H") return tensor_call("aten::matrix_H", {object});
     if (attribute == "real" || attribute == "imag") return tensor_call("aten::" + std::string(attribute), {object});
     if (attribute == "data") return tensor_call("aten::detach", {object});
   }

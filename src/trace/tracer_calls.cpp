@@ -170,6 +170,8 @@ struct WrappedResults {
 
 std::optional<Value> Tracer::call_function(std::string_view name, const Values& args, const Kwargs& kwargs) {
   if (state_->paused || !involves_proxy(args, kwargs)) return std::nullopt;
+  // A list or dict that holds proxies is there while tracing; only what stands for one is asked when the graph runs.
+  if (name == "operator.getitem" && !args.empty() && args[0].is_container()) return std::nullopt;
   Values written = args;
   if (const std::string_view other = mirrored(name); !other.empty() && args.size() == 2 && !args[0].is_tensor() && args[1].is_tensor()) {
     name = other;
@@ -297,10 +299,10 @@ Value Tracer::from_value(Node* node, const Value& value) {
       const bool is_other = it != s.tensors.end() && !(node->kind() == NodeKind::call_method && node->target().text().ends_with("_"));
       if (is_other) t = snapshot(t).to_tensor();
       s.tensors[&t.impl()] = {node, t};
-      for (size_t d = 0; d < t.impl().sizes.size(); ++d) {
-        const int64_t dim = static_cast<int64_t>(d);
-        if (t.impl().sizes[d].is_symbolic()) s.sizes.try_emplace(t.impl().sizes[d].expr(), State::SizeOf{node, dim, false});
-        if (t.impl().strides[d].is_symbolic()) s.sizes.try_emplace(t.impl().strides[d].expr(), State::SizeOf{node, dim, true});
+      for (const bool stride : {false, true}) {
+        const SymInts& numbers = stride ? t.impl().strides : t.impl().sizes;
+        for (size_t d = 0; d < numbers.size(); ++d)
+          if (numbers[d].is_symbolic()) s.sizes.try_emplace(numbers[d].expr(), State::SizeOf{node, static_cast<int64_t>(d), stride});
       }
       return t;
     }

@@ -207,7 +207,7 @@ class Functions(nn.Module):
         y = F.linear(F.gelu(x, approximate="tanh"), self.weight)
         y = F.silu(y) + F.hardswish(y) + F.softplus(y) + F.elu(y, 2.0) + F.relu6(y) + F.mish(y) + F.glu(torch.cat([y, y], -1))
         y = F.layer_norm(y, [4]) + F.dropout(y, 0.5, False) + F.pad(y, [1, -1])
-        y = y + torch.special.expit(y) + torch.logsumexp(y, [1], True) + torch.stack([y, y], 0).mean([0])
+        y = y + torch.special.expit(y) + torch.logsumexp(y, [1], True) + torch.stack([y, y]).mean([0])
         return F.scaled_dot_product_attention(y, y, y)
 
 

@@ -117,7 +117,7 @@ struct Operators : Typed<Operators> {
   }
 };
 
-struct Attributes : Typed<Attributes> {
+struct Members : Typed<Members> {
   struct Inner : Typed<Inner> {
     static constexpr const char* forward_arguments[] = {"x"};
     Parameter w = register_parameter("w", ones({3}));
@@ -207,7 +207,7 @@ struct Functions : Typed<Functions> {
     y = z + pad(y, {1, -1});
     z = y + special_expit(y);
     z = z + logsumexp(y, {1}, true);
-    y = z + stack({y, y}, 0).mean({0});
+    y = z + stack({y, y}).mean({0});
     return scaled_dot_product_attention(y, y, y);
   }
 };
@@ -324,7 +324,7 @@ int main() {
   run<Gates>(out, "gates", {randn({2, 4}), randn({2, 4})});
   run<Indexing>(out, "indexing", {randn({4, 4})});
   run<Operators>(out, "operators", {randn({4}), randn({4})});
-  run<Attributes>(out, "attributes", {randn({3})});
+  run<Members>(out, "attributes", {randn({3})});
   run<Constants>(out, "constants", {randn({2})});
   run<Results>(out, "results", {randn({2, 3})});
   run<Specialized>(out, "specialized", {randn({2}), Value(), true, 3}, {{"y", Value()}, {"twice", true}, {"n", 3}});

@@ -11,6 +11,7 @@
 #include "calque/graph/interpreter.h"
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
+#include "calque/nn/transformer.h"
 #include "calque/nn/typed.h"
 #include "calque/op/getitem.h"
 #include "calque/op/index.h"
@@ -74,7 +75,11 @@ TEST(Tracer, RecordsWhatTheUserWrote) {
 }
 
 TEST(Tracer, ReflectedOperatorsComeAsInPython) {
-  const auto gm = symbolic_trace(traceable([](const Tensor& x) { return (1 - x) * (2 < x) / 3; }, {"x"}));
+  const auto f = [](const Tensor& x) {
+    const Tensor left = 1 - x;
+    return left * (2 < x) / 3;
+  };
+  const auto gm = symbolic_trace(traceable(f, {"x"}));
   EXPECT_EQ(listed(gm->graph()),
             "%x = placeholder\n"
             "%sub = operator.sub(1, %x)\n"
@@ -83,7 +88,7 @@ TEST(Tracer, ReflectedOperatorsComeAsInPython) {
             "%truediv = operator.truediv(%mul, 3)\n"
             "return %truediv\n");
   const Tensor x = numbers({2, 3}) * 4;
-  EXPECT_TRUE(same((*gm)({x}).to_tensor(), (1 - x) * (2 < x) / 3));
+  EXPECT_TRUE(same((*gm)({x}).to_tensor(), f(x)));
 }
 
 TEST(Tracer, IndexingIsGetitemAndSetitem) {
@@ -100,7 +105,11 @@ TEST(Tracer, IndexingIsGetitemAndSetitem) {
 }
 
 TEST(Tracer, SizesAreRecordedAsCallsAndComputedWith) {
-  const auto f = [](const Tensor& x) { return x.view({x.sym_size(0) * x.sym_size(1), -1}) + x.sym_size(2); };
+  const auto f = [](const Tensor& x) {
+    const SymInt rows = x.sym_size(0);
+    const Tensor y = x.view({rows * x.sym_size(1), -1});
+    return y + x.sym_size(2);
+  };
   const auto gm = symbolic_trace(traceable(f, {"x"}));
   EXPECT_EQ(listed(gm->graph()),
             "%x = placeholder\n"
@@ -147,12 +156,12 @@ TEST(Tracer, FunctionsHavePythonsNames) {
             "%w = placeholder\n"
             "%gelu = torch._C._nn.gelu(%x)\n"
             "%linear = torch._C._nn.linear(%gelu, %w)\n"
-            "%silu = torch.nn.functional.silu(%linear)\n"
+            "%silu = torch.nn.functional.silu(%linear, inplace=False)\n"
             "%expand = call_method[expand](%silu, [2, -1, -1])\n"
             "%getattr_1 = builtins.getattr(%expand, 'T')\n"
             "%special_expit = torch._C._special.special_expit(%getattr_1)\n"
             "%add_ = call_method[add_](%special_expit, 1)\n"
-            "%leaky_relu = torch.nn.functional.leaky_relu(%add_, 0.5, inplace=True)\n"
+            "%leaky_relu = torch.nn.functional.leaky_relu(%add_, negative_slope=0.5, inplace=True)\n"
             "return %leaky_relu\n");
   const Tensor x = numbers({3, 4}), w = numbers({2, 4});
   EXPECT_TRUE(same((*gm)({x, w}).to_tensor(), f(x, w)));
@@ -541,7 +550,7 @@ TEST(Tracer, LeafModulesRunOnExamples) {
 TEST(Tracer, WhatIsNotKnownIsAnErrorThatSaysWhatToDo) {
   const std::string dimension = error_of([&] { symbolic_trace(traceable(by_dimension, {"x"})); });
   EXPECT_THAT(dimension, testing::AllOf(HasSubstr("the dim of %x = placeholder"), HasSubstr("tracer_test.cpp:"), HasSubstr("Give example inputs"), HasSubstr("concrete_args"), HasSubstr("wrap()")));
-  const std::string truth = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return (x.sum() > 0).item_as<bool>() ? x : -x; }, {"x"})); });
+  const std::string truth = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return (x.sum() > 0).item().to_bool() ? x : -x; }, {"x"})); });
   EXPECT_THAT(truth, testing::AllOf(HasSubstr("call_method[item](%gt)"), HasSubstr("tracer_test.cpp:"), HasSubstr("only known when the program runs")));
   const std::string size = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.size(0) > 2 ? x : -x; }, {"x"})); });
   EXPECT_THAT(size, testing::AllOf(HasSubstr("u0 is %size = call_method[size](%x, 0)"), HasSubstr("tracer_test.cpp:")));
@@ -602,6 +611,30 @@ TEST(Tracer, SequentialIsNoLeaf) {
             "%_0 = call_module[0](%input_1)\n"
             "%_1 = call_module[1](%_0)\n"
             "return %_1\n");
+}
+
+struct Attends : Typed<Attends> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<MultiheadAttention> attention = child<MultiheadAttention>("attention", 4, 2);
+  Tensor forward(const Tensor& x) {
+    const auto [y, weights] = attention(x, x, x);
+    return y + weights.sum();
+  }
+};
+
+TEST(Tracer, ALeafMayGiveSeveralResults) {
+  Attends m;
+  const auto gm = symbolic_trace(m);
+  EXPECT_EQ(listed(gm->graph()),
+            "%x = placeholder\n"
+            "%attention = call_module[attention](%x, %x, %x)\n"
+            "%getitem = operator.getitem(%attention, 0)\n"
+            "%getitem_1 = operator.getitem(%attention, 1)\n"
+            "%sum_1 = call_method[sum](%getitem_1)\n"
+            "%add = operator.add(%getitem, %sum_1)\n"
+            "return %add\n");
+  const Tensor x = numbers({3, 2, 4});
+  EXPECT_TRUE(same((*gm)({x}).to_tensor(), m(x)));
 }
 
 TEST(Tracer, ThreadsTraceBesideEachOther) {
