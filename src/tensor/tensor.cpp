@@ -159,6 +159,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
     return strides_follow(impl_->sizes, impl_->strides, n == 4 ? order4 : order5, n);
   }
   SymInt expected = 1;
+  SymInt made = 1;  // as contiguous_strides makes them, for sizes that might be 0
   for (size_t d = n; d-- > 0;) {
     const SymInt size = impl_->sizes[d];
     if (!impl_->symbolic) {
@@ -166,7 +167,8 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
       if (impl_->strides[d].word() != expected.word()) return false;
     } else {
       if (guard_or(size == 1, false)) continue;
-      if (!guard_or(impl_->strides[d] == expected, false)) return false;
+      if (!identical(impl_->strides[d], made) && !guard_or(impl_->strides[d] == expected, false)) return false;
+      made *= sym_max(size, 1);
     }
     expected *= size;
   }

@@ -8,6 +8,7 @@
 
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
+#include "calque/tensor/generator.h"
 #include "calque/tensor/tree.h"
 #include "calque/trace/make_fx.h"
 #include "op/opcheck_support.h"
@@ -75,7 +76,7 @@ void sweep(TracingMode mode, bool writing) {
   for (size_t i = 0; i < file.size(); ++i) {
     const Operator* op = find_operator(file.operator_at(i));
     const nlohmann::json& entry = file.at(i);
-    if (!op || entry.at("expect").contains("error")) continue;
+    if (!op || entry.at("expect").contains("error") || entry.dump().find("complex32") != std::string::npos) continue;
     const Operator& form = op->base() ? *op->base() : *op;
     if (form.has_tag(Tag::data_dependent) || form.has_tag(Tag::random)) continue;
     if (op->schema().name.find("empty") != std::string::npos || op->schema().name.starts_with("resize")) continue;  // memory that nobody wrote
@@ -90,7 +91,9 @@ void sweep(TracingMode mode, bool writing) {
       change(eager_in);
       change(replayed_in);
       const TracedGraph g = make_fx_values([&](const Values& in) { return run(*op, example, in); }, inputs_of(example), {.mode = mode});
+      manual_seed(1);
       const Value expected = run(*op, eager, eager_in);
+      manual_seed(1);
       const Value found = g.run(replayed_in);
       ++traced;
       if (!same_bytes(expected, found)) failures += "\n" + id + ": differs\n" + g.graph.str();
