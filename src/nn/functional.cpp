@@ -7,6 +7,7 @@
 #include "calque/nn/convert.h"
 #include "calque/op/mode.h"
 #include "calque/op/operators.h"
+#include "calque/sym/sym_math.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque::functional {
@@ -31,7 +32,7 @@ Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_
   if (max_norm) {
     indices = indices.contiguous();
     const GradModeScope no_grad(false);
-    embedding_renorm_(weight, indices, *max_norm, norm_type);
+    embedding_renorm_(weight.detach(), indices, *max_norm, norm_type);
   }
   return calque::embedding(weight, indices, padding, scale_grad_by_freq, sparse);
 }
@@ -229,7 +230,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
     if (mode == "area" || options.recompute_scale_factor.value_or(false)) {
       size.emplace();
       for (size_t d = 0; d < dims; ++d)
-        size->push_back(static_cast<int64_t>(static_cast<double>(input.size(static_cast<int64_t>(d) + 2)) * (*scales)[d]));
+        size->push_back(trunc_to_int(sym_float(input.sym_size(static_cast<int64_t>(d) + 2)) * (*scales)[d]));
       scales.reset();
     }
   }
