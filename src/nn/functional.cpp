@@ -7,6 +7,7 @@
 #include "calque/nn/convert.h"
 #include "calque/op/mode.h"
 #include "calque/op/operators.h"
+#include "calque/sym/sym_math.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque::functional {
@@ -21,17 +22,17 @@ Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_
     if (const auto traced = offer_function("torch.nn.functional.embedding", {input, weight},
                                            {{"padding_idx", to_value(padding_idx)}, {"max_norm", to_value(max_norm)}, {"norm_type", to_value(norm_type)}, {"scale_grad_by_freq", to_value(scale_grad_by_freq)}, {"sparse", to_value(sparse)}}))
       return traced->to_tensor();
-  int64_t padding = padding_idx.value_or(-1);
+  SymInt padding = padding_idx.value_or(-1);
   if (padding_idx) {
-    const int64_t count = weight.size(0);
-    if (padding >= count || padding < -count) throw UserError("embedding: Padding_idx must be within num_embeddings");
-    if (padding < 0) padding += count;
+    const SymInt count = weight.sym_size(0);
+    if (!guard(padding < count) || !guard(padding >= -count)) throw UserError("embedding: Padding_idx must be within num_embeddings");
+    if (*padding_idx < 0) padding = padding + count;
   }
   Tensor indices = input;
   if (max_norm) {
     indices = indices.contiguous();
     const GradModeScope no_grad(false);
-    embedding_renorm_(weight, indices, *max_norm, norm_type);
+    embedding_renorm_(weight.detach(), indices, *max_norm, norm_type);
   }
   return calque::embedding(weight, indices, padding, scale_grad_by_freq, sparse);
 }
@@ -229,7 +230,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
     if (mode == "area" || options.recompute_scale_factor.value_or(false)) {
       size.emplace();
       for (size_t d = 0; d < dims; ++d)
-        size->push_back(static_cast<int64_t>(static_cast<double>(input.size(static_cast<int64_t>(d) + 2)) * (*scales)[d]));
+        size->push_back(trunc_to_int(sym_float(input.sym_size(static_cast<int64_t>(d) + 2)) * (*scales)[d]));
       scales.reset();
     }
   }
@@ -246,7 +247,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
   if (mode == "nearest-exact" && dims == 1) return _upsample_nearest_exact1d(input, out, factors);
   if (mode == "nearest-exact" && dims == 2) return _upsample_nearest_exact2d(input, out, factors);
   if (mode == "nearest-exact" && dims == 3) return _upsample_nearest_exact3d(input, out, factors);
-  if (mode == "area" && dims == 1) return calque::adaptive_avg_pool1d(input, std::vector<int64_t>{(*size)[0].as_int()});
+  if (mode == "area" && dims == 1) return calque::adaptive_avg_pool1d(input, std::vector<int64_t>{(*size)[0].guard_int()});
   if (mode == "area" && dims == 2) return calque::adaptive_avg_pool2d(input, *size);
   if (mode == "area" && dims == 3) return calque::adaptive_avg_pool3d(input, *size);
   if (mode == "linear" && dims == 1) return upsample_linear1d(input, out, corners, factors);
@@ -276,7 +277,7 @@ static SymInts adaptive_sizes(const Tensor& input, const OptionalSizes& output_s
 static std::vector<int64_t> plain(const SymInts& sizes) {
   std::vector<int64_t> out;
   for (const SymInt& size : sizes)
-    out.push_back(size.as_int());
+    out.push_back(size.guard_int());
   return out;
 }
 

@@ -95,9 +95,9 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
     if (key_padding_mask.defined()) is_causal = false;
   }
   const int64_t heads = w.num_heads, head_size = w.embed_dim / heads;
-  if (query.size(-1) != w.embed_dim)
+  if (guard(query.sym_size(-1) != w.embed_dim))
     throw UserError("was expecting embedding dimension of " + std::to_string(w.embed_dim) + ", but got " +
-                    std::to_string(query.size(-1)));
+                    query.sym_size(-1).str());
 
   Three projected;
   if (w.in_proj_weight.defined()) {

@@ -1,4 +1,5 @@
 // torch.nn.functional: losses.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -40,7 +41,10 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
                      std::string_view reduction, double label_smoothing) {
   if (modes_active())
     if (const auto traced = offer_function("torch.nn.functional.cross_entropy", {input, target},
-                                           {{"weight", to_value(weight)}, {"ignore_index", to_value(ignore_index)}, {"reduction", to_value(reduction)}, {"label_smoothing", to_value(label_smoothing)}}))
+                                           {{"weight", to_value(weight)},
+                                            {"ignore_index", to_value(ignore_index)},
+                                            {"reduction", to_value(reduction)},
+                                            {"label_smoothing", to_value(label_smoothing)}}))
       return traced->to_tensor();
   return cross_entropy_loss(input, target, weight, reduction_enum(reduction), ignore_index, label_smoothing);
 }
@@ -48,8 +52,9 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                 std::string_view reduction) {
   if (modes_active())
-    if (const auto traced = offer_function("torch.nn.functional.nll_loss", {input, target},
-                                           {{"weight", to_value(weight)}, {"ignore_index", to_value(ignore_index)}, {"reduction", to_value(reduction)}}))
+    if (const auto traced = offer_function(
+            "torch.nn.functional.nll_loss", {input, target},
+            {{"weight", to_value(weight)}, {"ignore_index", to_value(ignore_index)}, {"reduction", to_value(reduction)}}))
       return traced->to_tensor();
   return nll_loss_nd(input, target, weight, reduction_enum(reduction), ignore_index);
 }
@@ -68,8 +73,9 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         std::string_view reduction, const Tensor& pos_weight) {
   if (modes_active())
-    if (const auto traced = offer_function("torch.nn.functional.binary_cross_entropy_with_logits", {input, target},
-                                           {{"weight", to_value(weight)}, {"reduction", to_value(reduction)}, {"pos_weight", to_value(pos_weight)}}))
+    if (const auto traced = offer_function(
+            "torch.nn.functional.binary_cross_entropy_with_logits", {input, target},
+            {{"weight", to_value(weight)}, {"reduction", to_value(reduction)}, {"pos_weight", to_value(pos_weight)}}))
       return traced->to_tensor();
   if (!same_sizes(input, target))
     throw UserError("Target size (" + size_text(target) + ") must be the same as input size (" + size_text(input) + ")");
@@ -78,8 +84,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction) {
   if (modes_active())
-    if (const auto traced = offer_function("torch.nn.functional.mse_loss", {input, target},
-                                           {{"reduction", to_value(reduction)}}))
+    if (const auto traced =
+            offer_function("torch.nn.functional.mse_loss", {input, target}, {{"reduction", to_value(reduction)}}))
       return traced->to_tensor();
   const std::vector<Tensor> both = broadcast(input, target);
   return calque::mse_loss(both[0], both[1], reduction_enum(reduction));
@@ -149,35 +155,39 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps,
                          std::string_view reduction) {
+  if (any(var.lt(0)).item_as<bool>()) throw UserError("var has negative entry/entries");
   Tensor variance = var;
   if (!same_sizes(var, input)) {
-    // One variance for a row of inputs, or a last dimension of one; anything else does not fit.
-    const std::string sizes = str(input.sym_sizes());
-    const auto leading = [&](const Tensor& t, int64_t n) {
-      return str(SymIntList(t.sym_sizes().data(), static_cast<size_t>(n)));
-    };
-    if (var.dim() == input.dim() - 1 && leading(input, input.dim() - 1) == str(var.sym_sizes()))
+    // One variance for a row of inputs, or one dimension of one; anything else does not fit.
+    const auto row = static_cast<size_t>(std::max<int64_t>(input.dim() - 1, 0));
+    if (str(SymIntList(input.sym_sizes().data(), row)) == str(var.sym_sizes())) {
       variance = var.unsqueeze(-1);
-    else if (!(var.dim() == input.dim() && leading(input, input.dim() - 1) == leading(var, var.dim() - 1) &&
-               guard_or(var.sym_size(-1) == 1, false)) &&
-             var.dim() != 0)
-      throw UserError("var is of incorrect size");
+    } else {
+      SymInt others = input.dim() == var.dim() ? 0 : 2;
+      for (int64_t d = 0; input.dim() == var.dim() && d < var.dim(); ++d)
+        if (guard(input.sym_size(d) != var.sym_size(d))) others = others + var.sym_size(d);
+      if (guard(others != 1)) throw UserError("var is of incorrect size");
+    }
   }
-  if (any(variance.lt(0)).item_as<bool>()) throw UserError("var has negative entry/entries");
   variance = variance.clone();
   {
     const GradModeScope no_grad(false);
     variance.clamp_(eps);
   }
+  const Tensor logarithm = variance.log();
   const Tensor difference = input - target;
-  Tensor loss = Scalar(0.5) * (variance.log() + difference.pow(2) / variance);
+  Tensor loss = Scalar(0.5) * (logarithm + difference.pow(2) / variance);
   if (full) loss = loss + Scalar(0.5 * std::log(2 * std::numbers::pi));
   return reduced(loss, reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                                    std::string_view reduction) {
-  Tensor loss = (target * log_sigmoid(input) + (Scalar(1) - target) * log_sigmoid(neg(input))).neg();
+  // One after the other: a graph keeps the order.
+  const Tensor positive = target * log_sigmoid(input);
+  const Tensor rest = Scalar(1) - target;
+  const Tensor negative = rest * log_sigmoid(neg(input));
+  Tensor loss = (positive + negative).neg();
   if (weight.defined()) loss = loss * weight;
   loss = loss.sum({input.dim() - 1}) / Scalar(input.sym_size(-1));
   return reduced(loss, reduction);

@@ -158,11 +158,11 @@ Tensor RunningNorm::instance_norm(const Tensor& input, int64_t unbatched_dims) {
                     std::to_string(unbatched_dims + 1) + "D input (got " + std::to_string(dims) + "D input)");
   }
   const int64_t feature_dim = dims - unbatched_dims;
-  if (input.size(feature_dim) != num_features) {
+  if (guard(input.sym_size(feature_dim) != num_features)) {
     const std::string at = "input's size at dim=" + std::to_string(feature_dim);
     if (affine)
       throw UserError("expected " + at + " to match num_features (" + std::to_string(num_features) +
-                      "), but got: " + std::to_string(input.size(feature_dim)) + ".");
+                      "), but got: " + input.sym_size(feature_dim).str() + ".");
     warn(at +
          " does not match num_features. You can silence this warning by not passing in num_features, which is not used "
          "because affine=False");

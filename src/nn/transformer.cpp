@@ -72,6 +72,9 @@ void MultiheadAttention::reset_parameters() {
 std::tuple<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
                                                        const Tensor& key_padding_mask, bool need_weights,
                                                        const Tensor& attn_mask, bool average_attn_weights, bool is_causal) {
+  const Tensor padding =
+      nn_detail::canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query_in.dtype());
+  const Tensor mask = nn_detail::canonical_mask(attn_mask, "attn_mask", {}, "", query_in.dtype());
   Tensor query = query_in, key = key_in, value = value_in;
   const bool swaps = batch_first && query.dim() == 3;
   if (swaps) {
@@ -80,9 +83,6 @@ std::tuple<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query_in, c
     key = key_in.is_same(query_in) && key_in.is_same(value_in) ? query : key_in.transpose(1, 0);
     value = value_in.is_same(key_in) ? key : value_in.transpose(1, 0);
   }
-  const Tensor padding =
-      nn_detail::canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype());
-  const Tensor mask = nn_detail::canonical_mask(attn_mask, "attn_mask", {}, "", query.dtype());
   const functional::MultiHeadAttentionWeights weights{.embed_dim = embed_dim,
                                                       .num_heads = num_heads,
                                                       .in_proj_weight = in_proj_weight,

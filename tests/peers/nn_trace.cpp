@@ -22,7 +22,8 @@ std::string text(const Value& value, const std::unordered_map<const Node*, size_
     case Value::Kind::list:
     case Value::Kind::tuple: {
       std::string out = "[";
-      for (const Value& item : value.to_items()) out += (out.size() > 1 ? ", " : "") + text(item, numbers);
+      for (const Value& item : value.to_items())
+        out += (out.size() > 1 ? ", " : "") + text(item, numbers);
       return out + "]";
     }
     default: return value.str();
@@ -32,18 +33,22 @@ std::string text(const Value& value, const std::unordered_map<const Node*, size_
 json recorded(const Graph& graph) {
   json lines = json::array();
   std::unordered_map<const Node*, size_t> numbers;
-  for (const Node& node : graph.nodes()) {
+  for (const Node* at : graph.nodes()) {
+    const Node& node = *at;
     const size_t number = numbers.size();
     numbers[&node] = number;
     if (node.kind() == NodeKind::placeholder) continue;
-    std::string line = "%" + std::to_string(number) + " = " + (node.kind() == NodeKind::output ? "output" : node.target().str()) + "(";
+    std::string line =
+        "%" + std::to_string(number) + " = " + (node.kind() == NodeKind::output ? "output" : node.target().str()) + "(";
     bool first = true;
     const auto add = [&](const std::string& part) {
       line += (first ? "" : ", ") + part;
       first = false;
     };
-    for (const Value& arg : node.args()) add(text(arg, numbers));
-    for (const auto& [name, arg] : node.kwargs()) add(name + "=" + text(arg, numbers));
+    for (const Value& arg : node.args())
+      add(text(arg, numbers));
+    for (const auto& [name, arg] : node.kwargs())
+      add(name + "=" + text(arg, numbers));
     lines.push_back(line + ")");
   }
   return lines;
@@ -55,7 +60,8 @@ Value argument(const json& value, const SafetensorsFile& inputs) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_array()) {
     Values items;
-    for (const json& item : value) items.push_back(argument(item, inputs));
+    for (const json& item : value)
+      items.push_back(argument(item, inputs));
     return list(std::move(items));
   }
   return Value();
@@ -66,13 +72,15 @@ bool same(const Value& a, const Value& b) {
   if (!a.is_container()) return a.is_none() && b.is_none();
   const Values &x = a.to_items(), &y = b.to_items();
   bool equal = x.size() == y.size();
-  for (size_t i = 0; equal && i < x.size(); ++i) equal = same(x[i], y[i]);
+  for (size_t i = 0; equal && i < x.size(); ++i)
+    equal = same(x[i], y[i]);
   return equal;
 }
 
 json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode, bool training) {
   manual_seed(layer_case.at("seed").get<uint64_t>());
-  const std::shared_ptr<Module> module = make_layer(layer_case.at("layer").get<std::string>(), layer_case.at("args"), inputs);
+  const std::shared_ptr<Module> module =
+      make_layer(layer_case.at("layer").get<std::string>(), layer_case.at("args"), inputs);
   module->train(training);
   Values args;
   std::vector<std::string> names;
@@ -80,7 +88,8 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
     names.push_back(name);
     args.push_back(tensor.detach().clone());
   }
-  for (const json& value : layer_case.at("inputs")) args.push_back(argument(value, inputs));
+  for (const json& value : layer_case.at("inputs"))
+    args.push_back(argument(value, inputs));
   Kwargs kwargs;
   const json given = layer_case.value("kwargs", json::object());
   std::vector<std::string> keys;
@@ -95,17 +104,22 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
   }
   const auto call = [&](const Values& values) {
     StateDict state;
-    for (size_t i = 0; i < names.size(); ++i) state.set(names[i], values[i].to_tensor());
+    for (size_t i = 0; i < names.size(); ++i)
+      state.set(names[i], values[i].to_tensor());
     const size_t last = values.size() - keys.size();
     Kwargs all = kwargs;
-    for (size_t i = 0; i < keys.size(); ++i) all.emplace_back(keys[i], values[last + i]);
-    return functional_call(*module, state, Values(values.begin() + static_cast<ptrdiff_t>(names.size()), values.begin() + static_cast<ptrdiff_t>(last)), all);
+    for (size_t i = 0; i < keys.size(); ++i)
+      all.emplace_back(keys[i], values[last + i]);
+    return functional_call(
+        *module, state,
+        Values(values.begin() + static_cast<ptrdiff_t>(names.size()), values.begin() + static_cast<ptrdiff_t>(last)), all);
   };
   const TracedGraph traced = make_fx_values(call, args, {.mode = mode});
   json result{{"nodes", recorded(traced.graph)}};
   const auto fresh = [&] {
     Values copies;
-    for (const Value& value : args) copies.push_back(value.is_tensor() ? Value(value.to_tensor().clone()) : value);
+    for (const Value& value : args)
+      copies.push_back(value.is_tensor() ? Value(value.to_tensor().clone()) : value);
     return copies;
   };
   manual_seed(1);
@@ -132,7 +146,11 @@ int main(int argc, char** argv) {
       for (const bool training : {true, false}) {
         json result;
         try {
-          result = run(layer_case, inputs, mode == "real" ? TracingMode::real : mode == "fake" ? TracingMode::fake : TracingMode::symbolic, training);
+          result = run(layer_case, inputs,
+                       mode == "real"   ? TracingMode::real
+                       : mode == "fake" ? TracingMode::fake
+                                        : TracingMode::symbolic,
+                       training);
         } catch (const std::exception& e) {
           result["error"] = e.what();
         }
