@@ -148,6 +148,21 @@ TransformerLayerOptions layer_options(const Args& a) {
           .norm_first = a.flag("norm_first", false),
           .bias = a.flag("bias", true)};
 }
+template <class M>
+std::shared_ptr<Module> recurrent(const Args& a) {
+  return make<M>(a.integer("input_size"), a.integer("hidden_size"),
+                 RecurrentOptions{.num_layers = a.get<int64_t>("num_layers", 1),
+                                  .bias = a.flag("bias", true),
+                                  .batch_first = a.flag("batch_first", false),
+                                  .dropout = a.number("dropout", 0),
+                                  .bidirectional = a.flag("bidirectional", false),
+                                  .proj_size = a.get<int64_t>("proj_size", 0),
+                                  .nonlinearity = a.text("nonlinearity", "tanh")});
+}
+template <class M>
+std::shared_ptr<Module> cell(const Args& a) {
+  return make<M>(a.integer("input_size"), a.integer("hidden_size"), a.flag("bias", true));
+}
 std::vector<std::shared_ptr<Module>> nested(const Args& a) {
   std::vector<std::shared_ptr<Module>> out;
   for (const json& item : a.raw("modules"))
@@ -387,6 +402,15 @@ const std::map<std::string, Maker>& weighted_layers() {
        [](const Args& a) {
          return make<TransformerDecoder>(TransformerDecoderLayer(a.integer("d_model"), a.integer("nhead"), layer_options(a)),
                                          a.integer("num_layers"), final_norm(a));
+       }},
+      {"RNN", recurrent<RNN>},
+      {"GRU", recurrent<GRU>},
+      {"LSTM", recurrent<LSTM>},
+      {"GRUCell", cell<GRUCell>},
+      {"LSTMCell", cell<LSTMCell>},
+      {"RNNCell",
+       [](const Args& a) {
+         return make<RNNCell>(a.integer("input_size"), a.integer("hidden_size"), a.flag("bias", true), a.text("nonlinearity", "tanh"));
        }},
       {"Sequential", [](const Args& a) { return make<Sequential>(nested(a)); }},
       {"ModuleList", [](const Args& a) { return make<ModuleList>(nested(a)); }},

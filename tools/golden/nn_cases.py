@@ -173,6 +173,25 @@ def attention_layers():
     return out
 
 
+def recurrent_layers():
+    out = []
+    base = {"input_size": 3, "hidden_size": 5}
+    x = T(6, 2, 3)
+    for name in ("RNN", "GRU", "LSTM"):
+        for more in ({}, {"bias": False}, {"num_layers": 2}, {"bidirectional": True}, {"num_layers": 3, "bidirectional": True, "bias": False},
+                     {"num_layers": 2, "dropout": 0.5}):
+            out.append(L(name, {**base, **more}, x))
+        out += [L(name, {**base, "batch_first": True, "num_layers": 2}, T(2, 6, 3)), L(name, base, T(6, 3)), L(name, {**base, "batch_first": True}, T(6, 3)), L(name, base, T(1, 2, 3))]
+        cell = name + "Cell"
+        out += [L(cell, base, T(4, 3)), L(cell, {**base, "bias": False}, T(4, 3)), L(cell, base, T(3))]
+        states = (lambda *s: [T(*s), T(*s)]) if name == "LSTM" else (lambda *s: T(*s))
+        out += [L(name, base, x, kwargs={"hx": states(1, 2, 5)}), L(name, {**base, "num_layers": 2, "bidirectional": True}, x, kwargs={"hx": states(4, 2, 5)}),
+                L(name, base, T(6, 3), kwargs={"hx": states(1, 5)}), L(cell, base, T(4, 3), kwargs={"hx": states(4, 5)})]
+    out += [L("RNN", {**base, "nonlinearity": "relu", "num_layers": 2}, x), L("RNNCell", {**base, "nonlinearity": "relu"}, T(4, 3)),
+            L("LSTM", {**base, "proj_size": 2}, x), L("LSTM", {**base, "proj_size": 2, "num_layers": 2, "bidirectional": True}, x)]
+    return out
+
+
 def containers():
     return [L("Sequential", nest(("Linear", {"in_features": 4, "out_features": 8}), ("ReLU", {}), ("Linear", {"in_features": 8, "out_features": 2})), T(3, 4)),
             L("Sequential", nest(("Conv2d", {"in_channels": 3, "out_channels": 4, "kernel_size": 3, "bias": False}), ("BatchNorm2d", {"num_features": 4}), ("SiLU", {"inplace": True}),
@@ -230,7 +249,7 @@ def functions():
 
 
 def cases():
-    groups = [simple_layers(), shape_layers(), weighted_layers(), attention_layers(), containers(), losses(), functions()]
+    groups = [simple_layers(), shape_layers(), weighted_layers(), attention_layers(), recurrent_layers(), containers(), losses(), functions()]
     out, count = [], {}
     for case in (c for group in groups for c in group):
         name = case.get("layer") or case["function"]
@@ -283,7 +302,7 @@ def materialise(case, seed):
             tensors[name] = fill(value, generator)
             names.append(name)
             return {"tensor": name}
-        return value
+        return [write(v) for v in value] if isinstance(value, list) and any(isinstance(v, T) for v in value) else value
 
     written = {"id": case["id"], "seed": own, "normal": case["normal"], "call": case["call"]}
     written["layer" if "layer" in case else "function"] = case.get("layer") or case["function"]
@@ -328,6 +347,8 @@ def answers(written, tensors):
     def read(value):
         if isinstance(value, dict) and "tensor" in value:
             return tensors[value["tensor"]].clone()
+        if isinstance(value, list) and value and isinstance(value[0], dict) and "tensor" in value[0]:
+            return tuple(read(v) for v in value)
         return value
 
     def arguments():

@@ -10,5 +10,6 @@
 #include "calque/nn/loss.h"
 #include "calque/nn/normalization.h"
 #include "calque/nn/pooling.h"
+#include "calque/nn/recurrent.h"
 #include "calque/nn/shaping.h"
 #include "calque/nn/transformer.h"

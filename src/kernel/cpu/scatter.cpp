@@ -246,15 +246,15 @@ class Engine {
 };
 
 // A reduction's neutral value in this dtype.
-Scalar neutral(Reduction reduction, DType d) {
+Scalar neutral(ScatterReduction reduction, DType d) {
   switch (reduction) {
-    case Reduction::sum:
-    case Reduction::mean: return 0;
-    case Reduction::prod: return 1;
-    case Reduction::amax:
-    case Reduction::amin: break;
+    case ScatterReduction::sum:
+    case ScatterReduction::mean: return 0;
+    case ScatterReduction::prod: return 1;
+    case ScatterReduction::amax:
+    case ScatterReduction::amin: break;
   }
-  const bool low = reduction == Reduction::amax;
+  const bool low = reduction == ScatterReduction::amax;
   if (is_floating(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return dispatch(d, [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
@@ -263,13 +263,13 @@ Scalar neutral(Reduction reduction, DType d) {
   });
 }
 
-Put put_of(Reduction reduction) {
+Put put_of(ScatterReduction reduction) {
   switch (reduction) {
-    case Reduction::sum:
-    case Reduction::mean: return Put::add;
-    case Reduction::prod: return Put::multiply;
-    case Reduction::amax: return Put::maximum;
-    case Reduction::amin: return Put::minimum;
+    case ScatterReduction::sum:
+    case ScatterReduction::mean: return Put::add;
+    case ScatterReduction::prod: return Put::multiply;
+    case ScatterReduction::amax: return Put::maximum;
+    case ScatterReduction::amin: return Put::minimum;
   }
   throw InternalError("a reduction without an operation");
 }
@@ -332,9 +332,9 @@ void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
   Engine(op, self, dim, index, one.data(), IntList(), self.element_size()).write(write_row(op, self.dtype(), how));
 }
 
-void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, Reduction reduction, bool include_self) {
+void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, ScatterReduction reduction, bool include_self) {
   if (index.numel() == 0) return;
-  if (is_reduced_float(self.dtype()) && reduction != Reduction::amax && reduction != Reduction::amin) {
+  if (is_reduced_float(self.dtype()) && reduction != ScatterReduction::amax && reduction != ScatterReduction::amin) {
     const Tensor wide = as_float32(self);
     scatter_reduce(op, wide, dim, index, as_float32(src), reduction, include_self);
     copy(wide, self);
@@ -342,15 +342,15 @@ void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tenso
   }
   if (!include_self) scatter(op, self, dim, index, neutral(reduction, self.dtype()), Put::assign);
   scatter(op, self, dim, index, src, put_of(reduction));
-  if (reduction != Reduction::mean) return;
+  if (reduction != ScatterReduction::mean) return;
   const Tensor counts = counts_for(self, include_self);
   scatter(op, counts, dim, index, Scalar(1), Put::add);
   divide_by_counts(self, counts);
 }
 
-void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Reduction reduction, bool include_self) {
+void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction, bool include_self) {
   if (index.numel() == 0) return;
-  if (is_reduced_float(self.dtype()) && (reduction == Reduction::mean || reduction == Reduction::prod)) {
+  if (is_reduced_float(self.dtype()) && (reduction == ScatterReduction::mean || reduction == ScatterReduction::prod)) {
     const Tensor wide = as_float32(self);
     index_reduce(wide, dim, index, as_float32(source), reduction, include_self);
     copy(wide, self);
@@ -366,7 +366,7 @@ void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Te
   };
   if (!include_self) put_elements(self, where, one(self.dtype(), neutral(reduction, self.dtype())), Put::assign);
   put_elements(self, where, source, put_of(reduction));
-  if (reduction != Reduction::mean) return;
+  if (reduction != ScatterReduction::mean) return;
   const Tensor counts = counts_for(self, include_self);
   put_elements(counts, where, one(DType::int64, 1), Put::add);
   divide_by_counts(self, counts);

@@ -160,11 +160,11 @@ void index_copy_kernel(const Tensor& self, int64_t dim, const Tensor& index, con
   kernel::put_elements(at_least_1d(out), along.selection, at_least_1d(source), Put::assign);
 }
 
-kernel::Reduction index_reduction(std::string_view reduce) {
-  if (reduce == "prod") return kernel::Reduction::prod;
-  if (reduce == "mean") return kernel::Reduction::mean;
-  if (reduce == "amax") return kernel::Reduction::amax;
-  if (reduce == "amin") return kernel::Reduction::amin;
+kernel::ScatterReduction index_reduction(std::string_view reduce) {
+  if (reduce == "prod") return kernel::ScatterReduction::prod;
+  if (reduce == "mean") return kernel::ScatterReduction::mean;
+  if (reduce == "amax") return kernel::ScatterReduction::amax;
+  if (reduce == "amin") return kernel::ScatterReduction::amin;
   throw UserError("index_reduce: reduce argument must be either prod, mean, amax or amin, got " + std::string(reduce));
 }
 Meta index_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool) {

@@ -8,7 +8,7 @@ namespace calque {
 namespace {
 
 using kernel::Put;
-using kernel::Reduction;
+using kernel::ScatterReduction;
 using rule::OpName;
 
 int64_t dims_of(const Tensor& t) { return std::max<int64_t>(1, t.dim()); }
@@ -108,18 +108,18 @@ void scatter_value_named_kernel(const Tensor& self, int64_t dim, const Tensor& i
   kernel::scatter("scatter", out, wrap_dim(dim, self.dim(), "scatter"), index, value, scatter_put(reduce));
 }
 
-Reduction reduction(std::string_view reduce) {
-  if (reduce == "sum") return Reduction::sum;
-  if (reduce == "prod") return Reduction::prod;
-  if (reduce == "mean") return Reduction::mean;
-  if (reduce == "amax" || reduce == "max") return Reduction::amax;
-  if (reduce == "amin" || reduce == "min") return Reduction::amin;
+ScatterReduction reduction(std::string_view reduce) {
+  if (reduce == "sum") return ScatterReduction::sum;
+  if (reduce == "prod") return ScatterReduction::prod;
+  if (reduce == "mean") return ScatterReduction::mean;
+  if (reduce == "amax" || reduce == "max") return ScatterReduction::amax;
+  if (reduce == "amin" || reduce == "min") return ScatterReduction::amin;
   throw UserError("scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got " + std::string(reduce));
 }
 Meta scatter_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool) {
-  const Reduction r = reduction(reduce);
+  const ScatterReduction r = reduction(reduce);
   check_scatter("scatter_reduce", self, dim, index, &src);
-  if (r == Reduction::mean && self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "scatter_reduce: mean is not implemented for 'bool'");
+  if (r == ScatterReduction::mean && self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "scatter_reduce: mean is not implemented for 'bool'");
   return rule::contiguous(self);
 }
 void scatter_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self, const Tensor& out) {
