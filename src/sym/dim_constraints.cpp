@@ -159,7 +159,8 @@ Quotient DimConstraints::Impl::remainder_of(const Quotient& base, const Quotient
   const Quotient rest = base - left;
   // A multiple of the divisor, whatever the symbol is.
   const Quotient ratio = rest / divisor;
-  if (ratio.bottom.is_constant() && ratio.top.is_constant() && (ratio.top.coefficient(0) / ratio.bottom.coefficient(0)).is_integer())
+  if (ratio.bottom.is_constant() && ratio.top.is_constant() &&
+      (ratio.top.coefficient(0) / ratio.bottom.coefficient(0)).is_integer())
     return left;
   if (divisor.top.is_constant() && divisor.bottom.is_constant() && rest.bottom.is_constant()) {
     bool whole = true;  // every coefficient is a multiple of the divisor
@@ -291,7 +292,8 @@ void DimConstraints::Impl::solve_congruences() {
     } catch (const Unsolvable&) {
       continue;
     }
-    if (!all) throw UserError(ErrorKind::constraint_violation, "the congruences of " + source_name(s) + " exclude each other");
+    if (!all)
+      throw UserError(ErrorKind::constraint_violation, "the congruences of " + source_name(s) + " exclude each other");
     const std::string& source = source_name(s);
     const std::string* name = debug_name(source);
     const std::string fresh = "_" + (name != nullptr ? *name : source);
@@ -385,10 +387,22 @@ void DimConstraints::Impl::solve() {
   solve_equivalences();
 }
 
-DimConstraints::DimConstraints(ShapeEnv& env, SymbolSources sources, std::set<size_t> marked_dynamic,
-                               DebugNames debug_names)
-    : impl_(new Impl{env, std::move(sources), std::move(marked_dynamic), std::move(debug_names), {}, {}, {}, {}, {}, {}, {},
-                     {}, {}, {}, {}}) {}
+DimConstraints::DimConstraints(ShapeEnv& env, SymbolSources sources, std::set<size_t> marked_dynamic, DebugNames debug_names)
+    : impl_(new Impl{env,
+                     std::move(sources),
+                     std::move(marked_dynamic),
+                     std::move(debug_names),
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {}}) {}
 DimConstraints::~DimConstraints() = default;
 DimConstraints::DimConstraints(DimConstraints&&) noexcept = default;
 DimConstraints& DimConstraints::operator=(DimConstraints&&) noexcept = default;

@@ -234,8 +234,8 @@ const Expr* ExprPool::divide(ExprKind kind, const Expr* a, const Expr* b) {
 
 const Expr* ExprPool::mod(const Expr* a, const Expr* b) {
   const bool is_float = a->is_float() || b->is_float();
-  const bool not_negative = is_float ? is_not_negative_float(a) && is_not_negative_float(b)
-                                     : range(a).lower >= 0 && range(b).lower >= 0;
+  const bool not_negative =
+      is_float ? is_not_negative_float(a) && is_not_negative_float(b) : range(a).lower >= 0 && range(b).lower >= 0;
   return mod(not_negative ? ExprKind::mod : ExprKind::python_mod, a, b);
 }
 

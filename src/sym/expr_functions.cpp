@@ -231,13 +231,10 @@ const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const>
       case ExprKind::int_true_div:
       case ExprKind::float_true_div: return float_number(x / y);
       case ExprKind::float_pow: return float_number(std::pow(x, y));
-      case ExprKind::floor_to_int:
-        return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
+      case ExprKind::floor_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
       case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::ceil(x), "ceil"));
-      case ExprKind::trunc_to_int:
-        return args[0]->is_integer() ? args[0] : integer(checked_int(std::trunc(x), "trunc"));
-      case ExprKind::round_to_int:
-        return args[0]->is_integer() ? args[0] : integer(checked_int(std::nearbyint(x), "round"));
+      case ExprKind::trunc_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::trunc(x), "trunc"));
+      case ExprKind::round_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::nearbyint(x), "round"));
       case ExprKind::round_decimal: return float_number(round_to_digits(x, checked_int(y, "round")));
       case ExprKind::trunc_to_float: return float_number(std::trunc(x));
       case ExprKind::floor: return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));

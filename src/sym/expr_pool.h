@@ -73,7 +73,7 @@ class ExprPool {
 
   const Expr* relation(ExprKind kind, const Expr* a, const Expr* b);
   const Expr* relation_as_written(ExprKind kind, const Expr* a, const Expr* b);  // decided only for two numbers
-  const Expr* connective(ExprKind kind, std::vector<const Expr*> args);  // logical_and or logical_or
+  const Expr* connective(ExprKind kind, std::vector<const Expr*> args);          // logical_and or logical_or
   const Expr* logical_not(const Expr* e);
 
   // The same kind of node over other arguments.
@@ -107,7 +107,7 @@ class ExprPool {
 };
 
 int64_t checked_add(int64_t a, int64_t b);
-int64_t checked_int(double value, const char* what);  // a whole number that has to fit 64 bits
+int64_t checked_int(double value, const char* what);   // a whole number that has to fit 64 bits
 double round_to_digits(double value, int64_t digits);  // as Python's round(value, digits)
 double opaque_value(OpaqueFunction function, double x);
 bool is_dense(std::span<const int64_t> sizes_and_strides);

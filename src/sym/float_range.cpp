@@ -100,7 +100,7 @@ ValueRange integer_range(FloatRange r, ExprKind rounding) {
 }
 
 std::optional<bool> decide_floats(ExprKind relation, FloatRange a, FloatRange b) {
-  const bool less = a.upper < b.lower, more = a.lower > b.upper;
+  const bool less = a.upper<b.lower, more = a.lower> b.upper;
   switch (relation) {
     case ExprKind::eq:
       if (less || more) return false;

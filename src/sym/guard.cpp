@@ -103,8 +103,8 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool 
     return;
   }
   if (error_on_new_guards)
-    throw UserError(ErrorKind::constraint_violation, "a new guard was needed where none may be taken: " + holds->str() +
-                                                         " (" + place(where) + ")");
+    throw UserError(ErrorKind::constraint_violation,
+                    "a new guard was needed where none may be taken: " + holds->str() + " (" + place(where) + ")");
   note({.kind = frozen ? LogRecord::Kind::late_guard : LogRecord::Kind::guard,
         .subject = holds,
         .range = {},

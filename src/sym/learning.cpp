@@ -51,8 +51,8 @@ void Knowledge::restrict_symbol(size_t symbol, ValueRange range) {
     throw UserError(ErrorKind::constraint_violation,
                     "the range " + str(range) + " contradicts what is known of " + name + ": " + str(s.range));
   if (s.hint && !range_contains(both, *s.hint))
-    throw UserError(ErrorKind::constraint_violation, "the example value " + std::to_string(*s.hint) + " of " + name +
-                                                         " is outside the range " + str(range));
+    throw UserError(ErrorKind::constraint_violation,
+                    "the example value " + std::to_string(*s.hint) + " of " + name + " is outside the range " + str(range));
   s.range = both;
   ++epoch_;
   if (listener_ != nullptr) listener_->narrowed(symbol, before);
@@ -135,8 +135,8 @@ void Knowledge::learn_range(const Expr* e, ValueRange range) {
   const ValueRange moved = range_add(range, range_negate(range_of_integer(l.constant)));
   const ValueRange core = divide_range(moved, l.factor);
   if (range_is_empty(core) || range_is_empty(range_intersect(core, bounds(l.core))))
-    throw UserError(ErrorKind::constraint_violation, "the range " + str(range) + " contradicts what is known of " +
-                                                         e->str() + ": " + str(this->range(e)));
+    throw UserError(ErrorKind::constraint_violation,
+                    "the range " + str(range) + " contradicts what is known of " + e->str() + ": " + str(this->range(e)));
   learn_core_range(l.core, core);
   ++epoch_;
 }
@@ -189,7 +189,8 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
     n.lower = std::max<int64_t>(n.lower, 1);
     const ValueRange above = range_mul(range_add({range.upper, range.upper}, {1, 1}), n);
     const ValueRange top = range.upper == ValueRange::unbounded_above ? ValueRange{} : range_add(above, {-1, -1});
-    const ValueRange bottom = range.lower == ValueRange::unbounded_below ? ValueRange{} : range_mul({range.lower, range.lower}, n);
+    const ValueRange bottom =
+        range.lower == ValueRange::unbounded_below ? ValueRange{} : range_mul({range.lower, range.lower}, n);
     learn_range(core->arg(0), {bottom.lower, top.upper});
   } else if (core->kind() == ExprKind::max && range.upper != ValueRange::unbounded_above) {
     for (const Expr* a : core->args())

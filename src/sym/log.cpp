@@ -93,7 +93,8 @@ std::string LogRecord::str() const {
   const std::string asked = place.empty() ? "" : "  (" + place + ")";
   const std::string because = cause.empty() ? "" : ", because " + cause;
   switch (kind) {
-    case Kind::symbol: return subject + " = " + (description.empty() ? "a value from tensor data" : description) + ": " + detail;
+    case Kind::symbol:
+      return subject + " = " + (description.empty() ? "a value from tensor data" : description) + ": " + detail;
     case Kind::shared_symbol: return description + " shares " + subject + ": its example is " + detail + " as well";
     case Kind::static_size: return description + " is the plain integer " + detail + ": sizes 0 and 1 are specialised";
     case Kind::guard: return "guard " + subject + asked;

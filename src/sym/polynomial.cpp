@@ -107,7 +107,9 @@ Polynomial Polynomial::variable() {
   return out;
 }
 
-Rational Polynomial::coefficient(size_t power) const { return power < coefficients_.size() ? coefficients_[power] : Rational(0); }
+Rational Polynomial::coefficient(size_t power) const {
+  return power < coefficients_.size() ? coefficients_[power] : Rational(0);
+}
 
 Rational Polynomial::at(Rational x) const {
   Rational out = 0;
@@ -193,7 +195,8 @@ std::vector<Polynomial::Root> Polynomial::roots() const {
     const Rational a = p.coefficient(2), b = p.coefficient(1), c = p.coefficient(0);
     const Rational discriminant = b * b - Rational(4) * a * c;
     if (discriminant.sign() >= 0) {
-      const std::optional<int64_t> top = exact_root(discriminant.numerator()), bottom = exact_root(discriminant.denominator());
+      const std::optional<int64_t> top = exact_root(discriminant.numerator()),
+                                   bottom = exact_root(discriminant.denominator());
       for (const int sign : {-1, 1}) {
         if (top && bottom)
           out.push_back({(Rational(sign) * Rational::ratio(*top, *bottom) - b) / (Rational(2) * a)});
@@ -281,7 +284,8 @@ std::vector<End> ends_of(const Quotient& q) {
     out.push_back({r.value, r.rounded, false});
   for (const Polynomial::Root& r : q.bottom.roots())
     out.push_back({r.value, r.rounded, true});
-  std::ranges::sort(out, [](const End& a, const End& b) { return a.value != b.value ? a.value < b.value : a.is_pole && !b.is_pole; });
+  std::ranges::sort(
+      out, [](const End& a, const End& b) { return a.value != b.value ? a.value < b.value : a.is_pole && !b.is_pole; });
   const auto same = std::ranges::unique(out, {}, &End::value);
   out.erase(same.begin(), same.end());
   return out;

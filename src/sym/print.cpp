@@ -156,10 +156,10 @@ struct OpaqueNames {
 };
 
 constexpr OpaqueNames opaque_names[] = {
-    {"sqrt", "OpaqueUnaryFn_sqrt"}, {"cos", "OpaqueUnaryFn_cos"},     {"cosh", "OpaqueUnaryFn_cosh"},
-    {"sin", "OpaqueUnaryFn_sin"},   {"sinh", "OpaqueUnaryFn_sinh"},   {"tan", "OpaqueUnaryFn_tan"},
-    {"tanh", "OpaqueUnaryFn_tanh"}, {"asin", "OpaqueUnaryFn_asin"},   {"acos", "OpaqueUnaryFn_acos"},
-    {"atan", "OpaqueUnaryFn_atan"}, {"exp", "OpaqueUnaryFn_exp"},     {"log", "OpaqueUnaryFn_log"},
+    {"sqrt", "OpaqueUnaryFn_sqrt"},   {"cos", "OpaqueUnaryFn_cos"},   {"cosh", "OpaqueUnaryFn_cosh"},
+    {"sin", "OpaqueUnaryFn_sin"},     {"sinh", "OpaqueUnaryFn_sinh"}, {"tan", "OpaqueUnaryFn_tan"},
+    {"tanh", "OpaqueUnaryFn_tanh"},   {"asin", "OpaqueUnaryFn_asin"}, {"acos", "OpaqueUnaryFn_acos"},
+    {"atan", "OpaqueUnaryFn_atan"},   {"exp", "OpaqueUnaryFn_exp"},   {"log", "OpaqueUnaryFn_log"},
     {"asinh", "OpaqueUnaryFn_asinh"}, {"log2", "OpaqueUnaryFn_log2"},
 };
 static_assert(std::size(opaque_names) == opaque_function_count);

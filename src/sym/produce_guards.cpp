@@ -216,8 +216,9 @@ class Producer {
     const std::string name = debug_name(source), root_name = debug_name(root);
     if (e->kind() == ExprKind::symbol) {
       if (!equations_->is_equal(source, root))
-        violate(request_.equalities->warn_only, name, "The values of " + name + " = " + source.name() + " and " + root_name +
-                                                          " = " + root.name() + " must always be equal.");
+        violate(request_.equalities->warn_only, name,
+                "The values of " + name + " = " + source.name() + " and " + root_name + " = " + root.name() +
+                    " must always be equal.");
     } else if (!equations_->is_derived(source, root, e, free[0])) {
       const std::string relation = sympy_text(e, free[0], root_name);
       violate(request_.equalities->warn_only, name,
@@ -275,7 +276,8 @@ class Producer {
   void add_range(size_t symbol) {
     const Source& source = sources_of(symbol)[0];
     if (env_.symbols()[symbol].is_float) {
-      add_check(InputCheck::Kind::not_nan, "not math.isnan(" + source.name() + ")", "", {nullptr, source.name(), symbol, {}});
+      add_check(InputCheck::Kind::not_nan, "not math.isnan(" + source.name() + ")", "",
+                {nullptr, source.name(), symbol, {}});
       return;
     }
     const ValueRange r = env_.symbols()[symbol].range;
@@ -311,7 +313,8 @@ class Producer {
       const ValueRange promised = range_intersect(c.range, {smallest, ValueRange::unbounded_above});
       if (promised.lower >= r.lower && promised.upper <= r.upper) continue;
       const std::string limits = std::to_string(r.lower) + " <= " + source.name() + (upper ? " and " + at_most : "");
-      violate(c.warn_only, debug_name(source), "Not all values of " + rendered(source, c) + " satisfy the generated guard " + limits);
+      violate(c.warn_only, debug_name(source),
+              "Not all values of " + rendered(source, c) + " satisfy the generated guard " + limits);
     }
   }
 
@@ -447,13 +450,13 @@ ProducedGuards produce_guards_and_solve(ShapeEnv& env, const std::vector<Placeho
 ShapeEnv::Assignment bind_symbols(const ShapeEnv& env, const std::vector<Placeholder>& placeholders,
                                   const std::vector<ProducedGuards::RealInput>& inputs) {
   if (inputs.size() != placeholders.size())
-    throw UserError("bind_symbols: " + std::to_string(inputs.size()) + " inputs for " +
-                    std::to_string(placeholders.size()) + " placeholders");
+    throw UserError("bind_symbols: " + std::to_string(inputs.size()) + " inputs for " + std::to_string(placeholders.size()) +
+                    " placeholders");
   ShapeEnv::Assignment out;
   const auto bind = [&](SymInt symbolic, int64_t value) {
     const Expr* e = env.impl().expr(symbolic);
-    const bool negated = e->kind() == ExprKind::mul && e->coefficient() == -1 &&
-                         e->without_coefficient()->kind() == ExprKind::symbol;
+    const bool negated =
+        e->kind() == ExprKind::mul && e->coefficient() == -1 && e->without_coefficient()->kind() == ExprKind::symbol;
     if (negated) e = e->without_coefficient();
     if (e->kind() != ExprKind::symbol) return;
     const std::string& name = env.symbols()[e->symbol_index()].name;
@@ -462,8 +465,8 @@ ShapeEnv::Assignment bind_symbols(const ShapeEnv& env, const std::vector<Placeho
     if (known == out.end())
       out.emplace_back(name, wanted);
     else if (known->second != wanted)
-      throw UserError(ErrorKind::constraint_violation, "bind_symbols: " + name + " is both " + std::to_string(known->second) +
-                                                           " and " + std::to_string(wanted));
+      throw UserError(ErrorKind::constraint_violation, "bind_symbols: " + name + " is both " +
+                                                           std::to_string(known->second) + " and " + std::to_string(wanted));
   };
   for (size_t i = 0; i < placeholders.size(); ++i) {
     if (const auto* value = std::get_if<SymInt>(&placeholders[i].value)) {

@@ -19,8 +19,8 @@ std::string float_repr(double v) {
   char buffer[64];
   const double size = std::fabs(v);
   const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, v,
-                                          fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  const auto [end, error] =
+      std::to_chars(buffer, buffer + sizeof buffer, v, fixed ? std::chars_format::fixed : std::chars_format::scientific);
   std::string out(buffer, end);
   if (fixed && out.find('.') == std::string::npos) out += ".0";
   return out;
@@ -98,9 +98,7 @@ class Printer {
   std::string operands(const Expr* e, const char* sign) const {
     return joined({e->arg(0), e->arg(1)}, sign, precedence_atom - 1);
   }
-  std::string relation(const Expr* e, const char* sign) const {
-    return joined({e->arg(0), e->arg(1)}, sign, precedence(e));
-  }
+  std::string relation(const Expr* e, const char* sign) const { return joined({e->arg(0), e->arg(1)}, sign, precedence(e)); }
   std::string call(const std::string& name, const Expr* e) const {
     std::string out;
     for (const Expr* a : stored_order(e))

@@ -77,14 +77,22 @@ const ShapeEnvOptions& ShapeEnv::options() const { return impl_->options; }
 SymInt ShapeEnv::create_size(int64_t hint, std::string origin) {
   if (hint < 0) throw UserError("the size " + std::to_string(hint) + " of " + origin + " is negative");
   if (impl_->options.specialize_zero_one && hint <= 1) {
-    impl_->note({.kind = LogRecord::Kind::static_size, .subject = nullptr, .range = {}, .number = hint, .text = origin,
+    impl_->note({.kind = LogRecord::Kind::static_size,
+                 .subject = nullptr,
+                 .range = {},
+                 .number = hint,
+                 .text = origin,
                  .origin = origin_at({})});
     return hint;
   }
   if (impl_->options.duck_shape)
     if (const auto same = impl_->by_example.find(hint); same != impl_->by_example.end()) {
       const Expr* node = impl_->knowledge.node(same->second);
-      impl_->note({.kind = LogRecord::Kind::shared_symbol, .subject = node, .range = {}, .number = hint, .text = origin,
+      impl_->note({.kind = LogRecord::Kind::shared_symbol,
+                   .subject = node,
+                   .range = {},
+                   .number = hint,
+                   .text = origin,
                    .origin = origin_at({})});
       return SymInt(node);
     }
@@ -117,8 +125,7 @@ SymInt ShapeEnv::create_unbacked_size() {
 }
 
 SymFloat ShapeEnv::create_unbacked_float() {
-  const SymFloat out =
-      impl_->declare_float(impl_->fresh_name("zuf", impl_->next_unbacked_float), std::nullopt, "", true);
+  const SymFloat out = impl_->declare_float(impl_->fresh_name("zuf", impl_->next_unbacked_float), std::nullopt, "", true);
   if (!fresh_unbacked_ignored()) impl_->pending_unbacked.push_back(out.expr()->symbol_index());
   return out;
 }
@@ -155,7 +162,8 @@ const std::vector<RuntimeAssert>& ShapeEnv::runtime_asserts() const { return imp
 
 std::vector<RuntimeAssert> ShapeEnv::runtime_asserts_of(std::string_view symbol) const {
   std::vector<RuntimeAssert> out;
-  std::ranges::copy_if(impl_->runtime_asserts, std::back_inserter(out), [&](const RuntimeAssert& a) { return a.symbol == symbol; });
+  std::ranges::copy_if(impl_->runtime_asserts, std::back_inserter(out),
+                       [&](const RuntimeAssert& a) { return a.symbol == symbol; });
   return out;
 }
 
@@ -189,8 +197,7 @@ void ShapeEnv::constrain_unify(SymInt a, SymInt b) {
     throw UserError(ErrorKind::constraint_violation, "constrain_unify: " + a.str() + " is not " + b.str());
   if (y->kind() != ExprKind::symbol) std::swap(x, y);
   const bool both_simple = y->kind() == ExprKind::symbol && (x->kind() == ExprKind::symbol || x->is_integer());
-  if (!both_simple)
-    throw UserError("constrain_unify takes symbols and numbers, not " + a.str() + " and " + b.str());
+  if (!both_simple) throw UserError("constrain_unify takes symbols and numbers, not " + a.str() + " and " + b.str());
   impl_->knowledge.set_replacement(y->symbol_index(), x);
 }
 

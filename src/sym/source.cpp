@@ -24,12 +24,8 @@ Source Source::with_property(Property property, size_t dimension, const char* su
   return out;
 }
 
-Source Source::size(size_t dimension) const {
-  return with_property(Property::size, dimension, ".size()", ", dimension");
-}
-Source Source::stride(size_t dimension) const {
-  return with_property(Property::stride, dimension, ".stride()", ", stride");
-}
+Source Source::size(size_t dimension) const { return with_property(Property::size, dimension, ".size()", ", dimension"); }
+Source Source::stride(size_t dimension) const { return with_property(Property::stride, dimension, ".stride()", ", stride"); }
 Source Source::storage_offset() const {
   return with_property(Property::storage_offset, 0, ".storage_offset()", ", storage offset");
 }

@@ -87,7 +87,8 @@ class Fixes {
       const Linear by = *results_.at(old).linear;
       for (auto& [name, r] : results_)
         if (r.linear && r.linear->root == old)
-          r.linear = Linear{by.root, r.linear->multiplier * by.multiplier, r.linear->multiplier * by.offset + r.linear->offset};
+          r.linear =
+              Linear{by.root, r.linear->multiplier * by.multiplier, r.linear->multiplier * by.offset + r.linear->offset};
     }
   }
 
@@ -115,7 +116,8 @@ class Fixes {
     for (const std::string& root : roots) {
       const NamedDim* own = dim(root);
       if (own == nullptr) continue;
-      if (const auto at = results_.find(root); at != results_.end() && (at->second.min || at->second.max || at->second.value)) {
+      if (const auto at = results_.find(root);
+          at != results_.end() && (at->second.min || at->second.max || at->second.value)) {
         if (!same_range(at->second, *own)) settled[root] = at->second;
         continue;
       }
@@ -123,7 +125,9 @@ class Fixes {
       for (const auto& [name, r] : results_) {
         const NamedDim* d = dim(name);
         if (d == nullptr || !d->derived || d->derived->root != root || !(r.min || r.max)) continue;
-        const auto solved = [&](int64_t v) { return (Rational(v) - Rational(d->derived->offset)) / Rational(d->derived->multiplier); };
+        const auto solved = [&](int64_t v) {
+          return (Rational(v) - Rational(d->derived->offset)) / Rational(d->derived->multiplier);
+        };
         Result turned;
         if (r.min) turned.min = solved(*r.min).ceil();
         if (r.max) turned.max = solved(*r.max).floor();
@@ -186,7 +190,8 @@ std::string DimConstraints::prettify_results(const std::vector<NamedDim>& dims) 
       list += (list.empty() ? "" : ", ") + name;
     out += "Specializations unexpectedly required (" + list + ")! For more information, see ShapeEnv::explain().\n";
     for (const auto& [name, value] : forced)
-      out += "  - solving the guards generated for " + name + " resulted in a specialized value of " + std::to_string(value) + ".\n";
+      out += "  - solving the guards generated for " + name + " resulted in a specialized value of " +
+             std::to_string(value) + ".\n";
   }
   return out + Fixes(*impl_, dims).text_of_fixes();
 }

@@ -54,9 +54,9 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   const auto* promised = std::get_if<StrictMinMaxConstraint>(&request.constraint);
   if (promised != nullptr && promised->range.lower == promised->range.upper) {
     if (promised->range.lower != example)
-      throw UserError(ErrorKind::constraint_violation, "Static shape constraint of " + std::to_string(promised->range.lower) +
-                                                           " does not match input size of " + std::to_string(example) +
-                                                           ", for " + source.name());
+      throw UserError(ErrorKind::constraint_violation,
+                      "Static shape constraint of " + std::to_string(promised->range.lower) +
+                          " does not match input size of " + std::to_string(example) + ", for " + source.name());
     return example;
   }
   if (request.dynamic == DimDynamic::unbacked) return create_unbacked_input(env, source, dimension);
@@ -69,15 +69,23 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   const bool zero_one = request.positive && (example == 0 || example == 1) && impl.options.specialize_zero_one;
   const bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
   if (zero_one && !keeps && !request.do_not_specialize_zero_one) {
-    impl.note({.kind = LogRecord::Kind::static_size, .subject = nullptr, .range = {}, .number = example,
-               .text = source.described(), .origin = origin_at({})});
+    impl.note({.kind = LogRecord::Kind::static_size,
+               .subject = nullptr,
+               .range = {},
+               .number = example,
+               .text = source.described(),
+               .origin = origin_at({})});
     return example;
   }
   if (duck) {
     if (const auto same = impl.by_example.find(example); same != impl.by_example.end()) {
       const Expr* node = impl.knowledge.node(same->second);
-      impl.note({.kind = LogRecord::Kind::shared_symbol, .subject = node, .range = {}, .number = example,
-                 .text = source.described(), .origin = origin_at({})});
+      impl.note({.kind = LogRecord::Kind::shared_symbol,
+                 .subject = node,
+                 .range = {},
+                 .number = example,
+                 .text = source.described(),
+                 .origin = origin_at({})});
       add_source(impl, same->second, source);
       return SymInt(node);
     }
@@ -89,8 +97,8 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
     if (promised != nullptr) range = range_intersect(range, promised->range);
   }
   if (!range_contains(range, example))
-    throw UserError(ErrorKind::constraint_violation, std::to_string(example) + " not in range " + str(range) + " (" +
-                                                         source.described() + ")");
+    throw UserError(ErrorKind::constraint_violation,
+                    std::to_string(example) + " not in range " + str(range) + " (" + source.described() + ")");
   const SymInt out = impl.declare(impl.fresh_name("s", impl.next_backed), example, range, source.described(), false,
                                   request.positive, keeps);
   const size_t index = impl.knowledge.symbols().size() - 1;
@@ -169,7 +177,8 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
     } else {
       DimDynamic dynamic = policy;
       if (policy == DimDynamic::infer_stride) dynamic = all_static ? DimDynamic::static_size : DimDynamic::duck;
-      out.strides[i] = create(env, stride, source.stride(i), {{dynamic, at_or(context->constraint_strides, i, DimConstraint{})}});
+      out.strides[i] =
+          create(env, stride, source.stride(i), {{dynamic, at_or(context->constraint_strides, i, DimConstraint{})}});
     }
     products[sizes[i] * stride] = out.sizes[i] * out.strides[i];
   }

@@ -162,9 +162,7 @@ UnbackedBindings compute_unbacked_bindings(ShapeEnv& env, const std::vector<Resu
 void rename_unbacked(ShapeEnv& env, SymInt fresh, SymInt known) {
   const Expr* a = fresh.expr();
   const Expr* b = known.expr();
-  const auto is_unbacked = [](const Expr* e) {
-    return e != nullptr && e->kind() == ExprKind::symbol && e->has_unbacked();
-  };
+  const auto is_unbacked = [](const Expr* e) { return e != nullptr && e->kind() == ExprKind::symbol && e->has_unbacked(); };
   if (!is_unbacked(a) || !is_unbacked(b))
     throw UserError("rename_unbacked takes values from tensor data, not " + fresh.str() + " and " + known.str());
   if (a == b) return;

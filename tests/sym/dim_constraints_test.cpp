@@ -69,7 +69,8 @@ TEST(DimConstraints, T231_results_are_static_or_dynamic) {
   d.add_equality(Source::local("z").size(2), 5 * s[0]);
   d.add_equality(Source::local("z").size(3), 7);
   d.solve();
-  EXPECT_EQ(d.static_results(), (Texts{"L['x'].size()[0] == 3", "L['a'].size()[0] == 4", "L['z'].size()[2] == 15", "L['z'].size()[3] == 7"}));
+  EXPECT_EQ(d.static_results(),
+            (Texts{"L['x'].size()[0] == 3", "L['a'].size()[0] == 4", "L['z'].size()[2] == 15", "L['z'].size()[3] == 7"}));
   EXPECT_EQ(d.dynamic_results(),
             (Texts{"2 <= L['y'].size()[0]", "L['y'].size()[0] <= 100", "L['w'].size()[0] < 17", "16 <= L['b'].size()[0]",
                    "L['b'].size()[0] == (8*_L['b'].size()[0])", "L['z'].size()[0] == L['y'].size()[0]",
@@ -87,7 +88,8 @@ TEST(DimConstraints, contradictions_name_the_condition) {
     FAIL() << "no error";
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::constraint_violation);
-    EXPECT_NE(std::string(e.what()).find("The following inconsistencies were found:\ns0 >= 7 is inconsistent!"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("The following inconsistencies were found:\ns0 >= 7 is inconsistent!"),
+              std::string::npos);
   }
 }
 
@@ -115,7 +117,8 @@ TEST(DimConstraints, fixes_for_dims) {
   d.add(p.symbols[0] >= 2);
   d.add(p.symbols[0] <= 11);
   d.solve();
-  EXPECT_EQ(d.prettify_results({{"dx", {0, above}, {}}}), "\nSuggested fixes:\n  _dx = Dim('_dx', min=1, max=5)\n  dx = 2*_dx");
+  EXPECT_EQ(d.prettify_results({{"dx", {0, above}, {}}}),
+            "\nSuggested fixes:\n  _dx = Dim('_dx', min=1, max=5)\n  dx = 2*_dx");
 }
 
 TEST(Polynomials, comparisons_are_solved_exactly) {
@@ -135,10 +138,12 @@ TEST(Polynomials, comparisons_are_solved_exactly) {
   EXPECT_EQ(texts(solve_comparison(Quotient(p(12) - p(2) * x, x), Comparison::greater_equal)), "(0, 6]");
   EXPECT_EQ(texts(solve_comparison(x * x + p(1), Comparison::greater)), "(-, -)");
   EXPECT_EQ(texts(solve_comparison(x * x + p(1), Comparison::less)), "");
-  EXPECT_EQ(texts(solve_comparison(p(6) * x * x * x - p(11) * x * x + p(6) * x - p(1), Comparison::equal)), "[1/3, 1/3][1/2, 1/2][1, 1]");
+  EXPECT_EQ(texts(solve_comparison(p(6) * x * x * x - p(11) * x * x + p(6) * x - p(1), Comparison::equal)),
+            "[1/3, 1/3][1/2, 1/2][1, 1]");
   EXPECT_EQ(texts(solve_comparison(x * x - p(2), Comparison::less)), "(-3/2, 3/2)");
   EXPECT_EQ(texts(solve_comparison(p(9) * x * x - p(9) * x + p(2), Comparison::less)), "(1/3, 2/3)");
-  EXPECT_EQ(texts(solve_comparison(p(8) * x * x - p(8) * x + p(1), Comparison::greater)), "(-, -)") << "both roots lie between 0 and 1";
+  EXPECT_EQ(texts(solve_comparison(p(8) * x * x - p(8) * x + p(1), Comparison::greater)), "(-, -)")
+      << "both roots lie between 0 and 1";
   EXPECT_THROW((void)(x * x * x - p(2)).roots(), Unsolvable);
   EXPECT_THROW((void)(Rational(INT64_MAX) * Rational(3)), Unsolvable);
 }
@@ -170,7 +175,8 @@ TEST(DimConstraints, problems_that_pytorch_solved) {
       const bool trivial = d.add(text == "true" ? SymBool(true) : parse_srepr_bool(*p.env, with_symbols(text)));
       const bool theirs = row.at("trivial")[i].get<bool>();
       // The same congruence in another form says nothing new; PyTorch may not see that.
-      const bool repeated = trivial && !theirs && (text.find("Mod") != std::string::npos || text.find("FloorDiv") != std::string::npos);
+      const bool repeated =
+          trivial && !theirs && (text.find("Mod") != std::string::npos || text.find("FloorDiv") != std::string::npos);
       if (!repeated) {
         EXPECT_EQ(trivial, theirs) << text << " in " << where();
       }
@@ -184,7 +190,8 @@ TEST(DimConstraints, problems_that_pytorch_solved) {
     if (row.at("unsolved").get<bool>() && d.dynamic_results() != theirs) {
       // Calque solves a congruence that PyTorch does not: beside it, the same bounds and equations.
       Texts other;
-      std::ranges::copy_if(theirs, std::inserter(other, other.end()), [&](const std::string& t) { return !d.dynamic_results().contains(t); });
+      std::ranges::copy_if(theirs, std::inserter(other, other.end()),
+                           [&](const std::string& t) { return !d.dynamic_results().contains(t); });
       for (const std::string& t : other)
         EXPECT_NE(t.find("_"), std::string::npos) << t << " in " << where();
       continue;

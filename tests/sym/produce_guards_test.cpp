@@ -30,7 +30,8 @@ struct ProduceGuards : testing::Test {
   std::vector<Placeholder> inputs;
   std::vector<SymbolicContext> contexts;
 
-  void trace(const std::vector<Shape>& shapes, const std::vector<SymbolicContext>& given = {}, const std::vector<Shape>& strides = {}) {
+  void trace(const std::vector<Shape>& shapes, const std::vector<SymbolicContext>& given = {},
+             const std::vector<Shape>& strides = {}) {
     env = ShapeEnv::make(options);
     inputs.clear();
     contexts = given;
@@ -38,7 +39,8 @@ struct ProduceGuards : testing::Test {
       const Source source = Source::local(std::string(1, "xyzw"[i]));
       const SymbolicContext* context = contexts.empty() ? nullptr : &contexts[i];
       inputs.push_back({source,
-                        create_symbolic_geometry(*env, shapes[i], strides.empty() ? contiguous(shapes[i]) : strides[i], 0, source, context),
+                        create_symbolic_geometry(*env, shapes[i], strides.empty() ? contiguous(shapes[i]) : strides[i], 0,
+                                                 source, context),
                         context});
     }
   }
@@ -104,8 +106,9 @@ TEST_F(ProduceGuards, sizes_of_zero_and_one_are_static) {
 TEST_F(ProduceGuards, strides_are_products_of_sizes_where_they_match) {
   trace({{6, 4, 3}}, {}, {{1, 6, 24}});
   EXPECT_EQ(geometry(0), "s0 s1 s2 | 1 s0 s0*s1 | 0");
-  EXPECT_EQ(texts(), (Texts{"L['x'].stride()[1] == L['x'].size()[0]", "L['x'].stride()[2] == L['x'].size()[0]*L['x'].size()[1]",
-                            "2 <= L['x'].size()[0]", "2 <= L['x'].size()[1]", "2 <= L['x'].size()[2]"}));
+  EXPECT_EQ(texts(),
+            (Texts{"L['x'].stride()[1] == L['x'].size()[0]", "L['x'].stride()[2] == L['x'].size()[0]*L['x'].size()[1]",
+                   "2 <= L['x'].size()[0]", "2 <= L['x'].size()[1]", "2 <= L['x'].size()[2]"}));
   trace({{6, 4, 3}}, {}, {{100, 20, 5}});
   EXPECT_EQ(geometry(0), "s0 s1 s2 | s5 s4 s3 | 0");
   EXPECT_EQ(texts(), (Texts{"2 <= L['x'].size()[0]", "2 <= L['x'].size()[1]", "2 <= L['x'].size()[2]",
@@ -135,7 +138,8 @@ TEST_F(ProduceGuards, broken_promises_are_listed) {
        {"\n  - You marked L['x'].size()[1] as dynamic but your code specialized it to be a constant (4).",
         "\n  - Not all values of L['x'].size()[0] = L['x'].size()[0] in the specified range L['x'].size()[0] <= 10 satisfy "
         "the generated guard (L['x'].size()[0] % 2) == 0.",
-        "\n  - Not all values of L['y'].size()[0] = L['y'].size()[0] in the specified range 3 <= L['y'].size()[0] satisfy the "
+        "\n  - Not all values of L['y'].size()[0] = L['y'].size()[0] in the specified range 3 <= L['y'].size()[0] satisfy "
+        "the "
         "generated guard 3 <= L['y'].size()[0] and L['y'].size()[0] <= 7"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n in " << text;
   EXPECT_FALSE(collect_guards(*env, inputs).violations().empty());
@@ -149,9 +153,10 @@ TEST_F(ProduceGuards, a_dimension_may_be_asked_not_to_specialise) {
   EXPECT_TRUE(guard(size(0, 1) % 2 == 0));
   EXPECT_EQ(violation(), "") << "guards are fine";
   EXPECT_TRUE(guard(size(0, 0) == 6));
-  EXPECT_NE(violation().find("You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (6). It was "
-                             "specialized by at produce_guards_test.cpp:"),
-            std::string::npos)
+  EXPECT_NE(
+      violation().find("You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (6). It was "
+                       "specialized by at produce_guards_test.cpp:"),
+      std::string::npos)
       << violation();
   c.constraint_sizes = {RelaxedUnspecConstraint{true}, RelaxedUnspecConstraint{true}};
   trace({{6, 4}}, {c});
@@ -197,7 +202,8 @@ TEST_F(ProduceGuards, stated_equations) {
   EXPECT_EQ(messages(stated, both),
             "Constraints violated (dy, dz)! For more information, see ShapeEnv::explain().\n"
             "  - The values of dy = L['y'].size()[0] and dx = L['x'].size()[0] must always be equal.\n"
-            "  - The values of dz = L['z'].size()[0] must always be related to the values of dx = L['x'].size()[0] by dz = 2*dx + 1.");
+            "  - The values of dz = L['z'].size()[0] must always be related to the values of dx = L['x'].size()[0] by dz = "
+            "2*dx + 1.");
   stated.equal = {{x, y}};
   stated.derived = {{z, x, 2, 1}};
   EXPECT_EQ(messages(stated, both), "");
@@ -255,17 +261,20 @@ TEST_F(ProduceGuards, fixes_are_suggested) {
             "L['x'].size()[0] and L['x'].size()[0] <= 1024"
             "\nSuggested fixes:\n  dy = dx");
   const std::string specialised = message({6, 4}, {}, [&] { EXPECT_EQ(size(0, 0).guard_int(), 6); });
-  EXPECT_TRUE(specialised.starts_with("\n  - You marked dx as dynamic but your code specialized it to be a constant (6).")) << specialised;
+  EXPECT_TRUE(specialised.starts_with("\n  - You marked dx as dynamic but your code specialized it to be a constant (6)."))
+      << specialised;
   EXPECT_TRUE(specialised.ends_with("\nSuggested fixes:\n  dx = 6")) << specialised;
   EXPECT_EQ(message({6, 4}, {5, 4}, [&] { EXPECT_TRUE(guard(size(0, 0) - 1 == size(1, 0))); }),
-            "\n  - The values of dx = L['x'].size()[0] must always be related to the values of dy = L['y'].size()[0] by dx = dy + 1."
+            "\n  - The values of dx = L['x'].size()[0] must always be related to the values of dy = L['y'].size()[0] by dx "
+            "= dy + 1."
             "\n  - Not all values of dy = L['y'].size()[0] in the specified range satisfy the generated guard 2 <= "
             "L['y'].size()[0] and L['y'].size()[0] <= 1023"
             "\nSuggested fixes:\n  dy = Dim('dy', max=1023)\n  dx = dy + 1");
-  EXPECT_EQ(message({6, 4}, {}, [&] { EXPECT_TRUE(guard(size(0, 0) < 20)); }),
-            "\n  - Not all values of dx = L['x'].size()[0] in the specified range dx <= 1024 satisfy the generated guard 2 <= "
-            "L['x'].size()[0] and L['x'].size()[0] <= 19"
-            "\nSuggested fixes:\n  dx = Dim('dx', max=19)");
+  EXPECT_EQ(
+      message({6, 4}, {}, [&] { EXPECT_TRUE(guard(size(0, 0) < 20)); }),
+      "\n  - Not all values of dx = L['x'].size()[0] in the specified range dx <= 1024 satisfy the generated guard 2 <= "
+      "L['x'].size()[0] and L['x'].size()[0] <= 19"
+      "\nSuggested fixes:\n  dx = Dim('dx', max=19)");
   EXPECT_EQ(message({6, 4}, {}, [] {}), "");
 }
 
@@ -275,7 +284,8 @@ TEST_F(ProduceGuards, real_inputs_are_held_against_the_guards) {
   EXPECT_TRUE(guard(size(2, 0) == size(0, 0) + size(1, 0)));
   const ProducedGuards g = produce_guards(*env, inputs);
   const auto real = [](int64_t a, int64_t b, int64_t c, int64_t d) {
-    return std::vector<ProducedGuards::RealInput>{RealTensor{{a, b}, {b, 1}, 0}, RealTensor{{c}, {1}, 0}, RealTensor{{d}, {1}, 0}};
+    return std::vector<ProducedGuards::RealInput>{RealTensor{{a, b}, {b, 1}, 0}, RealTensor{{c}, {1}, 0},
+                                                  RealTensor{{d}, {1}, 0}};
   };
   EXPECT_TRUE(g.accepts(real(6, 4, 4, 10)));
   EXPECT_TRUE(g.accepts(real(8, 3, 3, 11)));
@@ -293,7 +303,8 @@ TEST_F(ProduceGuards, real_inputs_are_held_against_the_guards) {
 TEST_F(ProduceGuards, numbers_as_inputs) {
   env = ShapeEnv::make();
   const Source n = Source::local("n"), f = Source::local("f"), m = Source::local("d").item("m").attribute("count");
-  const SymInt i = create_unspecified_symbol(*env, 1, n, DimDynamic::dynamic_size), j = create_unspecified_symbol(*env, -3, m);
+  const SymInt i = create_unspecified_symbol(*env, 1, n, DimDynamic::dynamic_size),
+               j = create_unspecified_symbol(*env, -3, m);
   const SymFloat r = create_float_symbol(*env, 0.5, f);
   EXPECT_EQ(i.str(), "s0");
   EXPECT_EQ(r.str(), "zf0");

@@ -122,9 +122,8 @@ class Program {
         real.push_back(ProducedGuards::RealTensor{sizes, contiguous(example) == strides ? contiguous(sizes) : strides, 0});
       }
       const std::optional<std::string> failure = produced.first_failure(real);
-      EXPECT_EQ(!failure, sample[1].get<bool>())
-          << "sizes " << sample[0].dump() << ": " << failure.value_or("accepted") << "\n ours: " << Json(produced.exprs()).dump()
-          << "\n for " << line_;
+      EXPECT_EQ(!failure, sample[1].get<bool>()) << "sizes " << sample[0].dump() << ": " << failure.value_or("accepted")
+                                                 << "\n ours: " << Json(produced.exprs()).dump() << "\n for " << line_;
       ++counts.samples;
     }
   }
@@ -146,7 +145,8 @@ class Program {
       const SymInt right = step[3] == "register" ? at(step[4]) : SymInt(step[4].get<int64_t>());
       const SymBool condition = compare(step[1], at(step[2]), right);
       if (op == "known") {
-        EXPECT_TRUE(statically_known_true(condition) || !expected.get<bool>() || !comparable_) << step.dump() << " in " << line_;
+        EXPECT_TRUE(statically_known_true(condition) || !expected.get<bool>() || !comparable_)
+            << step.dump() << " in " << line_;
         return;
       }
       ours = op == "guard" ? guard(condition) : op == "check" ? check(condition) : guard_or_false(condition);

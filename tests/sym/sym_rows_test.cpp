@@ -318,7 +318,8 @@ TEST_F(SymRows, T226_each_dimension_has_its_own_policy) {
 
 TEST_F(SymRows, T227_floor_division_rounds_down) {
   const SymInt u = env->create_unbacked(), v = env->create_unbacked();
-  for (const auto& [a, b, q] : std::vector<std::array<int64_t, 3>>{{7, 2, 3}, {-7, 2, -4}, {7, -2, -4}, {-7, -2, 3}, {2, 1, 2}}) {
+  for (const auto& [a, b, q] :
+       std::vector<std::array<int64_t, 3>>{{7, 2, 3}, {-7, 2, -4}, {7, -2, -4}, {-7, -2, 3}, {2, 1, 2}}) {
     EXPECT_EQ(floor_div(SymInt(a), SymInt(b)).as_int(), q);
     EXPECT_EQ(env->evaluate(floor_div(u, v), {{"u0", a}, {"u1", b}}), q);
     EXPECT_EQ(sym_float_floor_div(static_cast<double>(a), static_cast<double>(b)).as_float(), static_cast<double>(q));
@@ -410,8 +411,9 @@ TEST_F(SymRows, T235_ranges_contain_every_result) {
                 } catch (const UserError&) {
                   continue;
                 }
-                ASSERT_TRUE(range_contains(r, plain)) << name << " of " << x << " and " << y << " is " << plain << ", not in "
-                                                      << str(r) << " (a in " << str({al, au}) << ", b in " << str({bl, bu}) << ")";
+                ASSERT_TRUE(range_contains(r, plain))
+                    << name << " of " << x << " and " << y << " is " << plain << ", not in " << str(r) << " (a in "
+                    << str({al, au}) << ", b in " << str({bl, bu}) << ")";
               }
           }
 }
@@ -495,9 +497,9 @@ TEST_F(SymRows, T241_evaluating_a_tree_is_computing_it) {
       EXPECT_EQ(env->evaluate(a <= b, at), x <= y);
       EXPECT_EQ(env->evaluate(a > b, at), x > y);
       EXPECT_EQ(env->evaluate(a >= b, at), x >= y);
-      EXPECT_EQ(env->evaluate(sym_and(a < b, b > 0), at), x < y && y > 0);
-      EXPECT_EQ(env->evaluate(sym_or(a < b, b > 0), at), x < y || y > 0);
-      EXPECT_EQ(env->evaluate(!sym_or(a < b, b > 0), at), !(x < y || y > 0));
+      EXPECT_EQ(env->evaluate(sym_and(a<b, b> 0), at), x < y && y > 0);
+      EXPECT_EQ(env->evaluate(sym_or(a<b, b> 0), at), x < y || y > 0);
+      EXPECT_EQ(env->evaluate(!sym_or(a<b, b> 0), at), !(x < y || y > 0));
     }
 }
 

@@ -29,11 +29,10 @@ struct NamedDim {
 
 class DimConstraints {
  public:
-  using SymbolSources = std::map<size_t, std::vector<Source>>;  // by index into ShapeEnv::symbols()
+  using SymbolSources = std::map<size_t, std::vector<Source>>;          // by index into ShapeEnv::symbols()
   using DebugNames = std::vector<std::pair<std::string, std::string>>;  // what the user calls sources, by their names
   // marked_dynamic: symbols whose specialisation is unexpected.
-  DimConstraints(ShapeEnv& env, SymbolSources sources, std::set<size_t> marked_dynamic = {},
-                 DebugNames debug_names = {});
+  DimConstraints(ShapeEnv& env, SymbolSources sources, std::set<size_t> marked_dynamic = {}, DebugNames debug_names = {});
   ~DimConstraints();
   DimConstraints(DimConstraints&&) noexcept;
   DimConstraints& operator=(DimConstraints&&) noexcept;

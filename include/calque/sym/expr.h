@@ -35,17 +35,17 @@ enum class ExprKind : uint8_t {
   floor_to_int,
   ceil_to_int,
   trunc_to_int,
-  round_to_int,    // to even
-  round_decimal,   // a float and a number of digits
+  round_to_int,   // to even
+  round_decimal,  // a float and a number of digits
   trunc_to_float,
-  floor,           // sympy's own, of floats; as is_integer() writes it
+  floor,  // sympy's own, of floats; as is_integer() writes it
   absolute,
-  opaque_unary,    // sqrt, cos, ... of a float; which one is value()
+  opaque_unary,  // sqrt, cos, ... of a float; which one is value()
   bitwise_and,
   bitwise_or,
   bitwise_xor,
-  piecewise,           // condition, if true, if false; as sym_ite writes it
-  dense_indicator,     // sizes, then strides: 1 if some order of the dimensions is contiguous, else 0
+  piecewise,        // condition, if true, if false; as sym_ite writes it
+  dense_indicator,  // sizes, then strides: 1 if some order of the dimensions is contiguous, else 0
   eq,
   ne,
   lt,
@@ -91,7 +91,7 @@ class Expr {
   int64_t coefficient() const { return value_; }                        // of a mul: its integer, or 1
   int64_t exponent() const { return value_; }                           // of a pow
   OpaqueFunction opaque_function() const { return static_cast<OpaqueFunction>(value_); }
-  const Expr* without_coefficient() const { return rest_; }             // of a mul
+  const Expr* without_coefficient() const { return rest_; }  // of a mul
   bool has_unbacked() const { return has_unbacked_; }
   // Symbol i sets bit i % 64: a quick way to see that a symbol cannot occur.
   uint64_t symbol_mask() const { return symbol_mask_; }

@@ -62,7 +62,7 @@ class ProducedGuards {
   std::vector<std::string> exprs() const;
   std::vector<std::string> verbose() const;
   const std::vector<std::string>& warnings() const;  // broken promises that are warned of only
-  DimConstraints& dim_constraints() const;  // with every condition on input dimensions added, not solved
+  DimConstraints& dim_constraints() const;           // with every condition on input dimensions added, not solved
   // The promises that were broken, as one text; empty if none. produce_guards throws it.
   const std::string& violations() const;
 
@@ -83,9 +83,11 @@ class ProducedGuards {
   std::shared_ptr<Impl> impl_;
 };
 
-ProducedGuards produce_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders, const GuardsRequest& request = {});
+ProducedGuards produce_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders,
+                              const GuardsRequest& request = {});
 // The same, with broken promises in violations() instead of an error.
-ProducedGuards collect_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders, const GuardsRequest& request = {});
+ProducedGuards collect_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders,
+                              const GuardsRequest& request = {});
 // What an export needs: guards whose conditions on the user's dims are solved. A broken promise or an unexpected
 // specialisation is a UserError that ends with suggested fixes.
 ProducedGuards produce_guards_and_solve(ShapeEnv& env, const std::vector<Placeholder>& placeholders,

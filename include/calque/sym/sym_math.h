@@ -22,8 +22,8 @@ SymInt sym_ite(SymBool condition, SymInt if_true, SymInt if_false);
 SymFloat sym_float_ite(SymBool condition, SymFloat if_true, SymFloat if_false);
 SymBool sym_bool_ite(SymBool condition, SymBool if_true, SymBool if_false);
 
-SymInt sym_int(SymBool value);         // 0 or 1
-SymInt sym_int(SymFloat value);        // towards zero
+SymInt sym_int(SymBool value);   // 0 or 1
+SymInt sym_int(SymFloat value);  // towards zero
 SymBool sym_equal(SymBool a, SymBool b);
 SymBool sym_eq(SymIntList a, SymIntList b);  // of the same length, and all equal; nothing is guarded
 
