@@ -61,9 +61,10 @@ Json floating(double v) {
 }
 
 // Symbolic numbers as srepr has them, which sympy can read.
-Json number(SymInt v) { return v.is_symbolic() ? Json{{"int", srepr(v)}} : Json(v.as_int()); }
-Json number(SymFloat v) { return v.is_symbolic() ? Json{{"sym_float", srepr(v)}} : floating(v.as_float()); }
-Json number(SymBool v) { return v.is_symbolic() ? Json{{"sym_bool", srepr(v)}} : Json(v.plain()); }
+Json number(SymInt v) { return v.is_symbolic() ? Json{{"int", srepr(v.expr())}} : Json(v.as_int()); }
+Json number(SymFloat v) { return v.is_symbolic() ? Json{{"sym_float", srepr(v.expr())}} : floating(v.as_float()); }
+Json number(SymBool v) { return v.is_symbolic() ? Json{{"sym_bool", srepr(v.expr())}} : Json(v.plain()); }
+std::string raw(SymBool v) { return v.is_symbolic() ? srepr(v.expr()) : srepr(v); }
 
 Json numbers(SymIntList list) {
   Json out = Json::array();
@@ -125,9 +126,9 @@ Json graph_json(const TracedGraph& g) {
   for (const auto& [key, tensor] : g.attributes) out["attributes"].push_back({key, describe(tensor, true)});
   if (g.env) {
     out["guards"] = Json::array();
-    for (const Guard& guard : g.env->guards()) out["guards"].push_back({{"condition", srepr(guard.condition)}, {"operator", guard.operator_name}, {"line", guard.where.line()}, {"file", guard.where.file_name()}});
+    for (const Guard& guard : g.env->guards()) out["guards"].push_back({{"condition", raw(guard.condition)}, {"operator", guard.operator_name}, {"line", guard.where.line()}, {"file", guard.where.file_name()}});
     out["asserts"] = Json::array();
-    for (const SymBool condition : g.env->deferred_asserts()) out["asserts"].push_back(srepr(condition));
+    for (const SymBool condition : g.env->deferred_asserts()) out["asserts"].push_back(raw(condition));
     out["symbols"] = Json::array();
     for (const Symbol& s : g.env->symbols()) {
       const auto stands_for = g.env->replacement(s.name);

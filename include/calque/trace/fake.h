@@ -21,6 +21,7 @@ struct FakeOptions {
   bool static_shapes = false;           // with an environment: converted tensors keep plain sizes all the same
   bool allow_non_fake_inputs = false;   // real tensors that meet fake ones are converted instead of refused
   bool allow_meta = true;               // tensors on the meta device may be used
+  bool backed_items = false;            // item() of an integer input without dimensions gives a symbol with a hint
   bool use_cache = true;                // remember the results of calls
 };
 

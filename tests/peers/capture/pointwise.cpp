@@ -44,7 +44,7 @@ void add_pointwise(Programs& programs) {
     return results(first, second, x.masked_fill(c, 3.0));
   });
   add("promotion", [](const Tensor& x, const Tensor& n) -> Value {
-    return tuple({x + n, n + 1, n + 1.5, n / 2, n.floor_divide(3), n % 3, n * true});
+    return tuple({x + n, n + 1, n + 1.5, n / 2, calque::call("aten::floor_divide", {n, wrapped_scalar(3)}), n % 3, n * true});
   });
   add("fused_arithmetic", [](const Tensor& x, const Tensor& y, const Tensor& z) {
     const Tensor first = addcmul(x, y, z, 0.5);

@@ -5,7 +5,7 @@ namespace calque::capture {
 void add_reductions(Programs& programs) {
   const Adder add(programs);
   add("reductions", [](const Tensor& x) -> Value {
-    return tuple({x.sum(), x.sum({0}), x.mean({1}, true), x.amax({0}), x.prod(), calque::call("aten::var.dim", {x, list({1})}), calque::call("aten::std", {x})});
+    return tuple({x.sum(), x.sum({0}), x.mean({1}, true), x.amax({0}), x.prod(), calque::call("aten::var.dim", {x, list({1})}), calque::call("aten::std.correction", {x})});
   });
   add("extremes", [](const Tensor& x) -> Value {
     const auto [values, indices] = x.max(1);

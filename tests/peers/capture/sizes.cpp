@@ -17,7 +17,8 @@ void add_sizes(Programs& programs) {
   add("literals", [](const Tensor& x) -> Value { return tuple({x + tensor({1.5, 2.5}), x * tensor(3), x - tensor({{1.0, 2.0}, {3.0, 4.0}})}); });
   add("literal_item", [](const Tensor& x) {
     const Scalar three = tensor(3.0).item();
-    return x * three + tensor(2);
+    const Tensor product = x * three;
+    return product + tensor(2);
   });
   add("literal_written", [](const Tensor& x) {
     const Tensor c = tensor(1.0);
