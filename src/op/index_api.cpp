@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "calque/op/ops.h"
+#include "calque/sym/expr.h"
 
 namespace calque {
 namespace {
@@ -33,8 +34,11 @@ Tensor apply_slice(const Tensor& self, int64_t dim, const Slice& slice, bool kee
   const SymInt stop = slice.stop.value_or(std::numeric_limits<int64_t>::max());
   const SymInt step = slice.step.value_or(1);
   if (!check(step > 0)) throw UserError("index: slice step must be greater than zero, found " + step.str());
-  // Of a symbolic size it is not asked whether the slice is all of it: that would be a guard.
-  const bool is_full = identical(start, 0) && identical(step, 1) && !stop.is_symbolic() && !self.sym_size(dim).is_symbolic() && self.sym_size(dim).as_int() <= stop.as_int();
+  // Of a size with a symbol it is not asked whether the slice is all of it: that would be a guard. Where the size comes
+  // out of tensor data, a slice without bounds is left out all the same, as in PyTorch.
+  const SymInt size = self.sym_size(dim);
+  const bool all = size.is_symbolic() ? !slice.stop && size.expr()->has_unbacked() : !stop.is_symbolic() && size.as_int() <= stop.as_int();
+  const bool is_full = all && identical(start, 0) && identical(step, 1);
   return is_full && !keep_full ? self : self.slice(dim, start, stop, step);
 }
 

@@ -18,6 +18,14 @@ const Expr* expression_of(const Value& v) {
 namespace {
 
 Value value_of(const Expr* e) { return e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e)); }
+// An arithmetic node whose result went into arithmetic at most, of which nothing came either.
+bool is_unused(const Node& node, int depth) {
+  if (depth == 0 || !node.target().function()) return false;
+  for (const Node* user : node.users())
+    if (!is_unused(*user, depth - 1)) return false;
+  return true;
+}
+
 Value value_of(const SymNumber& n) {
   return std::visit([](auto v) { return Value(v); }, n);
 }
@@ -28,8 +36,12 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   if (is_off()) return;
   const Value out = value_of(result);
   const Expr* e = expression_of(out);
-  // The first way in which a number was computed is how the graph does it.
-  if (e->kind() == ExprKind::symbol || numbers_.contains(e)) return;
+  if (e->kind() == ExprKind::symbol) return;
+  // The first way in which a number was computed is how the graph does it, unless nothing came of that yet.
+  if (const auto it = numbers_.find(e); it != numbers_.end()) {
+    if (!is_unused(*it->second, 4)) return;
+    numbers_.erase(it);
+  }
   const FunctionRef target = find_function(function);
   if (!target) return;
   Values args;

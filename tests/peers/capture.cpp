@@ -180,6 +180,7 @@ int main(int argc, char** argv) {
     add_sizes(programs);
     add_layers(programs);
     add_data_dependent(programs);
+    add_modules(programs);
     std::ifstream in(argv[1]);
     const Json requests = Json::parse(in);
     Json answers = Json::array();

@@ -43,5 +43,6 @@ void add_reductions(Programs& programs);
 void add_sizes(Programs& programs);
 void add_layers(Programs& programs);
 void add_data_dependent(Programs& programs);
+void add_modules(Programs& programs);
 
 }  // namespace calque::capture
