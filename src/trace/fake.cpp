@@ -224,11 +224,16 @@ Value FakeMode::from_value(const Value& tree) {
   return tree_map_tensors([&](const Tensor& t) -> Value { return from_tensor(t); }, tree);
 }
 
-Tensor FakeMode::from_constant(const Tensor& real) {
-  const FakeOptions before = options_;
-  options_.static_shapes = true;  // a literal's sizes are the program's, not an input's
+Tensor FakeMode::from_closed_over(const Tensor& real) {
+  const bool before = options_.static_shapes;
+  options_.static_shapes = true;  // its sizes are the program's, not an input's
   Tensor fake = from_tensor(real);
-  options_ = before;
+  options_.static_shapes = before;
+  return fake;
+}
+
+Tensor FakeMode::from_constant(const Tensor& real) {
+  Tensor fake = from_closed_over(real);
   FakeExtra& extra = own_extra(fake);
   if (small_enough(real) && !has_internal_overlap(real)) extra.set_constant(real);
   return fake;
@@ -292,7 +297,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   if (reals != 0) {
     if (!options_.allow_non_fake_inputs) refuse_real(op);
     for (const Value& v : given)
-      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_tensor(t); }));
+      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_closed_over(t); }));
     args = &converted;
     all_constant = false;
   }

@@ -37,10 +37,12 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   const Value out = value_of(result);
   const Expr* e = expression_of(out);
   if (e->kind() == ExprKind::symbol) return;
-  // The first way in which a number was computed is how the graph does it, unless nothing came of that yet.
+  // The first way in which a number was computed is how the graph does it, unless nothing came of that and what computed
+  // it is over: a composite's own arithmetic does not decide how a later call, or the program itself, writes a number.
   if (const auto it = numbers_.find(e); it != numbers_.end()) {
-    if (!is_unused(*it->second, 4)) return;
-    numbers_.erase(it);
+    const std::source_location now = call_site().where, then = it->second->meta.location;
+    const bool same_call = mode_detail::site && now.line() == then.line() && now.column() == then.column();
+    if (same_call || !is_unused(*it->second, 4)) return;
   }
   const FunctionRef target = find_function(function);
   if (!target) return;
@@ -58,7 +60,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   Node* node = graph_.call_function(target, std::move(args));
   describe(node);
   node->meta.val = out;
-  numbers_.emplace(e, node);
+  numbers_[e] = node;
 }
 
 void Recorder::counted(const TensorImpl& tensor, SymInt numel) {

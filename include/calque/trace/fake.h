@@ -60,6 +60,7 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
   struct Impl;
   explicit FakeMode(FakeOptions options);
   Value answer(const Operator& op, const Values& args);
+  Tensor from_closed_over(const Tensor& real);
 
   FakeOptions options_;
   std::unique_ptr<Impl> impl_;

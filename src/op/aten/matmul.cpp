@@ -351,8 +351,6 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (ad == 2 && bd == 1) return mv(a, b);
   if (ad == 1 && bd == 2) return squeeze(mm(unsqueeze(a, 0), b), 0);
   if (ad == 2 && bd == 2) return mm(a, b);
-  // With symbolic sizes PyTorch's traces show a plain view.
-  const auto viewed = [&](const Tensor& t, const SymInts& sizes) { return a.is_symbolic() || b.is_symbolic() ? t.view(sizes) : _unsafe_view(t, sizes); };
   if (should_fold(a, b)) {
     const bool swapped = bd > ad;
     const Tensor large = swapped ? transpose(b, -2, -1) : a;
@@ -362,8 +360,8 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
     const SymInt rows = product(result);
     if (small.dim() == 2) result.push_back(small.sym_size(1));
     const Tensor folded = reshape(large, {rows, sizes.back()});
-    if (small.dim() == 1) return viewed(mv(folded, small), result);
-    const Tensor out = viewed(mm(folded, small), result);
+    if (small.dim() == 1) return _unsafe_view(mv(folded, small), result);
+    const Tensor out = _unsafe_view(mm(folded, small), result);
     return swapped ? transpose(out, -2, -1).contiguous() : out;
   }
   const SymInt n = ad > 1 ? a.sym_size(-2) : SymInt(1), k = a.sym_size(-1);
@@ -383,6 +381,8 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (bd > 1) b_sizes.push_back(columns);
   if (ad > 1) result.push_back(n);
   if (bd > 1) result.push_back(columns);
+  // With symbolic sizes PyTorch's traces show a plain view.
+  const auto viewed = [&](const Tensor& t, const SymInts& sizes) { return a.is_symbolic() || b.is_symbolic() ? t.view(sizes) : _unsafe_view(t, sizes); };
   const Tensor left = reshape(expand(a, a_sizes), {count, n, k});
   if (bd == 1) {
     const Tensor right = unsqueeze(reshape(expand(b, b_sizes), {count, b_rows}), 2);
