@@ -58,13 +58,13 @@ Value TracedGraph::run(const Values& args) const {
   return Interpreter(graph, this).run(flat.leaves);
 }
 
-namespace {
-
 bool is_accessor(const Node& n) {
   if (!n.op()) return false;
   const std::string& name = n.op()->schema().name;
   return name == "sym_size" || name == "sym_stride" || name == "sym_numel" || name == "sym_storage_offset";
 }
+
+namespace {
 
 bool is_number(const Value& v) { return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean; }
 

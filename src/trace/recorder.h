@@ -82,6 +82,8 @@ const Expr* expression_of(const Value& v);
 Value snapshot(const Value& v);
 // The same values in tensors of their own.
 Value fresh(const Value& v);
+// A tensor's size, stride, number of elements or offset.
+bool is_accessor(const Node& node);
 // Sizes that nobody uses, and arithmetic on them.
 void remove_unused(Graph& graph);
 

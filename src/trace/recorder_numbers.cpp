@@ -18,9 +18,9 @@ const Expr* expression_of(const Value& v) {
 namespace {
 
 Value value_of(const Expr* e) { return e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e)); }
-// An arithmetic node whose result went into arithmetic at most, of which nothing came either.
+// An arithmetic node or a size whose result went into arithmetic at most, of which nothing came either.
 bool is_unused(const Node& node, int depth) {
-  if (depth == 0 || !node.target().function()) return false;
+  if (depth == 0 || !(node.target().function() || is_accessor(node))) return false;
   for (const Node* user : node.users())
     if (!is_unused(*user, depth - 1)) return false;
   return true;
@@ -42,7 +42,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   if (const auto it = numbers_.find(e); it != numbers_.end()) {
     const std::source_location now = call_site().where, then = it->second->meta.location;
     const bool same_call = mode_detail::site && now.line() == then.line() && now.column() == then.column();
-    if (same_call || !is_unused(*it->second, 4)) return;
+    if ((same_call && !is_accessor(*it->second)) || !is_unused(*it->second, 4)) return;
   }
   const FunctionRef target = find_function(function);
   if (!target) return;
