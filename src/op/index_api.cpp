@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "calque/op/ops.h"
+#include "calque/sym/expr.h"
 
 namespace calque {
 namespace {
@@ -33,7 +34,11 @@ Tensor apply_slice(const Tensor& self, int64_t dim, const Slice& slice, bool kee
   const SymInt stop = slice.stop.value_or(std::numeric_limits<int64_t>::max());
   const SymInt step = slice.step.value_or(1);
   if (!check(step > 0)) throw UserError("index: slice step must be greater than zero, found " + step.str());
-  const bool is_full = guard_or(start == 0, false) && guard_or(self.sym_size(dim) <= stop, false) && guard_or(step == 1, false);
+  // Of a size with a symbol it is not asked whether the slice is all of it: that would be a guard. Where the size comes
+  // out of tensor data, a slice without bounds is left out all the same, as in PyTorch.
+  const SymInt size = self.sym_size(dim);
+  const bool all = size.is_symbolic() ? !slice.stop && size.expr()->has_unbacked() : !stop.is_symbolic() && size.as_int() <= stop.as_int();
+  const bool is_full = all && identical(start, 0) && identical(step, 1);
   return is_full && !keep_full ? self : self.slice(dim, start, stop, step);
 }
 
@@ -162,8 +167,9 @@ Tensor index_by(const Tensor& self, ListRef<Index> indices) {
   return call("aten::index.Tensor", {a.self, Argument<TensorList>::box(a.indices)}).to_tensor();
 }
 
-void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
-  if (modes_active() && offer_function("operator.setitem", {self, boxed(indices), value})) return;
+namespace {
+
+void assign(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
   if (indices.size() == 1)
     if (const auto* b = std::get_if<bool>(&indices[0].entry())) {
       if (*b) copy_to(self.unsqueeze(0), value);
@@ -179,8 +185,27 @@ void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
   call("aten::index_put_", {a.self, Argument<TensorList>::box(a.indices), core});
 }
 
+}  // namespace
+
+void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
+  if (modes_active() && offer_function("operator.setitem", {self, boxed(indices), value})) return;
+  assign(self, indices, value);
+}
+
 void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) {
-  set_by(self, indices, value.is_symbolic() ? scalar_tensor(value, self.dtype(), Layout::strided, self.device()) : wrapped_scalar(value, self.dtype(), self.device()));
+  if (!modes_active() || value.is_symbolic()) {
+    set_by(self, indices, value.is_symbolic() ? scalar_tensor(value, self.dtype(), Layout::strided, self.device()) : wrapped_scalar(value, self.dtype(), self.device()));
+    return;
+  }
+  if (offer_function("operator.setitem", {self, boxed(indices), value})) return;
+  // A number written in the program is a literal, as torch.tensor(5) is.
+  const auto number = [&] {
+    const NoModesScope plain;
+    const Tensor t = make_tensor(IntList{}, self.dtype());
+    t.fill_(value);
+    return t;
+  };
+  assign(self, indices, lift_fresh(number()));
 }
 
 Tensor Tensor::operator[](const Index& index) const { return calque::index_by(*this, ListRef<Index>(&index, 1)); }

@@ -360,6 +360,8 @@ std::string srepr(SymFloat value) {
   return value.expr() == nullptr ? repr_of_float(value.as_float()) : write(replaced(value.expr()));
 }
 
+std::string srepr(const Expr* expr) { return write(expr); }
+
 SymInt parse_srepr(ShapeEnv& env, std::string_view text) {
   Parser parser(env, text);
   const Expr* e = parser.whole();

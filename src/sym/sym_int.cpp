@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "sym/env_impl.h"
+#include "sym/observed.h"
 #include "sym/order.h"
 #include "sym/range.h"
 
@@ -110,6 +111,9 @@ int64_t SymInt::as_int_slow() const {
   if (integer_value(*this, value)) return value;
   const Expr* known = expr()->env()->impl().knowledge.replace(expr());
   if (known->is_integer()) return known->integer();
+  if (known->has_unbacked())
+    throw UserError(ErrorKind::data_dependent, "a plain integer was needed, but the value " + known->str() +
+                                                   " is data-dependent: it comes out of a tensor and is known only when the program runs");
   throw UserError(ErrorKind::data_dependent,
                   "a plain integer was needed, but the value is symbolic: " + known->str() +
                       " (a kernel or an int argument was reached with symbolic sizes; guard_int() would specialise it)");
@@ -163,7 +167,7 @@ SymFloat::SymFloat(const Expr* expr) {
 
 double SymFloat::as_float() const {
   if (!is_symbolic()) return value_;
-  throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic: " + str());
+  throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic" + std::string(expr_->has_unbacked() ? " and data-dependent: " : ": ") + str());
 }
 
 double SymFloat::guard_float(std::source_location where) const {
@@ -179,6 +183,8 @@ std::string SymFloat::str() const {
 
 namespace sym_detail {
 
+thread_local constinit SymObserver* observer = nullptr;
+
 SymInt add(SymInt a, SymInt b) {
   int64_t x, y, r;
   if (integer_values(a, b, x, y)) {
@@ -186,7 +192,7 @@ SymInt add(SymInt a, SymInt b) {
     return r;
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.add(env.expr(a), env.expr(b)));
+  return observed("operator.add", SymInt(env.pool.add(env.expr(a), env.expr(b))), a, b);
 }
 
 SymInt sub(SymInt a, SymInt b) {
@@ -196,7 +202,9 @@ SymInt sub(SymInt a, SymInt b) {
     return r;
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.sub(env.expr(a), env.expr(b)));
+  const SymInt out(env.pool.sub(env.expr(a), env.expr(b)));
+  // -b is written as 0 - b.
+  return identical(a, 0) ? observed("operator.neg", out, b) : observed("operator.sub", out, a, b);
 }
 
 SymInt mul(SymInt a, SymInt b) {
@@ -206,7 +214,7 @@ SymInt mul(SymInt a, SymInt b) {
     return r;
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.mul(env.expr(a), env.expr(b)));
+  return observed("operator.mul", SymInt(env.pool.mul(env.expr(a), env.expr(b))), a, b);
 }
 
 SymInt floor_div(SymInt a, SymInt b) {
@@ -217,7 +225,7 @@ SymInt floor_div(SymInt a, SymInt b) {
     return floor_quotient(x, y);
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.floor_div(env.expr(a), divisor(env, "floor_div", a, b)));
+  return observed("operator.floordiv", SymInt(env.pool.floor_div(env.expr(a), divisor(env, "floor_div", a, b))), a, b);
 }
 
 SymInt mod(SymInt a, SymInt b) {
@@ -227,67 +235,67 @@ SymInt mod(SymInt a, SymInt b) {
     return floor_remainder(x, y);
   }
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.mod(env.expr(a), divisor(env, "mod", a, b)));
+  return observed("operator.mod", SymInt(env.pool.mod(env.expr(a), divisor(env, "mod", a, b))), a, b);
 }
 
 SymInt min(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? a : b;
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)}));
+  return observed("torch.sym_min", SymInt(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)})), a, b);
 }
 
 SymInt max(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? b : a;
   ShapeEnv::Impl& env = common_env(a, b);
-  return SymInt(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)}));
+  return observed("torch.sym_max", SymInt(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)})), a, b);
 }
 
 SymBool eq(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x == y;
   if (identical(a, b)) return true;
-  return compare(ExprKind::eq, a, b);
+  return observed("operator.eq", compare(ExprKind::eq, a, b), a, b);
 }
 
 SymBool lt(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y;
-  return compare(ExprKind::lt, a, b);
+  return observed("operator.lt", compare(ExprKind::lt, a, b), a, b);
 }
 
 SymBool le(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x <= y;
-  return compare(ExprKind::le, a, b);
+  return observed("operator.le", compare(ExprKind::le, a, b), a, b);
 }
 
 SymBool gt(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x > y;
-  return compare(ExprKind::gt, a, b);
+  return observed("operator.gt", compare(ExprKind::gt, a, b), a, b);
 }
 
 SymBool ge(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x >= y;
-  return compare(ExprKind::ge, a, b);
+  return observed("operator.ge", compare(ExprKind::ge, a, b), a, b);
 }
 
 SymBool logical_and(SymBool a, SymBool b) {
   ShapeEnv::Impl& env = calque::common_env({a.expr(), b.expr()});
-  return SymBool(env.pool.connective(ExprKind::logical_and, {env.expr(a), env.expr(b)}));
+  return observed("operator.and_", SymBool(env.pool.connective(ExprKind::logical_and, {env.expr(a), env.expr(b)})), a, b);
 }
 
 SymBool logical_or(SymBool a, SymBool b) {
   ShapeEnv::Impl& env = calque::common_env({a.expr(), b.expr()});
-  return SymBool(env.pool.connective(ExprKind::logical_or, {env.expr(a), env.expr(b)}));
+  return observed("operator.or_", SymBool(env.pool.connective(ExprKind::logical_or, {env.expr(a), env.expr(b)})), a, b);
 }
 
 SymBool logical_not(SymBool a) {
   ShapeEnv::Impl& env = a.expr()->env()->impl();
-  return SymBool(env.pool.logical_not(env.expr(a)));
+  return observed("torch.sym_not", SymBool(env.pool.logical_not(env.expr(a))), a);
 }
 
 bool guard(SymBool condition, std::source_location where) {

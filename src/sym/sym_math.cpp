@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "sym/env_impl.h"
+#include "sym/observed.h"
 #include "sym/range.h"
 
 namespace calque {
@@ -47,10 +48,10 @@ SymInt sym_pow(SymInt base, SymInt exponent) {
       return out;
     }
     ShapeEnv::Impl& env = base.expr()->env()->impl();
-    return SymInt(env.pool.pow(env.expr(base), n));
+    return observed("operator.pow", SymInt(env.pool.pow(env.expr(base), n)), base, exponent);
   }
   ShapeEnv::Impl& env = common_env({base.expr(), exponent.expr()});
-  return SymInt(env.pool.pow_by_natural(env.expr(base), env.expr(exponent)));
+  return observed("operator.pow", SymInt(env.pool.pow_by_natural(env.expr(base), env.expr(exponent))), base, exponent);
 }
 
 SymInt sym_where(SymBool condition, SymInt if_true, SymInt if_false) {
@@ -62,7 +63,7 @@ SymInt sym_where(SymBool condition, SymInt if_true, SymInt if_false) {
 SymFloat sym_float(SymInt value) {
   if (is_plain(value)) return static_cast<double>(value.as_int());
   ShapeEnv::Impl& env = value.expr()->env()->impl();
-  return float_function(ExprKind::to_float, env, {env.expr(value)});
+  return observed("torch.sym_float", float_function(ExprKind::to_float, env, {env.expr(value)}), value);
 }
 
 SymFloat sym_true_div(SymInt a, SymInt b) {
@@ -70,52 +71,52 @@ SymFloat sym_true_div(SymInt a, SymInt b) {
   if (is_plain(a) && is_plain(b))
     return static_cast<double>(static_cast<long double>(a.as_int()) / static_cast<long double>(b.as_int()));
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return float_function(ExprKind::int_true_div, env, {env.expr(a), env.expr(b)});
+  return observed("operator.truediv", float_function(ExprKind::int_true_div, env, {env.expr(a), env.expr(b)}), a, b);
 }
 
 SymFloat sym_float_div(SymFloat a, SymFloat b) {
   if (!b.is_symbolic() && b.as_float() == 0) throw UserError("true_div: division of " + a.str() + " by zero");
   if (!a.is_symbolic() && !b.is_symbolic()) return a.as_float() / b.as_float();
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return float_function(ExprKind::float_true_div, env, {env.expr(a), env.expr(b)});
+  return observed("operator.truediv", float_function(ExprKind::float_true_div, env, {env.expr(a), env.expr(b)}), a, b);
 }
 
 SymFloat sym_add(SymFloat a, SymFloat b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return a.as_float() + b.as_float();
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.add(env.expr(a), env.expr(b)));
+  return observed("operator.add", SymFloat(env.pool.add(env.expr(a), env.expr(b))), a, b);
 }
 
 SymFloat sym_mul(SymFloat a, SymFloat b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return a.as_float() * b.as_float();
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.mul(env.expr(a), env.expr(b)));
+  return observed("operator.mul", SymFloat(env.pool.mul(env.expr(a), env.expr(b))), a, b);
 }
 
 SymFloat sym_float_pow(SymFloat base, SymFloat exponent) {
   if (!base.is_symbolic() && !exponent.is_symbolic()) return std::pow(base.as_float(), exponent.as_float());
   ShapeEnv::Impl& env = common_env({base.expr(), exponent.expr()});
-  return float_function(ExprKind::float_pow, env, {env.expr(base), env.expr(exponent)});
+  return observed("operator.pow", float_function(ExprKind::float_pow, env, {env.expr(base), env.expr(exponent)}), base, exponent);
 }
 
 SymInt floor_to_int(SymFloat value) {
   if (!value.is_symbolic()) return to_integer(std::floor(value.as_float()), "floor");
-  return rounded(ExprKind::floor_to_int, value);
+  return observed("math.floor", rounded(ExprKind::floor_to_int, value), value);
 }
 
 SymInt ceil_to_int(SymFloat value) {
   if (!value.is_symbolic()) return to_integer(std::ceil(value.as_float()), "ceil");
-  return rounded(ExprKind::ceil_to_int, value);
+  return observed("math.ceil", rounded(ExprKind::ceil_to_int, value), value);
 }
 
 SymInt trunc_to_int(SymFloat value) {
   if (!value.is_symbolic()) return to_integer(std::trunc(value.as_float()), "trunc");
-  return rounded(ExprKind::trunc_to_int, value);
+  return observed("math.trunc", rounded(ExprKind::trunc_to_int, value), value);
 }
 
 SymInt round_to_int(SymFloat value) {
   if (!value.is_symbolic()) return to_integer(std::nearbyint(value.as_float()), "round");
-  return rounded(ExprKind::round_to_int, value);
+  return observed("builtins.round", rounded(ExprKind::round_to_int, value), value);
 }
 
 SymFloat sym_round(SymFloat value, int64_t digits) {
@@ -141,13 +142,13 @@ SymBool sym_is_integer(SymFloat value) {
 SymInt sym_abs(SymInt value) {
   if (is_plain(value)) return value.as_int() < 0 ? -value : value;
   ShapeEnv::Impl& env = value.expr()->env()->impl();
-  return SymInt(env.pool.absolute(env.expr(value)));
+  return observed("operator.abs", SymInt(env.pool.absolute(env.expr(value))), value);
 }
 
 SymFloat sym_float_abs(SymFloat value) {
   if (!value.is_symbolic()) return std::fabs(value.as_float());
   ShapeEnv::Impl& env = value.expr()->env()->impl();
-  return SymFloat(env.pool.absolute(env.expr(value)));
+  return observed("operator.abs", SymFloat(env.pool.absolute(env.expr(value))), value);
 }
 
 namespace {
@@ -187,15 +188,15 @@ SymInt sym_rshift(SymInt value, SymInt shift) { return floor_div(value, power_of
 
 SymInt sym_bitwise_and(SymInt a, SymInt b) {
   if (is_plain(a) && is_plain(b)) return a.as_int() & b.as_int();
-  return bitwise(ExprKind::bitwise_and, a, b);
+  return observed("operator.and_", bitwise(ExprKind::bitwise_and, a, b), a, b);
 }
 SymInt sym_bitwise_or(SymInt a, SymInt b) {
   if (is_plain(a) && is_plain(b)) return a.as_int() | b.as_int();
-  return bitwise(ExprKind::bitwise_or, a, b);
+  return observed("operator.or_", bitwise(ExprKind::bitwise_or, a, b), a, b);
 }
 SymInt sym_bitwise_xor(SymInt a, SymInt b) {
   if (is_plain(a) && is_plain(b)) return a.as_int() ^ b.as_int();
-  return bitwise(ExprKind::bitwise_xor, a, b);
+  return observed("operator.xor", bitwise(ExprKind::bitwise_xor, a, b), a, b);
 }
 
 SymInt sym_sum(SymIntList values) {
@@ -220,13 +221,13 @@ SymInt sym_sum(SymIntList values) {
 SymInt sym_ite(SymBool condition, SymInt if_true, SymInt if_false) {
   if (!condition.is_symbolic()) return condition.plain() ? if_true : if_false;
   ShapeEnv::Impl& env = common_env({condition.expr(), if_true.expr(), if_false.expr()});
-  return SymInt(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false)));
+  return observed("torch.sym_ite", SymInt(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))), condition, if_true, if_false);
 }
 
 SymFloat sym_float_ite(SymBool condition, SymFloat if_true, SymFloat if_false) {
   if (!condition.is_symbolic()) return condition.plain() ? if_true : if_false;
   ShapeEnv::Impl& env = common_env({condition.expr(), if_true.expr(), if_false.expr()});
-  return SymFloat(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false)));
+  return observed("torch.sym_ite", SymFloat(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))), condition, if_true, if_false);
 }
 
 SymBool sym_bool_ite(SymBool condition, SymBool if_true, SymBool if_false) {
@@ -254,53 +255,59 @@ SymBool sym_eq(SymIntList a, SymIntList b) {
 SymFloat sym_float_min(SymFloat a, SymFloat b) {
   if (both_plain(a, b)) return b.as_float() < a.as_float() ? b : a;
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)}));
+  return observed("torch.sym_min", SymFloat(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)})), a, b);
 }
 SymFloat sym_float_max(SymFloat a, SymFloat b) {
   if (both_plain(a, b)) return b.as_float() > a.as_float() ? b : a;
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)}));
+  return observed("torch.sym_max", SymFloat(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)})), a, b);
 }
 SymFloat sym_float_floor_div(SymFloat a, SymFloat b) {
   refuse_zero("floor_div", a, b);
   if (both_plain(a, b)) return float_floor_quotient(a.as_float(), b.as_float());
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.floor_div(env.expr(a), env.expr(b)));
+  return observed("operator.floordiv", SymFloat(env.pool.floor_div(env.expr(a), env.expr(b))), a, b);
 }
 SymFloat operator%(SymFloat a, SymFloat b) {
   refuse_zero("mod", a, b);
   if (both_plain(a, b)) return float_floor_remainder(a.as_float(), b.as_float());
   ShapeEnv::Impl& env = common_env({a.expr(), b.expr()});
-  return SymFloat(env.pool.mod(env.expr(a), env.expr(b)));
+  return observed("operator.mod", SymFloat(env.pool.mod(env.expr(a), env.expr(b))), a, b);
 }
 
 SymFloat operator+(SymFloat a, SymFloat b) { return sym_add(a, b); }
-SymFloat operator-(SymFloat a, SymFloat b) { return sym_add(a, -b); }
+SymFloat operator-(SymFloat a, SymFloat b) {
+  const auto difference = [&] {
+    const SymObserverScope quiet(nullptr);
+    return sym_add(a, -b);
+  };
+  return observed("operator.sub", difference(), a, b);
+}
 SymFloat operator*(SymFloat a, SymFloat b) { return sym_mul(a, b); }
 SymFloat operator/(SymFloat a, SymFloat b) { return sym_float_div(a, b); }
 SymFloat operator-(SymFloat a) {
   if (!a.is_symbolic()) return -a.as_float();
   ShapeEnv::Impl& env = a.expr()->env()->impl();
-  return SymFloat(env.pool.scale(-1, env.expr(a)));
+  return observed("operator.neg", SymFloat(env.pool.scale(-1, env.expr(a))), a);
 }
 
 SymBool operator==(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() == b.as_float()) : compare(ExprKind::eq, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() == b.as_float()) : observed("operator.eq", compare(ExprKind::eq, a, b), a, b);
 }
 SymBool operator!=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() != b.as_float()) : compare(ExprKind::ne, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() != b.as_float()) : observed("operator.ne", compare(ExprKind::ne, a, b), a, b);
 }
 SymBool operator<(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() < b.as_float()) : compare(ExprKind::lt, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() < b.as_float()) : observed("operator.lt", compare(ExprKind::lt, a, b), a, b);
 }
 SymBool operator<=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() <= b.as_float()) : compare(ExprKind::le, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() <= b.as_float()) : observed("operator.le", compare(ExprKind::le, a, b), a, b);
 }
 SymBool operator>(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() > b.as_float()) : compare(ExprKind::gt, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() > b.as_float()) : observed("operator.gt", compare(ExprKind::gt, a, b), a, b);
 }
 SymBool operator>=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() >= b.as_float()) : compare(ExprKind::ge, a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() >= b.as_float()) : observed("operator.ge", compare(ExprKind::ge, a, b), a, b);
 }
 
 SymFloat sym_sqrt(SymFloat x) { return opaque(OpaqueFunction::sqrt, x); }

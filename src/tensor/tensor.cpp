@@ -4,6 +4,7 @@
 #include <new>
 
 #include "calque/base/small_blocks.h"
+#include "calque/sym/observer.h"
 #include "calque/sym/shape_env.h"
 #include "calque/tensor/wrapped_number.h"
 
@@ -87,7 +88,14 @@ void Tensor::refuse(const char* asked) const {
 SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
 int64_t Tensor::size(int64_t d) const { return sym_size(d).as_int(); }
 int64_t Tensor::stride(int64_t d) const { return sym_stride(d).as_int(); }
-SymInt Tensor::sym_numel() const { return product(sym_sizes()); }
+SymInt Tensor::sym_numel() const {
+  SymObserver* observer = sym_detail::observer;
+  if (!observer || !impl_->symbolic) return product(sym_sizes());
+  const SymObserverScope quiet(nullptr);
+  const SymInt count = product(sym_sizes());
+  if (count.is_symbolic()) observer->counted(*impl_, count);
+  return count;
+}
 int64_t Tensor::numel() const {
   int64_t n = 1;
   for (const int64_t s : sizes()) n *= s;  // cannot overflow: construction checked the product

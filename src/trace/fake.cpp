@@ -59,6 +59,7 @@ class FakeExtra : public TensorOwner {
   void set_constant(Tensor value);
 
   std::shared_ptr<FakeMode> mode;
+  std::string source;             // the input's name
   Tensor real;                    // what it was made from: the key of the mode's memo stays alive with it
   const TensorImpl* made = nullptr;
   Tensor constant;
@@ -145,6 +146,14 @@ Value FakeExtra::unknown(const Tensor& t, Unknown what) {
   Memo& remembered = own_extra(t).memo[static_cast<size_t>(what)];
   if (!remembered.symbol.is_none() && remembered.version == t.version()) return remembered.symbol;
   remembered.version = t.version();
+  if (what == Unknown::value && mode->options().backed_items && !mode->options().static_shapes && real.defined() && real.version() == 0 && real.dim() == 0 &&
+      !real.is_fake() && (is_integral(real.dtype(), false) || real.dtype() == DType::float64)) {
+    const NoModesScope real_work;
+    const Scalar value = real.item();
+    const Source origin = Source::constant(source + ".item()");
+    remembered.symbol = value.is_floating() ? Value(create_float_symbol(*env, value.to_double(), origin)) : Value(create_unspecified_symbol(*env, value.to_int(), origin, DimDynamic::dynamic_size));
+    return remembered.symbol;
+  }
   remembered.symbol = what == Unknown::value ? unbacked_number(*env, t.dtype()) : Value(env->create_unbacked_size());
   return remembered.symbol;
 }
@@ -204,6 +213,7 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
   f.wrapped_number = r.wrapped_number;
   auto extra = std::make_shared<FakeExtra>(shared_from_this());
   extra->real = real;
+  extra->source = source.name();
   extra->made = &r;
   impl_->fake_of.emplace(&r, &f);
   adopt(fake, extra, options_.env);
@@ -214,11 +224,16 @@ Value FakeMode::from_value(const Value& tree) {
   return tree_map_tensors([&](const Tensor& t) -> Value { return from_tensor(t); }, tree);
 }
 
-Tensor FakeMode::from_constant(const Tensor& real) {
-  const FakeOptions before = options_;
-  options_.static_shapes = true;  // a literal's sizes are the program's, not an input's
+Tensor FakeMode::from_closed_over(const Tensor& real) {
+  const bool before = options_.static_shapes;
+  options_.static_shapes = true;  // its sizes are the program's, not an input's
   Tensor fake = from_tensor(real);
-  options_ = before;
+  options_.static_shapes = before;
+  return fake;
+}
+
+Tensor FakeMode::from_constant(const Tensor& real) {
+  Tensor fake = from_closed_over(real);
   FakeExtra& extra = own_extra(fake);
   if (small_enough(real) && !has_internal_overlap(real)) extra.set_constant(real);
   return fake;
@@ -282,7 +297,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   if (reals != 0) {
     if (!options_.allow_non_fake_inputs) refuse_real(op);
     for (const Value& v : given)
-      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_tensor(t); }));
+      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_closed_over(t); }));
     args = &converted;
     all_constant = false;
   }

@@ -58,12 +58,13 @@ Value TracedGraph::run(const Values& args) const {
   return Interpreter(graph, this).run(flat.leaves);
 }
 
-namespace {
-
 bool is_accessor(const Node& n) {
-  if (const Operator* op = n.op()) return op->schema().name == "sym_size" || op->schema().name == "sym_stride" || op->schema().name == "sym_storage_offset";
-  return n.target().function() && n.target().function()->name() == "operator.getitem";
+  if (!n.op()) return false;
+  const std::string& name = n.op()->schema().name;
+  return name == "sym_size" || name == "sym_stride" || name == "sym_numel" || name == "sym_storage_offset";
 }
+
+namespace {
 
 bool is_number(const Value& v) { return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean; }
 
@@ -103,7 +104,10 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   TracedGraph traced;
   if (options.mode == TracingMode::symbolic) traced.env = options.env ? options.env : ShapeEnv::make();
   if (options.mode != TracingMode::real)
-    traced.fake = FakeMode::make({.env = traced.env, .static_shapes = false, .allow_non_fake_inputs = options.allow_non_fake_inputs});
+    traced.fake = FakeMode::make({.env = traced.env ? traced.env : ShapeEnv::make(),
+                                  .static_shapes = !traced.env,
+                                  .allow_non_fake_inputs = options.allow_non_fake_inputs,
+                                  .backed_items = true});
 
   Recorder recorder(traced, options);
   const FlatTreeWithPaths flat = tree_flatten_with_path(tuple(args));
@@ -129,7 +133,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
       value = symbol;
       traced.inputs.push_back({source, symbol});
     }
-    node->meta.val = snapshot(value);
+    if (value.is_tensor() || expression_of(value)) node->meta.val = snapshot(value);
     recorder.track(value, node);
     leaves.push_back(std::move(value));
   }
@@ -142,6 +146,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     const ModeScope scope(recorder);
     const ModuleObserverScope observer(recorder);
     const HigherOrderTracerScope higher_order(&recorder);
+    const SymObserverScope arithmetic(&recorder);
     result = fn(inputs);
   }
   const Value output = recorder.argument(result);

@@ -120,6 +120,8 @@ namespace {
 thread_local bool tracing_off = false;
 }  // namespace
 
+bool Recorder::is_off() const { return tracing_off || inner_; }
+
 NoTraceScope::NoTraceScope() : before_(tracing_off) { tracing_off = true; }
 NoTraceScope::~NoTraceScope() { tracing_off = before_; }
 
@@ -131,9 +133,12 @@ Value Recorder::call(const Operator& called, const Values& args) {
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);
+      const SymObserverScope arithmetic(this);
       if (auto result = it->second(args)) return *std::move(result);
     }
   }
+  // What is computed to answer the call is not the program's arithmetic.
+  const SymObserverScope quiet(nullptr);
   bool all_constant = true;
   bool any_constant = false;
   any_of_tensors(args, [&](const Tensor& t) {
@@ -320,19 +325,6 @@ Value Recorder::argument(const Value& v) {
 
 // ---- graphs in graphs -----------------------------------------------------------------------------------------------
 
-namespace {
-
-const Expr* expression_of(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::boolean: return v.to_sym_bool().expr();
-    case Value::Kind::integer: return v.to_sym_int().expr();
-    case Value::Kind::floating: return v.to_sym_float().expr();
-    default: return nullptr;
-  }
-}
-
-}  // namespace
-
 bool Recorder::knows(const Value& v) const {
   bool here = false;
   if (v.is_tensor()) here = tensors_.contains(&v.to_tensor().impl());
@@ -391,6 +383,7 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
       inner_ = &inner;
       try {
         const ModeScope scope(inner);
+        const SymObserverScope arithmetic(&inner);
         out = branch.function(inputs);
       } catch (...) {
         inner_ = nullptr;
@@ -429,131 +422,6 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
   node->meta.val = snapshot(out);
   track(out, node);
   return out;
-}
-
-// ---- symbolic numbers -----------------------------------------------------------------------------------------------
-
-Node* Recorder::function(const char* name, Values args) {
-  Node* node = graph_.call_function(get_function(name), std::move(args));
-  describe(node);
-  return node;
-}
-
-Value Recorder::operand(const Expr* e) {
-  if (e->is_integer()) return e->integer();
-  if (e->kind() == ExprKind::float_number) return e->float_value();
-  return number(e);
-}
-
-namespace {
-
-const char* opaque_function(OpaqueFunction function) {
-  switch (function) {
-    case OpaqueFunction::sqrt: return "torch._sym_sqrt";
-    case OpaqueFunction::cos: return "torch._sym_cos";
-    case OpaqueFunction::cosh: return "torch._sym_cosh";
-    case OpaqueFunction::sin: return "torch._sym_sin";
-    case OpaqueFunction::sinh: return "torch._sym_sinh";
-    case OpaqueFunction::tan: return "torch._sym_tan";
-    case OpaqueFunction::tanh: return "torch._sym_tanh";
-    case OpaqueFunction::asin: return "torch._sym_asin";
-    case OpaqueFunction::acos: return "torch._sym_acos";
-    case OpaqueFunction::atan: return "torch._sym_atan";
-    case OpaqueFunction::log2: return "torch._sym_log2";
-    default: return nullptr;
-  }
-}
-
-const char* python_function(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::opaque_unary: return opaque_function(e->opaque_function());
-    case ExprKind::round_to_int:
-    case ExprKind::round_decimal: return "builtins.round";
-    case ExprKind::absolute: return "operator.abs";
-    case ExprKind::floor: return "math.floor";
-    case ExprKind::bitwise_and: return "operator.and_";
-    case ExprKind::bitwise_or: return "operator.or_";
-    case ExprKind::bitwise_xor: return "operator.xor";
-    case ExprKind::add: return "operator.add";
-    case ExprKind::mul: return "operator.mul";
-    case ExprKind::pow:
-    case ExprKind::pow_by_natural:
-    case ExprKind::float_pow: return "operator.pow";
-    case ExprKind::floor_div:
-    case ExprKind::clean_div: return "operator.floordiv";
-    case ExprKind::mod:
-    case ExprKind::python_mod: return "operator.mod";
-    case ExprKind::max: return "torch.sym_max";
-    case ExprKind::min: return "torch.sym_min";
-    case ExprKind::where:
-    case ExprKind::piecewise: return "torch.sym_ite";
-    case ExprKind::to_float: return "torch.sym_float";
-    case ExprKind::int_true_div:
-    case ExprKind::float_true_div: return "operator.truediv";
-    case ExprKind::floor_to_int: return "math.floor";
-    case ExprKind::ceil_to_int: return "math.ceil";
-    case ExprKind::trunc_to_int: return "math.trunc";
-    case ExprKind::eq: return "operator.eq";
-    case ExprKind::ne: return "operator.ne";
-    case ExprKind::lt: return "operator.lt";
-    case ExprKind::le: return "operator.le";
-    case ExprKind::gt: return "operator.gt";
-    case ExprKind::ge: return "operator.ge";
-    case ExprKind::logical_and: return "operator.and_";
-    case ExprKind::logical_or: return "operator.or_";
-    case ExprKind::logical_not: return "torch.sym_not";
-    default: return nullptr;
-  }
-}
-
-}  // namespace
-
-Value Recorder::number(const Expr* e) {
-  if (const auto it = numbers_.find(e); it != numbers_.end()) return it->second;
-  // What the guards have made of its symbols since. Not what is known of the whole: an assert that says so is a number
-  // like this, and must not be taken for true by its own word.
-  if (!e->is_boolean() && !e->is_float() && traced_.env)
-    if (const std::optional<int64_t> now = traced_.env->evaluate(SymInt(e), {})) return *now;
-  if (outer_ && !sizes_.contains(e)) {
-    const Value outside = e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
-    if (outer_->knows(outside)) return lifted(outside);
-  }
-  Node* node = nullptr;
-  if (const auto it = sizes_.find(e); it != sizes_.end()) {
-    const SizeOf& source = it->second;
-    static const Operator& sym_size = get_operator("aten::sym_size.int");
-    static const Operator& sym_stride = get_operator("aten::sym_stride.int");
-    static const Operator& sym_offset = get_operator("aten::sym_storage_offset");
-    switch (source.what) {
-      case SizeOf::What::size: node = graph_.call_function(sym_size, {source.node, source.dim}, {}, "sym_size_int"); break;
-      case SizeOf::What::stride: node = graph_.call_function(sym_stride, {source.node, source.dim}, {}, "sym_stride_int"); break;
-      case SizeOf::What::offset: node = graph_.call_function(sym_offset, {source.node}, {}, "sym_storage_offset"); break;
-    }
-    describe(node);
-  } else if (e->kind() == ExprKind::mul && e->coefficient() == -1) {
-    node = function("operator.neg", {number(e->without_coefficient())});
-  } else if (e->kind() == ExprKind::pow) {
-    node = function("operator.pow", {operand(e->arg(0)), e->exponent()});
-  } else {
-    const char* python = python_function(e);
-    if (!python || e->args().empty()) throw UserError("make_fx: the number " + e->str() + " is not one that this trace made; pass it as an input");
-    const size_t n = e->args().size();
-    if (n == 1) {
-      node = function(python, {operand(e->arg(0))});
-    } else if (e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) {
-      node = function(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))});
-    } else {
-      // A sum's or product's number comes last, as a user writes it.
-      const bool number_first = (e->kind() == ExprKind::add || e->kind() == ExprKind::mul) && e->arg(0)->is_integer();
-      Value left = operand(e->arg(number_first ? 1 : 0));
-      for (size_t i = number_first ? 2 : 1; i < n; ++i) left = function(python, {left, operand(e->arg(i))});
-      if (number_first) left = function(python, {left, operand(e->arg(0))});
-      node = left.to_node();
-    }
-  }
-  node->meta.val = e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
-  numbers_.emplace(e, node);
-  return node;
 }
 
 }  // namespace calque

@@ -11,11 +11,12 @@
 #include "calque/nn/observer.h"
 #include "calque/op/mode.h"
 #include "calque/sym/expr.h"
+#include "calque/sym/observer.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
 
-class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer {
+class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
   Recorder(TracedGraph& traced, const MakeFxOptions& options, Recorder* outer = nullptr) : traced_(traced), graph_(traced.graph), options_(options), outer_(outer) {}
@@ -35,6 +36,9 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer {
   void enter(Module& module) override;
   void leave(Module& module) override;
 
+  void computed(const char* function, std::span<const SymNumber> operands, const SymNumber& result) override;
+  void counted(const TensorImpl& tensor, SymInt numel) override;
+
  private:
   struct Tracked {
     Node* node = nullptr;
@@ -42,10 +46,11 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer {
     Tensor alive;     // an address must not be reused while it is a key
   };
   struct SizeOf {
-    enum class What : uint8_t { size, stride, offset } what;
+    enum class What : uint8_t { size, stride, numel, offset } what;
     Node* node;
     int64_t dim;
   };
+  bool is_off() const;
   bool knows(const Value& v) const;
   Value lifted(const Value& v);
   Value constant_values(const Value& v) const;
@@ -71,10 +76,14 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer {
   std::vector<Module*> module_path_;
 };
 
+// The expression of a symbolic number; null for anything else.
+const Expr* expression_of(const Value& v);
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.
 Value snapshot(const Value& v);
 // The same values in tensors of their own.
 Value fresh(const Value& v);
+// A tensor's size, stride, number of elements or offset.
+bool is_accessor(const Node& node);
 // Sizes that nobody uses, and arithmetic on them.
 void remove_unused(Graph& graph);
 

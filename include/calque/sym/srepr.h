@@ -12,9 +12,13 @@ namespace calque {
 
 class ShapeEnv;
 
+class Expr;
+
+// With what the environment has learnt since; of an expression as it was made.
 std::string srepr(SymInt value);
 std::string srepr(SymBool value);
 std::string srepr(SymFloat value);
+std::string srepr(const Expr* expr);
 
 // Symbols are looked up by name; one that the environment does not have is declared: unbacked if its name starts with
 // 'u', else without a hint in the range [0, inf) if sympy calls it positive or nonnegative, unbounded otherwise.

@@ -21,6 +21,7 @@ struct FakeOptions {
   bool static_shapes = false;           // with an environment: converted tensors keep plain sizes all the same
   bool allow_non_fake_inputs = false;   // real tensors that meet fake ones are converted instead of refused
   bool allow_meta = true;               // tensors on the meta device may be used
+  bool backed_items = false;            // item() of an integer input without dimensions gives a symbol with a hint
   bool use_cache = true;                // remember the results of calls
 };
 
@@ -59,6 +60,7 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
   struct Impl;
   explicit FakeMode(FakeOptions options);
   Value answer(const Operator& op, const Values& args);
+  Tensor from_closed_over(const Tensor& real);
 
   FakeOptions options_;
   std::unique_ptr<Impl> impl_;

@@ -31,7 +31,8 @@ void check_bool(const char* op, const Tensor& mask) {
 Tensor masked_select_fake(const Tensor& self, const Tensor& mask) {
   check_bool("masked_select", mask);
   masked_sizes("masked_select", self, mask);
-  const SymInt n = rule::unbacked_size("masked_select", TensorOwner::Unknown::nonzero, {&mask, &self});
+  // Not the count of the mask alone: it may be broadcast.
+  const SymInt n = rule::fresh_size("masked_select", {&mask, &self});
   return make_tensor(Meta{{n}, {1}, self.dtype(), self.device()}, true);
 }
 Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {

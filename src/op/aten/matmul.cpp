@@ -381,12 +381,14 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (bd > 1) b_sizes.push_back(columns);
   if (ad > 1) result.push_back(n);
   if (bd > 1) result.push_back(columns);
+  // With symbolic sizes PyTorch's traces show a plain view.
+  const auto viewed = [&](const Tensor& t, const SymInts& sizes) { return a.is_symbolic() || b.is_symbolic() ? t.view(sizes) : _unsafe_view(t, sizes); };
   const Tensor left = reshape(expand(a, a_sizes), {count, n, k});
   if (bd == 1) {
     const Tensor right = unsqueeze(reshape(expand(b, b_sizes), {count, b_rows}), 2);
-    return _unsafe_view(squeeze(bmm(left, right), -1), result);
+    return viewed(squeeze(bmm(left, right), -1), result);
   }
-  return _unsafe_view(bmm(left, reshape(expand(b, b_sizes), {count, b_rows, columns})), result);
+  return viewed(bmm(left, reshape(expand(b, b_sizes), {count, b_rows, columns})), result);
 }
 
 Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias) {

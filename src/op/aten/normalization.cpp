@@ -128,7 +128,10 @@ std::pair<Tensor, Tensor> rms_composite(const Tensor& input, SymIntList shape, c
   const Tensor x = wide == input.dtype() ? input : input.to(wide);
   double e = rms_eps(wide, eps);
   if (wide == DType::float32) e = static_cast<double>(static_cast<float>(e));
-  const Tensor rstd = x.pow(Scalar(2)).mean(IntList(dims), true).add_(Scalar(e)).rsqrt();
+  static const Operator& add_number = get_operator("aten::add_.Scalar");
+  const Tensor mean = x.pow(Scalar(2)).mean(IntList(dims), true);
+  dispatch(add_number, {mean, e, 1});
+  const Tensor rstd = mean.rsqrt();
   Tensor out = x.mul(rstd);
   if (weight.defined()) out = out.mul(weight);
   if (!out.is_contiguous()) out = out.contiguous();
@@ -233,6 +236,10 @@ Tensor batch_norm_body(const Tensor& input, const Tensor& weight, const Tensor& 
   check_channel_vector("batch_norm", "bias", bias, input);
   // ATen allocates an unused reserve first; traces show it.
   if (modes_active()) calque::empty({SymInt(0)}, DType::uint8, Layout::strided, input.device());
+  // With symbolic sizes PyTorch's traces show the variant that says whether it writes the statistics.
+  if (modes_active() && input.is_symbolic() && mean.defined() && var.defined())
+    return training ? std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps))
+                    : std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 

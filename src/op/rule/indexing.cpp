@@ -73,8 +73,12 @@ SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer
   for (const Tensor* t : inputs)
     if (TensorOwner* owner = owner_of(*t))
       if (const Value size = owner->unknown(*t, what); !size.is_none()) return size.to_sym_int();
+  return fresh_size(op, inputs);
+}
+
+SymInt fresh_size(const char* op, std::initializer_list<const Tensor*> inputs) {
   for (const Tensor* t : inputs)
-    if (t->defined() && t->impl().env) return t->impl().env->create_unbacked({0, ValueRange::unbounded_above});
+    if (t->defined() && t->impl().env) return t->impl().env->create_unbacked_size();
   throw UserError(ErrorKind::data_dependent, std::string(op) + ": the size of the result depends on the values of the input, which a fake tensor does not have, and " +
                                                  "there is no shape environment to make a symbol in; trace with dynamic shapes or keep this call out of the trace");
 }

@@ -11,6 +11,8 @@ namespace calque::rule {
 // A new size that only running the operator tells; from the environment of one of the tensors. A data-dependent
 // UserError when none has one.
 SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer_list<const Tensor*> inputs);
+// The same, of something that is not remembered of any one input.
+SymInt fresh_size(const char* op, std::initializer_list<const Tensor*> inputs);
 
 // Index tensors over a tensor: the indexed dimensions made adjacent (moved to the front when they are not), masks
 // replaced by the coordinates of their true elements.
