@@ -82,8 +82,33 @@ Value Recorder::operand(const Expr* e) {
 
 namespace {
 
-const char* python_function(ExprKind kind) {
-  switch (kind) {
+const char* opaque_function(OpaqueFunction function) {
+  switch (function) {
+    case OpaqueFunction::sqrt: return "torch._sym_sqrt";
+    case OpaqueFunction::cos: return "torch._sym_cos";
+    case OpaqueFunction::cosh: return "torch._sym_cosh";
+    case OpaqueFunction::sin: return "torch._sym_sin";
+    case OpaqueFunction::sinh: return "torch._sym_sinh";
+    case OpaqueFunction::tan: return "torch._sym_tan";
+    case OpaqueFunction::tanh: return "torch._sym_tanh";
+    case OpaqueFunction::asin: return "torch._sym_asin";
+    case OpaqueFunction::acos: return "torch._sym_acos";
+    case OpaqueFunction::atan: return "torch._sym_atan";
+    case OpaqueFunction::log2: return "torch._sym_log2";
+    default: return nullptr;
+  }
+}
+
+const char* python_function(const Expr* e) {
+  switch (e->kind()) {
+    case ExprKind::opaque_unary: return opaque_function(e->opaque_function());
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal: return "builtins.round";
+    case ExprKind::absolute: return "operator.abs";
+    case ExprKind::floor: return "math.floor";
+    case ExprKind::bitwise_and: return "operator.and_";
+    case ExprKind::bitwise_or: return "operator.or_";
+    case ExprKind::bitwise_xor: return "operator.xor";
     case ExprKind::add: return "operator.add";
     case ExprKind::mul: return "operator.mul";
     case ExprKind::pow:
@@ -95,7 +120,8 @@ const char* python_function(ExprKind kind) {
     case ExprKind::python_mod: return "operator.mod";
     case ExprKind::max: return "torch.sym_max";
     case ExprKind::min: return "torch.sym_min";
-    case ExprKind::where: return "torch.sym_ite";
+    case ExprKind::where:
+    case ExprKind::piecewise: return "torch.sym_ite";
     case ExprKind::to_float: return "torch.sym_float";
     case ExprKind::int_true_div:
     case ExprKind::float_true_div: return "operator.truediv";
@@ -118,11 +144,10 @@ const char* python_function(ExprKind kind) {
 }  // namespace
 
 Value Recorder::number(const Expr* e) {
-  // What the guards have made of it since.
-  if (!e->is_boolean() && !e->is_float()) {
-    const SymInt now = e->env()->simplify(SymInt(e));
-    if (!now.is_symbolic()) return now;
-  }
+  // What the guards have made of its symbols since. Not what is known of the whole: an assert that says so is a number
+  // like this, and must not be taken for true by its own word.
+  if (!e->is_boolean() && !e->is_float())
+    if (const std::optional<int64_t> now = e->env()->evaluate(SymInt(e), {})) return *now;
   if (const auto it = numbers_.find(e); it != numbers_.end()) return it->second;
   if (outer_ && !sizes_.contains(e)) {
     if (outer_->knows(value_of(e))) return lifted(value_of(e));
@@ -146,12 +171,12 @@ Value Recorder::number(const Expr* e) {
   } else if (e->kind() == ExprKind::pow) {
     node = function("operator.pow", {operand(e->arg(0)), e->exponent()});
   } else {
-    const char* python = python_function(e->kind());
+    const char* python = python_function(e);
     if (!python || e->args().empty()) throw UserError("make_fx: the number " + e->str() + " is not one that this trace made; pass it as an input");
     const size_t n = e->args().size();
     if (n == 1) {
       node = function(python, {operand(e->arg(0))});
-    } else if (e->kind() == ExprKind::where) {
+    } else if (e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) {
       node = function(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))});
     } else {
       // A sum's or product's number comes last, as a user writes it.

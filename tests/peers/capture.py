@@ -119,13 +119,15 @@ class Names:
         """The expression over c0, c1, ... for sizes and v0, v1, ... for what comes out of tensors."""
         if not isinstance(expr, sympy.Basic):
             return expr
-        found = sorted((s for s in expr.free_symbols if s not in self.of), key=str)
-        for s in found:
-            unbacked = s.name[0] in "u"
-            kind = "z" if s.name.startswith("z") else "v" if unbacked else "c"
+        for name in sorted(s.name for s in expr.free_symbols):
+            self.add(name)
+        return expr.xreplace({s: self.of[s.name] for s in expr.free_symbols})
+
+    def add(self, name):
+        if name not in self.of:
+            kind = "z" if name[0] == "z" else "v" if name[0] == "u" else "c"
             n = sum(1 for t in self.of.values() if t.name[0] == kind)
-            self.of[s] = sympy.Symbol(f"{kind}{n}", integer=kind != "z", positive=True if kind == "c" else None)
-        return expr.xreplace({s: self.of[s] for s in expr.free_symbols})
+            self.of[name] = sympy.Symbol(f"{kind}{n}", integer=kind != "z", positive=True if kind == "c" else None)
 
 
 class Form:
@@ -250,12 +252,12 @@ class TorchForm(Form):
         asserts = [self.names.canonical(a.expr) for many in env.deferred_runtime_asserts.values() for a in many]
         ranges = {}
         for s, range_ in env.var_to_range.items():
-            if s in self.names.of and not s.name.startswith("z"):
+            if s.name in self.names.of and not s.name.startswith("z"):
                 e = env.replace(s)
                 if e == s:
-                    ranges[str(self.names.of[s])] = (bound(range_.lower), bound(range_.upper))
+                    ranges[str(self.names.of[s.name])] = (bound(range_.lower), bound(range_.upper))
                 else:
-                    ranges[str(self.names.of[s])] = "= " + str(self.names.canonical(e))
+                    ranges[str(self.names.of[s.name])] = "= " + str(self.names.canonical(e))
         return guards, asserts, ranges
 
 
@@ -370,10 +372,9 @@ class CalqueForm(Form):
                 self.replacements[s["name"]] = sympy.Integer(r) if isinstance(r, int) else self.parse(r["int"])
         vals = {n["name"]: n["val"] for n in answer["nodes"]}
         self.vals = vals
-        for node in answer["nodes"]:
-            if node["op"] == "placeholder":
-                for e in self.raw(node["val"]):
-                    self.names.canonical(e)
+        for s in answer.get("symbols", []):  # in the order in which the inputs have them
+            if s["name"][0] == "s":
+                self.names.add(s["name"])
         for node in answer["nodes"]:
             self.add(node)
         self.constants = sorted((name, "torch." + t["tensor"], tuple(t["sizes"]), tuple(number_of(x) for x in t["data"]))
@@ -415,7 +416,7 @@ class CalqueForm(Form):
         if isinstance(v, dict):
             if "node" in v:
                 val = self.vals[v["node"]]
-                return self.value(val) if self.symbolic(val) else ("node", self.ids[v["node"]])
+                return self.value(val) if self.symbolic(val) or v["node"] not in self.ids else ("node", self.ids[v["node"]])
             if "float" in v:
                 return ("float", repr(float(v["float"])))
             if "tensor" in v:
@@ -455,7 +456,7 @@ class CalqueForm(Form):
         guards = [self.names.canonical(self.parse(g["condition"])) for g in self.answer["guards"]]
         asserts = [self.names.canonical(self.parse(a)) for a in self.answer["asserts"]]
         ranges = {}
-        by_name = {s.name: c for s, c in self.names.of.items()}
+        by_name = self.names.of
         for s in self.answer["symbols"]:
             if s["name"] in by_name and not s["name"].startswith("z"):
                 if s["name"] in self.replacements:
@@ -533,7 +534,7 @@ def samples_of(case, form):
             numbers = list(value.shape) if isinstance(value, torch.Tensor) else [value]
             for e, v in zip(symbols, numbers):
                 if isinstance(e, sympy.Symbol):
-                    sample[form.names.of[e].name] = int(v)
+                    sample[form.names.of[e.name].name] = int(v)
         out.append(sample)
     return out
 
