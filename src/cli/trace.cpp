@@ -49,7 +49,9 @@ void put(const std::string& text, const std::string& path) {
 std::string explanation(const TracedGraph& traced) {
   if (!traced.env) return "Traced without symbols: every size is the example's.\n";
   std::string text = traced.env->explain();
-  const std::vector<std::string> guards = traced.guards().exprs();
+  GuardsRequest request;
+  request.ignore_static = false;  // sizes that became plain numbers count
+  const std::vector<std::string> guards = traced.guards(request).exprs();
   text += "\nThe graph holds for inputs with\n";
   for (const std::string& g : guards) text += "  " + g + "\n";
   if (guards.empty()) text += "  any sizes\n";

@@ -157,7 +157,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
       }
       return follows;
     }
-  } else if (guard_or(sym_numel() == 0, false)) {
+  } else if (format == MemoryFormat::contiguous && guard_or(sym_numel() == 0, false)) {
     return true;
   }
   if (format == MemoryFormat::channels_last || format == MemoryFormat::channels_last_3d) {
