@@ -14,7 +14,7 @@ import re
 import sys
 import xml.etree.ElementTree as xml
 
-ROW = re.compile(r"(?:^|/)([TH]\d{3})_")
+ROWS = re.compile(r"(?:^|/)((?:[TH]\d{3}_)+)")  # a test may stand for several rows
 NOT_APPLICABLE = "not applicable: "
 
 
@@ -23,7 +23,7 @@ def read_reports(folder):
     found = {}
     for path in sorted(pathlib.Path(folder).glob("*.xml")):
         for case in xml.parse(path).getroot().iter("testcase"):
-            match = ROW.search(case.get("name"))
+            match = ROWS.search(case.get("name"))
             if not match:
                 continue
             state, reason = "passes", ""
@@ -37,7 +37,8 @@ def read_reports(folder):
                 reason = text[at + len(NOT_APPLICABLE):] if at >= 0 else text
             elif case.get("status") == "notrun" or case.get("result") == "suppressed":
                 state = "not run"
-            found.setdefault(match.group(1), []).append((f"{path.stem}: {case.get('classname')}.{case.get('name')}", state, reason))
+            for row in match.group(1).strip("_").split("_"):
+                found.setdefault(row, []).append((f"{path.stem}: {case.get('classname')}.{case.get('name')}", state, reason))
     return found
 
 
