@@ -1,4 +1,4 @@
-// `calque info` and `calque diff`, run as a user runs them.
+// The program's commands, run as a user runs them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -172,6 +172,40 @@ TEST_F(Cli, diff_against_a_reference) {
   EXPECT_THAT(r.out, HasSubstr("rmse to the reference 0.05, more than 3 x 0.01 + 1e-05"));
   EXPECT_EQ(calque_run("diff --max-multiplier --reference " + reference + " " + a + " " + far).status, 0);
   EXPECT_EQ(calque_run("diff --reference " + empty + " " + a + " " + b).status, 2);
+}
+
+TEST_F(Cli, trace_prints_a_graph_in_every_form) {
+  const Result list = calque_run("trace --list");
+  EXPECT_EQ(list.status, 0);
+  for (const char* name : {"mlp", "attention", "convnet", "branches", "selected"}) {
+    EXPECT_THAT(list.out, HasSubstr(name));
+    for (const char* mode : {"symbolic", "fake", "real"}) {
+      const Result r = calque_run(std::string("trace ") + name + " --mode " + mode);
+      EXPECT_EQ(r.status, 0) << r.out;
+      EXPECT_THAT(r.out, HasSubstr("return %"));
+    }
+  }
+  EXPECT_THAT(calque_run("trace attention").out, AllOf(HasSubstr("f32[s0, s1, 32]"), HasSubstr("aten.native_layer_norm.default")));
+  EXPECT_THAT(calque_run("trace mlp --level fx").out, HasSubstr("call_module[up](%x)"));
+  EXPECT_THAT(calque_run("trace mlp --format code").out, HasSubstr("def forward("));
+  EXPECT_THAT(calque_run("trace mlp --format table").out, HasSubstr("call_function"));
+  EXPECT_EQ(nlohmann::json::parse(calque_run("trace mlp --format json").out).at("nodes")[0].at("op"), "placeholder");
+  EXPECT_EQ(calque_run("trace mlp -o " + path("g.html")).status, 0);
+  std::ifstream page(path("g.html"));
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(page), {}), HasSubstr("<html"));
+  EXPECT_EQ(calque_run("trace mlp -o " + path("g.dot")).status, 0);
+  std::ifstream dot(path("g.dot"));
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(dot), {}), HasSubstr("digraph"));
+}
+
+TEST_F(Cli, trace_explains_guards_and_specialisations) {
+  const Result r = calque_run("trace branches --explain");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("guard s0 > 4  (at examples.cpp:"), HasSubstr("s1 is specialised to 8, because Eq(s1, 8)  (aten::addmm"), HasSubstr("5 <= L['x'].size()[0]"),
+                           HasSubstr("L['x'].size()[1] == 8")));
+  const Result unknown = calque_run("trace nothing");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.out, HasSubstr("the examples are mlp"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <calque/op/ops.h>
+#include <calque/trace/make_fx.h>
 
 #include <iostream>
 
@@ -13,4 +14,9 @@ int main() {
   // The same table, by name.
   const calque::Value d = calque::call("aten::add.Tensor", {a, b}, {{"alpha", 2}});
   std::cout << d.to_tensor().str() << "\n";
+
+  // A function traced with symbolic sizes: the graph serves other sizes too, and says which.
+  const calque::TracedGraph g = calque::make_fx([](const calque::Tensor& x) { return x.relu().sum() / x.sym_numel(); },
+                                                {.mode = calque::TracingMode::symbolic})(a);
+  std::cout << g.graph.str() << g(calque::ones({4, 5})).to_tensor().str() << "\n";
 }
