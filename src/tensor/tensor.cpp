@@ -143,8 +143,19 @@ static bool strides_follow(SymIntList sizes, SymIntList strides, const int* orde
   return true;
 }
 
+// Strides that are the products of the sizes behind them, letter for letter: nothing has to be asked.
+static bool plainly_contiguous(const SymInts& sizes, const SymInts& strides) {
+  SymInt expected = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (!identical(strides[d], expected)) return false;
+    if (d > 0) expected *= sizes[d];
+  }
+  return true;
+}
+
 bool Tensor::is_contiguous(MemoryFormat format) const {
   const size_t n = impl_->sizes.size();
+  if (impl_->symbolic && format == MemoryFormat::contiguous && plainly_contiguous(impl_->sizes, impl_->strides)) return true;
   if (!impl_->symbolic) {
     if (format == MemoryFormat::contiguous) {  // asked several times in every call: one pass over plain words
       bool follows = true;
