@@ -82,17 +82,24 @@ bool keeps(const Node& n) {
 void refresh(Graph& graph, const ShapeEnv& env) {
   const auto& symbols = env.symbols();
   if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); })) return;
+  // The tensors are the nodes' own.
+  const auto settle = [&](const Tensor& t) {
+    if (!t.is_symbolic()) return;
+    for (SymInt& size : t.impl().sizes)
+      if (size.is_symbolic()) size = env.simplify(size);
+    for (SymInt& stride : t.impl().strides)
+      if (stride.is_symbolic()) stride = env.simplify(stride);
+  };
   for (Node* n : graph.nodes()) {
-    n->meta.val = tree_map(
-        [&](const Value& v) -> Value {
-          if (v.kind() == Value::Kind::integer && v.to_sym_int().is_symbolic()) return env.simplify(v.to_sym_int());
-          if (!v.is_tensor() || !v.to_tensor().is_symbolic()) return v;
-          TensorImpl& impl = v.to_tensor().impl();  // the node's own
-          for (SymInt& s : impl.sizes) s = s.is_symbolic() ? env.simplify(s) : s;
-          for (SymInt& s : impl.strides) s = s.is_symbolic() ? env.simplify(s) : s;
-          return v;
-        },
-        n->meta.val);
+    Value& val = n->meta.val;
+    if (val.is_tensor()) {
+      settle(val.to_tensor());
+    } else if (val.kind() == Value::Kind::integer) {
+      if (val.to_sym_int().is_symbolic()) val = env.simplify(val.to_sym_int());
+    } else if (val.kind() == Value::Kind::list || val.kind() == Value::Kind::tuple) {
+      for (const Value& item : val.to_items())
+        if (item.is_tensor()) settle(item.to_tensor());
+    }
   }
 }
 
