@@ -7,6 +7,7 @@
 #include "calque/op/owner.h"
 #include "calque/tensor/tree.h"
 #include "trace/fake_cache.h"
+#include "trace/value_items.h"
 
 namespace calque {
 
@@ -28,12 +29,7 @@ void each_tensor(const Values& args, F&& f) {
 }
 
 Value map_tensors(const Value& v, const std::function<Value(const Tensor&)>& f) {
-  if (v.is_tensor()) return f(v.to_tensor());
-  if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v;
-  Values items;
-  items.reserve(v.to_items().size());
-  for (const Value& item : v.to_items()) items.push_back(map_tensors(item, f));
-  return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
+  return v.is_tensor() ? f(v.to_tensor()) : map_items(v, [&](const Value& item) { return map_tensors(item, f); });
 }
 
 bool is_lift(const Operator& op) { return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy"; }

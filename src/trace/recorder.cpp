@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
 #include "calque/tensor/wrapped_number.h"
+#include "trace/value_items.h"
 
 namespace calque {
 
@@ -59,12 +60,7 @@ Tensor without_data(const Tensor& t) {
 }  // namespace
 
 Value snapshot(const Value& v) {
-  if (v.is_tensor()) return without_data(v.to_tensor());
-  if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v;
-  Values items;
-  items.reserve(v.to_items().size());
-  for (const Value& item : v.to_items()) items.push_back(snapshot(item));
-  return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
+  return v.is_tensor() ? without_data(v.to_tensor()) : map_items(v, snapshot);
 }
 
 Value fresh(const Value& v) {
@@ -213,10 +209,7 @@ Value Recorder::constant_values(const Value& v) const {
     const auto it = tensors_.find(&v.to_tensor().impl());
     return it != tensors_.end() && it->second.constant.defined() ? Value(it->second.constant) : v;
   }
-  if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v;
-  Values items;
-  for (const Value& item : v.to_items()) items.push_back(constant_values(item));
-  return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
+  return map_items(v, [&](const Value& item) { return constant_values(item); });
 }
 
 void Recorder::remember(const Expr* e, Node* node) {
@@ -292,35 +285,8 @@ Value Recorder::argument(const Value& v) {
     case Value::Kind::boolean: return v.to_sym_bool().is_symbolic() ? number(v.to_sym_bool().expr()) : v;
     case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? number(v.to_sym_int().expr()) : v;
     case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      Values items;
-      items.reserve(v.to_items().size());
-      for (const Value& item : v.to_items()) items.push_back(argument(item));
-      return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
-    }
-    case Value::Kind::dict: {
-      DictValue d = v.to_dict();
-      for (auto& [key, item] : d.items) item = argument(item);
-      return d;
-    }
-    case Value::Kind::structure: {
-      StructValue s = v.to_struct();
-      for (Value& item : s.items) item = argument(item);
-      return s;
-    }
-    case Value::Kind::slice: return SliceValue{argument(v.to_slice().start), argument(v.to_slice().stop), argument(v.to_slice().step)};
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node: return v;
+    default: return map_items(v, [&](const Value& item) { return argument(item); });
   }
-  return v;
 }
 
 // ---- graphs in graphs -----------------------------------------------------------------------------------------------

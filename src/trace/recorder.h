@@ -10,9 +10,9 @@
 #include "calque/graph/higher_order.h"
 #include "calque/nn/observer.h"
 #include "calque/op/mode.h"
-#include "calque/sym/expr.h"
 #include "calque/sym/observer.h"
 #include "calque/trace/make_fx.h"
+#include "trace/expression_nodes.h"
 
 namespace calque {
 
@@ -57,7 +57,6 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   void describe(Node* node);
   Value attribute(const Tensor& t);
   Value number(const Expr* e);
-  Value operand(const Expr* e);
   Node* function(const char* name, Values args);
   void remember(const Expr* e, Node* node);
 
@@ -76,8 +75,6 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::vector<Module*> module_path_;
 };
 
-// The expression of a symbolic number; null for anything else.
-const Expr* expression_of(const Value& v);
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.
 Value snapshot(const Value& v);
 // The same values in tensors of their own.

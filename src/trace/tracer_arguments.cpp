@@ -4,7 +4,9 @@
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/tensor/wrapped_number.h"
+#include "trace/expression_nodes.h"
 #include "trace/tracer_state.h"
+#include "trace/value_items.h"
 
 namespace calque {
 
@@ -93,38 +95,12 @@ Value Tracer::create_arg(const Value& v) {
     case Value::Kind::boolean: return v.to_sym_bool().is_symbolic() ? number(v.to_sym_bool().expr()) : v;
     case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? number(v.to_sym_int().expr()) : v;
     case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      Values items;
-      items.reserve(v.to_items().size());
-      for (const Value& item : v.to_items()) items.push_back(create_arg(item));
-      return v.kind() == Value::Kind::list ? list(std::move(items)) : tuple(std::move(items));
-    }
-    case Value::Kind::dict: {
-      DictValue d = v.to_dict();
-      for (auto& [key, item] : d.items) {
+    case Value::Kind::dict:
+      for (const auto& [key, item] : v.to_dict().items)
         if (key.is_tensor() || key.is_node()) throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
-        item = create_arg(item);
-      }
-      return d;
-    }
-    case Value::Kind::structure: {
-      StructValue s = v.to_struct();
-      for (Value& item : s.items) item = create_arg(item);
-      return s;
-    }
-    case Value::Kind::slice: return SliceValue{create_arg(v.to_slice().start), create_arg(v.to_slice().stop), create_arg(v.to_slice().step)};
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node: return v;
+      [[fallthrough]];
+    default: return map_items(v, [&](const Value& item) { return create_arg(item); });
   }
-  return v;
 }
 
 Value Tracer::tensor_arg(const Tensor& t) {
@@ -175,50 +151,7 @@ Value Tracer::constant(const Tensor& t) {
 
 // ---- symbolic numbers ---------------------------------------------------------------------------------------------------
 
-namespace {
-
-const char* python_function(ExprKind kind) {
-  switch (kind) {
-    case ExprKind::add: return "operator.add";
-    case ExprKind::mul: return "operator.mul";
-    case ExprKind::pow:
-    case ExprKind::pow_by_natural:
-    case ExprKind::float_pow: return "operator.pow";
-    case ExprKind::floor_div:
-    case ExprKind::clean_div: return "operator.floordiv";
-    case ExprKind::mod:
-    case ExprKind::python_mod: return "operator.mod";
-    case ExprKind::max: return "torch.sym_max";
-    case ExprKind::min: return "torch.sym_min";
-    case ExprKind::where: return "torch.sym_ite";
-    case ExprKind::to_float: return "torch.sym_float";
-    case ExprKind::int_true_div:
-    case ExprKind::float_true_div: return "operator.truediv";
-    case ExprKind::floor_to_int: return "math.floor";
-    case ExprKind::ceil_to_int: return "math.ceil";
-    case ExprKind::trunc_to_int: return "math.trunc";
-    case ExprKind::eq: return "operator.eq";
-    case ExprKind::ne: return "operator.ne";
-    case ExprKind::lt: return "operator.lt";
-    case ExprKind::le: return "operator.le";
-    case ExprKind::gt: return "operator.gt";
-    case ExprKind::ge: return "operator.ge";
-    case ExprKind::logical_and: return "operator.and_";
-    case ExprKind::logical_or: return "operator.or_";
-    case ExprKind::logical_not: return "torch.sym_not";
-    default: return nullptr;
-  }
-}
-
-}  // namespace
-
 Node* Tracer::call_of(const char* function, Values args) { return create_node(NodeKind::call_function, get_function(function), std::move(args), {}); }
-
-Value Tracer::operand(const Expr* e) {
-  if (e->is_integer()) return e->integer();
-  if (e->kind() == ExprKind::float_number) return e->float_value();
-  return number(e);
-}
 
 Value Tracer::number(const Expr* e) {
   State& s = *state_;
@@ -231,26 +164,9 @@ Value Tracer::number(const Expr* e) {
   Node* node = nullptr;
   if (const auto it = s.sizes.find(e); it != s.sizes.end()) {
     node = create_node(NodeKind::call_method, it->second.stride ? "stride" : "size", {it->second.node, it->second.dim}, {});
-  } else if (e->kind() == ExprKind::mul && e->coefficient() == -1) {
-    node = call_of("operator.neg", {number(e->without_coefficient())});
-  } else if (e->kind() == ExprKind::pow) {
-    node = call_of("operator.pow", {operand(e->arg(0)), e->exponent()});
   } else {
-    const char* python = python_function(e->kind());
-    if (!python || e->args().empty()) throw UserError("symbolic_trace: the number " + e->str() + " is not one that this trace made; pass it as an input");
-    const size_t n = e->args().size();
-    if (n == 1) {
-      node = call_of(python, {operand(e->arg(0))});
-    } else if (e->kind() == ExprKind::where) {
-      node = call_of(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))});
-    } else {
-      // A sum's or product's number comes last, as a user writes it.
-      const bool number_first = (e->kind() == ExprKind::add || e->kind() == ExprKind::mul) && e->arg(0)->is_integer();
-      Value left = operand(e->arg(number_first ? 1 : 0));
-      for (size_t i = number_first ? 2 : 1; i < n; ++i) left = call_of(python, {left, operand(e->arg(i))});
-      if (number_first) left = call_of(python, {left, operand(e->arg(0))});
-      node = left.to_node();
-    }
+    node = write_expression(e, {[this](const Expr* part) { return number(part); }, [this](const char* name, Values args, const Value&) { return call_of(name, std::move(args)); }});
+    if (!node) throw UserError("symbolic_trace: the number " + e->str() + " is not one that this trace made; pass it as an input");
   }
   s.numbers.emplace(e, node);
   return node;

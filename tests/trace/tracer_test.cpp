@@ -1,4 +1,5 @@
 // The Tracer: what a user wrote, as a graph.
+#include "calque/sym/sym_math.h"
 #include "calque/trace/tracer.h"
 
 #include <gmock/gmock.h>
@@ -102,6 +103,13 @@ TEST(Tracer, IndexingIsGetitemAndSetitem) {
   EXPECT_THAT(listed(gm->graph()), HasSubstr("operator.setitem(%clone, 0, %sum_1)"));
   const Tensor x = numbers({3, 4});
   EXPECT_TRUE(same((*gm)({x}).to_tensor(), f(x)));
+}
+
+TEST(Tracer, FunctionsOfSizesAreRecordedToo) {
+  const auto f = [](const Tensor& x) { return x * Scalar(sym_sqrt(sym_float(x.sym_size(0)))); };
+  const auto gm = symbolic_trace(traceable(f, {"x"}));
+  EXPECT_THAT(listed(gm->graph()), HasSubstr("torch._sym_sqrt("));
+  EXPECT_TRUE(same((*gm)({numbers({4, 2})}).to_tensor(), numbers({4, 2}) * 2.0));
 }
 
 TEST(Tracer, SizesAreRecordedAsCallsAndComputedWith) {

@@ -143,7 +143,6 @@ class Tracer : private Mode, private ModuleObserver {
   Value tensor_arg(const Tensor& t);
   Value constant(const Tensor& t);
   Value number(const Expr* e);
-  Value operand(const Expr* e);
   Node* call_of(const char* function, Values args);
   SymInt size_of(Node& node, int64_t d);
   [[noreturn]] void refuse(const Node& node, const std::string& asked) const;
