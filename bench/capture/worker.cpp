@@ -168,7 +168,7 @@ int main() {
       start = now();
       const TracedGraph g = trace(c, mode);
       end = now();
-      nodes = g.graph.size();
+      nodes = g.graph().size();
       bytes = mallinfo2().uordblks - before;
     }
     fmt::print("{} {} {}\n", end - start, nodes, nodes ? bytes / nodes : 0);

@@ -81,7 +81,7 @@ void run_trace(const TraceOptions& o) {
   options.allow_non_fake_inputs = true;
   options.record_module_stack = true;
   const TracedGraph traced = make_fx_values([&](const Values& in) { return module->call(in); }, example.inputs(), options);
-  put(drawn(traced.graph, format_of(o), o.model), o.output);
+  put(drawn(traced.graph(), format_of(o), o.model), o.output);
   if (o.explain) fmt::print("{}{}", o.output.empty() ? "\n" : "", explanation(traced));
 }
 

@@ -6,47 +6,6 @@
 
 namespace calque {
 
-TracedGraph::TracedGraph(TracedGraph&& other) noexcept { *this = std::move(other); }
-
-TracedGraph& TracedGraph::operator=(TracedGraph&& other) noexcept {
-  graph = std::move(other.graph);
-  attributes = std::move(other.attributes);
-  subgraphs = std::move(other.subgraphs);
-  env = std::move(other.env);
-  fake = std::move(other.fake);
-  in_spec = std::move(other.in_spec);
-  inputs = std::move(other.inputs);
-  graph.set_owner(this);
-  return *this;
-}
-
-bool TracedGraph::has_attr(const std::string& path) const {
-  return std::any_of(attributes.begin(), attributes.end(), [&](const auto& a) { return a.first == path; });
-}
-
-Value TracedGraph::attr(const std::string& path) const {
-  for (const auto& [name, tensor] : attributes)
-    if (name == path) return tensor;
-  if (has_module(path)) return module_value(path);
-  throw UserError("the traced graph has no attribute '" + path + "'");
-}
-
-bool TracedGraph::has_module(const std::string& path) const {
-  return std::any_of(subgraphs.begin(), subgraphs.end(), [&](const auto& g) { return g.first == path; });
-}
-
-Value TracedGraph::call_module(const std::string& path, const Values& args, const Kwargs&) const {
-  for (const auto& [name, graph] : subgraphs)
-    if (name == path) return Interpreter(graph->graph, graph.get()).run(args);
-  throw UserError("the traced graph has no graph '" + path + "' within");
-}
-
-Graph* TracedGraph::subgraph(const std::string& path) const {
-  for (const auto& [name, graph] : subgraphs)
-    if (name == path) return &graph->graph;
-  return nullptr;
-}
-
 ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
   if (!env) throw UserError("guards: the function was traced without symbolic sizes; trace with TracingMode::symbolic");
   return produce_guards(*env, inputs, request);
@@ -55,7 +14,7 @@ ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
 Value TracedGraph::run(const Values& args) const {
   const FlatTree flat = tree_flatten(tuple(args));
   if (!(flat.spec == in_spec)) throw UserError("the arguments have the structure " + flat.spec.str() + ", the function was traced with " + in_spec.str());
-  return Interpreter(graph, this).run(flat.leaves);
+  return Interpreter(graph()).run(flat.leaves);
 }
 
 bool is_accessor(const Node& n) {
@@ -109,6 +68,8 @@ void remove_unused(Graph& graph) { graph.eliminate_dead_code(keeps); }
 
 TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options) {
   TracedGraph traced;
+  traced.module = std::make_shared<GraphModule>(Graph());
+  Graph& graph = traced.graph();
   if (options.mode == TracingMode::symbolic) traced.env = options.env ? options.env : ShapeEnv::make();
   if (options.mode != TracingMode::real)
     traced.fake = FakeMode::make({.env = traced.env ? traced.env : ShapeEnv::make(),
@@ -116,14 +77,16 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
                                   .allow_non_fake_inputs = options.allow_non_fake_inputs,
                                   .backed_items = true});
 
-  Recorder recorder(traced, options);
+  graph.set_shape_env(traced.env);
+
+  Recorder recorder(*traced.module, options);
   const FlatTreeWithPaths flat = tree_flatten_with_path(tuple(args));
   traced.in_spec = flat.spec;
   Values leaves;
   for (const auto& [path, leaf] : flat.leaves) {
     const auto index = static_cast<size_t>(path[0].key.to_int());
     const std::string name = index < options.names.size() ? options.names[index] : "arg" + std::to_string(index);
-    Node* node = traced.graph.placeholder(name + "_1");
+    Node* node = graph.placeholder(name + "_1");
     Value value = leaf;
     Source source = Source::local(name);
     for (size_t i = 1; i < path.size(); ++i)
@@ -159,11 +122,11 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   const Value output = recorder.argument(result);
   if (options.runtime_asserts && traced.env)
     for (const RuntimeAssert& a : traced.env->runtime_asserts())
-      traced.graph.call_function(get_operator("aten::_assert_scalar"), {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
-  traced.graph.output(output);
-  remove_unused(traced.graph);
-  if (traced.env) refresh(traced.graph, *traced.env);
-  traced.graph.lint();
+      graph.call_function(get_operator("aten::_assert_scalar"), {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
+  graph.output(output);
+  remove_unused(graph);
+  if (traced.env) refresh(graph, *traced.env);
+  graph.lint();
   return traced;
 }
 

@@ -253,14 +253,14 @@ void Recorder::track(const Value& value, Node* node, const Value& constants) {
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
+std::string Recorder::numbered(const char* name, const char* separator) { return name + (separator + std::to_string(next_number_[name]++)); }
+
 Value Recorder::attribute(const Tensor& t) {
   auto [it, fresh] = attributes_.try_emplace(&t.impl());
   if (fresh) {
-    const char* kind = t.requires_grad() && t.is_leaf() ? "_param_constant" : "_tensor_constant";
-    size_t n = 0;
-    while (traced_.has_attr(kind + std::to_string(n))) ++n;
-    it->second = kind + std::to_string(n);
-    traced_.attributes.emplace_back(it->second, t);
+    const bool is_parameter = t.requires_grad() && t.is_leaf();
+    it->second = numbered(is_parameter ? "_param_constant" : "_tensor_constant");
+    module_.set_attribute(it->second, is_parameter ? Attribute(t, true) : Attribute(t));
   }
   Node* node = graph_.get_attr(it->second);
   describe(node);
@@ -320,7 +320,7 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
   // What the branches close over becomes an input of all of them: found by tracing them once, given when they are traced
   // again.
   Values shared;
-  std::vector<std::shared_ptr<TracedGraph>> graphs;
+  std::vector<std::shared_ptr<GraphModule>> modules;
   std::vector<Value> results;
   std::vector<Values> given;
   for (const Branch& branch : branches) {
@@ -329,22 +329,21 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
   }
   for (bool again = true; again;) {
     again = false;
-    graphs.clear();
+    modules.clear();
     results.clear();
     for (size_t b = 0; b < branches.size(); ++b) {
       const Branch& branch = branches[b];
-      auto graph = std::make_shared<TracedGraph>();
-      graph->env = traced_.env;
-      graph->fake = traced_.fake;
-      Recorder inner(*graph, options_, this);
+      auto module = std::make_shared<GraphModule>(Graph());
+      Graph& graph = module->graph();
+      graph.set_shape_env(graph_.shape_env());
+      Recorder inner(*module, options_, this);
       Values inputs = given[b];
       inputs.insert(inputs.end(), shared.begin(), shared.end());
       for (size_t i = 0; i < inputs.size(); ++i) {
-        Node* node = graph->graph.placeholder("arg" + std::to_string(i) + "_1");
+        Node* node = graph.placeholder("arg" + std::to_string(i) + "_1");
         node->meta.val = snapshot(inputs[i]);
         inner.track(inputs[i], node);
       }
-      graph->in_spec = tree_structure(tuple(inputs));
       Value out;
       inner_ = &inner;
       try {
@@ -356,23 +355,22 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
         throw;
       }
       inner_ = nullptr;
-      graph->graph.output(inner.argument(out));
+      graph.output(inner.argument(out));
       if (!inner.lifted_.empty()) {
         shared.insert(shared.end(), inner.lifted_.begin(), inner.lifted_.end());
         again = true;
         break;
       }
-      remove_unused(graph->graph);
+      remove_unused(graph);
       results.push_back(out);
-      graphs.push_back(std::move(graph));
+      modules.push_back(std::move(module));
     }
   }
   Values names;
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    size_t n = 0;
-    while (traced_.has_module(branches[i].name + ("_" + std::to_string(n)))) ++n;
-    traced_.subgraphs.emplace_back(branches[i].name + ("_" + std::to_string(n)), graphs[i]);
-    Node* node = graph_.get_attr(traced_.subgraphs.back().first);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const std::string name = numbered(branches[i].name, "_");
+    module_.set_attribute(name, Attribute(modules[i]));
+    Node* node = graph_.get_attr(name);
     describe(node);
     names.emplace_back(node);
   }

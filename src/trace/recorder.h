@@ -19,7 +19,7 @@ namespace calque {
 class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
-  Recorder(TracedGraph& traced, const MakeFxOptions& options, Recorder* outer = nullptr) : traced_(traced), graph_(traced.graph), options_(options), outer_(outer) {}
+  Recorder(GraphModule& module, const MakeFxOptions& options, Recorder* outer = nullptr) : module_(module), graph_(module.graph()), options_(options), outer_(outer) {}
 
   ModeSlot slot() const override { return options_.pre_dispatch ? ModeSlot::pre_dispatch : ModeSlot::recorder; }
   Value call(const Operator& op, const Values& args) override;
@@ -56,11 +56,12 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Value constant_values(const Value& v) const;
   void describe(Node* node);
   Value attribute(const Tensor& t);
+  std::string numbered(const char* name, const char* separator = "");  // the next that is free
   Value number(const Expr* e);
   Node* function(const char* name, Values args);
   void remember(const Expr* e, Node* node);
 
-  TracedGraph& traced_;
+  GraphModule& module_;
   Graph& graph_;
   const MakeFxOptions& options_;
   Recorder* outer_;
@@ -70,6 +71,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::unordered_map<const Expr*, Node*> numbers_;
   std::unordered_map<const Expr*, SizeOf> sizes_;
   std::unordered_map<const TensorImpl*, std::string> attributes_;
+  std::unordered_map<std::string_view, size_t> next_number_;  // of attributes and graphs of that name
   std::shared_ptr<const ModuleStack> modules_;
   std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
   std::vector<Module*> module_path_;

@@ -96,7 +96,7 @@ void sweep(TracingMode mode, bool writing) {
       manual_seed(1);
       const Value found = g.run(replayed_in);
       ++traced;
-      if (!same_bytes(expected, found)) failures += "\n" + id + ": differs\n" + g.graph.str();
+      if (!same_bytes(expected, found)) failures += "\n" + id + ": differs\n" + g.graph().str();
       for (size_t k = 0; k < eager_in.size(); ++k)
         if (!same_bytes(eager_in[k], replayed_in[k])) failures += "\n" + id + ": input " + std::to_string(k) + " differs";
     } catch (const UserError& e) {

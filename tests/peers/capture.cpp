@@ -115,7 +115,7 @@ Json json(const Value& v, bool with_data) {
 
 Json graph_json(const TracedGraph& g) {
   Json nodes = Json::array();
-  for (const Node* n : g.graph.nodes()) {
+  for (const Node* n : g.graph().nodes()) {
     Json args = Json::array();
     for (const Value& a : n->args()) args.push_back(json(a, false));
     Json kwargs = Json::object();
@@ -123,7 +123,8 @@ Json graph_json(const TracedGraph& g) {
     nodes.push_back({{"op", std::string(name(n->kind()))}, {"name", n->name()}, {"target", n->target().str()}, {"args", args}, {"kwargs", kwargs}, {"val", json(n->meta.val, false)}});
   }
   Json out{{"nodes", nodes}, {"attributes", Json::array()}};
-  for (const auto& [key, tensor] : g.attributes) out["attributes"].push_back({key, describe(tensor, true)});
+  for (const auto& [key, tensor] : g.module->named_parameters()) out["attributes"].push_back({key, describe(tensor, true)});
+  for (const auto& [key, tensor] : g.module->named_buffers()) out["attributes"].push_back({key, describe(tensor, true)});
   if (g.env) {
     out["guards"] = Json::array();
     for (const Guard& guard : g.env->guards()) out["guards"].push_back({{"condition", raw(guard.condition)}, {"operator", guard.operator_name}, {"line", guard.where.line()}, {"file", guard.where.file_name()}});

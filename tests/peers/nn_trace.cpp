@@ -115,7 +115,7 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
         Values(values.begin() + static_cast<ptrdiff_t>(names.size()), values.begin() + static_cast<ptrdiff_t>(last)), all);
   };
   const TracedGraph traced = make_fx_values(call, args, {.mode = mode});
-  json result{{"nodes", recorded(traced.graph)}};
+  json result{{"nodes", recorded(traced.graph())}};
   const auto fresh = [&] {
     Values copies;
     for (const Value& value : args)

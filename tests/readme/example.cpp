@@ -18,5 +18,5 @@ int main() {
   // A function traced with symbolic sizes: the graph serves other sizes too, and says which.
   const calque::TracedGraph g = calque::make_fx([](const calque::Tensor& x) { return x.relu().sum() / x.sym_numel(); },
                                                 {.mode = calque::TracingMode::symbolic})(a);
-  std::cout << g.graph.str() << g(calque::ones({4, 5})).to_tensor().str() << "\n";
+  std::cout << g.graph().str() << g(calque::ones({4, 5})).to_tensor().str() << "\n";
 }

@@ -15,7 +15,7 @@ using Function = std::function<Value(const Values&)>;
 
 std::string calls(const TracedGraph& g) {
   std::string text;
-  for (const Node* n : g.graph.nodes())
+  for (const Node* n : g.graph().nodes())
     if (n->kind() == NodeKind::call_function) text += (text.empty() ? "" : " ") + n->target().str();
   return text;
 }
@@ -41,10 +41,10 @@ TracedGraph check(const Function& f, const std::vector<Tensor>& inputs) {
     expect_same(plain_in[i], eager_in[i]);
     expect_same(traced_in[i], eager_in[i]);
   }
-  for (const Node* n : g.graph.nodes())
+  for (const Node* n : g.graph().nodes())
     if (n->op() && (n->op()->has_tag(Tag::in_place) || n->op()->form() == Operator::Form::mutate)) {
-      EXPECT_EQ(n->target().str(), "aten.copy_.default") << g.graph.str();
-      EXPECT_EQ(n->args()[0].to_node()->kind(), NodeKind::placeholder) << g.graph.str();
+      EXPECT_EQ(n->target().str(), "aten.copy_.default") << g.graph().str();
+      EXPECT_EQ(n->args()[0].to_node()->kind(), NodeKind::placeholder) << g.graph().str();
     }
   return g;
 }

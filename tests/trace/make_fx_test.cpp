@@ -38,14 +38,14 @@ bool same(const Value& a, const Value& b) {
 // The targets of the calls, in order.
 std::string calls(const TracedGraph& g) {
   std::string text;
-  for (const Node* n : g.graph.nodes())
+  for (const Node* n : g.graph().nodes())
     if (n->kind() == NodeKind::call_function) text += (text.empty() ? "" : " ") + n->target().str();
   return text;
 }
 
 size_t count(const TracedGraph& g, const std::string& target) {
   size_t n = 0;
-  for (const Node* node : g.graph.nodes()) n += node->kind() == NodeKind::call_function && node->target().str() == target;
+  for (const Node* node : g.graph().nodes()) n += node->kind() == NodeKind::call_function && node->target().str() == target;
   return n;
 }
 
@@ -53,7 +53,7 @@ TEST(MakeFx, T073_replays_on_other_data_with_a_placeholder_for_each_argument) {
   for (const TracingMode mode : all_modes) {
     const auto f = [](const Tensor& x) { return x.sin(); };
     const TracedGraph g = make_fx(f, {.mode = mode})(rand({3}));
-    EXPECT_EQ(g.graph.placeholders().size(), 1U);
+    EXPECT_EQ(g.graph().placeholders().size(), 1U);
     const Tensor x = rand({3});
     EXPECT_TRUE(same(g(x), f(x)));
     const auto sum = [](const Values& in) -> Value {
@@ -62,7 +62,7 @@ TEST(MakeFx, T073_replays_on_other_data_with_a_placeholder_for_each_argument) {
       return total;
     };
     const TracedGraph s = make_fx(sum, {.mode = mode})(rand({3}), rand({3}), rand({3}));
-    EXPECT_EQ(s.graph.placeholders().size(), 3U);
+    EXPECT_EQ(s.graph().placeholders().size(), 3U);
     const Tensor y = rand({3}), z = rand({3});
     EXPECT_TRUE(same(s(x, y, z), x + y + z));
   }
@@ -81,22 +81,22 @@ TEST(MakeFx, T074_promotes_as_eager_does) {
 TEST(MakeFx, T075_every_call_is_of_one_overload) {
   const TracedGraph g = make_fx([](const Tensor& x) { return (x.cos() + x).sum({0}); })(rand({3, 4}));
   EXPECT_EQ(calls(g), "aten.cos.default aten.add.Tensor aten.sum.dim_IntList");
-  for (const Node* n : g.graph.nodes())
+  for (const Node* n : g.graph().nodes())
     EXPECT_TRUE(n->kind() != NodeKind::call_function || n->op()) << n->str();
 }
 
 TEST(MakeFx, T076_factories_are_calls_and_not_constants) {
   for (const TracingMode mode : all_modes) {
     const TracedGraph g = make_fx([](const Tensor& x) { return x + randn(x.sym_sizes()); }, {.mode = mode})(rand({3}));
-    EXPECT_EQ(count(g, "aten.randn.default"), 1U) << g.graph.str();
-    EXPECT_TRUE(g.attributes.empty());
+    EXPECT_EQ(count(g, "aten.randn.default"), 1U) << g.graph().str();
+    EXPECT_TRUE(g.module->state_dict().empty());
   }
 }
 
 TEST(MakeFx, T077_arguments_that_were_not_given_are_not_written) {
   const TracedGraph g = make_fx([](const Tensor& x) { return empty_like(x); })(rand({3}));
-  const Node* n = g.graph.find_node("empty_like");
-  ASSERT_NE(n, nullptr) << g.graph.str();
+  const Node* n = g.graph().find_node("empty_like");
+  ASSERT_NE(n, nullptr) << g.graph().str();
   EXPECT_EQ(n->args().size(), 1U);
   EXPECT_TRUE(n->kwargs().empty()) << n->str();
 }
@@ -111,7 +111,7 @@ TEST(MakeFx, T079_a_later_change_of_layout_does_not_reach_earlier_nodes) {
         },
         {.mode = mode})(rand({3}));
     std::string shapes;
-    for (const Node* n : g.graph.nodes())
+    for (const Node* n : g.graph().nodes())
       if (n->kind() != NodeKind::output) shapes += str(n->meta.val.to_tensor().sizes());
     EXPECT_EQ(shapes, "[3][3][1, 3]");
   }
@@ -135,8 +135,8 @@ TEST(MakeFx, T081_a_stored_constant_is_never_written) {
     const TracedGraph g = make_fx(f, {.mode = mode})();
     EXPECT_TRUE(same(g(), f({})));
     EXPECT_TRUE(same(g(), f({})));
-    EXPECT_EQ(g.attributes.size(), 1U);
-    EXPECT_EQ(g.attributes[0].first, "_tensor_constant0");
+    EXPECT_EQ(g.module->state_dict().size(), 1U);
+    EXPECT_EQ(g.module->named_buffers()[0].first, "_tensor_constant0");
   }
 }
 
@@ -211,7 +211,7 @@ TEST(MakeFx, T094_a_decomposition_may_decline) {
                                   }}};
   const TracedGraph g = make_fx(
       [](const Tensor& x, const Tensor& y, const Tensor& z) { return x.addmm(y, z) + x.addmm(y, z, 2); }, {.decompositions = &table})(rand({4, 4}), rand({4, 4}), rand({4, 4}));
-  EXPECT_EQ(count(g, "aten.addmm.default"), 1U) << g.graph.str();
+  EXPECT_EQ(count(g, "aten.addmm.default"), 1U) << g.graph().str();
 }
 
 TEST(MakeFx, T095_decompositions_apply_to_captured_constants_too) {
@@ -225,7 +225,7 @@ TEST(MakeFx, T095_decompositions_apply_to_captured_constants_too) {
 TEST(MakeFx, T102_a_literal_in_the_function_is_a_graph_constant) {
   const auto f = [](const Tensor& x) { return x + tensor({1.5, 2.5}); };
   const TracedGraph g = make_fx(f, fake)(rand({2}));
-  ASSERT_EQ(g.attributes.size(), 1U);
+  ASSERT_EQ(g.module->state_dict().size(), 1U);
   EXPECT_EQ(count(g, "aten.lift_fresh_copy.default"), 1U);
   const Tensor x = rand({2});
   EXPECT_TRUE(same(g(x), f(x)));
@@ -237,28 +237,28 @@ TEST(MakeFx, T104_alias_is_one_node) {
 
 TEST(MakeFx, T103_T105_every_node_has_a_value_of_its_shape) {
   const TracedGraph g = make_fx([](const Tensor& x) { return std::get<0>(x.max(1)) + x.split(2, 1)[0].sum({1}); }, fake)(rand({3, 4}));
-  for (const Node* n : g.graph.nodes())
+  for (const Node* n : g.graph().nodes())
     EXPECT_TRUE(n->kind() == NodeKind::output || !n->meta.val.is_none()) << n->str();
 }
 
 TEST(MakeFx, T106_an_int_argument_is_a_symbol) {
   const auto f = [](const Tensor& x, SymInt y) { return x.view({y}); };
   const TracedGraph g = make_fx(f, symbolic)(rand({2, 3}), 6);
-  EXPECT_EQ(g.graph.placeholders().size(), 2U);
-  EXPECT_THAT(g.graph.str(), HasSubstr("aten.view.default(%arg0_1, [%arg1_1])"));
+  EXPECT_EQ(g.graph().placeholders().size(), 2U);
+  EXPECT_THAT(g.graph().str(), HasSubstr("aten.view.default(%arg0_1, [%arg1_1])"));
   EXPECT_EQ(str(g(rand({2, 4}), 8).to_tensor().sizes()), "[8]");
 }
 
 TEST(MakeFx, T107_resize_takes_a_symbolic_size_and_nothing_is_returned) {
   const TracedGraph g = make_fx([](const Tensor& x, const Tensor& y) { x.resize_({y.sym_size(0)}); }, symbolic)(empty({0}), rand({5}));
-  EXPECT_EQ(calls(g), "aten.sym_size.int aten.resize_.default") << g.graph.str();
-  EXPECT_TRUE(g.graph.output_node()->args()[0].is_none());
+  EXPECT_EQ(calls(g), "aten.sym_size.int aten.resize_.default") << g.graph().str();
+  EXPECT_TRUE(g.graph().output_node()->args()[0].is_none());
 }
 
 TEST(MakeFx, T109_a_size_is_one_node_however_often_it_is_used) {
   const TracedGraph g = make_fx(
       [](const Tensor& x, const Tensor& y) -> Value { return tuple({x.sym_size(0), y.sym_size(1), empty({x.sym_size(0), y.sym_size(1)})}); }, symbolic)(rand({3, 4}), rand({5, 6}));
-  EXPECT_EQ(count(g, "aten.sym_size.int"), 2U) << g.graph.str();
+  EXPECT_EQ(count(g, "aten.sym_size.int"), 2U) << g.graph().str();
 }
 
 TEST(MakeFx, T110_a_branch_leaves_a_guard_that_can_be_checked) {
@@ -282,13 +282,13 @@ TEST(MakeFx, T114_arithmetic_on_sizes_is_plain_operators) {
 
 TEST(MakeFx, T115_a_float_value_is_an_unbacked_float) {
   const TracedGraph g = make_fx([](const Tensor& x, const Tensor& y) { return y * x.item(); }, symbolic)(tensor(0.5), rand({3}));
-  EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.mul.Tensor") << g.graph.str();
+  EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.mul.Tensor") << g.graph().str();
   EXPECT_TRUE(same(g(tensor(2.0), ones({3})), full({3}, 2.0)));
 }
 
 TEST(MakeFx, T116_an_int_value_may_be_a_size) {
   const TracedGraph g = make_fx([](const Tensor& x) { return empty({x.item().sym_int()}); }, symbolic)(tensor(4));
-  EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.empty.memory_format") << g.graph.str();
+  EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.empty.memory_format") << g.graph().str();
   EXPECT_EQ(str(g(tensor(7)).to_tensor().sizes()), "[7]");
 }
 
@@ -319,7 +319,7 @@ TEST(MakeFx, T119_T125_counts_of_one_mask_are_one_symbol_until_it_is_written) {
 
 TEST(MakeFx, T126_sizes_may_become_floats) {
   const TracedGraph g = make_fx([](const Tensor& x) { return x / sym_float_pow(sym_float(x.sym_size(0)), 0.5); }, symbolic)(rand({4}));
-  EXPECT_EQ(calls(g), "aten.sym_size.int torch.sym_float operator.pow aten.div.Tensor") << g.graph.str();
+  EXPECT_EQ(calls(g), "aten.sym_size.int torch.sym_float operator.pow aten.div.Tensor") << g.graph().str();
   EXPECT_TRUE(same(g(full({9}, 3.0)), ones({9})));
 }
 
@@ -347,7 +347,7 @@ TEST(MakeFx, trees_go_in_and_come_out) {
 
 TEST(MakeFx, nodes_know_the_line_that_made_them) {
   const TracedGraph g = make_fx([](const Tensor& x) { return x.relu(); })(rand({3}));
-  const Node* n = g.graph.find_node("relu");
+  const Node* n = g.graph().find_node("relu");
   EXPECT_EQ(n->meta.location.line(), static_cast<unsigned>(__LINE__ - 2));
   EXPECT_THAT(n->meta.location.file_name(), HasSubstr("make_fx_test.cpp"));
 }
@@ -362,7 +362,7 @@ TEST(MakeFx, calls_within_a_scope_without_tracing_are_constants) {
     return x + c;
   })(rand({3}));
   EXPECT_EQ(calls(g), "aten.add.Tensor");
-  EXPECT_EQ(g.attributes.size(), 1U);
+  EXPECT_EQ(g.module->state_dict().size(), 1U);
 }
 
 }  // namespace

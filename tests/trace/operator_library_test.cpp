@@ -48,11 +48,11 @@ TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
   const TracedGraph traced =
       make_fx([](const Tensor& x, const Tensor& g) { return call("my::gate_twice", {x, g}); }, {.mode = TracingMode::symbolic})(zeros({2, 3}), zeros({2, 3}));
   std::string ops;
-  for (const Node* n : traced.graph.nodes())
+  for (const Node* n : traced.graph().nodes())
     if (n->op()) ops += n->target().str() + " ";
-  EXPECT_EQ(ops, "my.gate.default my.gate.default ") << traced.graph.str();
+  EXPECT_EQ(ops, "my.gate.default my.gate.default ") << traced.graph().str();
   const Tensor x = ones({4, 5}), g = zeros({4, 5});
-  EXPECT_TRUE(allclose(Interpreter(traced.graph).run({x, g}).to_tensor(), full({4, 5}, 0.25)));
+  EXPECT_TRUE(allclose(Interpreter(traced.graph()).run({x, g}).to_tensor(), full({4, 5}, 0.25)));
 }
 
 TEST(OperatorLibrary, SaysWhatIsWrongWithAFileThatIsNone) {

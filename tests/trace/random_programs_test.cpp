@@ -58,7 +58,7 @@ void check_graph(const TracedGraph& g, const RandomProgram& program, const char*
     const Value expected = tuple({program(eager), tuple(eager)});
     const Value result = g.run(given);
     const Value found = tuple({result, tuple(given)});
-    ASSERT_EQ(difference(found, expected), "") << what << ", sizes " << set << "\n" << g.graph.str();
+    ASSERT_EQ(difference(found, expected), "") << what << ", sizes " << set << "\n" << g.graph().str();
   }
 }
 
@@ -67,25 +67,24 @@ void check(uint64_t seed, size_t steps, Counts& counts) {
   const RandomProgram program(seed, steps);
   const auto function = [&](const Values& in) { return program(in); };
   TracedGraph traced = make_fx_values(function, program.inputs(0), {.mode = TracingMode::symbolic});
-  counts.nodes += traced.graph.size();
+  counts.nodes += traced.graph().size();
   check_graph(traced, program, "traced", counts);
   if (testing::Test::HasFatalFailure()) return;
 
   const TracedGraph functional = make_fx_values(functionalize(function), program.inputs(0), {.mode = TracingMode::symbolic});
-  counts.nodes += functional.graph.size();
-  for (const Node* n : functional.graph.nodes())
+  counts.nodes += functional.graph().size();
+  for (const Node* n : functional.graph().nodes())
     if (n->op() && (n->op()->has_tag(Tag::in_place) || n->op()->form() == Operator::Form::mutate)) {
-      ASSERT_EQ(n->target().str(), "aten.copy_.default") << functional.graph.str();
+      ASSERT_EQ(n->target().str(), "aten.copy_.default") << functional.graph().str();
     }
   check_graph(functional, program, "functionalised", counts);
   if (testing::Test::HasFatalFailure()) return;
 
-  const std::string text = traced.graph.str();
+  const std::string text = traced.graph().str();
   Graph parsed = parse_graph(text, traced.env);
   std::string why;
-  ASSERT_TRUE(same_graph(traced.graph, parsed, &why)) << why << "\n" << text;
-  traced.graph = std::move(parsed);
-  traced.graph.set_owner(&traced);
+  ASSERT_TRUE(same_graph(traced.graph(), parsed, &why)) << why << "\n" << text;
+  traced.module->set_graph(std::move(parsed));
   check_graph(traced, program, "read back from text", counts);
 }
 
@@ -111,7 +110,7 @@ TEST(RandomPrograms, threads_that_trace_at_once_make_the_graphs_that_one_makes) 
       const auto function = [&](const Values& in) { return program(in); };
       for (const TracingMode mode : {TracingMode::real, TracingMode::fake, TracingMode::symbolic}) {
         const TracedGraph g = make_fx_values(function, program.inputs(0), {.mode = mode});
-        std::string text = g.graph.str();
+        std::string text = g.graph().str();
         if (g.env)
           for (const Guard& guard : g.env->guards()) text += guard.condition.str() + "\n";
         out.push_back(std::move(text));

@@ -5,7 +5,7 @@
 //
 // real: on the tensors given; fake: on tensors without data of the same sizes; symbolic: with a symbol for each size, so
 // that the graph holds for other sizes too, as far as its guards say. Inputs and outputs are any tree of Values. What is
-// closed over becomes an attribute of the result.
+// closed over becomes a parameter or buffer of the graph module.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "calque/graph/graph.h"
+#include "calque/graph/graph_module.h"
 #include "calque/nn/convert.h"
 #include "calque/sym/produce_guards.h"
 #include "calque/sym/shape_env.h"
@@ -42,21 +42,17 @@ struct MakeFxOptions {
   std::shared_ptr<ShapeEnv> env = {};   // symbolic: where to make the symbols; by default a fresh one
 };
 
-// The graph with the tensors it refers to. Movable; run by any number of threads once made.
-class TracedGraph : public GraphOwner {
- public:
-  TracedGraph() { graph.set_owner(this); }
-  TracedGraph(TracedGraph&& other) noexcept;
-  TracedGraph& operator=(TracedGraph&& other) noexcept;
+// What make_fx gives: the graph module (the graph with the tensors and the subgraphs of higher-order operators that it
+// refers to) and how it was traced. Copies share the module. Run by any number of threads once made.
+struct TracedGraph {
+  std::shared_ptr<GraphModule> module;  // tensors under "_tensor_constant0", "_param_constant0", graphs under "true_graph_0"
+  std::shared_ptr<ShapeEnv> env;        // its guards say for which sizes the graph holds; null without symbols
+  std::shared_ptr<FakeMode> fake;       // null in real mode
+  TreeSpec in_spec;                     // of the tuple of arguments
+  std::vector<Placeholder> inputs;      // tensors and integers with symbols, as guards name them: L['x']
 
-  Graph graph;
-  std::vector<std::pair<std::string, Tensor>> attributes;  // "_tensor_constant0"
-  std::vector<std::pair<std::string, std::shared_ptr<TracedGraph>>> subgraphs;  // of higher-order operators: "true_graph_0"
-  std::shared_ptr<ShapeEnv> env;   // its guards say for which sizes the graph holds; null without symbols
-  std::shared_ptr<FakeMode> fake;  // null in real mode
-  TreeSpec in_spec;                // of the tuple of arguments
-  std::vector<Placeholder> inputs; // tensors and integers with symbols, as guards name them: L['x']
-
+  Graph& graph() { return module->graph(); }
+  const Graph& graph() const { return std::as_const(*module).graph(); }
   // For which inputs the graph holds.
   ProducedGuards guards(const GuardsRequest& request = {}) const;
 
@@ -65,13 +61,6 @@ class TracedGraph : public GraphOwner {
   Value operator()(const A&... args) const {
     return run({to_value(args)...});
   }
-
-  bool has_attr(const std::string& path) const override;
-  bool has_module(const std::string& path) const override;
-  bool module_is_impure(const std::string&) const override { return false; }
-  Value attr(const std::string& path) const override;
-  Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override;
-  Graph* subgraph(const std::string& path) const override;
 };
 
 TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options = {});
