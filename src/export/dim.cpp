@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/dynamic_shapes.h"
+#include "sym/linear_text.h"
 
 namespace calque {
 
@@ -17,14 +18,6 @@ bool is_identifier(std::string_view name) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0; };
   return !name.empty() && letter(name[0]) &&
          std::ranges::all_of(name, [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)); });
-}
-
-// As sympy prints it.
-std::string linear_text(const std::string& root, int64_t multiplier, int64_t offset) {
-  std::string out = multiplier == 1 ? root : std::to_string(multiplier) + "*" + root;
-  if (offset > 0) out += " + " + std::to_string(offset);
-  if (offset < 0) out += " - " + std::to_string(-offset);
-  return out;
 }
 
 [[noreturn]] void refuse_bound(const Dim& dim, const char* which, const std::string& limit) {
@@ -74,7 +67,7 @@ Dim Dim::derive(int64_t multiplier, int64_t offset) const {
   if (__builtin_mul_overflow(multiplier_, multiplier, &out.multiplier_) ||
       __builtin_mul_overflow(offset_, multiplier, &out.offset_) || __builtin_add_overflow(out.offset_, offset, &out.offset_))
     throw UserError("the dimension derived from " + name_ + " has coefficients that are too large");
-  out.name_ = linear_text(out.root_->name_, out.multiplier_, out.offset_);
+  out.name_ = linear_text({out.root_->name_, out.multiplier_, out.offset_});
   return out;
 }
 

@@ -5,7 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/dynamic_shapes.h"
-#include "export/linear_text.h"
+#include "sym/linear_text.h"
 #include "export/shape_walk.h"
 
 namespace calque {

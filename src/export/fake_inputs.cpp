@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/sym/expr.h"
+#include "calque/sym/export_env.h"
 #include "calque/tensor/tree.h"
 #include "export/shape_walk.h"
 #include "sym/env_impl.h"
@@ -342,6 +343,8 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
   out.mode = FakeMode::make({.env = ShapeEnv::make({.keep_dynamic_zero_one = options.keep_dynamic_zero_one,
                                                     .prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
                              .allow_non_fake_inputs = true});
+  name_symbols_by_source(*out.mode->env());
+  if (options.prefer_deferred_runtime_asserts) defer_guards(*out.mode->env());
   out.dims = named_dims(shapes);
   const std::vector<CallArgument> arguments = call_arguments(names, args, kwargs, shapes.empty() ? DynamicShapes() : shapes);
 

@@ -1,4 +1,4 @@
-#include "export/linear_text.h"
+#include "sym/linear_text.h"
 
 #include <cctype>
 #include <charconv>
@@ -83,5 +83,16 @@ class Reader {
 }  // namespace
 
 std::optional<NamedDim::Derived> parse_linear(std::string_view text) { return Reader(text).read(); }
+
+std::string linear_text(const NamedDim::Derived& linear) {
+  std::string product = linear.root;
+  if (linear.multiplier == -1)
+    product = "-" + linear.root;
+  else if (linear.multiplier != 1)
+    product = std::to_string(linear.multiplier) + "*" + linear.root;
+  if (linear.offset == 0) return product;
+  if (linear.multiplier < 0 && linear.offset > 0) return std::to_string(linear.offset) + " - " + product.substr(1);
+  return product + (linear.offset < 0 ? " - " : " + ") + std::to_string(std::abs(linear.offset));
+}
 
 }  // namespace calque

@@ -1,4 +1,4 @@
-// Reads "2*dx + 1", "dx - 3", "7": what sympy prints of a linear expression in one symbol.
+// "2*dx + 1", "dx - 3", "7": what sympy prints of a linear expression in one symbol, and back.
 #pragma once
 
 #include <optional>
@@ -10,5 +10,6 @@ namespace calque {
 
 // The root is empty for a number. Nothing where the text is something else.
 std::optional<NamedDim::Derived> parse_linear(std::string_view text);
+std::string linear_text(const NamedDim::Derived& linear);
 
 }  // namespace calque
