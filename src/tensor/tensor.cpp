@@ -341,7 +341,7 @@ SymInts broadcast_sizes(SymIntList a, SymIntList b, const char* op) {
   const SymIntList& shorter = a.size() >= b.size() ? b : a;
   SymInts out(longer.begin(), longer.end());
   const size_t lead = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
+  for (size_t i = shorter.size(); i-- > 0;) {  // from the last one, as PyTorch: the order of the guards
     SymInt& x = out[lead + i];
     const SymInt y = shorter[i];
     if (identical(x, y)) continue;
