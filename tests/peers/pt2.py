@@ -23,7 +23,7 @@ import torch.utils._pytree as pytree  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 # Programs whose operators only PyTorch has here: they load and save, and running says which are missing.
-MISSING = {"custom_op", "custom_optional", "custom_list"}
+MISSING = {"custom_op", "custom_optional", "custom_list", "auto_functionalized", "auto_functionalized_one", "auto_functionalized_two"}
 
 
 def clone(tree):

@@ -25,6 +25,30 @@ define("pair(Tensor x, Tensor? y) -> (Tensor, Tensor?)", lambda x, y: (x + 1, No
 define("parts(Tensor[] xs, str mode) -> Tensor[]", lambda xs, mode: [x.clone() for x in xs])
 
 
+library.define("write(Tensor(a!) x, Tensor[] ys, SymInt n) -> ()")
+library.define("write_one(Tensor(a!) x, Tensor y) -> Tensor")
+library.define("write_two(Tensor(a!) x, Tensor(b!)[] ys) -> (Tensor, Tensor)")
+
+
+def write(x, ys, n):
+    x.add_(ys[0] * n)
+
+
+def write_one(x, y):
+    x.mul_(2)
+    return x + y
+
+
+def write_two(x, ys):
+    x.sub_(1)
+    ys[0].mul_(3)
+    return x + ys[1], x * 2
+
+
+for op, body in {"write": write, "write_one": write_one, "write_two": write_two}.items():
+    library.impl(op, body, "CompositeExplicitAutograd")
+
+
 class Fn(torch.nn.Module):
     def __init__(self, fn):
         super().__init__()
@@ -300,3 +324,31 @@ def custom_metadata():
         if node.op == "call_function":
             node.meta["custom"] = {"tag": node.name, "nested": {"é": 1}}
     return ep, args, {}
+
+
+def functionalized(name, fn, args, dynamic=None):
+    def build():
+        return export(Fn(fn), args, dynamic_shapes=dynamic).run_decompositions(), args, {}
+
+    CASES[name] = build
+
+
+def written(x, y, z):
+    x = x.clone()
+    torch.ops.pt2_cases.write(x, [y, z], x.shape[0])
+    return x
+
+
+def written_one(x, y):
+    x = x.clone()
+    return torch.ops.pt2_cases.write_one(x, y), x
+
+
+def written_two(x, y, z):
+    x, y = x.clone(), y.clone()
+    return torch.ops.pt2_cases.write_two(x, [y, z]), x, y
+
+
+functionalized("auto_functionalized", written, (t(3), t(3, seed=1), t(3, seed=2)), dynamic={"args": ({0: Dim("n", min=2)},) * 3})
+functionalized("auto_functionalized_one", written_one, (t(3), t(3, seed=1)))
+functionalized("auto_functionalized_two", written_two, (t(3), t(3, seed=1), t(3, seed=2)))
