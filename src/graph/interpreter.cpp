@@ -120,8 +120,14 @@ Value Interpreter::run_node(const Node& node) {
 
 void Interpreter::check_targets() const {
   std::string missing;
-  for (const Node* n : graph_.nodes())
-    if (n->kind() == NodeKind::call_function && n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
+  for (const Node* n : graph_.nodes()) {
+    if (n->kind() != NodeKind::call_function) continue;
+    if (n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
+    // An operator may be the first argument of a call (auto_functionalized).
+    const Value* first = n->args().empty() ? nullptr : &n->args()[0];
+    if (first && first->kind() == Value::Kind::structure && first->to_struct().type == "torch._ops.OpOverload" && Target::resolve(first->to_struct().context).is_text())
+      missing += "\n  %" + n->name() + ": " + first->to_struct().context;
+  }
   if (!missing.empty()) throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
 }
 

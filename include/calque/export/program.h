@@ -44,6 +44,7 @@ class ExportedProgram {
     std::vector<std::pair<std::string, ValueRange>> range_constraints;  // by symbol
     std::vector<ModuleCallEntry> module_call_graph;  // the first is the program itself
     std::optional<ExampleInputs> example_inputs;
+    std::string example_inputs_pickle;  // as the file had them, where they hold objects of classes that are not known
     std::vector<std::string> guards_code;  // conditions on the inputs, as Python text
     Dialect dialect = Dialect::training;
     std::map<std::string, int64_t> opset_version = {{"aten", 10}};
