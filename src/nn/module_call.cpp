@@ -14,6 +14,7 @@ namespace calque {
 namespace nn_detail {
 
 thread_local constinit int active_observers = 0;
+thread_local constinit const std::source_location* call_line = nullptr;
 
 namespace {
 thread_local std::vector<ModuleObserver*> observers;  // the innermost last
@@ -88,8 +89,14 @@ Value Module::call(Values args, Kwargs kwargs) {
   if (!module_observers_active())
     return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
   const std::vector<ModuleObserver*> observers = nn_detail::observers;
-  for (size_t i = observers.size(); i-- > 0;)
-    if (std::optional<Value> answer = observers[i]->intercept(*this, args, kwargs)) return *std::move(answer);
+  {
+    const std::source_location* line = std::exchange(nn_detail::call_line, nullptr);
+    const CallSite site(line ? *line : std::source_location());
+    std::optional<CallSiteScope> scope;
+    if (line) scope.emplace(site);
+    for (size_t i = observers.size(); i-- > 0;)
+      if (std::optional<Value> answer = observers[i]->intercept(*this, args, kwargs)) return *std::move(answer);
+  }
   const Announced announced(*this, observers);
   return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
 }

@@ -59,6 +59,26 @@ struct Mlp : Typed<Mlp> {
   Tensor forward(const Tensor& x) { return relu(up(x) + bias).sum({-1}); }
 };
 
+struct Lines : Typed<Lines> {
+  Child<Linear> up = child<Linear>("up", 4, 8);
+  Child<Linear> down = child<Linear>("down", 8, 4);
+  uint32_t first = 0;
+  Tensor forward(const Tensor& x) {
+    first = std::source_location::current().line();
+    const Tensor y = up(x);
+    const Tensor z = y * 2;
+    return down(z);
+  }
+};
+
+TEST(Tracer, ACallOfAModuleKnowsItsLine) {
+  Lines module;
+  const auto traced = symbolic_trace(module);
+  EXPECT_EQ(traced->graph().find_node("up")->meta.location.line(), module.first + 1);
+  EXPECT_EQ(traced->graph().find_node("mul")->meta.location.line(), module.first + 2);
+  EXPECT_EQ(traced->graph().find_node("down")->meta.location.line(), module.first + 3);
+}
+
 TEST(Tracer, RecordsWhatTheUserWrote) {
   Mlp m;
   const auto gm = symbolic_trace(m);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
+#include <utility>
+#include <vector>
 
 #include "calque/op/mode.h"
 
@@ -43,7 +46,21 @@ class NoModuleObserversScope {
 
 namespace nn_detail {
 extern thread_local constinit int active_observers;
-}
+extern thread_local constinit const std::source_location* call_line;  // of the module call that is about to be made
+}  // namespace nn_detail
 inline bool module_observers_active() { return nn_detail::active_observers != 0; }
+
+// The line of the next module call on this thread. An observer that intercepts the call finds it as the call site; calls
+// made inside of the module have lines of their own.
+class ModuleCallSite {
+ public:
+  explicit ModuleCallSite(const std::source_location& where) : before_(nn_detail::call_line) { nn_detail::call_line = &where; }
+  ~ModuleCallSite() { nn_detail::call_line = before_; }
+  ModuleCallSite(const ModuleCallSite&) = delete;
+  ModuleCallSite& operator=(const ModuleCallSite&) = delete;
+
+ private:
+  const std::source_location* before_;
+};
 
 }  // namespace calque

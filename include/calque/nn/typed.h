@@ -5,7 +5,8 @@
 //     Tensor forward(const Tensor& x) { return up(x).relu(); }
 //   };
 //
-// m(x) calls forward directly when nobody watches, and through Module::call (hooks, observers, Values) otherwise.
+// m(x) calls forward directly when nobody watches, and through Module::call (hooks, observers, Values) otherwise; a tracer
+// then learns the line of the call.
 // `static constexpr const char* forward_arguments[] = {"x", "mask"}` names the arguments for keyword calls; C++ default
 // arguments serve as defaults. Where one is left out before one that is given, None stands for it, unless
 // `static Values forward_defaults()` says otherwise (the last arguments' defaults).
@@ -63,6 +64,10 @@ concept HasForward = requires {
   &M::forward;
 };
 
+// A call whose first argument is a tensor knows its line: the tensor arrives as a TensorArg.
+template <class... G>
+concept StartsWithTensor = sizeof...(G) > 0 && std::is_same_v<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<G..., void*>>>, Tensor>;
+
 // Names "<Class>.forward: argument <name>: " in front of what a conversion says.
 [[noreturn]] void rethrow_for_argument(Error& error, const Module& module, size_t index);
 [[noreturn]] void missing_argument(const Module& module, size_t index);
@@ -77,7 +82,17 @@ class Typed : public Base {
   using Base::Base;
 
   template <class... G>
-  auto operator()(G&&... given) {
+  auto operator()(const TensorArg& first, G&&... rest) {
+    const ModuleCallSite site(first.where());
+    return call_typed(first.get(), std::forward<G>(rest)...);
+  }
+  template <class... G>
+  requires(!nn_detail::StartsWithTensor<G...>) auto operator()(G&&... given) {
+    return call_typed(std::forward<G>(given)...);
+  }
+  // What operator() does, without a line.
+  template <class... G>
+  auto call_typed(G&&... given) {
     using S = nn_detail::SignatureOf<D>;
     D& self = static_cast<D&>(*this);
     if constexpr (S::as_values) {
@@ -215,13 +230,24 @@ class Child {
   }
 
   template <class... G>
-  auto operator()(G&&... given) const {
+  auto operator()(const TensorArg& first, G&&... rest) const {
+    const ModuleCallSite site(first.where());
+    return call(first.get(), std::forward<G>(rest)...);
+  }
+  template <class... G>
+  requires(!nn_detail::StartsWithTensor<G...>) auto operator()(G&&... given) const {
+    return call(std::forward<G>(given)...);
+  }
+
+ private:
+  template <class... G>
+  auto call(G&&... given) const {
     if (!slot_->module) [[unlikely]]
       nn_detail::called_none(slot_->name);
     if constexpr (nn_detail::HasForward<M>) {
       using S = nn_detail::SignatureOf<M>;
       if (slot_->changes == changes_ && typed_) [[likely]]
-        return (*typed_)(std::forward<G>(given)...);
+        return typed_->call_typed(std::forward<G>(given)...);
       if constexpr (S::as_values) {
         if constexpr (std::is_void_v<typename S::Result>)
           slot_->module->call(S::box(given...));
@@ -235,7 +261,6 @@ class Child {
     }
   }
 
- private:
   ModuleSlot* slot_;
   uint64_t changes_;
   M* typed_;  // the module as long as the slot has not changed

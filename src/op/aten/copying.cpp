@@ -36,7 +36,9 @@ void clone_kernel(const Tensor& self, OptFormat, const Tensor& out) { kernel::co
 Meta to_copy_rule(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool, OptFormat format) {
   return rule::like("_to_copy", self, dtype, layout, device, pin, format);
 }
-void to_copy_kernel(const Tensor& self, OptDType, OptLayout, OptDevice, OptBool, bool, OptFormat, const Tensor& out) { kernel::copy(self, out); }
+void to_copy_kernel(const Tensor& self, OptDType, OptLayout, OptDevice, OptBool, bool, OptFormat, const Tensor& out) {
+  if (!out.is_fake()) kernel::copy(self, out);  // to the meta device: the shape alone
+}
 
 // Unchanged if nothing would change, a copy otherwise.
 Tensor convert(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool non_blocking, bool copy, OptFormat format) {
