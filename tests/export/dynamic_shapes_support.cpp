@@ -84,7 +84,9 @@ const std::map<std::string, ShapeFunction>& shape_functions() {
 Value input_from(const Json& j, std::map<std::string, Tensor>& by_id) {
   if (j.is_null()) return {};
   if (j.is_string()) return j.get<std::string>();
+  if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_integer()) return j.get<int64_t>();
+  if (j.is_number()) return j.get<double>();
   if (j.contains("t")) {
     const auto make = [&] {
       const auto sizes = j["t"].get<std::vector<int64_t>>();

@@ -3,7 +3,7 @@
 One JSON object a line. `function` names a function that the test has too; `args`, `kwargs` and `shapes` describe the inputs
 and the spec in tags that the test builds them from. `error` is the text of the error, `refined` the spec that
 refine_dynamic_shapes_from_suggested_fixes makes of it and `refined_error` what exporting with that one says; else `ranges`,
-`guards` and `sizes` of the inputs. Hints about other interfaces of PyTorch are left out of the errors. `differs` says why
+`guards` and `sizes` of the inputs, and what `calls` of the program say. Hints about other interfaces of PyTorch are left out of the errors. `differs` says why
 Calque's answer is another one; the test leaves these out and has tests of its own for them.
 
     python tools/golden/dynamic_shapes.py
@@ -231,7 +231,22 @@ def attempt(module, args, kwargs, shapes, options):
 lines = []
 
 
-def case(row, module, args, shapes, kwargs=None, differs=None, **options):
+def call(ep, args, kwargs):
+    """What calling the program says: by the checks of its inputs, and by its guards."""
+    out = {"args": [arg_json(a) for a in args], "kwargs": [[k, arg_json(v)] for k, v in kwargs.items()]}
+    real = tuple(build(a, {}) for a in args)
+    real_kwargs = {k: build(v, {}) for k, v in kwargs.items()}
+    for name, guards in (("error", False), ("guard_error", True)):
+        try:
+            ep.module(check_guards=guards)(*real, **real_kwargs)
+            out[name] = None
+        except Exception as e:
+            own = str(e).startswith(("Expected", "Unexpected", "Trying", "Ran into", "Guard failed"))
+            out[name] = str(e) if own else None  # else the program itself failed
+    return out
+
+
+def case(row, module, args, shapes, kwargs=None, differs=None, calls=(), **options):
     by_id = {}
     real = tuple(build(a, by_id) for a in args)
     real_kwargs = {k: build(v, by_id) for k, v in (kwargs or {}).items()}
@@ -270,6 +285,7 @@ def case(row, module, args, shapes, kwargs=None, differs=None, **options):
             for k, v in ep.range_constraints.items()
         ]
         out["guards"] = ep._guards_code
+        out["calls"] = [call(ep, c[0], c[1]) if len(c) == 2 and isinstance(c[0], tuple) else call(ep, c, {}) for c in calls]
     lines.append(out)
 
 
@@ -400,6 +416,36 @@ case("unbacked", Nonzero(), (T(4, 3),), None)
 case("none", Add(), (T(4), T(4)), None)
 case("none", Add(), (T(4), T(4)), {})
 case("none", Add(), (T(4), T(4)), (None, None))
+
+six = Dim("d", min=3, max=6)
+case("T354", Unrelated(), (T(3, 5), T(4)), {"x": {1: six}, "y": {0: Dim("e", min=3)}},
+     calls=[(T(3, 6), T(3)), (T(3, 7), T(4)), (T(3, 2), T(4)), (T(3, 5), T(2)), (T(4, 5), T(4)), (T(3, 5, 1), T(4)), (T(3, 5), 3)])
+case("T354", Add(), (T(3, 5), T(3, 5)), {"x": {1: six}, "y": {1: six}},
+     calls=[(T(3, 4), T(3, 4)), (T(3, 5), T(3, 4)), (T(3, 7), T(3, 7)), (T(3, 5),), (T(3, 5), T(3, 5), T(1)), ([T(3, 5)], T(3, 5)),
+            ((T(3, 5), T(3, 5)), {"k": T(1)})])
+case("T270c", Add(), (T(2), T(2)), {"x": (Dim("d", min=1, max=2),), "y": (Dim("d", min=1, max=2),)}, differs="as above",
+     calls=[(T(1), T(1)), (T(2), T(2)), (T(3), T(3))])
+case("T273c", Sin(), (T(10),), {"x": (2 * dx,)}, calls=[(T(8),), (T(9),)])
+case("T273c", Sin(), (T(11),), {"x": (2 * Dim("dx", max=8) + 1,)}, calls=[(T(9),), (T(10),), (T(19),)])
+case("T271c", Tail(), (T(5), T(6)), {"x": (dimx,), "y": (dimx + 1,)}, calls=[(T(4), T(5)), (T(4), T(4)), (T(7), T(8)), (T(2), T(3))])
+case("T274c", TailThree(), (T(5), T(6), T(7)), {"x": (dimy - 1,), "y": (dimy,), "z": (dimy + 1,)},
+     calls=[(T(4), T(5), T(6)), (T(4), T(5), T(7)), (T(4), T(6), T(7))])
+case("T274c", TailThree(), (T(5), T(6), T(7)), {"x": (2 * dx + 1,), "y": (2 * dx + 2,), "z": (2 * dx + 3,)},
+     calls=[(T(7), T(8), T(9)), (T(7), T(8), T(8)), (T(6), T(7), T(8))])
+case("T288c", DivisibleBoth(), (T(4), T(8)), {"x": (D,), "y": (D,)}, calls=[(T(3), T(5)), (T(4), T(5))])
+case("T286c", Strided(), (T(32), T(8)), {"x": (A,), "y": (A,)}, calls=[(T(30), T(8)), (T(33), T(8)), (T(34), T(8))])
+case("T282c", Kw(), (T(4), T(4)), ({0: dx}, {0: dx}, {0: dx}, None), kwargs={"k": T(4), "j": T(7)},
+     calls=[((T(3), T(3)), {"j": T(7), "k": T(3)}), ((T(3), T(3)), {"k": T(3), "j": T(8)}), ((T(3), T(3)), {"k": T(4), "j": T(7)}),
+            ((T(3), T(3)), {"k": T(3)})])
+case("T255c", Text(), (T(3), "a"), None, calls=[(T(3), "a"), (T(3), "b"), (T(3), 3), (T(3), None)])
+case("T255c", IntIn(), (T(3), 5), None, calls=[(T(3), 5), (T(3), 6), (T(3), 5.0), (T(3), True)])
+case("T255c", IntIn(), (T(3), 5.0), None, calls=[(T(3), 5.0), (T(3), 6.0), (T(3), 5)])
+case("T255c", IntIn(), (T(3), True), None, calls=[(T(3), True), (T(3), False), (T(3), 1)])
+case("T255c", IntSlice(), (T(4), 5), {"x": (dx,), "n": D(max=9)}, calls=[(T(4), 7), (T(4), 3), (T(4), 10)])
+case("T280c", Nested(), nested, {"inputs": {"a": (dx,), "b": [(dx,), (dx,)], "c": ((dx,), (dx,))}},
+     calls=[({"a": T(4), "b": [T(4), T(4)], "c": (T(4), T(4))},),
+            ({"a": T(4), "b": [T(4), T(5)], "c": (T(4), T(4))},), ({"a": T(4), "b": [T(4)], "c": (T(4), T(4))},),
+            ({"a": T(4), "b": (T(4), T(4)), "c": (T(4), T(4))},)])
 
 OUT.write_text("".join(json.dumps(l) + "\n" for l in lines))
 print(len(lines), "cases,", sum(l["error"] is not None for l in lines), "errors")
