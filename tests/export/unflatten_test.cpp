@@ -1,0 +1,163 @@
+// Programs as modules again: what PyTorch's unflatten makes of the same programs (tools/golden/unflatten.py), and replacing
+// submodules.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/export/pt2.h"
+#include "calque/export/unflatten.h"
+#include "calque/nn/nn.h"
+#include "calque/op/operators.h"
+#include "support/conformance.h"
+
+namespace calque {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string folder = CALQUE_SOURCE_DIR "/tests/export/golden/unflatten/";
+
+Tensor tensor_from(const Json& j) {
+  const auto sizes = j["shape"].get<std::vector<int64_t>>();
+  const auto values = j["data"].get<std::vector<double>>();
+  const std::string dtype = j["dtype"];
+  Tensor flat = zeros({static_cast<int64_t>(values.size())}, DType::float64);
+  for (size_t i = 0; i < values.size(); ++i)
+    static_cast<double*>(flat.mutable_data())[i] = values[i];
+  return flat.to(dtype == "int64" ? DType::int64 : dtype == "bool" ? DType::bool_ : DType::float32).reshape(as_sym(sizes));
+}
+
+Value value_from(const Json& j) {
+  if (j.is_null()) return {};
+  if (j.is_boolean()) return j.get<bool>();
+  if (j.is_number_integer()) return j.get<int64_t>();
+  if (j.is_number()) return j.get<double>();
+  if (j.contains("t")) return tensor_from(j["t"]);
+  if (j.contains("dict")) {
+    std::vector<std::pair<Value, Value>> entries;
+    for (const Json& e : j["dict"])
+      entries.emplace_back(e[0].get<std::string>(), value_from(e[1]));
+    return dict(std::move(entries));
+  }
+  Values items;
+  for (const Json& e : j.contains("list") ? j["list"] : j["tuple"])
+    items.push_back(value_from(e));
+  return j.contains("list") ? list(std::move(items)) : tuple(std::move(items));
+}
+
+void expect_close(const Value& found, const Value& expected) {
+  const FlatTree a = tree_flatten(found), b = tree_flatten(expected);
+  ASSERT_EQ(a.spec.str(), b.spec.str());
+  for (size_t i = 0; i < a.leaves.size(); ++i) {
+    if (!b.leaves[i].is_tensor()) {
+      EXPECT_TRUE(a.leaves[i].equals(b.leaves[i])) << a.leaves[i].str() << " " << b.leaves[i].str();
+      continue;
+    }
+    const Tensor& x = a.leaves[i].to_tensor();
+    const Tensor& y = b.leaves[i].to_tensor();
+    EXPECT_EQ(x.dtype(), y.dtype());
+    ASSERT_EQ(str(x.sizes()), str(y.sizes()));
+    EXPECT_TRUE(allclose(x.detach(), y, 1e-5, 1e-5)) << i;
+  }
+}
+
+std::vector<Json> cases(const std::string& row) {
+  std::ifstream in(folder + "unflatten.jsonl");
+  std::vector<Json> out;
+  for (std::string line; std::getline(in, line);)
+    if (Json j = Json::parse(line); j["name"].get<std::string>().starts_with(row)) out.push_back(std::move(j));
+  return out;
+}
+
+std::string node_text(const Node& n) {
+  std::string target = n.target().str();
+  if (n.kind() == NodeKind::call_function && n.op() == nullptr) target = target.substr(target.rfind('.') + 1);
+  return std::string(name(n.kind())) + " " + target;
+}
+
+// Every module has its values, placeholders come first, and the graph holds what PyTorch's does.
+void check_graphs(UnflattenedModule& module, const Json& expected) {
+  for (const auto& [path, m] : module.named_modules("", false)) {
+    const auto* g = dynamic_cast<GraphModule*>(m);
+    if (g == nullptr || dynamic_cast<InterpreterModule*>(m) == nullptr) continue;
+    SCOPED_TRACE(path);
+    std::vector<std::string> nodes;
+    bool past_inputs = false;
+    for (const Node* n : g->graph().nodes()) {
+      nodes.push_back(node_text(*n));
+      EXPECT_FALSE(past_inputs && n->kind() == NodeKind::placeholder);
+      past_inputs = past_inputs || n->kind() != NodeKind::placeholder;
+    }
+    ASSERT_TRUE(expected.contains(path));
+    EXPECT_EQ(nodes, expected[path].get<std::vector<std::string>>());
+  }
+}
+
+void compare(const Json& c) {
+  SCOPED_TRACE(c["name"].get<std::string>());
+  const std::shared_ptr<const ExportedProgram> program = load_program(folder + c["name"].get<std::string>() + ".pt2");
+  const std::shared_ptr<UnflattenedModule> module = unflatten(*program);
+  std::vector<std::string> modules;
+  for (const auto& [path, m] : module->named_modules("", false))
+    modules.push_back(path);
+  EXPECT_EQ(modules, c["modules"].get<std::vector<std::string>>());
+  check_graphs(*module, c["graphs"]);
+  std::set<std::string> state;
+  for (const auto& [name, tensor] : module->state_dict())
+    state.insert(name);
+  EXPECT_EQ(state, c["state"].get<std::set<std::string>>());
+  std::set<std::string> frozen;
+  for (const auto& [name, p] : module->named_parameters())
+    if (!p.requires_grad()) frozen.insert(name);
+  EXPECT_EQ(frozen, c["frozen"].get<std::set<std::string>>());
+  for (const Json& call : c["calls"]) {
+    Values args;
+    Kwargs kwargs;
+    for (const Json& a : call["args"])
+      args.push_back(value_from(a));
+    for (const Json& a : call["kwargs"])
+      kwargs.emplace_back(a[0].get<std::string>(), value_from(a[1]));
+    expect_close(module->call(args, kwargs), value_from(call["result"]));
+    for (size_t i = 0; i < args.size(); ++i)
+      expect_close(args[i], value_from(call["after"][i]));
+    for (const Json& b : call["buffers"]) {
+      const Tensor* found = module->find_tensor(b[0].get<std::string>());
+      ASSERT_NE(found, nullptr) << b[0];
+      expect_close(*found, tensor_from(b[1]));
+    }
+  }
+}
+
+void compare_all(const std::string& row) {
+  const std::vector<Json> all = cases(row);
+  EXPECT_FALSE(all.empty());
+  for (const Json& c : all)
+    compare(c);
+}
+
+TEST(Unflatten, T400_the_hierarchy_comes_back) { compare_all("T400"); }
+TEST(Unflatten, T401_buffers_and_inputs_are_written) { compare_all("T401"); }
+TEST(Unflatten, T402_a_parent_reads_its_childs_buffer) { compare_all("T402"); }
+TEST(Unflatten, T404_kept_signatures) { compare_all("T404"); }
+TEST(Unflatten, T406_a_kept_signature_with_an_unused_input) { compare_all("T406"); }
+TEST(Unflatten, T408_a_grandchild_is_called_directly) { compare_all("T408"); }
+TEST(Unflatten, T409_results_that_are_tuples) { compare_all("T409"); }
+TEST(Unflatten, T410_frozen_parameters_stay_frozen) { compare_all("T410"); }
+TEST(Unflatten, T411_placeholders_come_before_reads) { compare_all("T411"); }
+TEST(Unflatten, T412_constants_of_submodules) { compare_all("T412"); }
+TEST(Unflatten, T413_the_order_of_modules) { compare_all("T413"); }
+TEST(Unflatten, T415_a_buffer_passed_to_children) { compare_all("T415"); }
+TEST(Unflatten, T416_sizes_are_computed_where_they_cannot_be_passed) { compare_all("T416"); }
+TEST(Unflatten, T417_one_module_under_two_names) { compare_all("T417"); }
+TEST(Unflatten, T418_a_module_called_with_different_graphs) { compare_all("T418"); }
+TEST(Unflatten, T419_calls_at_random_that_write_buffers) { compare_all("T419"); }
+TEST(Unflatten, T420_the_same_with_signatures_kept) { compare_all("T420"); }
+TEST(Unflatten, T421_asserts) { compare_all("T421"); }
+TEST(Unflatten, T422_regions_and_branches) { compare_all("T422"); }
+
+}  // namespace
+}  // namespace calque
