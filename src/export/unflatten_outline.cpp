@@ -402,6 +402,7 @@ std::string root_type(const Graph& graph) {
 Outlined outline(const ExportedProgram& program, Graph& flat) {
   for (const InputSpec& s : program.graph_signature().input_specs)
     if (s.kind == InputKind::token) throw UserError("unflatten: the program orders effects by tokens, which is not supported");
+  flat.eliminate_dead_code();
   write_in_place(program, flat);
   fix_stacks(flat);
   Outlined out;
@@ -409,7 +410,7 @@ Outlined outline(const ExportedProgram& program, Graph& flat) {
   out.root->type = root_type(flat);
   Walk walk{program, flat, flat.node_list(), {}, {}, {}, {}, {}, {}};
   for (const ModuleCallEntry& entry : program.parts().module_call_graph)
-    if (entry.signature && !entry.fqn.empty()) walk.signatures[entry.fqn] = &*entry.signature;
+    if (entry.signature) walk.signatures[entry.fqn] = &*entry.signature;
   Frame(walk, nullptr, {StackItem{}}, "", out.root).run_outermost();
 
   // What other modules read of a state between two writes is written where it was made.

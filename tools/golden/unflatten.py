@@ -71,6 +71,7 @@ def case(row, module, args, kwargs=None, shapes=None, preserve=(), functional=Fa
         "name": name,
         "modules": [n for n, _ in m.named_modules(remove_duplicate=False)],
         "graphs": {n: graph_json(x) for n, x in m.named_modules(remove_duplicate=False)},
+        "dispatched": [n for n, x in m.named_modules() if hasattr(x, "_call_modules")],
         "state": list(m.state_dict().keys()),
         "frozen": [n for n, p in m.named_parameters() if not p.requires_grad],
         "calls": [],
