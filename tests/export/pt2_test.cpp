@@ -2,15 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <fstream>
+#include <thread>
 
 #include "calque/export/pt2.h"
+#include "calque/base/error.h"
+#include "calque/file/zip.h"
 #include "calque/op/ops.h"
+#include "export/pt2_support.h"
 
 namespace calque {
 namespace {
 
-const std::string golden = std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/";
+using namespace pt2_test;
 
 std::vector<float> read_floats(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
@@ -21,12 +26,12 @@ std::vector<float> read_floats(const std::string& path) {
 }
 
 TEST(Pt2, ATinyLlamaGivesPyTorchsLogitsAtTwoLengths) {
-  const auto program = load_program(golden + "tiny_llama.pt2");
+  const auto program = load_program(golden("tiny_llama.pt2"));
   for (const int64_t length : {6, 17}) {
     const Tensor ids = (arange(length) * 37).remainder(256).view({1, length});
     const Tensor logits = program->run_flat({ids}).at(0).to_tensor();
     ASSERT_EQ(str(logits.sizes()), "[1, " + std::to_string(length) + ", 256]");
-    const std::vector<float> expected = read_floats(golden + "tiny_llama_" + std::to_string(length) + ".f32");
+    const std::vector<float> expected = read_floats(golden("tiny_llama_" + std::to_string(length) + ".f32"));
     ASSERT_EQ(expected.size(), static_cast<size_t>(logits.numel()));
     double worst = 0;
     double largest = 1;
@@ -40,7 +45,7 @@ TEST(Pt2, ATinyLlamaGivesPyTorchsLogitsAtTwoLengths) {
 }
 
 TEST(Pt2, TiedWeightsStayOneStorageAndMapped) {
-  const auto program = load_program(golden + "tiny_llama.pt2");
+  const auto program = load_program(golden("tiny_llama.pt2"));
   const Tensor& weight = program->state_dict().at("model.model.embed_tokens.weight");
   EXPECT_EQ(weight.storage().get(), program->state_dict().at("model.lm_head.weight").storage().get());
   EXPECT_TRUE(weight.storage()->is_borrowed());
@@ -49,13 +54,219 @@ TEST(Pt2, TiedWeightsStayOneStorageAndMapped) {
 
 TEST(Pt2, WrongFilesAreNamed) {
   try {
-    load_program(golden + "absent.pt2");
+    load_program(golden("absent.pt2"));
     FAIL();
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::bad_file);
     EXPECT_NE(std::string(e.what()).find("absent.pt2"), std::string::npos);
   }
-  EXPECT_THROW(load_program(golden + "tiny_llama_6.f32"), UserError);
+  EXPECT_THROW(load_program(golden("tiny_llama_6.f32")), UserError);
+}
+
+
+class GoldenProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenProgram, GivesPyTorchsResultsBeforeAndAfterSaving) {
+  const std::string name = GetParam();
+  const auto again = round_trip(*load_golden(name));
+  EXPECT_EQ(difference(*load_golden(name), name), "");
+  EXPECT_EQ(difference(*again, name), "");
+}
+INSTANTIATE_TEST_SUITE_P(Pt2, GoldenProgram,
+                         testing::Values("basic", "two_layers_dynamic", "state", "tied", "dtypes", "conv_training", "cond", "nested_cond", "unbacked", "several_results", "list_result",
+                                         "some_unused", "keyword_default", "empty_int_list", "shape_arithmetic", "derived", "constants", "constant_outputs", "constant_inputs", "kwargs",
+                                         "nested_inputs", "namedtuple", "mutated_input", "memory_format", "device_dtype", "infinities", "complex_argument", "optional_tensors",
+                                         "decomposed_conv", "mapped", "while_loop", "preserved_modules", "custom_metadata", "unicode", "lstm"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Pt2, TheOldSingleJsonArchiveLoadsAndRuns) {
+  const auto program = load_program(golden("old_form.pt2"));
+  EXPECT_EQ(difference(*program, "two_layers_dynamic"), "");
+  EXPECT_EQ(program->parts().torch_version, "2.6.0");
+  // Without the kinds of arguments, those with a default are keywords, as in PyTorch's loader.
+  EXPECT_NE(program->graph_module().code().find("linear = torch.ops.aten.linear.default(x, p_a_weight, bias = p_a_bias)"), std::string::npos) << program->graph_module().code();
+  EXPECT_TRUE(program->parts().example_inputs.has_value());
+  EXPECT_EQ(Pt2Archive::open(golden("old_form.pt2")).extra_files().at("extra.txt"), "moo");
+  EXPECT_EQ(Pt2Archive::open(golden("old_form.pt2")).schema_version("model"), "8.2");
+}
+
+TEST(Pt2, SeveralModelsInOneArchive) {
+  const Pt2Archive archive = Pt2Archive::open(golden("several.pt2"));
+  EXPECT_EQ(archive.models(), (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(difference(*archive.load("first"), "two_layers_dynamic"), "");
+  EXPECT_EQ(difference(*archive.load("second"), "basic"), "");
+  try {
+    archive.load("third");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("holds no program named 'third'; found first, second"), std::string::npos) << e.what();
+  }
+  const TemporaryFolder folder;
+  const auto first = archive.load("first");
+  const auto second = archive.load("second");
+  save_programs({{"first", first.get()}, {"second", second.get()}}, folder.path("both.pt2"));
+  EXPECT_EQ(difference(*Pt2Archive::open(folder.path("both.pt2")).load("second"), "basic"), "");
+}
+
+TEST(Pt2, SymbolsHaveTheirRangesAndHints) {
+  const auto program = load_golden("two_layers_dynamic");
+  const ShapeEnv& env = *program->graph().shape_env();
+  ASSERT_EQ(program->parts().range_constraints.size(), 2U);
+  for (const auto& [name, range] : program->parts().range_constraints) EXPECT_EQ(env.symbol(name).range, range) << name;
+  const Node* x = program->graph().placeholders().back();
+  const SymInt batch = x->meta.val.to_tensor().sym_size(0);
+  EXPECT_EQ(env.hint(batch), 3);
+  EXPECT_EQ(env.range(batch).upper, 64);
+}
+
+TEST(Pt2, ADerivedDimensionsSymbolLearnsItsHint) {
+  const auto program = load_golden("derived");
+  const ShapeEnv& env = *program->graph().shape_env();
+  const std::vector<Node*> inputs = program->graph().placeholders();
+  EXPECT_EQ(env.hint(inputs.at(0)->meta.val.to_tensor().sym_size(0)), 5);
+  EXPECT_EQ(env.hint(inputs.at(1)->meta.val.to_tensor().sym_size(0)), 4);
+}
+
+TEST(Pt2, WithoutWeightsTensorsHaveShapesOnly) {
+  LoadOptions options;
+  options.weights = false;
+  const auto program = load_program(golden("two_layers_dynamic.pt2"), options);
+  const Tensor& weight = program->state_dict().at("a.weight");
+  EXPECT_TRUE(weight.is_fake());
+  EXPECT_EQ(str(weight.sym_sizes()), "[6, 6]");
+  EXPECT_EQ(program->graph_module().print_readable(), load_golden("two_layers_dynamic")->graph_module().print_readable());
+}
+
+TEST(Pt2, DevicesAreMapped) {
+  const std::string archive = read_file(golden("device_dtype.pt2"));
+  std::string program = entry(archive, "models/model.json");
+  for (size_t at = 0; (at = program.find("{\"type\": \"cpu\", \"index\": null}", at)) != std::string::npos;) program.replace(at, 30, "{\"type\": \"cuda\", \"index\": 1}  ");
+  const std::string on_cuda = with_entry(archive, "models/model.json", program);
+  EXPECT_EQ(difference(*load_bytes(on_cuda), "device_dtype"), "");
+
+  LoadOptions keep;
+  keep.devices.clear();
+  const auto kept = load_bytes(on_cuda, keep);
+  EXPECT_EQ(kept->graph().placeholders().back()->meta.val.to_tensor().device(), Device("cuda:1"));
+  EXPECT_NE(kept->graph_module().code().find("cuda"), std::string::npos);
+  for (size_t at = 0; (at = program.find("\"cuda\", \"index\": 1}  ", at)) != std::string::npos;) program.replace(at, 21, "\"mps\", \"index\": 0}   ");
+  try {
+    load_bytes(with_entry(archive, "models/model.json", program));
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("the device 'mps:0', which Calque does not have; map it with LoadOptions::devices"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Pt2, MissingOperatorsAreAllListedWhenItRuns) {
+  const auto program = load_golden("custom_op");
+  EXPECT_NE(program->graph_module().code().find("torch.ops.pt2_cases.scaled.default(args_0, 2.0, dims = [1, 2])"), std::string::npos) << program->graph_module().code();
+  try {
+    program->run_flat(golden_inputs(*program, "custom_op"));
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unsupported_operator);
+    EXPECT_NE(std::string(e.what()).find("%scaled: torch.ops.pt2_cases.scaled.default"), std::string::npos) << e.what();
+  }
+  const auto saved = saved_json(*program);
+  EXPECT_EQ(node_of(saved, "torch.ops.pt2_cases.scaled.default"), node_of(nlohmann::json::parse(entry(read_file(golden("custom_op.pt2")), "models/model.json")), "torch.ops.pt2_cases.scaled.default"));
+}
+
+TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
+  const std::string archive = read_file(golden("nested_inputs.pt2"));
+  std::string program = entry(archive, "models/model.json");
+  const std::string list_spec = R"({\"type\": \"builtins.list\", \"context\": \"null\", )";
+  const std::string unknown = R"({\"type\": \"some.package.Cache\", \"context\": \"[3, \\\"x\\\"]\", )";
+  ASSERT_NE(program.rfind(list_spec), std::string::npos);
+  program.replace(program.rfind(list_spec), list_spec.size(), unknown);
+  const auto loaded = load_bytes(with_entry(archive, "models/model.json", program));
+  EXPECT_EQ(difference(*loaded, "nested_inputs"), "");
+  EXPECT_NE(entry(serialize_program(*loaded), "models/model.json").find(unknown), std::string::npos);
+  SaveOptions plain;
+  plain.plain_containers = true;
+  const std::string saved = entry(serialize_program(*loaded, plain), "models/model.json");
+  EXPECT_EQ(saved.find("some.package.Cache"), std::string::npos);
+  EXPECT_EQ(difference(*load_bytes(serialize_program(*loaded, plain)), "nested_inputs"), "");
+}
+
+TEST(Pt2, CustomObjectsAreKeptAsTheyAre) {
+  const std::string archive = read_file(golden("basic.pt2"));
+  const std::string config = R"({"config": {"obj": {"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null}}})";
+  const auto loaded = load_bytes(with_entry(with_entry(archive, "data/constants/model_constants_config.json", config), "data/constants/custom_obj_0", std::string("bytes\0of it", 11)));
+  const std::string saved = serialize_program(*loaded);
+  EXPECT_EQ(entry(saved, "data/constants/model_constants_config.json"), config);
+  EXPECT_EQ(entry(saved, "data/constants/custom_obj_0"), std::string("bytes\0of it", 11));
+}
+
+TEST(Pt2, StateThatIsWrittenIsOwnedAndTheRestIsMapped) {
+  const auto program = load_golden("state");
+  EXPECT_FALSE(program->state_dict().at("count").storage()->is_borrowed());
+  EXPECT_TRUE(program->state_dict().at("weight").storage()->is_borrowed());
+  EXPECT_TRUE(program->state_dict().at("unused").storage()->is_borrowed());
+}
+
+TEST(Pt2, WhatIsSavedIsAlignedStableAndShared) {
+  const auto program = load_golden("tied");
+  const std::string bytes = serialize_program(*program);
+  EXPECT_EQ(bytes, serialize_program(*load_golden("tied")));
+  const ZipReader zip(std::as_bytes(std::span(bytes)), "saved");
+  size_t weights = 0;
+  for (const ZipEntry& e : zip.entries()) {
+    EXPECT_EQ((e.data.data() - std::as_bytes(std::span(bytes)).data()) % 64, 0) << e.name;
+    zip.check(e);
+    weights += e.name.find("/weight_") != std::string::npos;
+  }
+  EXPECT_EQ(weights, 2U);  // the tied weight, and the four views of one buffer
+  const auto again = load_bytes(bytes);
+  const StateDict& state = again->state_dict();
+  EXPECT_EQ(state.at("embed.weight").storage().get(), state.at("head.weight").storage().get());
+  EXPECT_EQ(state.at("whole").storage().get(), state.at("column").storage().get());
+  EXPECT_EQ(state.at("column").storage_offset(), 1);
+}
+
+TEST(Pt2, FromAPathADescriptorAndMemory) {
+  const TemporaryFolder folder;
+  const auto program = load_golden("basic");
+  save_program(*program, folder.path("saved.pt2"));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"saved.pt2"}));
+  EXPECT_EQ(difference(*load_program(folder.path("saved.pt2")), "basic"), "");
+  FILE* file = std::fopen(folder.path("saved.pt2").c_str(), "rb");
+  ASSERT_TRUE(file);
+  const auto from_descriptor = load_program(fileno(file));
+  std::fclose(file);
+  EXPECT_EQ(difference(*from_descriptor, "basic"), "");
+  EXPECT_EQ(difference(*load_bytes(read_file(folder.path("saved.pt2"))), "basic"), "");
+}
+
+TEST(Pt2, AFailedSaveLeavesTheOldFileAlone) {
+  const TemporaryFolder folder;
+  save_program(*load_golden("basic"), folder.path("program.pt2"));
+  const std::string before = read_file(folder.path("program.pt2"));
+  ExportedProgram broken = copy_of(*load_golden("several_results"));
+  broken.graph().find_node("getitem")->meta.val = Value("no tensor");
+  broken.graph().find_node("native_layer_norm")->meta.val = tuple({Value("no"), Value("tensors"), Value("here")});
+  EXPECT_THROW(save_program(broken, folder.path("program.pt2")), UserError);
+  EXPECT_EQ(read_file(folder.path("program.pt2")), before);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"program.pt2"}));
+  SaveOptions escaping;
+  escaping.extra_files = {{"../outside", ""}};
+  EXPECT_THROW(save_program(*load_golden("basic"), folder.path("program.pt2"), escaping), UserError);
+}
+
+TEST(Pt2, ManyThreadsLoadAtOnce) {
+  std::vector<std::string> wrong(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < wrong.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        const char* name = i % 2 == 0 ? "two_layers_dynamic" : "nested_cond";
+        wrong[i] = difference(*load_golden(name), name);
+      } catch (const std::exception& e) {
+        wrong[i] = e.what();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::string& w : wrong) EXPECT_EQ(w, "");
 }
 
 }  // namespace

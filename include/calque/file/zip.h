@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace calque {
+#include "calque/base/crc32.h"
 
-uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
+namespace calque {
 
 struct ZipEntry {
   std::string name;

@@ -1,0 +1,45 @@
+// Golden programs of tests/export/golden (tools/golden/pt2.py makes them): load, run, compare, look into what is saved.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "calque/export/pt2.h"
+
+namespace calque::pt2_test {
+
+std::string golden(const std::string& name);  // the path
+std::shared_ptr<const ExportedProgram> load_golden(const std::string& name);
+// The golden inputs, in the order of the program's user inputs.
+Values golden_inputs(const ExportedProgram& program, const std::string& name);
+// Runs the program on its golden inputs; what differs from PyTorch's results, empty for nothing.
+std::string difference(const ExportedProgram& program, const std::string& name);
+
+std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadOptions& options = {});
+std::shared_ptr<const ExportedProgram> round_trip(const ExportedProgram& program);
+// An entry of an archive; the folder that all are in is left out.
+std::string entry(const std::string& archive, const std::string& name);
+nlohmann::json saved_json(const ExportedProgram& program);  // models/model.json as save_program writes it
+const nlohmann::json& node_of(const nlohmann::json& program, const std::string& target);  // the first with this target
+
+// The same archive with one entry replaced, or added.
+std::string with_entry(const std::string& archive, const std::string& name, const std::string& content);
+std::string read_file(const std::string& path);
+class TemporaryFolder {  // removed with its content
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::vector<std::string> names() const;  // what is in it
+
+ private:
+  std::filesystem::path folder_;
+};
+// A copy whose graph may be changed.
+ExportedProgram copy_of(const ExportedProgram& program);
+
+}  // namespace calque::pt2_test

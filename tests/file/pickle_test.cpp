@@ -1,0 +1,171 @@
+// Files of torch.save (tools/golden/pt2.py makes the golden ones), and pickles that ask for what they may not have.
+#include "calque/file/pickle.h"
+
+#include <gtest/gtest.h>
+
+#include "calque/base/error.h"
+#include "calque/file/zip.h"
+#include "calque/op/ops.h"
+#include "file/file_support.h"
+
+namespace calque {
+namespace {
+
+using file_test::TemporaryFolder;
+
+std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + name; }
+
+std::string zipped(const std::string& pickle, const std::vector<std::pair<std::string, std::string>>& more = {}) {
+  std::string out;
+  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); }, "archive");
+  zip.add("data.pkl", pickle);
+  for (const auto& [name, content] : more) zip.add(name, content);
+  zip.finish();
+  return out;
+}
+Value read(const std::string& bytes, bool keep_objects = false) {
+  const auto owner = std::make_shared<const std::string>(bytes);
+  PickleOptions options;
+  options.keep_objects = keep_objects;
+  return read_pickle(std::as_bytes(std::span(*owner)), owner, "test.pt", options);
+}
+std::string error_of(const std::string& bytes, bool keep_objects = false) {
+  try {
+    read(bytes, keep_objects);
+    return "";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::bad_file);
+    return e.what();
+  }
+}
+Value pickled(const std::string& pickle, bool keep_objects = false) { return read(zipped(pickle), keep_objects); }
+
+void expect_checkpoint(const NamedTensors& tensors) {
+  ASSERT_EQ(tensors.size(), 8U);
+  const auto get = [&](const std::string& name) {
+    for (const auto& [key, t] : tensors)
+      if (key == name) return t;
+    throw UserError("no " + name);
+  };
+  EXPECT_TRUE(equal(get("weight"), arange(12.0).view({3, 4})));
+  EXPECT_TRUE(equal(get("row"), arange(4.0, 8.0)));
+  EXPECT_EQ(get("row").storage().get(), get("weight").storage().get());
+  EXPECT_EQ(str(get("turned").strides()), "[1, 4]");
+  EXPECT_EQ(get("half").dtype(), DType::bfloat16);
+  EXPECT_EQ(str(get("empty").sizes()), "[0, 2]");
+  EXPECT_EQ(get("flags").dtype(), DType::bool_);
+  EXPECT_TRUE(get("parameter").requires_grad());
+  EXPECT_FALSE(get("weight").requires_grad());
+  EXPECT_EQ(get("scalar").item_as<int64_t>(), 7);
+}
+
+TEST(Pickle, ACheckpointIsReadWithoutACopy) {
+  const NamedTensors tensors = load_pickle_tensors(golden("checkpoint.pt"));
+  expect_checkpoint(tensors);
+  EXPECT_TRUE(tensors[0].second.storage()->is_borrowed());
+}
+
+TEST(Pickle, TheOlderFormWithoutAZipIsRead) { expect_checkpoint(load_pickle_tensors(golden("checkpoint_legacy.pt"))); }
+
+TEST(Pickle, PlainContentIsRead) {
+  const Value content = load_pickle(golden("nested.pt"));
+  const DictValue& d = content.to_dict();
+  EXPECT_EQ(d.find("list")->str(), "[1, -2, 1099511627776, 2.5, None, True, 'é']");
+  EXPECT_EQ(d.find("tuple")->to_items().at(2).to_dict().find("k")->to_tensor().sizes().size(), 1U);
+  EXPECT_EQ(d.find("dtype")->to_dtype(), DType::float16);
+  EXPECT_EQ(d.find("size")->str(), "(2, 3)");
+  EXPECT_EQ(d.find("device")->to_device(), Device("cpu"));
+  EXPECT_EQ(d.find("complex")->to_complex(), (std::complex<double>(1, 2)));
+  EXPECT_EQ(d.find("uint16")->to_tensor().dtype(), DType::uint16);
+}
+
+TEST(Pickle, WhatIsWrittenIsReadAgain) {
+  const Tensor base = arange(6.0).view({2, 3});
+  const Value value = tuple({base, base.t(), list({1, -1, int64_t{1} << 40, 2.5, Value(), true, "é"}), dict({{"a", base.to(DType::bfloat16)}, {3, DType::int8}}), tuple({}), std::complex<double>(1, -2), full({2}, 3, DType::uint32), zeros({0, 2})});
+  const Value again = read(write_pickle(value));
+  const Values& items = again.to_items();
+  EXPECT_TRUE(equal(items.at(0).to_tensor(), base));
+  EXPECT_EQ(str(items.at(1).to_tensor().strides()), "[1, 3]");
+  EXPECT_EQ(items.at(0).to_tensor().storage().get(), items.at(1).to_tensor().storage().get());
+  EXPECT_EQ(items.at(2).str(), value.to_items().at(2).str());
+  EXPECT_EQ(items.at(3).to_dict().items.at(1).second.to_dtype(), DType::int8);
+  EXPECT_EQ(items.at(4).str(), "()");
+  EXPECT_EQ(items.at(5).to_complex(), (std::complex<double>(1, -2)));
+  EXPECT_EQ(items.at(6).to_tensor().dtype(), DType::uint32);
+  EXPECT_EQ(str(items.at(7).to_tensor().sizes()), "[0, 2]");
+  EXPECT_EQ(write_pickle(value), write_pickle(value));
+  EXPECT_THROW(write_pickle(Value(Layout::strided)), UserError);
+}
+
+TEST(Pickle, CodeIsRefusedAndNotRun) {
+  EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR.")), "");
+  const std::string system("\x80\x02" "cos\nsystem\nX\4\0\0\0true\x85R.", 27);
+  EXPECT_NE(error_of(zipped(system)).find("the pickle calls os.system, which is not among the functions that rebuild tensors and plain containers; it was not called"), std::string::npos) << error_of(zipped(system));
+  EXPECT_NE(error_of(zipped(system), true).find("os.system"), std::string::npos);
+  for (const char* name : {"builtins\neval", "builtins\nexec", "posix\nsystem", "subprocess\nPopen", "torch\nload", "torch.hub\nload", "numpy.core.multiarray\n_reconstruct", "builtins\ngetattr", "operator\nattrgetter"})
+    for (const bool keep : {false, true}) EXPECT_NE(error_of(zipped("\x80\x02" "c" + std::string(name) + "\n)R."), keep), "") << name;
+  EXPECT_NE(error_of(zipped("\x80\x02" "cbuiltins\neval\n.")), "");  // only named
+  // INST, OBJ, extension codes, buffers: opcodes that plain data does not need.
+  for (const char opcode : {'i', 'o', '\x82', '\x83', '\x84', '\x92', '\x97', 'P'}) EXPECT_NE(error_of(zipped(std::string("\x80\x02(") + opcode + "os\nsystem\n.")).find("is not among those that make plain data"), std::string::npos);
+}
+
+TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
+  const std::string object("\x80\x02" "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb.", 44);
+  EXPECT_NE(error_of(zipped(object)).find("some.package.Thing"), std::string::npos) << error_of(zipped(object));
+  const Value v = pickled(object, true);
+  EXPECT_EQ(v.to_struct().type, "some.package.Thing");
+  EXPECT_EQ(v.to_struct().fields, (std::vector<std::string>{"a"}));
+  EXPECT_EQ(v.to_struct().items.at(0).to_int(), 5);
+}
+
+TEST(Pickle, CutOffAnywhereIsRefused) {
+  const std::string whole = file_test::read_whole(golden("checkpoint_legacy.pt"));
+  for (size_t length = 0; length + 1 < whole.size(); length += 7) EXPECT_NE(error_of(whole.substr(0, length)), "") << length;
+  const std::string zip = file_test::read_whole(golden("nested.pt"));
+  for (size_t length = 0; length + 1 < zip.size(); length += 13) EXPECT_NE(error_of(zip.substr(0, length)), "") << length;
+}
+
+std::string tensor_pickle(const std::string& sizes, const std::string& strides, const std::string& offset, const std::string& numel) {
+  return "\x80\x02" "ctorch._utils\n_rebuild_tensor_v2\n((Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI" + numel + "\ntQI" + offset + "\n" + sizes + strides + "\x89" "ccollections\nOrderedDict\n)RtR.";
+}
+
+TEST(Pickle, TensorsStayInsideTheirStorage) {
+  const std::vector<std::pair<std::string, std::string>> storage = {{"data/0", std::string(16, '\0')}};
+  EXPECT_EQ(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "0", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I5\nt", "(I1\nt", "0", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "1", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "-1", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I-1\nt", "3", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "4611686018427387904", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4294967296\nI4294967296\nt", "(I0\nI0\nt", "0", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I2\nt", "(I9223372036854775807\nt", "0", "4"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "0", "5"), storage)), "");
+  EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "0", "4"))), "");  // no storage at all
+}
+
+TEST(Pickle, SmallFilesThatStandForHugeOnesAreRefused) {
+  // A list of two lists of two lists ... : 2 to the 60th leaves.
+  std::string laughs = "\x80\x02]K\1a";
+  for (int i = 0; i < 60; ++i) {
+    laughs += "q\1";  // kept as object 1
+    laughs += "0](h\1h\1e";
+  }
+  EXPECT_NE(error_of(zipped(laughs + ".")).find("parts"), std::string::npos) << error_of(zipped(laughs + "."));
+  std::string deep = "\x80\x02)";
+  for (int i = 0; i < 400'000; ++i) deep += '\x85';
+  EXPECT_NE(error_of(zipped(deep + ".")).find("nested deeper"), std::string::npos);
+  std::string itself("\x80\x02]q\1h\1a.", 9);
+  EXPECT_NE(error_of(zipped(itself)).find("contains itself"), std::string::npos) << error_of(zipped(itself));
+  EXPECT_NE(error_of(zipped("\x80\x02" + std::string(3'000'000, ']') + ".")).find("objects"), std::string::npos);
+  EXPECT_NE(error_of(zipped(std::string("\x80\x02X\xff\xff\xff\x7f", 7) + "abc")), "");
+}
+
+TEST(Pickle, OtherFilesAreNamed) {
+  const TemporaryFolder folder;
+  EXPECT_NE(error_of("no file of PyTorch's").find("not a file of torch.save"), std::string::npos);
+  EXPECT_THROW(load_pickle(folder.path("absent.pt")), UserError);
+  EXPECT_THROW(load_pickle_tensors(golden("nested.pt")), UserError);
+}
+
+}  // namespace
+}  // namespace calque

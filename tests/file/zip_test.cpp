@@ -1,0 +1,152 @@
+#include "calque/file/zip.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "calque/base/error.h"
+#include "calque/file/mapped_file.h"
+
+namespace calque {
+namespace {
+
+std::string archive(const std::vector<std::pair<std::string, std::string>>& entries, const std::string& folder = "top") {
+  std::string out;
+  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); }, folder);
+  for (const auto& [name, content] : entries) zip.add(name, content);
+  zip.finish();
+  return out;
+}
+ZipReader open(const std::string& bytes) { return ZipReader(std::as_bytes(std::span(bytes)), "test.zip"); }
+
+std::string error_of(const std::string& bytes) {
+  try {
+    open(bytes);
+    return "";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::bad_file);
+    return e.what();
+  }
+}
+
+template <class T>
+void put(std::string& bytes, size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+TEST(Zip, WhatIsWrittenIsReadAndAligned) {
+  const std::string bytes = archive({{"b", "second"}, {"a/é", std::string(1000, 'x')}, {"empty", ""}});
+  const ZipReader zip = open(bytes);
+  ASSERT_EQ(zip.entries().size(), 3U);
+  EXPECT_EQ(zip.find("top/b")->text(), "second");
+  EXPECT_EQ(zip.find("top/a/é")->text(), std::string(1000, 'x'));
+  EXPECT_EQ(zip.find("b"), nullptr);
+  for (const ZipEntry& e : zip.entries()) {
+    EXPECT_EQ((e.data.data() - std::as_bytes(std::span(bytes)).data()) % 64, 0);
+    zip.check(e);
+  }
+}
+
+TEST(Zip, DamageIsFound) {
+  std::string bytes = archive({{"a", "some text that is damaged"}});
+  bytes[bytes.find("damaged")] = 'D';
+  const ZipReader zip = open(bytes);
+  try {
+    zip.check(*zip.find("top/a"));
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("test.zip: entry top/a is damaged"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Zip, CutOffAnywhereIsRefused) {
+  const std::string bytes = archive({{"a", "text"}, {"b", "more"}});
+  for (size_t length = 0; length < bytes.size(); ++length) EXPECT_NE(error_of(bytes.substr(0, length)), "") << length;
+}
+
+TEST(Zip, NamesThatLeadOutAreRefused) {
+  for (const char* name : {"../a", "a/../../b", "/a", "a\\b", ".."}) EXPECT_NE(error_of(archive({{name, "x"}}, "")).find("leads out of the archive"), std::string::npos) << name;
+  EXPECT_EQ(error_of(archive({{"a/..b/c..", "x"}}, "")), "");
+}
+
+// Offsets of a directory's entry, for changing them.
+size_t directory(const std::string& bytes, size_t index) {
+  size_t at = bytes.find("PK\1\2");
+  while (index-- > 0) at = bytes.find("PK\1\2", at + 4);
+  return at;
+}
+
+TEST(Zip, OverlapAndWrongOffsetsAreRefused) {
+  const std::string good = archive({{"a", "text"}, {"b", "more"}});
+  std::string bytes = good;
+  put<uint32_t>(bytes, directory(bytes, 1) + 42, 0);  // b is where a is
+  EXPECT_NE(error_of(bytes).find("overlap"), std::string::npos) << error_of(bytes);
+  for (const uint32_t offset : {0x7FFFFFFFU, 0xFFFFFFFEU, static_cast<uint32_t>(good.size())}) {
+    bytes = good;
+    put<uint32_t>(bytes, directory(bytes, 0) + 42, offset);
+    EXPECT_NE(error_of(bytes), "");
+  }
+  bytes = good;
+  put<uint32_t>(bytes, directory(bytes, 0) + 20, 0x7FFFFFFFU);
+  put<uint32_t>(bytes, directory(bytes, 0) + 24, 0x7FFFFFFFU);
+  EXPECT_NE(error_of(bytes), "");
+}
+
+TEST(Zip, CompressedAndEncryptedEntriesAreRefused) {
+  std::string bytes = archive({{"a", "text"}});
+  put<uint16_t>(bytes, directory(bytes, 0) + 10, 8);
+  EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
+  bytes = archive({{"a", "text"}});
+  put<uint16_t>(bytes, directory(bytes, 0) + 8, 1);
+  EXPECT_NE(error_of(bytes).find("encrypted"), std::string::npos);
+  // A bomb says that a few bytes are many.
+  bytes = archive({{"a", "text"}});
+  put<uint32_t>(bytes, directory(bytes, 0) + 24, 0xF0000000U);
+  EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
+}
+
+TEST(Zip, ADirectoryThatClaimsTooMuchIsRefused) {
+  std::string bytes = archive({{"a", "text"}});
+  const size_t end64 = bytes.find("PK\6\6");
+  put<uint64_t>(bytes, end64 + 32, uint64_t{1} << 60);
+  EXPECT_NE(error_of(bytes).find("cannot hold"), std::string::npos) << error_of(bytes);
+  bytes = archive({{"a", "text"}});
+  put<uint64_t>(bytes, end64 + 48, ~uint64_t{0});
+  EXPECT_NE(error_of(bytes), "");
+}
+
+TEST(Zip, LargerThanFourGibibytes) {
+  // The bytes are thrown away; what is kept is headers and directory.
+  const auto large = MappedFile::zeros((size_t{4} << 30) + 100);
+  std::string kept;
+  uint64_t total = 0;
+  ZipWriter zip(
+      [&](std::span<const std::byte> b) {
+        total += b.size();
+        if (b.size() < 4096) kept.append(reinterpret_cast<const char*>(b.data()), b.size());
+      },
+      "");
+  zip.add("large", large->bytes());
+  zip.add("behind", "text");
+  zip.finish();
+  EXPECT_GT(total, uint64_t{4} << 30);
+  const auto at = [&]<class T>(size_t offset, T) {
+    T value;
+    std::memcpy(&value, kept.data() + offset, sizeof value);
+    return value;
+  };
+  // In both places the 32-bit fields are full and the true sizes in a zip64 field.
+  EXPECT_EQ(at(22, uint32_t{}), 0xFFFFFFFFU);
+  EXPECT_EQ(at(30 + 5 + 4, uint64_t{}), large->bytes().size());
+  const size_t first = directory(kept, 0);
+  EXPECT_EQ(at(first + 24, uint32_t{}), 0xFFFFFFFFU);
+  EXPECT_EQ(at(first + 46 + 5 + 4, uint64_t{}), large->bytes().size());
+  const size_t second = directory(kept, 1);
+  EXPECT_EQ(at(second + 24, uint32_t{}), 4U);
+  EXPECT_EQ(at(second + 42, uint32_t{}), 0xFFFFFFFFU);
+  EXPECT_GT(at(second + 46 + 6 + 4, uint64_t{}), large->bytes().size());
+}
+
+}  // namespace
+}  // namespace calque
