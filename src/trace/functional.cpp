@@ -128,6 +128,14 @@ const Operator& functional_form(const Operator& op) {
   throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
 }
 
+// The view that a *_copy operator copies; null for others.
+const Operator* copied_view(const Operator& op) {
+  const Schema& s = op.schema();
+  if (!s.name.ends_with("_copy") || may_alias(op)) return nullptr;
+  const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) + (s.overload.empty() ? "" : "." + s.overload));
+  return view && is_view(*view) ? view : nullptr;
+}
+
 }  // namespace
 
 bool is_functional(const Tensor& t) { return extra_of(t) != nullptr; }
@@ -163,6 +171,11 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (op.is_composite() && may_alias(op)) {
     const ModeScope again(*this);
     return op.run_eager(args);
+  }
+  if (const Operator* view = copied_view(op)) {
+    const ModeScope again(*this);
+    const Value out = dispatch(*view, args);
+    return tree_map_tensors([](const Tensor& t) -> Value { return clone(t, MemoryFormat::contiguous); }, out);
   }
   Values inner;
   inner.reserve(args.size());
@@ -224,7 +237,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
     const Tensor& outer = target.to_tensor();
     Tensor value = results[i].to_tensor();
     if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
-    if (value.dtype() != outer.dtype()) value = to(value, outer.dtype());
+    if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
     take_layout(outer, value);
     given.emplace_back(outer);
