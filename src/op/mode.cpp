@@ -31,6 +31,12 @@ constexpr ModeSlot first_below_composite = ModeSlot::functional;
 
 thread_local constinit const CompositePolicy* composite_policy = nullptr;
 
+// The functional mode wants to see the out= forms: their functional ones may be composite, they write all the same.
+bool writes_out(const Operator& op) {
+  const auto& arguments = op.schema().arguments;
+  return !arguments.empty() && arguments.back().keyword_only && arguments.back().is_written();
+}
+
 void set_position(size_t position) {
   Stack& s = stack();
   s.position = position;
@@ -91,7 +97,7 @@ Value dispatch(const Operator& op, const Values& args) {
   Stack& s = stack();
   if (s.position < s.modes.size()) {
     Mode& mode = *s.modes[s.position];
-    bool is_for_mode = !(op.is_composite() && mode.slot() >= first_below_composite);
+    bool is_for_mode = !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
     if (!is_for_mode && composite_policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
       is_for_mode = composite_policy->keeps_whole(op);
       if (!is_for_mode)

@@ -68,7 +68,7 @@ class Case:
             (kind, name), = v.items()
             return torch.device(name) if kind == "device" else getattr(torch, {"contiguous": "contiguous_format", "preserve": "preserve_format"}.get(name, name))
 
-        return [value(v) for v in self.entry["args"]], {k: value(v) for k, v in self.entry["kwargs"].items()}
+        return [value(v) for v in self.entry["args"]], {k: value(v) for k, v in sorted(self.entry["kwargs"].items())}
 
     def traceable(self):
         """Inputs of a graph do not share memory, and are dense."""

@@ -164,7 +164,7 @@ void decompose_indexing(DecompositionBuilder& table) {
     const Tensor expanded = expand(unsqueeze(src, dim), self.sym_sizes());
     return where(mask, expanded, self);
   });
-  table.add("take", [](const Tensor& self, const Tensor& index) -> Tensor { return calque::index(reshape(self, SymInts{-1}), TensorList{index}); });
+  table.add("take", [](const Tensor& self, const Tensor& index) -> Tensor { return reshape(self, SymInts{-1})[index]; });
   table.add("tril", [](const Tensor& a, SymInt diagonal) -> Tensor {
     const Tensor columns = arange_on(a, Scalar(a.sym_size(-1))).unsqueeze(-2);
     const Tensor distance = columns - arange_on(a, Scalar(a.sym_size(-2))).unsqueeze(-1);

@@ -101,8 +101,8 @@ ThreeTensors group_norm_backward(const Tensor& grad_output, const Tensor& input,
   }
   if (mask[1]) {
     const Tensor left = view(ds, grouped);
-    const Tensor right = view(db, grouped) * mean.unsqueeze(-1);
-    const Tensor difference = left - right;
+    const Tensor right = view(db, grouped);
+    const Tensor difference = left - right * mean.unsqueeze(-1);
     d_gamma = reshape(sum(difference * rstd.unsqueeze(-1), IntList{0}), SymInts{c});
   }
   if (mask[2]) d_bias = sum(db, IntList{0});

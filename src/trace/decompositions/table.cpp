@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
+#include "trace/functional_form.h"
 
 namespace calque {
 namespace {
@@ -24,28 +25,6 @@ constexpr std::array only_written = {
 template <size_t n>
 bool among(const std::array<const char*, n>& names, const Operator& op) {
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return op.name() == name; });
-}
-
-// The functional operator that an in-place or out= one computes; its arguments are found by name.
-const Operator* functional_of(const Operator& op) {
-  if (op.has_tag(Tag::inplace_view)) return nullptr;
-  if (op.base()) return op.base();
-  const Schema& s = op.schema();
-  const auto written = std::find_if(s.arguments.begin(), s.arguments.end(), [](const SchemaArgument& a) { return a.is_written(); });
-  if (written == s.arguments.end()) return nullptr;
-  std::string name = s.name;
-  if (!written->keyword_only && name.ends_with('_')) name.pop_back();
-  for (const Operator* candidate : overloads_of(s.name_space + "::" + name)) {
-    const auto& arguments = candidate->schema().arguments;
-    const auto knows = [&](const SchemaArgument& a) {
-      if (a.is_written() && a.keyword_only) return true;
-      const auto at = candidate->schema().find_argument(a.name);
-      return at && arguments[*at].type == a.type && !arguments[*at].is_written();
-    };
-    const auto is_given = [&](const SchemaArgument& a) { return a.default_value || s.find_argument(a.name); };
-    if (candidate != &op && std::all_of(s.arguments.begin(), s.arguments.end(), knows) && std::all_of(arguments.begin(), arguments.end(), is_given)) return candidate;
-  }
-  return nullptr;
 }
 
 // In place and out=: the functional operator, and its results written to where they belong.
@@ -87,7 +66,7 @@ DecompositionTable make_core() {
   decompose_shaping(builder);
   for (const Operator* op : all_operators()) {
     if (op->schema().name_space != "aten" || table.contains(op) || among(left_whole, *op)) continue;
-    const Operator* functional = functional_of(*op);
+    const Operator* functional = find_functional_form(*op);
     if (functional && (table.contains(functional) || among(only_written, *op))) table.emplace(op, written_form(*op, *functional));
   }
   return table;
