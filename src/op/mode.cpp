@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
 
@@ -27,6 +28,14 @@ Stack& stack() {
 
 // Composite operators expand once the call is past the slots that want to see them whole.
 constexpr ModeSlot first_below_composite = ModeSlot::functional;
+
+thread_local constinit const CompositePolicy* composite_policy = nullptr;
+
+// The functional mode wants to see the out= forms: their functional ones may be composite, they write all the same.
+bool writes_out(const Operator& op) {
+  const auto& arguments = op.schema().arguments;
+  return !arguments.empty() && arguments.back().keyword_only && arguments.back().is_written();
+}
 
 void set_position(size_t position) {
   Stack& s = stack();
@@ -88,7 +97,13 @@ Value dispatch(const Operator& op, const Values& args) {
   Stack& s = stack();
   if (s.position < s.modes.size()) {
     Mode& mode = *s.modes[s.position];
-    if (!(op.is_composite() && mode.slot() >= first_below_composite)) {
+    bool is_for_mode = !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
+    if (!is_for_mode && composite_policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
+      is_for_mode = composite_policy->keeps_whole(op);
+      if (!is_for_mode)
+        if (auto result = composite_policy->expand(op, args)) return *std::move(result);
+    }
+    if (is_for_mode) {
       const PositionScope scope(s.position + 1);
       return mode.call(op, args);
     }
@@ -133,6 +148,9 @@ ModeScope::~ModeScope() {
   if (at != s.modes.end()) s.modes.erase(at);
   set_position(s.position);
 }
+
+CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) { composite_policy = policy; }
+CompositePolicyScope::~CompositePolicyScope() { composite_policy = before_; }
 
 NoModesScope::NoModesScope() : before_(stack().position) { set_position(stack().modes.size()); }
 NoModesScope::~NoModesScope() { set_position(before_); }

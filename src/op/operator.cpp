@@ -62,6 +62,7 @@ OperatorTable& OperatorTable::instance() {
     std::call_once(filled, [] {
       filling = true;
       register_builtin_operators();
+      register_prims_operators();
       filling = false;
     });
   }

@@ -8,6 +8,7 @@
 #include "calque/op/owner.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
+#include "trace/functional_form.h"
 #include "trace/view_inverse.h"
 
 namespace calque {
@@ -113,19 +114,38 @@ bool is_view(const Operator& op) { return (op.form() == Operator::Form::view || 
 
 // The functional operator with the same result as one that writes its first argument.
 const Operator& functional_form(const Operator& op) {
-  if (op.base()) return *op.base();
+  if (const Operator* found = find_functional_form(op)) return *found;
   const Schema& s = op.schema();
   std::string name = s.name;
   if (name.ends_with('_')) name.pop_back();
   const std::string overload = s.overload.empty() ? "" : "." + s.overload;
   for (const std::string& candidate : {name + overload, name + "_functional" + overload})
-    if (const Operator* found = find_operator(s.name_space + "::" + candidate)) return *found;
+    if (const Operator* found = find_operator(s.name_space + "::" + candidate); found && found != &op) return *found;
   // transpose_ is transpose.int without the write.
   for (const Operator* candidate : overloads_of(s.name_space + "::" + name))
     if (std::equal(candidate->schema().arguments.begin(), candidate->schema().arguments.end(), s.arguments.begin(), s.arguments.end(),
                    [](const SchemaArgument& a, const SchemaArgument& b) { return a.name == b.name && a.type == b.type; }))
       return *candidate;
   throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
+}
+
+// The arguments of the functional form of an out= operator.
+Values without_outs(const Operator& op, const Operator& form, const Values& args) {
+  const Schema& s = op.schema();
+  Values out;
+  for (const SchemaArgument& a : form.schema().arguments) {
+    const auto at = s.find_argument(a.name);
+    out.push_back(at && !s.arguments[*at].is_written() ? args[*at] : a.default_value.value_or(Value()));
+  }
+  return out;
+}
+
+// The view that a *_copy operator copies; null for others.
+const Operator* copied_view(const Operator& op) {
+  const Schema& s = op.schema();
+  if (!s.name.ends_with("_copy") || may_alias(op)) return nullptr;
+  const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) + (s.overload.empty() ? "" : "." + s.overload));
+  return view && is_view(*view) ? view : nullptr;
 }
 
 }  // namespace
@@ -162,9 +182,14 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (off_) return call_next(op, args);
   static const Operator& detach_ = get_operator("aten::detach_");
   if (&op == &detach_) return op.run_eager(args);  // writes no data
-  if (op.is_composite() && may_alias(op)) {
+  if (op.is_composite() && may_alias(op) && !(writes_out(op) && find_functional_form(op))) {
     const ModeScope again(*this);
     return op.run_eager(args);
+  }
+  if (const Operator* view = copied_view(op)) {
+    const ModeScope again(*this);
+    const Value out = dispatch(*view, args);
+    return tree_map_tensors([](const Tensor& t) -> Value { return clone(t, MemoryFormat::contiguous); }, out);
   }
   Values inner;
   inner.reserve(args.size());
@@ -213,11 +238,15 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (written.empty()) return wrap(call_next(op, inner));
 
   // out= arguments come last and are results only; an in-place operator writes its first argument.
-  const bool is_out = op.has_tag(Tag::out);
+  const bool is_out = writes_out(op);
   const Operator& form = functional_form(op);
-  Values call_args = inner;
-  if (is_out) call_args.resize(form.schema().arguments.size());
-  const Value out = call_next(form, call_args);
+  Value out;
+  if (form.is_composite() || copied_view(form)) {  // which may write and alias in its turn
+    const ModeScope again(*this);
+    out = unwrap(dispatch(form, is_out ? without_outs(op, form, args) : args));
+  } else {
+    out = call_next(form, is_out ? without_outs(op, form, inner) : inner);
+  }
   Values results = out.is_tensor() ? Values{out} : out.to_items();
   Values given;
   for (size_t i = 0; i < written.size() && i < results.size(); ++i) {
@@ -226,7 +255,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
     const Tensor& outer = target.to_tensor();
     Tensor value = results[i].to_tensor();
     if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
-    if (value.dtype() != outer.dtype()) value = to(value, outer.dtype());
+    if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
     take_layout(outer, value);
     given.emplace_back(outer);

@@ -405,6 +405,9 @@ class CalqueForm(Form):
     def symbolic(self, v):
         return isinstance(v, dict) and ("int" in v or "sym_float" in v or "sym_bool" in v)
 
+    def number_valued(self, v):
+        return self.symbolic(v) or isinstance(v, (bool, int)) or isinstance(v, dict) and "float" in v
+
     def value(self, v):
         if self.symbolic(v):
             e = self.replaced(self.parse(next(iter(v.values()))))
@@ -416,7 +419,7 @@ class CalqueForm(Form):
         if isinstance(v, dict):
             if "node" in v:
                 val = self.vals[v["node"]]
-                return self.value(val) if self.symbolic(val) or v["node"] not in self.ids else ("node", self.ids[v["node"]])
+                return self.value(val) if self.number_valued(val) or v["node"] not in self.ids else ("node", self.ids[v["node"]])
             if "float" in v:
                 return ("float", repr(float(v["float"])))
             if "tensor" in v:

@@ -44,7 +44,7 @@ void backward_kernel(const Tensor& grad, const Tensor& output, int64_t dim, DTyp
 
 template <bool is_log>
 Tensor with_dtype(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  const Tensor in = dtype && *dtype != self.dtype() ? self.to(*dtype) : self;
+  const Tensor in = dtype && *dtype != self.dtype() ? self.to(*dtype, Layout::strided, self.device()) : self;
   if constexpr (is_log) return _log_softmax(in, dim, false);
   else return _softmax(in, dim, false);
 }

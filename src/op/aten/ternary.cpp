@@ -165,9 +165,17 @@ void register_ternary(Library& aten) {
       .compute(where_rule, where_kernel)
       .out("where.self_out").tags(Tag::pointwise, Tag::core);
   aten.def("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
-      .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) { return where(condition, self, number(condition, other, result_type(self, other))); });
+      .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
+        const DType d = result_type(self, other);
+        const Tensor second = number(condition, other, d);
+        return where(condition, self.to(d), second);
+      });
   aten.def("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
-      .composite([](const Tensor& condition, const Scalar& self, const Tensor& other) { return where(condition, number(condition, self, result_type(other, self)), other); });
+      .composite([](const Tensor& condition, const Scalar& self, const Tensor& other) {
+        const DType d = result_type(other, self);
+        const Tensor first = number(condition, self, d);
+        return where(condition, first, other.to(d));
+      });
   aten.def("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
       .composite([](const Tensor& condition, const Scalar& self, const Scalar& other) {
         const DType d = TypePromotion().add(self).add(other).result();

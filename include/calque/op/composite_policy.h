@@ -1,0 +1,32 @@
+// CompositePolicy: what becomes of a composite operator on its way down to the functional mode and the recorder. Without
+// one it expands by its own body; with one it may stay whole, or expand by another body. Fake execution and kernels
+// always use its own.
+#pragma once
+
+#include <optional>
+
+#include "calque/op/operator.h"
+
+namespace calque {
+
+class CompositePolicy {
+ public:
+  virtual ~CompositePolicy() = default;
+  virtual bool keeps_whole(const Operator& op) const = 0;
+  // What the call gives by another body; nothing: by its own.
+  virtual std::optional<Value> expand(const Operator& op, const Values& args) const = 0;
+};
+
+// The calling thread's policy for the life of the scope; null for none. The policy must outlive it.
+class CompositePolicyScope {
+ public:
+  explicit CompositePolicyScope(const CompositePolicy* policy);
+  ~CompositePolicyScope();
+  CompositePolicyScope(const CompositePolicyScope&) = delete;
+  CompositePolicyScope& operator=(const CompositePolicyScope&) = delete;
+
+ private:
+  const CompositePolicy* before_;
+};
+
+}  // namespace calque

@@ -1,0 +1,34 @@
+// ATen's core decompositions as ready tables for make_fx, and graphs decomposed by a table. A table maps an operator to
+// how it is written in others; the bodies call operators from the top of the mode stack, so what they call is decomposed
+// in turn. The tables are made once and shared; copy one to change it.
+#pragma once
+
+#include "calque/op/composite_policy.h"
+#include "calque/trace/make_fx.h"
+
+namespace calque {
+
+// Operators that the core set does not have, in terms of those that it has. Composite operators are not in it: make_fx
+// takes them apart anyway.
+const DecompositionTable& core_aten_decompositions();
+
+// What run_decompositions() of torch.export goes by: the core decompositions, and every composite operator that a
+// functional graph could hold. One that is removed from the table stays whole, one with another entry is taken apart by
+// that (CompositesByTable).
+const DecompositionTable& default_decompositions();
+
+// A composite operator that a functional graph can hold: its results are new tensors and its arguments are not written.
+bool can_stay_whole(const Operator& op);
+
+// Composite operators as a table wants them: those that can stay whole do unless the table has them.
+class CompositesByTable : public CompositePolicy {
+ public:
+  explicit CompositesByTable(const DecompositionTable& table) : table_(table) {}
+  bool keeps_whole(const Operator& op) const override { return can_stay_whole(op) && !table_.contains(&op); }
+  std::optional<Value> expand(const Operator& op, const Values& args) const override;
+
+ private:
+  const DecompositionTable& table_;
+};
+
+}  // namespace calque

@@ -1,0 +1,150 @@
+// Padding, sliding blocks and interpolation.
+
+#include <cmath>
+
+#include "calque/op/index.h"
+#include "calque/sym/sym_math.h"
+#include "trace/decompositions/families.h"
+#include "trace/decompositions/table.h"
+
+namespace calque {
+namespace {
+
+using Kind = DecompositionBuilder::Kind;
+
+// Number minus tensor, as torch.rsub decomposes.
+Tensor minus(SymInt number, const Tensor& t) { return sub(number_tensor(Scalar(number)), t); }
+
+Tensor reflected(const Tensor& like, SymInt left, SymInt middle, SymInt right) {
+  const Tensor index = arange_on(like, Scalar(-left), Scalar(middle + right));
+  const SymInt last = middle - SymInt(1);
+  return minus(last, abs(minus(last, abs(index))));
+}
+Tensor replicated(const Tensor& like, SymInt left, SymInt middle, SymInt right) {
+  const Tensor index = arange_on(like, Scalar(-left), Scalar(middle + right));
+  return clamp(index, Scalar(0), Scalar(middle - SymInt(1)));
+}
+
+template <auto index_of>
+Tensor padded(const Tensor& a, SymIntList padding) {
+  const auto dims = static_cast<int64_t>(padding.size() / 2);
+  const int64_t first = a.dim() - dims;
+  if (first != 1 && first != 2) throw UserError("pad: padding of " + std::to_string(dims) + " dimensions needs an input of " + std::to_string(dims + 1) + " or " + std::to_string(dims + 2) + ", found " + std::to_string(a.dim()));
+  Tensor result = a;
+  for (int64_t i = 0; i < dims; ++i) {
+    const auto at = static_cast<size_t>(2 * (dims - 1 - i));
+    std::vector<Tensor> indices(static_cast<size_t>(a.dim()));
+    indices[static_cast<size_t>(first + i)] = index_of(a, padding[at], a.sym_size(first + i), padding[at + 1]);
+    result = _unsafe_index(result, indices);
+  }
+  return contiguous(result, a.suggest_memory_format());
+}
+
+// Where the elements of the blocks lie along one dimension: kernel by blocks.
+Tensor block_indices(const Tensor& like, SymInt size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
+  const SymInt reach = size + SymInt(padding * 2) - SymInt(dilation * (kernel - 1));
+  const auto range = [&](SymInt end, int64_t step) { return arange_start_step(Scalar(0), Scalar(end), Scalar(step), DType::int64, std::nullopt, like.device(), false); };
+  const Tensor blocks = range(reach, stride).unsqueeze(0);
+  const Tensor grid = range(SymInt(kernel * dilation), dilation).unsqueeze(-1);
+  return blocks + grid;
+}
+
+SymInt blocks_along(SymInt size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
+  return SymInt(1) + floor_div(size + SymInt(2 * padding - dilation * (kernel - 1) - 1), SymInt(stride));
+}
+
+Tensor im2col_of(const Tensor& self, IntList kernel, IntList dilation, IntList padding, IntList stride) {
+  const bool batched = self.dim() == 4;
+  for (const int64_t d : {-2, -1}) {
+    const auto i = static_cast<size_t>(d + 2);
+    require(blocks_along(self.sym_size(d), kernel[i], dilation[i], padding[i], stride[i]) > SymInt(0), "im2col", "there is no room for a single block");
+  }
+  const Tensor input = batched ? self : self.unsqueeze(0);
+  Tensor rows = block_indices(input, input.sym_size(2), kernel[0], dilation[0], padding[0], stride[0]);
+  const Tensor columns = block_indices(input, input.sym_size(3), kernel[1], dilation[1], padding[1], stride[1]);
+  const Tensor room = pad(input, SymInts{padding[1], padding[1], padding[0], padding[0]});
+  rows = rows.unsqueeze(-1).unsqueeze(-1);
+  Tensor output = index(room, TensorList{Tensor(), Tensor(), rows, columns});
+  output = permute(output, IntList{0, 1, 2, 4, 3, 5});
+  output = reshape(output, SymInts{input.sym_size(0), input.sym_size(1) * SymInt(kernel[0] * kernel[1]), rows.sym_size(1) * columns.sym_size(1)});
+  return batched ? output : output.squeeze(0);
+}
+
+Tensor col2im_of(const Tensor& self, SymIntList output_size, IntList kernel, IntList dilation, IntList padding, IntList stride) {
+  const bool batched = self.dim() == 3;
+  const SymInt area(kernel[0] * kernel[1]);
+  require(self.sym_size(-2) % area == SymInt(0), "col2im", "the channels cannot be divided by the kernel's size");
+  SymInts blocks;
+  for (size_t i = 0; i < 2; ++i) blocks.push_back(blocks_along(output_size[i], kernel[i], dilation[i], padding[i], stride[i]));
+  require(self.sym_size(-1) == blocks[0] * blocks[1], "col2im", "there are not as many blocks as the output's size asks for");
+  Tensor input = batched ? self : self.unsqueeze(0);
+  const SymInt batch = input.sym_size(0), channels = floor_div(input.sym_size(1), area);
+  input = reshape(input, SymInts{batch, channels, SymInt(kernel[0]), SymInt(kernel[1]), blocks[0], blocks[1]});
+  input = permute(input, IntList{0, 1, 2, 4, 3, 5});
+  const Tensor rows = unsqueezed_to(block_indices(input, output_size[0], kernel[0], dilation[0], padding[0], stride[0]), 4);
+  const Tensor columns = block_indices(input, output_size[1], kernel[1], dilation[1], padding[1], stride[1]);
+  const SymInts room{batch, channels, output_size[0] + SymInt(2 * padding[0]), output_size[1] + SymInt(2 * padding[1])};
+  Tensor output = new_zeros(input, room, std::nullopt, std::nullopt, std::nullopt, false);
+  output = _unsafe_index_put(output, TensorList{Tensor(), Tensor(), rows, columns}, input, true);
+  output = pad(output, SymInts{-padding[1], -padding[1], -padding[0], -padding[0]});
+  return batched ? output : output.squeeze(0);
+}
+
+Scalar scale_of(SymInt in, SymInt out, bool align_corners, std::optional<double> scale) {
+  if (align_corners) {
+    if (!guard(out > SymInt(1))) return Scalar(0);
+    return Scalar((sym_float(in) - SymFloat(1.0)) / (sym_float(out) - SymFloat(1.0)));
+  }
+  if (scale && *scale > 0) return Scalar(1.0 / *scale);
+  return Scalar(sym_true_div(in, out));
+}
+
+Tensor upsample_linear_of(const Tensor& input, SymIntList output_size, bool align_corners, const std::vector<std::optional<double>>& scales) {
+  const auto dims = static_cast<size_t>(input.dim() - 2);
+  const DType dtype = elementwise_dtypes({input}, Kind::int_to_float).result;
+  std::vector<Tensor> exact, low, high;
+  for (size_t i = 0; i < dims; ++i) {
+    const SymInt in = input.sym_size(static_cast<int64_t>(i) + 2), out = output_size[i];
+    const Scalar scale = scale_of(in, out, align_corners, scales[i]);
+    const Tensor position = converted(arange_on(input, Scalar(out)), dtype);
+    Tensor x = align_corners ? position * scale : (position + 0.5) * scale - 0.5;
+    x = clamp(x, Scalar(0.0));
+    SymInts shape{x.sym_size(0)};
+    for (size_t d = i + 1; d < dims; ++d) shape.push_back(1);
+    x = reshape(x, shape);
+    const Tensor whole = to(x, DType::int64);
+    exact.push_back(x);
+    low.push_back(whole);
+    high.push_back(clamp(whole + 1, std::nullopt, Scalar(in - SymInt(1))));
+  }
+  std::vector<Tensor> corners;
+  for (size_t corner = 0; corner < (size_t{1} << dims); ++corner) {
+    std::vector<Tensor> indices(2);
+    for (size_t k = 0; k < dims; ++k) indices.push_back((corner >> (dims - 1 - k)) & 1 ? high[k] : low[k]);
+    corners.push_back(converted(_unsafe_index(input, indices), dtype));
+  }
+  for (size_t i = dims; i-- > 0;) {
+    const Tensor share = converted(clamp(exact[i] - low[i], Scalar(0.0), Scalar(1.0)), dtype);
+    std::vector<Tensor> halves;
+    for (size_t c = 0; c < corners.size(); c += 2) halves.push_back(corners[c] + mul(corners[c + 1] - corners[c], share));
+    corners = std::move(halves);
+  }
+  Tensor result = contiguous(corners[0], input.suggest_memory_format());
+  return input.is_floating_point() ? result : round(result);
+}
+
+}  // namespace
+
+void decompose_resampling(DecompositionBuilder& table) {
+  for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<reflected>(self, padding); });
+  for (const char* name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<replicated>(self, padding); });
+  table.add("im2col", [](const Tensor& self, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor { return im2col_of(self, kernel_size, dilation, padding, stride); });
+  table.add_cast("col2im", [](const Tensor& self, SymIntList output_size, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor {
+    return col2im_of(self, output_size, kernel_size, dilation, padding, stride);
+  });
+  table.add_cast("upsample_linear1d", [](const Tensor& self, SymIntList output_size, bool align_corners, std::optional<double> scales) -> Tensor {
+    return upsample_linear_of(self, output_size, align_corners, {scales});
+  });
+}
+
+}  // namespace calque

@@ -1,0 +1,124 @@
+#include "trace/decompositions/table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "calque/base/error.h"
+#include "calque/sym/sym_math.h"
+#include "trace/decompositions/families.h"
+#include "trace/functional_form.h"
+
+namespace calque {
+namespace {
+
+// Forms of decomposed operators that PyTorch's table leaves whole.
+constexpr std::array left_whole = {
+    "aten::_euclidean_dist.out", "aten::addr_",        "aten::baddbmm_",     "aten::bernoulli.out",         "aten::clamp_max_",          "aten::clamp_max_.Tensor",
+    "aten::clamp_min_",          "aten::clamp_min_.Tensor", "aten::fill.Scalar_out", "aten::fill.Tensor_out", "aten::floor_divide_.Scalar", "aten::floor_divide_.Tensor", "aten::logsumexp.out",
+    "aten::arange.out", "aten::detach_", "aten::ones.out", "aten::zeros.out",
+};
+// In-place and out= forms that are decomposed though the functional operator is a core one.
+constexpr std::array only_written = {
+    "aten::elu_", "aten::gelu_", "aten::hardtanh_", "aten::leaky_relu_", "aten::upsample_bilinear2d.out", "aten::upsample_trilinear3d.out", "aten::std.out",
+};
+
+template <size_t n>
+bool among(const std::array<const char*, n>& names, const Operator& op) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return op.name() == name; });
+}
+
+// In place and out=: the functional operator, and its results written to where they belong.
+Decomposition written_form(const Operator& op, const Operator& functional) {
+  return [&op, &functional](const Values& args) -> std::optional<Value> {
+    const auto& schema = op.schema().arguments;
+    Values targets;
+    Kwargs given;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (schema[i].is_written()) targets.push_back(args[i]);
+      if (!schema[i].is_written() || !schema[i].keyword_only) given.emplace_back(schema[i].name, args[i]);
+    }
+    const bool is_out = !op.schema().arguments.front().is_written();
+    const Value out = call(functional, {}, std::move(given));
+    const Values results = out.is_tensor() ? Values{out} : out.to_items();
+    for (size_t i = 0; i < targets.size() && i < results.size(); ++i) {
+      const Tensor& target = targets[i].to_tensor();
+      const Tensor result = results[i].to_tensor_or_none();
+      if (!result.defined()) continue;
+      if (is_out && (target.dim() != result.dim() || !guard(sym_eq(target.sym_sizes(), result.sym_sizes())))) target.resize_(result.sym_sizes());
+      target.copy_(result);
+    }
+    return targets.size() == 1 ? targets[0] : tuple(std::move(targets));
+  };
+}
+
+DecompositionTable make_core() {
+  DecompositionTable table;
+  DecompositionBuilder builder(table);
+  decompose_activations(builder);
+  decompose_copies(builder);
+  decompose_factories(builder);
+  decompose_indexing(builder);
+  decompose_losses(builder);
+  decompose_normalization(builder);
+  decompose_pointwise(builder);
+  decompose_reductions(builder);
+  decompose_resampling(builder);
+  decompose_shaping(builder);
+  for (const Operator* op : all_operators()) {
+    if (op->schema().name_space != "aten" || table.contains(op) || among(left_whole, *op)) continue;
+    const Operator* functional = find_functional_form(*op);
+    if (functional && (table.contains(functional) || among(only_written, *op))) table.emplace(op, written_form(*op, *functional));
+  }
+  return table;
+}
+
+// Composite operators whose results may or may not be their arguments, whatever the schema says: they never stay whole.
+constexpr std::array may_give_arguments = {
+    "aten::dropout",    "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout", "aten::atleast_1d",   "aten::atleast_2d",
+    "aten::atleast_3d", "aten::cartesian_prod", "aten::batch_norm",     "aten::unsafe_chunk",          "aten::conj_physical",
+};
+// Composite operators that are in the core set.
+constexpr std::array core_composites = {"aten::upsample_bilinear2d.vec", "aten::upsample_nearest2d.vec"};
+// Composite here, but a kernel of its own in PyTorch, or no operator of programs.
+constexpr std::array own_composites = {
+    "aten::_make_dep_token", "aten::is_same_size", "aten::sym_numel", "aten::sym_storage_offset", "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.float_float",
+};
+
+DecompositionTable make_default() {
+  DecompositionTable table = core_aten_decompositions();
+  for (const Operator* op : all_operators())
+    if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> { return op->run_eager(args); });
+  return table;
+}
+
+}  // namespace
+
+bool can_stay_whole(const Operator& op) {
+  if (!op.is_composite() || among(may_give_arguments, op) || among(own_composites, op)) return false;
+  const auto& arguments = op.schema().arguments;
+  return std::none_of(arguments.begin(), arguments.end(), [](const SchemaArgument& a) { return !a.alias.empty(); });
+}
+
+std::optional<Value> CompositesByTable::expand(const Operator& op, const Values& args) const {
+  const auto it = table_.find(&op);
+  return it == table_.end() ? std::nullopt : it->second(args);
+}
+
+const DecompositionTable& default_decompositions() {
+  static const DecompositionTable table = make_default();
+  return table;
+}
+
+void DecompositionBuilder::put(std::string_view name, Decomposition body, size_t arity) {
+  const Operator& op = get_operator("aten::" + std::string(name));
+  if (arity != any_arity && arity != op.schema().arguments.size())
+    throw InternalError(op.name() + ": the decomposition takes " + std::to_string(arity) + " arguments, the operator " + std::to_string(op.schema().arguments.size()));
+  if (!table_.emplace(&op, std::move(body)).second) throw InternalError(op.name() + ": is decomposed twice");
+}
+
+const DecompositionTable& core_aten_decompositions() {
+  static const DecompositionTable table = make_core();
+  return table;
+}
+
+}  // namespace calque
