@@ -1,0 +1,149 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "text/bpe.h"
+#include "text/unicode.h"
+
+namespace calque {
+
+void AddedTokens::Trie::insert(std::string_view token, uint32_t id) {
+  if (token.empty()) return;
+  first_[static_cast<unsigned char>(token[0])] = true;
+  uint32_t at = 0;
+  for (const char c : token) {
+    const auto [next, fresh] = nodes_[at].next.emplace(c, static_cast<uint32_t>(nodes_.size()));
+    at = next->second;
+    if (fresh) nodes_.emplace_back();
+  }
+  if (nodes_[at].id < 0) nodes_[at].id = id;  // of two that are equal the first one is found
+}
+
+size_t AddedTokens::Trie::longest(std::string_view text, size_t at, uint32_t& id) const {
+  size_t length = 0;
+  uint32_t node = 0;
+  for (size_t i = at; i < text.size(); ++i) {
+    const auto next = nodes_[node].next.find(text[i]);
+    if (next == nodes_[node].next.end()) break;
+    node = next->second;
+    if (nodes_[node].id >= 0) {
+      length = i + 1 - at;
+      id = static_cast<uint32_t>(nodes_[node].id);
+    }
+  }
+  return length;
+}
+
+size_t AddedTokens::Trie::candidate(std::string_view text, size_t from) const {
+  while (from < text.size() && !first_[static_cast<unsigned char>(text[from])])
+    ++from;
+  return from;
+}
+
+void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, const Normalizers& normalizers) {
+  for (const AddedToken& token : tokens)
+    if (token.special && !token.content.empty()) special_.insert(token.content);
+  std::vector<AddedToken> specials, others;  // of tokens that look the same, the special one is found
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) continue;
+    uint32_t id;
+    if (const auto known = token_to_id(token.content)) {
+      id = *known;
+    } else if (const auto in_model = model.token_to_id(token.content)) {
+      id = *in_model;
+    } else {
+      id = static_cast<uint32_t>(model.vocab_size());
+      for (const auto& [content, used] : ids_)
+        id = std::max(id, used + 1);
+    }
+    ids_[token.content] = id;
+    by_id_[id] = token;
+    (special_.contains(token.content) ? specials : others).push_back(token);
+  }
+  TextStore store;
+  specials.insert(specials.end(), others.begin(), others.end());
+  for (const AddedToken& token : specials) {
+    Piece content{token.content};
+    if (token.normalized)
+      for (const auto& step : normalizers)
+        content = step->apply(content, store);
+    const uint32_t id = ids_.at(token.content);
+    (token.normalized ? normalized_ : plain_).insert(content.text, id);
+    by_id_.at(id).decoded = content.text;
+  }
+}
+
+std::optional<uint32_t> AddedTokens::token_to_id(std::string_view token) const {
+  const auto found = ids_.find(std::string(token));
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+const AddedToken* AddedTokens::find(uint32_t id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &found->second;
+}
+
+void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Piece>& out) const {
+  const std::string_view text = piece.text;
+  if (trie.empty()) {
+    if (!text.empty()) out.push_back(piece);
+    return;
+  }
+  const UnicodeTable& table = UnicodeTable::instance();
+  const auto before = [&](size_t i) {  // where the character before i begins
+    do
+      --i;
+    while (i > 0 && is_utf8_continuation(text[i]));
+    return i;
+  };
+  const auto properties = [&](size_t i) { return table.of(decode_utf8(text.data() + i).value); };
+  size_t done = 0;
+  for (size_t i = trie.candidate(text, 0); i < text.size();) {
+    uint32_t id = 0;
+    const size_t length = trie.longest(text, i, id);
+    if (length == 0) {
+      i = trie.candidate(text, i + 1);
+      continue;
+    }
+    size_t begin = i, end = i + length;
+    i = trie.candidate(text, end);
+    const AddedToken& token = by_id_.at(id);
+    if (token.single_word) {
+      const bool word_before = begin > 0 && (properties(before(begin)) & unicode_beside_word);
+      const bool word_after = end < text.size() && (properties(end) & unicode_beside_word);
+      if (word_before || word_after) continue;
+    }
+    if (token.lstrip) {
+      while (begin > 0 && (properties(before(begin)) & unicode_space))
+        begin = before(begin);
+      begin = std::max(begin, done);
+    }
+    if (token.rstrip)
+      while (end < text.size() && (properties(end) & unicode_space))
+        end += decode_utf8(text.data() + end).size;
+    if (done < begin) out.push_back(piece.slice(done, begin));
+    Piece found = piece.slice(begin, end);
+    found.added = id;
+    out.push_back(found);
+    done = end;
+  }
+  if (done < text.size()) out.push_back(piece.slice(done, text.size()));
+}
+
+void AddedTokens::split(const Piece& text, const Normalizers& normalizers, std::vector<Piece>& out, TextStore& store) const {
+  std::vector<Piece> parts;
+  split_at(plain_, text, parts);
+  for (const Piece& part : parts) {
+    if (part.added >= 0) {
+      out.push_back(part);
+      continue;
+    }
+    Piece piece = part;
+    for (const auto& step : normalizers)
+      piece = step->apply(piece, store);
+    split_at(normalized_, piece, out);
+  }
+}
+
+}  // namespace calque

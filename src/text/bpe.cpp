@@ -1,0 +1,328 @@
+#include "text/bpe.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <queue>
+
+#include "text/byte_alphabet.h"
+#include "text/json_parts.h"
+#include "text/utf8.h"
+
+namespace calque {
+namespace {
+
+constexpr uint32_t no_rank = std::numeric_limits<uint32_t>::max();
+constexpr size_t cache_slots = 1 << 15;
+constexpr size_t cache_word_bytes = 1 << 20;
+constexpr size_t longest_cached_word = 256;
+constexpr size_t short_word = 48;  // symbols: up to here scanning beats a heap
+
+uint64_t mix(uint64_t x) {
+  x ^= x >> 32;
+  x *= 0x9E3779B97F4A7C15;
+  return x ^ x >> 29;
+}
+
+[[noreturn]] void fail(const std::string& what) { throw UserError(ErrorKind::bad_file, "tokenizer: " + what); }
+
+}  // namespace
+
+// ---- the cache ----------------------------------------------------------------------------------------------------
+
+BpeCache::BpeCache() : slots_(cache_slots) {}
+
+uint64_t BpeCache::hash_of(std::string_view word) {
+  uint64_t h = 0x2545F4914F6CDD1D ^ word.size();
+  const char* p = word.data();
+  size_t n = word.size();
+  for (; n >= 8; p += 8, n -= 8) {
+    uint64_t x;
+    std::memcpy(&x, p, 8);
+    h = mix(h ^ x);
+  }
+  uint64_t x = 0;
+  std::memcpy(&x, p, n);
+  return mix(mix(h ^ x));
+}
+
+const BpeToken* BpeCache::find(std::string_view word, uint64_t hash, size_t& count) const {
+  const Slot& s = slots_[hash & (cache_slots - 1)];
+  if (s.count == 0 || s.hash != hash || s.size != word.size() ||
+      std::memcmp(words_.data() + s.word, word.data(), s.size) != 0)
+    return nullptr;
+  count = s.count;
+  return tokens_.data() + s.tokens;
+}
+
+void BpeCache::insert(std::string_view word, uint64_t hash, const BpeToken* tokens, size_t count) {
+  if (count == 0 || word.size() > longest_cached_word) return;
+  if (words_.size() + word.size() > cache_word_bytes) {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+    words_.clear();
+    tokens_.clear();
+  }
+  slots_[hash & (cache_slots - 1)] = {hash, static_cast<uint32_t>(words_.size()), static_cast<uint32_t>(word.size()),
+                                      static_cast<uint32_t>(tokens_.size()), static_cast<uint32_t>(count)};
+  words_ += word;
+  tokens_.insert(tokens_.end(), tokens, tokens + count);
+}
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+Bpe::Bpe(const Json& json) {
+  // Files older than the type field are BPE when they have merges.
+  const Json* type = json.find("type");
+  if (type ? type->to_string() != "BPE" : !json.find("merges"))
+    unsupported_part("model", type ? type->to_string() : "without a type");
+  if (const Json* dropout = json.find("dropout"); dropout && !dropout->is_null() && dropout->to_float() != 0)
+    unsupported_part("model option", "dropout");
+  prefix_ = text_or(json, "continuing_subword_prefix", "");
+  suffix_ = text_or(json, "end_of_word_suffix", "");
+  fuse_unknown_ = flag_or(json, "fuse_unk", false);
+  byte_fallback_ = flag_or(json, "byte_fallback", false);
+  ignore_merges_ = flag_or(json, "ignore_merges", false);
+  read_vocab(json.at("vocab"));
+  read_merges(json.at("merges"));
+  unknown_name_ = text_or(json, "unk_token", "");
+  if (!unknown_name_.empty()) unknown_ = token_to_id(unknown_name_);
+  for (size_t b = 0; b < 256; ++b) {
+    const auto id = token_to_id(byte_characters()[b]);
+    byte_ids_[b] = id ? static_cast<int64_t>(*id) : -1;
+  }
+}
+
+void Bpe::read_vocab(const Json& json) {
+  const auto members = json.members();
+  ids_.reserve(members.size());
+  // Ids are places in a table, so one that is far past the number of tokens is a mistake or an attack.
+  const auto limit = static_cast<int64_t>(members.size()) * 16 + 1'000'000;
+  for (const JsonMember& m : members) {
+    const int64_t id = m.value.to_int();
+    if (id < 0 || id >= limit)
+      m.value.fail("the id of token \"" + std::string(m.key) + "\" is " + std::to_string(id) + ", expected 0 to " +
+                   std::to_string(limit - 1) + " in a vocabulary of " + std::to_string(members.size()));
+    const auto [at, fresh] = ids_.insert_or_assign(std::string(m.key), static_cast<uint32_t>(id));
+    if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
+    tokens_[static_cast<size_t>(id)] = &at->first;
+  }
+}
+
+void Bpe::read_merges(const Json& json) {
+  const auto items = json.items();
+  size_t places = 16;
+  while (places < items.size() * 2)
+    places *= 2;
+  merges_.resize(places);
+  uint32_t rank = 0;
+  for (const Json& item : items) {
+    if (item.is_string()) {  // "a b", as merges.txt has them
+      const std::string_view line = item.to_string();
+      if (line.starts_with("#version")) continue;
+      const size_t space = line.find(' ');
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        item.fail("a merge is two tokens with a space between them, found \"" + std::string(line) + "\"");
+      add_merge(line.substr(0, space), line.substr(space + 1), rank++);
+    } else {
+      const auto pair = item.items();
+      if (pair.size() != 2) item.fail("a merge is two tokens, found " + std::to_string(pair.size()));
+      add_merge(pair[0].to_string(), pair[1].to_string(), rank++);
+    }
+  }
+}
+
+void Bpe::add_merge(std::string_view a, std::string_view b, uint32_t rank) {
+  const auto known = [&](std::string_view token) {
+    const auto id = token_to_id(token);
+    if (!id)
+      fail("merge " + std::to_string(rank) + " (\"" + std::string(a) + "\" \"" + std::string(b) + "\"): the token \"" +
+           std::string(token) + "\" is not in the vocabulary");
+    return *id;
+  };
+  const uint32_t left = known(a), right = known(b);
+  const std::string made = std::string(a) + std::string(b.substr(std::min(prefix_.size(), b.size())));
+  const uint64_t pair = uint64_t{left} << 32 | right;
+  size_t at = mix(pair) & (merges_.size() - 1);
+  while (merges_[at].pair != Merge::empty_pair && merges_[at].pair != pair)
+    at = (at + 1) & (merges_.size() - 1);
+  merges_[at] = {pair, rank, known(made)};
+}
+
+std::optional<uint32_t> Bpe::token_to_id(std::string_view token) const {
+  const auto found = ids_.find(token);
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+const std::string* Bpe::id_to_token(uint32_t id) const { return id < tokens_.size() ? tokens_[id] : nullptr; }
+
+// ---- merging ------------------------------------------------------------------------------------------------------
+
+const Bpe::Merge* Bpe::merge_of(uint32_t a, uint32_t b) const {
+  const uint64_t pair = uint64_t{a} << 32 | b;
+  for (size_t at = mix(pair) & (merges_.size() - 1);; at = (at + 1) & (merges_.size() - 1)) {
+    const Merge& m = merges_[at];
+    if (m.pair == pair) return &m;
+    if (m.pair == Merge::empty_pair) return nullptr;
+  }
+}
+
+uint32_t Bpe::rank_of(uint32_t a, uint32_t b) const {
+  const Merge* m = merge_of(a, b);
+  return m ? m->rank : no_rank;
+}
+
+bool Bpe::knows_bytes() const {
+  return prefix_.empty() && suffix_.empty() &&
+         std::all_of(byte_ids_.begin(), byte_ids_.end(), [](int64_t id) { return id >= 0; });
+}
+
+void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
+  std::optional<Symbol> unknown;  // not yet appended: more unknown characters may join it
+  const auto flush = [&] {
+    if (unknown) out.push_back(*unknown);
+    unknown.reset();
+  };
+  std::string own;
+  for (size_t i = 0; i < word.size();) {
+    const uint32_t size = decode_utf8(word.data() + i).size;
+    const bool first = i == 0, last = i + size == word.size();
+    std::string_view character = word.substr(i, size);
+    i += size;
+    if ((!first && !prefix_.empty()) || (last && !suffix_.empty())) {
+      own = (first ? "" : prefix_) + std::string(character) + (last ? suffix_ : "");
+      character = own;
+    }
+    if (const auto id = token_to_id(character)) {
+      flush();
+      out.push_back({*id, size, no_rank});
+      continue;
+    }
+    if (byte_fallback_) {
+      static constexpr char digits[] = "0123456789ABCDEF";
+      std::vector<Symbol> fallback;
+      for (const char c : character) {
+        const auto b = static_cast<unsigned char>(c);
+        const char name[] = {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
+        const auto found = token_to_id(std::string_view(name, sizeof name));
+        if (!found) break;
+        fallback.push_back({*found, 1, no_rank});
+      }
+      if (fallback.size() == character.size()) {
+        out.insert(out.end(), fallback.begin(), fallback.end());
+        continue;
+      }
+    }
+    if (!unknown_) {
+      if (!unknown_name_.empty())
+        fail("\"" + std::string(character) + "\" is not in the vocabulary, and neither is the unk_token \"" + unknown_name_ +
+             "\"");
+      continue;
+    }
+    if (unknown && fuse_unknown_) {
+      unknown->size += size;
+    } else {
+      flush();
+      unknown = Symbol{*unknown_, size, no_rank};
+    }
+  }
+  flush();
+}
+
+// The best merge, leftmost first, until there is none.
+void Bpe::merge_short(std::vector<Symbol>& s) const {
+  for (size_t i = 0; i + 1 < s.size(); ++i)
+    s[i].rank = rank_of(s[i].id, s[i + 1].id);
+  while (s.size() > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < s.size(); ++i)
+      if (s[i].rank < s[best].rank) best = i;
+    if (s[best].rank == no_rank) return;
+    const Merge* m = merge_of(s[best].id, s[best + 1].id);
+    s[best].id = m->id;
+    s[best].size += s[best + 1].size;
+    s.erase(s.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    s[best].rank = best + 1 < s.size() ? rank_of(s[best].id, s[best + 1].id) : no_rank;
+    if (best > 0) s[best - 1].rank = rank_of(s[best - 1].id, s[best].id);
+  }
+}
+
+// The same with a heap of candidates and a linked list, for words of any length.
+void Bpe::merge_long(std::vector<Symbol>& s) const {
+  struct Candidate {
+    uint32_t rank, at;
+    bool operator<(const Candidate& o) const { return rank != o.rank ? rank > o.rank : at > o.at; }
+  };
+  constexpr uint32_t none = no_rank;
+  const auto n = static_cast<uint32_t>(s.size());
+  std::vector<uint32_t> before(n), after(n);
+  std::priority_queue<Candidate> heap;
+  const auto look = [&](uint32_t at) {
+    s[at].rank = after[at] == none ? no_rank : rank_of(s[at].id, s[after[at]].id);
+    if (s[at].rank != no_rank) heap.push({s[at].rank, at});
+  };
+  for (uint32_t i = 0; i < n; ++i) {
+    before[i] = i == 0 ? none : i - 1;
+    after[i] = i + 1 == n ? none : i + 1;
+  }
+  for (uint32_t i = 0; i < n; ++i)
+    look(i);
+  while (!heap.empty()) {
+    const Candidate c = heap.top();
+    heap.pop();
+    // Outdated: swallowed by a neighbour, or its pair has changed since.
+    if (s[c.at].size == 0 || s[c.at].rank != c.rank) continue;
+    const uint32_t next = after[c.at];
+    s[c.at].id = merge_of(s[c.at].id, s[next].id)->id;
+    s[c.at].size += s[next].size;
+    s[next].size = 0;
+    s[next].rank = no_rank;
+    after[c.at] = after[next];
+    if (after[next] != none) before[after[next]] = c.at;
+    look(c.at);
+    if (before[c.at] != none) look(before[c.at]);
+  }
+  std::erase_if(s, [](const Symbol& x) { return x.size == 0; });
+}
+
+void Bpe::tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vector<BpeToken>& out) const {
+  if (word.empty()) return;
+  const uint64_t hash = BpeCache::hash_of(word);
+  size_t count = 0;
+  if (const BpeToken* known = cache.find(word, hash, count)) {
+    out.insert(out.end(), known, known + count);
+    return;
+  }
+  const size_t start = out.size();
+  std::optional<uint32_t> whole;
+  if (ignore_merges_) {
+    if (bytes) {
+      std::string characters;
+      for (const char c : word)
+        characters += byte_characters()[static_cast<unsigned char>(c)];
+      whole = token_to_id(characters);
+    } else {
+      whole = token_to_id(word);
+    }
+  }
+  if (whole) {
+    out.push_back({*whole, static_cast<uint32_t>(word.size())});
+  } else {
+    std::vector<Symbol> symbols;
+    symbols.reserve(word.size());
+    if (bytes)
+      for (const char c : word)
+        symbols.push_back({static_cast<uint32_t>(byte_ids_[static_cast<unsigned char>(c)]), 1, no_rank});
+    else
+      first_symbols(word, symbols);
+    if (symbols.size() <= short_word)
+      merge_short(symbols);
+    else
+      merge_long(symbols);
+    for (const Symbol& s : symbols)
+      out.push_back({s.id, s.size});
+  }
+  cache.insert(word, hash, out.data() + start, out.size() - start);
+}
+
+}  // namespace calque

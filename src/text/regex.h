@@ -1,0 +1,84 @@
+// Regular expressions as tokenizer.json files use them (Oniguruma's syntax): characters, classes with ranges, nesting,
+// intersection and Unicode categories, groups, (?i:...), alternation, greedy, lazy and possessive repetition, look-ahead and
+// look-behind, atomic groups, anchors. No captures or back-references: those are a UserError when the expression is read.
+// A search that takes too many steps is a UserError, never a hang.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace calque {
+
+class UnicodeTable;
+
+// A set of characters.
+struct CharSet {
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  uint32_t categories = 0;   // a bit each
+  uint16_t flags = 0;        // UnicodeFlag
+  std::vector<CharSet> any;  // nested sets
+  std::vector<CharSet> all;  // must hold as well
+  bool negated = false;
+  bool any_case = false;
+  std::bitset<128> ascii;  // what `in` says of ASCII, made by `prepare`
+
+  bool contains(char32_t c, const UnicodeTable& table) const { return c < 128 ? ascii[c] : in(c, table); }
+  bool in(char32_t c, const UnicodeTable& table) const;
+  void prepare(const UnicodeTable& table);
+};
+
+class TextRegex {
+ public:
+  explicit TextRegex(std::string_view expression);
+
+  // The first match at or after `from`, in valid UTF-8.
+  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const;
+
+  enum class Op : uint8_t {
+    match,
+    character,
+    folded,
+    set,
+    repeat,
+    split,
+    jump,
+    look,
+    atomic,
+    line_begin,
+    line_end,
+    text_begin,
+    text_end,
+    last_line_end,
+    word_boundary,
+    no_word_boundary,
+  };
+  enum class Greed : uint8_t { greedy, lazy, possessive };
+  // Jumps are relative to the instruction, so that a program can be put behind another.
+  struct Instruction {
+    Op op;
+    Greed greed = Greed::greedy;
+    bool negative = false;  // of look
+    bool behind = false;    // of look
+    uint32_t value = 0;     // a character, a set, or the length of a look's or an atomic group's body
+    uint32_t min = 0, max = 0;
+    int32_t first = 0, second = 0;  // of split and jump: where to go, what to try before
+  };
+  using Program = std::vector<Instruction>;
+
+ private:
+  struct Search;
+  size_t run(Search& search, size_t pc, size_t at, size_t must_end) const;
+  bool accepts(const Instruction& i, char32_t c) const;
+
+  std::string expression_;
+  Program program_;
+  std::vector<CharSet> sets_;
+  const UnicodeTable& table_;
+};
+
+}  // namespace calque

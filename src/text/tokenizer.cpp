@@ -1,0 +1,299 @@
+#include "calque/text/tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "calque/base/error.h"
+#include "calque/file/json.h"
+#include "calque/file/mapped_file.h"
+#include "text/json_parts.h"
+#include "text/tokenizer_impl.h"
+
+namespace calque {
+namespace {
+
+constexpr size_t longest_text = std::numeric_limits<uint32_t>::max() / 4;
+
+std::vector<AddedToken> read_added_tokens(const Json& json) {
+  std::vector<AddedToken> out;
+  for (const Json& item : json.items()) {
+    AddedToken token;
+    token.content = item.at("content").to_string();
+    token.single_word = flag_or(item, "single_word", false);
+    token.lstrip = flag_or(item, "lstrip", false);
+    token.rstrip = flag_or(item, "rstrip", false);
+    token.special = flag_or(item, "special", false);
+    token.normalized = flag_or(item, "normalized", !token.special);
+    out.push_back(std::move(token));
+  }
+  return out;
+}
+
+// A token of tokenizer_config.json: its text, or an object that has it.
+std::optional<std::string> config_token(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return std::string(json.is_object() ? json.at("content").to_string() : json.to_string());
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path.string());
+  const auto bytes = file->bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Positions in a text's bytes, counted in its characters.
+class CharacterCounter {
+ public:
+  explicit CharacterCounter(std::string_view text) : counts_(text.size() + 1) {
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      n += i > 0 && !is_utf8_continuation(text[i]);
+      counts_[i] = n;
+    }
+    counts_[text.size()] = text.empty() ? 0 : n + 1;
+  }
+  size_t operator()(size_t byte) const { return counts_[byte]; }
+
+ private:
+  std::vector<uint32_t> counts_;
+};
+
+}  // namespace
+
+class Tokenizer::Impl::Loan {
+ public:
+  explicit Loan(const Impl& impl) : impl_(impl) {
+    const std::lock_guard lock(impl.mutex);
+    if (!impl.idle.empty()) {
+      scratch_ = std::move(impl.idle.back());
+      impl.idle.pop_back();
+    }
+    if (!scratch_) scratch_ = std::make_unique<Scratch>();
+  }
+  ~Loan() {
+    scratch_->store.clear();
+    const std::lock_guard lock(impl_.mutex);
+    impl_.idle.push_back(std::move(scratch_));
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  Scratch& operator*() const { return *scratch_; }
+
+ private:
+  const Impl& impl_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name) {
+  if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, name + ": not UTF-8 text");
+  const JsonDocument document(text, name);
+  const Json& json = document.root();
+  auto impl = std::make_unique<Impl>();
+  static const JsonDocument nothing("null", "null");
+  const auto part = [&](std::string_view key) -> const Json& {
+    const Json* found = json.find(key);
+    return found ? *found : nothing.root();
+  };
+  try {
+    impl->normalizers = make_normalizers(part("normalizer"));
+    impl->model = std::make_unique<Bpe>(json.at("model"));
+    impl->pre_tokenizers = make_pre_tokenizers(part("pre_tokenizer"), impl->model->knows_bytes());
+    impl->post_processors = make_post_processors(part("post_processor"));
+    impl->decoders = make_decoders(part("decoder"));
+    if (const Json& added = part("added_tokens"); !added.is_null())
+      impl->added.add(read_added_tokens(added), *impl->model, impl->normalizers);
+  } catch (UserError& e) {
+    if (!e.reason().starts_with(name)) e.prepend(name + ": ");
+    throw;
+  }
+  return Tokenizer(std::move(impl));
+}
+
+Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
+  const bool folder = std::filesystem::is_directory(path);
+  const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
+  if (folder && !std::filesystem::exists(file))
+    throw UserError(ErrorKind::bad_file, path.string() + ": no tokenizer.json in this folder");
+  Tokenizer tokenizer = from_json(read_text(file), file.string());
+
+  const std::filesystem::path config = file.parent_path() / "tokenizer_config.json";
+  if (!std::filesystem::exists(config)) return tokenizer;
+  const std::string text = read_text(config);
+  if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, config.string() + ": not UTF-8 text");
+  const JsonDocument document(text, config.string());
+  Impl& impl = *tokenizer.impl_;
+  for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"})
+    if (const Json* found = document.root().find(std::string(role) + "_token"))
+      if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
+  // Files without a limit say 10^30.
+  if (const Json* length = document.root().find("model_max_length"))
+    if (!length->is_null() && length->to_float() < 1e15) impl.model_max_length = static_cast<int64_t>(length->to_float());
+  return tokenizer;
+}
+
+// ---- encoding -----------------------------------------------------------------------------------------------------
+
+Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want want, OffsetUnit unit) const {
+  if (given.size() > longest_text)
+    throw UserError("encode: a text of " + std::to_string(given.size()) + " bytes; expected at most " +
+                    std::to_string(longest_text));
+  std::string repaired;
+  std::vector<uint32_t> origin;  // of the repaired text's bytes
+  std::string_view text = given;
+  if (!is_valid_utf8(given)) text = repaired = repair_utf8(given, &origin);
+
+  const Loan loan(*this);
+  Scratch& scratch = *loan;
+  scratch.store.clear();
+  scratch.pieces.clear();
+  added.split({text}, normalizers, scratch.pieces, scratch.store);
+  pre_tokenizers.apply(scratch.pieces, scratch.other, scratch.store);
+
+  Encoding out;
+  for (const Piece& piece : scratch.pieces) {
+    if (piece.added >= 0) {
+      out.ids.push_back(piece.added);
+      if (want == Want::everything) {
+        const TextRange range = piece.original(0, piece.text.size());
+        out.tokens.emplace_back(piece.text);
+        out.offsets.emplace_back(range.begin, range.end);
+      }
+      continue;
+    }
+    scratch.tokens.clear();
+    model->tokenize(piece.text, pre_tokenizers.bytes, scratch.cache, scratch.tokens);
+    size_t at = 0;
+    for (const BpeToken& token : scratch.tokens) {
+      out.ids.push_back(token.id);
+      if (want == Want::ids) continue;
+      out.tokens.push_back(*model->id_to_token(token.id));
+      // Prefixes and suffixes that fell back to bytes are longer than the text.
+      const size_t begin = std::min(at, piece.text.size() - 1), end = std::min(at + token.size, piece.text.size());
+      const TextRange range = piece.original(begin, std::max(end, begin + 1));
+      out.offsets.emplace_back(range.begin, range.end);
+      at += token.size;
+    }
+  }
+  if (want == Want::ids) return out;
+  out.type_ids.assign(out.size(), type);
+  out.special_tokens_mask.assign(out.size(), 0);
+  if (unit == OffsetUnit::characters) {
+    const CharacterCounter count(text);
+    for (auto& [begin, end] : out.offsets)
+      begin = count(begin), end = count(end);
+  } else if (!origin.empty()) {
+    for (auto& [begin, end] : out.offsets)
+      begin = origin[begin], end = origin[end];
+  }
+  return out;
+}
+
+Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens) const {
+  for (const auto& step : post_processors)
+    encodings = step->apply(std::move(encodings), add_special_tokens);
+  if (encodings.empty()) return {};
+  Encoding out = std::move(encodings.front());
+  for (size_t i = 1; i < encodings.size(); ++i) {
+    const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    add(out.ids, encodings[i].ids);
+    add(out.tokens, encodings[i].tokens);
+    add(out.offsets, encodings[i].offsets);
+    add(out.type_ids, encodings[i].type_ids);
+    add(out.special_tokens_mask, encodings[i].special_tokens_mask);
+  }
+  return out;
+}
+
+Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  std::vector<Encoding> one;
+  one.push_back(impl_->encode_one(text, 0, Impl::Want::everything, options.offsets));
+  return impl_->post_process(std::move(one), options.add_special_tokens);
+}
+
+Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+  std::vector<Encoding> two;
+  two.push_back(impl_->encode_one(first, 0, Impl::Want::everything, options.offsets));
+  two.push_back(impl_->encode_one(second, 1, Impl::Want::everything, options.offsets));
+  return impl_->post_process(std::move(two), options.add_special_tokens);
+}
+
+std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
+  std::vector<Encoding> out;
+  out.reserve(texts.size());
+  for (const std::string& text : texts)
+    out.push_back(encode(text, options));
+  return out;
+}
+
+std::vector<int64_t> Tokenizer::encode_ids(std::string_view text, bool add_special_tokens) const {
+  std::vector<Encoding> one;
+  one.push_back(impl_->encode_one(text, 0, Impl::Want::ids, OffsetUnit::bytes));
+  return impl_->post_process(std::move(one), add_special_tokens).ids;
+}
+
+// ---- decoding and the vocabulary ----------------------------------------------------------------------------------
+
+const std::string* Tokenizer::Impl::token(int64_t id) const {
+  if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return nullptr;
+  const auto small = static_cast<uint32_t>(id);
+  if (const AddedToken* found = added.find(small)) return &found->decoded;
+  return model->id_to_token(small);
+}
+
+std::vector<std::string> Tokenizer::Impl::tokens_of(std::span<const int64_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> out;
+  out.reserve(ids.size());
+  for (const int64_t id : ids)
+    if (const std::string* found = token(id); found && !(skip_special_tokens && added.is_special(*found)))
+      out.push_back(*found);
+  return out;
+}
+
+std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special_tokens) const {
+  return impl_->decoders.decode(impl_->tokens_of(ids, skip_special_tokens));
+}
+
+size_t Tokenizer::vocab_size() const {
+  size_t n = impl_->model->vocab_size();
+  for (const auto& [id, token] : impl_->added.by_id())
+    n += !impl_->model->token_to_id(token.content);
+  return n;
+}
+
+std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
+  if (const auto found = impl_->added.token_to_id(token)) return *found;
+  if (const auto found = impl_->model->token_to_id(token)) return *found;
+  return std::nullopt;
+}
+
+std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
+  const std::string* found = impl_->token(id);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+bool Tokenizer::is_special(int64_t id) const {
+  const std::string* found = impl_->token(id);
+  return found && impl_->added.is_special(*found);
+}
+
+std::optional<std::string> Tokenizer::special_token(std::string_view role) const {
+  const auto found = impl_->special_tokens.find(role);
+  if (found == impl_->special_tokens.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<int64_t> Tokenizer::special_token_id(std::string_view role) const {
+  const auto token = special_token(role);
+  return token ? token_to_id(*token) : std::nullopt;
+}
+
+std::optional<int64_t> Tokenizer::model_max_length() const { return impl_->model_max_length; }
+
+}  // namespace calque
