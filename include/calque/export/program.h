@@ -1,34 +1,67 @@
-// ExportedProgram: a graph with the tensors it refers to, as torch.export.save writes it into a .pt2 archive. Weights
-// stay mapped. This reads PyTorch 2.13's archives and runs them; writing and checking are not here yet.
+// ExportedProgram: a graph with its signature, the tensors it needs, the ranges of its symbols and the calls of its
+// modules: what torch.export gives and a .pt2 archive holds. Parameters, buffers and constants are inputs of the graph.
+// A program owns its graph; tensors are shared handles, mapped from the file where it was read from one. Once made it
+// may be called by any number of threads.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "calque/graph/graph.h"
+#include "calque/export/signature.h"
+#include "calque/graph/graph_module.h"
+#include "calque/nn/state_dict.h"
+#include "calque/sym/shape_env.h"
 
 namespace calque {
 
+// Which operators a program may have: torch.export's verifiers. training: mutation and composite operators; aten: functional.
+enum class Dialect : uint8_t { training, aten };
+
+struct ExampleInputs {
+  Values args;
+  Kwargs kwargs;
+};
+
 class ExportedProgram {
  public:
-  // UserError(bad_file) naming the file and the part that is missing or malformed.
-  static std::shared_ptr<const ExportedProgram> load(const std::string& path);
+  struct Parts {
+    std::shared_ptr<GraphModule> graph_module;  // subgraphs of higher-order operators are its children
+    GraphSignature signature;
+    StateDict state_dict;                                // parameters and persistent buffers
+    std::vector<std::pair<std::string, Value>> constants;  // lifted tensors, non-persistent buffers, custom objects
+    std::vector<std::pair<std::string, ValueRange>> range_constraints;  // by symbol
+    std::vector<ModuleCallEntry> module_call_graph;  // the first is the program itself
+    std::optional<ExampleInputs> example_inputs;
+    std::vector<std::string> guards_code;  // conditions on the inputs, as Python text
+    Dialect dialect = Dialect::training;
+    std::map<std::string, int64_t> opset_version = {{"aten", 10}};
+    std::vector<std::pair<std::string, std::string>> metadata;  // custom metadata of the module, JSON by key
+    std::string torch_version;  // of the release that wrote the file; empty for a program made here
+  };
 
-  const Graph& graph() const { return graph_; }
-  const std::map<std::string, Tensor>& state() const { return state_; }  // parameters, buffers and constants by name
-  const std::vector<std::string>& user_inputs() const { return user_inputs_; }
-  // Inputs flattened, in the order of user_inputs(); results flattened.
-  std::vector<Value> run(const Values& inputs) const;
+  // Checks the parts against each other (verify); UserError names what does not fit.
+  explicit ExportedProgram(Parts parts);
+
+  const GraphModule& graph_module() const { return *parts_.graph_module; }
+  GraphModule& graph_module() { return *parts_.graph_module; }
+  const Graph& graph() const { return parts_.graph_module->graph(); }
+  Graph& graph() { return parts_.graph_module->graph(); }
+  const GraphSignature& graph_signature() const { return parts_.signature; }
+  const StateDict& state_dict() const { return parts_.state_dict; }
+  const std::vector<std::pair<std::string, Value>>& constants() const { return parts_.constants; }
+  const Parts& parts() const { return parts_; }
+  const TreeSpec& in_spec() const;
+  const TreeSpec& out_spec() const;
+
+  // Runs the graph with the user's inputs flattened, in the order of the user inputs; gives the user's outputs flattened.
+  // Nothing is checked but their number; mutations that the graph returns are not written back.
+  Values run_flat(const Values& inputs) const;
 
  private:
-  friend class ProgramReader;
-  Graph graph_;
-  std::map<std::string, Tensor> state_;
-  std::vector<std::string> user_inputs_;
-  std::vector<std::string> placeholder_state_;  // by placeholder: the state's name, or empty for a user input
-  std::vector<size_t> user_outputs_;            // positions in the graph's output
+  Parts parts_;
 };
 
 }  // namespace calque
