@@ -193,7 +193,10 @@ def function_cases(name, count):
     samples = []
     for op in op_db:
         if op.name in (f"nn.functional.{name}", name):
-            dtype = torch.float32 if torch.float32 in op.dtypes else next(iter(op.dtypes))
+            dtypes = op.supported_dtypes("cpu")
+            if not dtypes:
+                continue
+            dtype = torch.float32 if torch.float32 in dtypes else sorted(dtypes, key=str)[0]
             samples += list(op.sample_inputs("cpu", dtype, requires_grad=False))
     for s in spread(samples, count):
         tensors = [s.input, *s.args]

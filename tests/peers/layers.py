@@ -76,6 +76,7 @@ def first_line(e):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--all", action="store_true")
+    p.add_argument("--kind", choices=["layer", "function"])
     p.add_argument("--only", action="append")
     p.add_argument("--table")
     p.add_argument("--keep")
@@ -88,6 +89,8 @@ def main():
         names = {k: [n for n in v if n in options.only] for k, v in names.items()}
     elif not options.all:
         names = {k: [n for n in v if n in SAMPLE[k]] for k, v in names.items()}
+    if options.kind:
+        names = {options.kind: names[options.kind]}
     count = options.samples or (4 if options.all else 2)
     passed = failed = 0
     table = []
