@@ -145,12 +145,11 @@ struct Llama : Typed<Llama> {
     for (int64_t i = 0; i < layers; ++i) all.push_back(std::make_shared<LlamaLayer>());
     blocks = std::make_shared<ModuleList>(std::move(all));
     register_module("layers", blocks);
-    frequencies = register_buffer("frequencies", pow(10000.0, (arange(llama_head / 2) * 2).to(DType::float32) / static_cast<double>(-llama_head)), false);
   }
   Child<Embedding> embed = child<Embedding>("embed", llama_vocabulary, llama_width);
   std::shared_ptr<ModuleList> blocks;
   Child<RMSNorm> norm = child<RMSNorm>("norm", llama_width);
-  Buffer frequencies;
+  Buffer frequencies = register_buffer("frequencies", pow(10000.0, (arange(llama_head / 2) * 2).to(DType::float32) / static_cast<double>(-llama_head)), false);
 
   Tensor forward(const Tensor& ids) {
     Tensor x = embed(ids);
