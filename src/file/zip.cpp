@@ -42,6 +42,17 @@ class Cursor {
   const std::string& what_;
 };
 
+// A name that could lead out of the folder it is unpacked to, or that two systems would read differently.
+bool escapes(std::string_view name) {
+  if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos) return true;
+  while (true) {
+    const size_t slash = name.find('/');
+    if (name.substr(0, slash) == "..") return true;
+    if (slash == std::string_view::npos) return false;
+    name.remove_prefix(slash + 1);
+  }
+}
+
 uint64_t find_end_record(const Cursor& c) {
   if (c.size() < 22) c.fail("it has " + std::to_string(c.size()) + " bytes, fewer than an empty archive's 22");
   const uint64_t last = c.size() - 22;
@@ -69,9 +80,14 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
   c.slice(directory, directory_size, "the directory");
   if (count > directory_size / 46) c.fail("the directory of " + std::to_string(directory_size) + " bytes cannot hold " + std::to_string(count) + " entries");
 
+  struct Extent {
+    uint64_t begin, end;
+  };
+  std::vector<Extent> extents;
   uint64_t at = directory;
   for (uint64_t i = 0; i < count; ++i) {
     if (c.at<uint32_t>(at) != central_signature) c.fail("entry " + std::to_string(i) + " of the directory is malformed");
+    const auto flags = c.at<uint16_t>(at + 8);
     const auto method = c.at<uint16_t>(at + 10);
     uint64_t stored = c.at<uint32_t>(at + 20);
     uint64_t size = c.at<uint32_t>(at + 24);
@@ -82,6 +98,9 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
     const auto name_bytes = c.slice(at + 46, name_length, "a name");
     ZipEntry entry;
     entry.name.assign(reinterpret_cast<const char*>(name_bytes.data()), name_bytes.size());
+    entry.crc = c.at<uint32_t>(at + 16);
+    if (escapes(entry.name)) c.fail("the name of entry " + std::to_string(i) + " leads out of the archive: '" + entry.name.substr(0, 100) + "'");
+    if ((flags & 1U) != 0) c.fail("entry " + entry.name + " is encrypted");
     // zip64 extra field: only the values that overflowed, in this order.
     const auto extra = c.slice(at + 46 + name_length, extra_length, "the extra field of " + entry.name);
     for (size_t e = 0; e + 4 <= extra.size();) {
@@ -108,12 +127,21 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
     if (c.at<uint32_t>(local) != local_signature) c.fail("entry " + entry.name + " has no local header at offset " + std::to_string(local));
     const uint64_t data = local + 30 + c.at<uint16_t>(local + 26) + c.at<uint16_t>(local + 28);
     entry.data = c.slice(data, size, "entry " + entry.name);
+    extents.push_back({local, data + size});
     entries_.push_back(std::move(entry));
     at += 46U + name_length + extra_length + comment_length;
   }
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < extents.size(); ++i)
+    if (extents[i].begin < extents[i - 1].end) c.fail("two entries overlap at offset " + std::to_string(extents[i].begin));
+  if (!extents.empty() && extents.back().end > directory) c.fail("an entry reaches into the directory");
   std::sort(entries_.begin(), entries_.end(), [](const ZipEntry& a, const ZipEntry& b) { return a.name < b.name; });
   for (size_t i = 1; i < entries_.size(); ++i)
     if (entries_[i].name == entries_[i - 1].name) c.fail("entry " + entries_[i].name + " occurs twice");
+}
+
+void ZipReader::check(const ZipEntry& entry) const {
+  if (crc32(entry.data) != entry.crc) throw UserError(ErrorKind::bad_file, what_ + ": entry " + entry.name + " is damaged: its bytes do not have the checksum that the archive states");
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {

@@ -218,6 +218,11 @@ void Node::rename(std::string_view candidate) {
   name_ = std::move(unique);
 }
 
+void Node::set_name(std::string name) {
+  graph_->names_.add(name);
+  name_ = std::move(name);
+}
+
 void Node::replace_input_with(Node* old_input, Node* new_input) {
   if (const Graph::Hooks* hooks = graph_->hooks())
     for (const auto& [handle, hook] : hooks->replace) hook(*old_input, new_input->name(), *this);

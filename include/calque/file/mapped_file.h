@@ -1,4 +1,4 @@
-// A whole file mapped read-only. The mapping lives as long as any shared_ptr to it; tensors made over it keep it alive.
+// A whole file mapped read-only, or zeros that cost nothing until they are read. The mapping lives as long as any shared_ptr to it; tensors made over it keep it alive.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,8 @@ class MappedFile {
  public:
   // UserError(bad_file) naming the path and the system's reason.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
+  static std::shared_ptr<const MappedFile> open(int descriptor, const std::string& name);  // it stays the caller's
+  static std::shared_ptr<const MappedFile> zeros(size_t bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -1,10 +1,11 @@
-// Reading zip archives whose entries are stored, not compressed: what torch.save and torch.export.save write. Entries
-// are views into the caller's bytes. Every offset and length is checked before use; zip64 is understood. It does not
-// write and does not inflate.
+// Zip archives whose entries are stored, not compressed: what torch.save and torch.export.save write. Read: entries are
+// views into the caller's bytes; every offset, length and name is checked before use. Written: one entry after the other
+// to a sink, each starting at a multiple of 64 bytes, with zip64 where sizes or offsets need it. Nothing is inflated.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,22 +13,58 @@
 
 namespace calque {
 
+uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
+
 struct ZipEntry {
   std::string name;
   std::span<const std::byte> data;
+  uint32_t crc = 0;  // as the archive states it; check() compares
+  std::string_view text() const { return {reinterpret_cast<const char*>(data.data()), data.size()}; }
 };
 
 class ZipReader {
  public:
-  // `what` names the archive in errors. UserError(bad_file) on anything that is no such zip.
+  // `what` names the archive in errors. UserError(bad_file) on anything that is no such zip: entries that overlap, names
+  // that lead out of the archive's folder, compressed entries.
   ZipReader(std::span<const std::byte> bytes, std::string what);
 
-  const std::vector<ZipEntry>& entries() const { return entries_; }
-  const ZipEntry* find(std::string_view name) const;  // null when absent
+  const std::vector<ZipEntry>& entries() const { return entries_; }  // sorted by name
+  const ZipEntry* find(std::string_view name) const;                  // null when absent
+  void check(const ZipEntry& entry) const;                            // UserError(bad_file) unless its bytes have its checksum
 
  private:
   std::string what_;
   std::vector<ZipEntry> entries_;
+};
+
+class ZipWriter {
+ public:
+  using Sink = std::function<void(std::span<const std::byte>)>;
+  static constexpr uint64_t alignment = 64;
+
+  // Entries are put under `folder`, which may be empty.
+  ZipWriter(Sink sink, std::string folder);
+
+  void add(std::string_view name, std::span<const std::byte> data);
+  void add(std::string_view name, std::string_view text) { add(name, std::as_bytes(std::span(text.data(), text.size()))); }
+  // Writes the directory; nothing may be added afterwards.
+  void finish();
+  // A checksum of all entries' names and checksums so far: the same for the same content.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  struct Written {
+    std::string name;
+    uint64_t offset, size;
+    uint32_t crc;
+  };
+  void put(const std::string& bytes);
+
+  Sink sink_;
+  std::string folder_;
+  uint64_t at_ = 0;
+  uint64_t fingerprint_ = 0;
+  std::vector<Written> written_;
 };
 
 }  // namespace calque

@@ -136,6 +136,8 @@ class Node {
   void set_target(Target target);
   void set_type(std::string type);
   void rename(std::string_view candidate);  // made unique in the graph
+  // As it is, even a name that FX would avoid ("input"); whoever names nodes so keeps the names apart.
+  void set_name(std::string name);
   void replace_input_with(Node* old_input, Node* new_input);
   // Users for which `filter` says no keep this node. Gives the users that were changed.
   std::vector<Node*> replace_all_uses_with(Node* replacement, const std::function<bool(Node*)>& filter = {},
