@@ -4,9 +4,11 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
+#include "calque/op/autocast.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
 #include "graph/higher_order_functions.h"
+#include "graph/region_functions.h"
 
 namespace calque {
 namespace {
@@ -271,8 +273,8 @@ const std::vector<std::pair<const char*, Function::Body>>& higher_order_function
        }},
       {"torch.ops.higher_order.wrap_with_autocast",
        [](const Values& args, const Kwargs&) -> Value {
-         // Autocast is a mode of its own; a region in which it is off runs as it is.
-         if (args.at(2).to_bool()) throw UserError(ErrorKind::unsupported_operator, "wrap_with_autocast: autocast regions are not supported yet; export without autocast");
+         const AutocastArguments a(args);
+         const AutocastScope scope(a.device, a.dtype, a.enabled, a.cache_enabled);
          return graph_of(args.at(4))(Values(args.begin() + 5, args.end()));
        }},
   };

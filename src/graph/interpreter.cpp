@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/mode.h"
+#include "graph/region_functions.h"
 
 namespace calque {
 namespace {
@@ -51,6 +52,7 @@ size_t Interpreter::num_values() const { return static_cast<size_t>(std::count(p
 Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node*, Value>& initial) {
   check_targets();
   const OwnerScope scope(owner_);
+  RegionGuard regions;
   values_.assign(graph_.id_bound(), Value());
   present_.assign(graph_.id_bound(), false);
   for (const auto& [node, value] : initial) {
@@ -87,6 +89,7 @@ Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node
     }
   }
   if (next_input_ < inputs.size()) throw UserError("the graph takes " + std::to_string(next_input_) + " inputs, found " + std::to_string(inputs.size()));
+  regions.done();
   return result;
 }
 

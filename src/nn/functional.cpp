@@ -31,7 +31,6 @@ Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_
   Tensor indices = input;
   if (max_norm) {
     indices = indices.contiguous();
-    const GradModeScope no_grad(false);
     embedding_renorm_(weight.detach(), indices, *max_norm, norm_type);
   }
   return calque::embedding(weight, indices, padding, scale_grad_by_freq, sparse);

@@ -31,7 +31,8 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
     const Tensor flat = made.view(SymIntList{static_cast<int64_t>(values.size())});
     for (size_t i = 0; i < values.size(); ++i) flat.select(0, i).fill_(known(values[i]));
   }
-  return lift_fresh(made, where);
+  const Tensor lifted = lift_fresh(made, where);
+  return modes_active() ? lifted.detach_() : lifted;  // who records calls before dispatch sees both, as of torch.tensor
 }
 
 }  // namespace

@@ -13,6 +13,13 @@ Tensor written(const char* python, const std::source_location& where, const A& a
   return otherwise();
 }
 
+// Python's a & b is an operator of its own, which comes down to bitwise_and: who sees composite operators sees it.
+template <class B, class F>
+Tensor in_python(const char* packet, const Tensor& a, const B& b, F&& otherwise) {
+  if (!modes_active()) return otherwise();
+  return call(packet + std::string(std::is_same_v<B, Tensor> ? ".Tensor" : ".Scalar"), {a, b}).to_tensor();
+}
+
 }  // namespace
 
 // Tensor and tensor; tensor and number: what Python's operators call.
@@ -36,9 +43,9 @@ CALQUE_BINARY(-, "sub", sub(a, b), sub(a, wrapped_scalar(b)))
 CALQUE_BINARY(*, "mul", mul(a, b), mul(a, wrapped_scalar(b)))
 CALQUE_BINARY(/, "truediv", div(a, b), div(a, wrapped_scalar(b)))
 CALQUE_BINARY(%, "mod", remainder(a, b), remainder(a, b))
-CALQUE_BINARY(&, "and_", bitwise_and(a, b), bitwise_and(a, b))
-CALQUE_BINARY(|, "or_", bitwise_or(a, b), bitwise_or(a, b))
-CALQUE_BINARY(^, "xor", bitwise_xor(a, b), bitwise_xor(a, b))
+CALQUE_BINARY(&, "and_", in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }), in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }))
+CALQUE_BINARY(|, "or_", in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }), in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }))
+CALQUE_BINARY(^, "xor", in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }), in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }))
 CALQUE_BINARY(==, "eq", eq(a, b), eq(a, b))
 CALQUE_BINARY(!=, "ne", ne(a, b), ne(a, b))
 CALQUE_BINARY(<, "lt", lt(a, b), lt(a, b))

@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "sym/dim_constraints_impl.h"
 #include "sym/env_impl.h"
+#include "sym/linear_text.h"
 #include "sym/python_print.h"
 #include "sym/range.h"
 
@@ -374,8 +375,14 @@ void DimConstraints::Impl::note_equation(const Source& source, const Expr* e, co
   const std::string* root = debug_name(source_name(free[0]));
   if (root == nullptr) return;
   const std::string* own = debug_name(source.name());
-  if (own != nullptr && *own == *root && linear.multiplier == 1 && linear.offset == 0) return;
   linear.root = *root;
+  // A derived dim's name is an expression: what is made of it is made of its root.
+  if (const std::optional<NamedDim::Derived> inner = parse_linear(*root); inner && inner->root != *root) {
+    linear.root = inner->root;
+    linear.offset += linear.multiplier * inner->offset;
+    linear.multiplier *= inner->multiplier;
+  }
+  if (own != nullptr && *own == linear.root && linear.multiplier == 1 && linear.offset == 0) return;
   results[own != nullptr ? *own : source.name()].linear = linear;
 }
 

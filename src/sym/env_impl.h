@@ -29,6 +29,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
                  bool positive, bool keeps_zero_one);
   SymFloat declare_float(std::string name, std::optional<double> hint, std::string origin, bool unbacked);
   std::string fresh_name(const char* prefix, size_t& next);
+  std::string name_after(const Source& source);  // PyTorch's name for a size from there
   std::optional<Number> hint_of(const Expr* e);
   bool guard(const Expr* boolean, std::source_location where, bool size_oblivious = false);
   bool guard_or(const Expr* boolean, bool otherwise, std::source_location where);
@@ -36,7 +37,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   int64_t specialize(const Expr* integer, std::source_location where);
   double specialize_float(const Expr* real, std::source_location where);
   void record(const Expr* holds, std::source_location where, bool size_oblivious = false);
-  void defer(const Expr* holds, std::source_location where);
+  void defer(const Expr* holds, std::source_location where, const Expr* canonical = nullptr);
   void learn(const Expr* holds);
   [[noreturn]] void throw_data_dependent(const Expr* e, std::source_location where);
 
@@ -83,6 +84,8 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   size_t next_unbacked = 0;
   size_t next_float = 0;
   size_t next_unbacked_float = 0;
+  bool names_by_source = false;
+  bool defers_guards = false;
   bool frozen = false;
   bool error_on_new_guards = false;
 };

@@ -115,8 +115,8 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool 
   learn(holds);
 }
 
-void ShapeEnv::Impl::defer(const Expr* holds, std::source_location where) {
-  const Expr* canonical = knowledge.canonical(holds);
+void ShapeEnv::Impl::defer(const Expr* holds, std::source_location where, const Expr* canonical) {
+  if (canonical == nullptr) canonical = knowledge.canonical(holds);
   if (guards_suppressed) {
     note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
     return;
@@ -149,7 +149,17 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool
   const std::optional<Number> value = hint_of(boolean);
   if (!value) throw_data_dependent(boolean, where);
   const bool holds = value->integer != 0;
-  record(holds ? boolean : pool.logical_not(boolean), where, size_oblivious);
+  const Expr* condition = holds ? boolean : pool.logical_not(boolean);
+  if (defers_guards && !guards_suppressed) {
+    asked_at = where;
+    const Expr* canonical = knowledge.canonical(condition);
+    learn(condition);
+    // What ranges and replacements say by now needs no assert.
+    Knowledge::Premises ranges_only{.use_facts = false};
+    if (!knowledge.decide_under(knowledge.replace_undecided(condition), ranges_only)) defer(condition, where, canonical);
+  } else {
+    record(condition, where, size_oblivious);
+  }
   return holds;
 }
 

@@ -9,6 +9,7 @@
 #include "sym/env_impl.h"
 #include "sym/equality_constraint.h"
 #include "sym/evaluate.h"
+#include "sym/linear_text.h"
 #include "sym/python_print.h"
 #include "sym/range.h"
 
@@ -227,9 +228,12 @@ class Producer {
     }
   }
 
-  // As sympy prints it, with the symbol under another name.
+  // As sympy prints it, with the symbol under another name, which may be a sum itself.
   std::string sympy_text(const Expr* e, size_t symbol, const std::string& name) const {
     std::string out = e->str();
+    const std::optional<NamedDim::Derived> inner = parse_linear(name), outer = parse_linear(out);
+    if (inner && inner->root != name && outer && !outer->root.empty())
+      return linear_text({inner->root, inner->multiplier * outer->multiplier, inner->offset * outer->multiplier + outer->offset});
     const std::string& old = env_.symbols()[symbol].name;
     for (size_t at = out.find(old); at != std::string::npos; at = out.find(old, at + name.size()))
       out.replace(at, old.size(), name);

@@ -3,6 +3,7 @@
 
 #include "calque/sym/dim_constraints.h"
 #include "sym/dim_constraints_impl.h"
+#include "sym/linear_text.h"
 
 namespace calque {
 
@@ -13,18 +14,6 @@ using Linear = Result::Linear;
 constexpr int64_t unbounded = ValueRange::unbounded_above;
 
 bool says_nothing(const Result& r) { return !r.value && !r.linear && !r.min && !r.max; }
-
-// As sympy prints it.
-std::string text(const Linear& l) {
-  std::string product = l.root;
-  if (l.multiplier == -1)
-    product = "-" + l.root;
-  else if (l.multiplier != 1)
-    product = std::to_string(l.multiplier) + "*" + l.root;
-  if (l.offset == 0) return product;
-  if (l.multiplier < 0 && l.offset > 0) return std::to_string(l.offset) + " - " + product.substr(1);
-  return product + (l.offset < 0 ? " - " : " + ") + std::to_string(std::abs(l.offset));
-}
 
 class Fixes {
  public:
@@ -43,7 +32,7 @@ class Fixes {
       if (r.value) {
         equal.push_back(name + " = " + std::to_string(*r.value));
       } else if (r.linear) {
-        equal.push_back(name + " = " + text(*r.linear));
+        equal.push_back(name + " = " + linear_text({r.linear->root, r.linear->multiplier, r.linear->offset}));
       } else {
         std::string limits;
         if (r.min && *r.min != 2) limits += ", min=" + std::to_string(*r.min);

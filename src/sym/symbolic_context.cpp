@@ -67,7 +67,7 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   if (request.dynamic == DimDynamic::static_size) return example;
   const bool duck = request.dynamic == DimDynamic::duck && impl.options.duck_shape;
   const bool zero_one = request.positive && (example == 0 || example == 1) && impl.options.specialize_zero_one;
-  const bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
+  bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
   if (zero_one && !keeps && !request.do_not_specialize_zero_one) {
     impl.note({.kind = LogRecord::Kind::static_size,
                .subject = nullptr,
@@ -94,13 +94,18 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   if (request.positive) {
     const bool may_be_small = request.do_not_specialize_zero_one || !impl.options.specialize_zero_one || keeps;
     range.lower = may_be_small ? 0 : 2;
-    if (promised != nullptr) range = range_intersect(range, promised->range);
+    if (promised != nullptr) {
+      const ValueRange both = range_intersect(range, promised->range);
+      // Promised to be 1 or 2, say: what is left without 0 and 1 is one value, but the dimension is dynamic all the same.
+      keeps = keeps || range_is_single(both);
+      range = keeps ? range_intersect({0, ValueRange::unbounded_above}, promised->range) : both;
+    }
   }
   if (!range_contains(range, example))
     throw UserError(ErrorKind::constraint_violation,
                     std::to_string(example) + " not in range " + str(range) + " (" + source.described() + ")");
-  const SymInt out = impl.declare(impl.fresh_name("s", impl.next_backed), example, range, source.described(), false,
-                                  request.positive, keeps);
+  std::string name = impl.names_by_source ? impl.name_after(source) : impl.fresh_name("s", impl.next_backed);
+  const SymInt out = impl.declare(std::move(name), example, range, source.described(), false, request.positive, keeps);
   const size_t index = impl.knowledge.symbols().size() - 1;
   if (duck) impl.by_example.emplace(example, index);
   add_source(impl, index, source);

@@ -6,6 +6,7 @@
 #include "calque/base/small_blocks.h"
 #include "calque/sym/observer.h"
 #include "calque/sym/shape_env.h"
+#include "calque/tensor/regions.h"
 #include "calque/tensor/wrapped_number.h"
 
 namespace calque {
@@ -37,6 +38,7 @@ IntList plain(SymIntList values) {
 }
 
 thread_local bool thread_grad_enabled = true;
+thread_local constinit RegionObserver* thread_region_observer = nullptr;
 
 }  // namespace
 
@@ -339,7 +341,7 @@ SymInts broadcast_sizes(SymIntList a, SymIntList b, const char* op) {
   const SymIntList& shorter = a.size() >= b.size() ? b : a;
   SymInts out(longer.begin(), longer.end());
   const size_t lead = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
+  for (size_t i = shorter.size(); i-- > 0;) {  // from the last one, as PyTorch: the order of the guards
     SymInt& x = out[lead + i];
     const SymInt y = shorter[i];
     if (identical(x, y)) continue;
@@ -407,7 +409,15 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
 }
 
 bool grad_enabled() { return thread_grad_enabled; }
-GradModeScope::GradModeScope(bool enabled) : before_(thread_grad_enabled) { thread_grad_enabled = enabled; }
-GradModeScope::~GradModeScope() { thread_grad_enabled = before_; }
+void set_grad_enabled(bool enabled) {
+  thread_grad_enabled = enabled;
+  if (thread_region_observer) thread_region_observer->grad_mode_set(enabled);
+}
+GradModeScope::GradModeScope(bool enabled) : before_(thread_grad_enabled) { set_grad_enabled(enabled); }
+GradModeScope::~GradModeScope() { set_grad_enabled(before_); }
+
+RegionObserver* region_observer() { return thread_region_observer; }
+RegionObserverScope::RegionObserverScope(RegionObserver* observer) : before_(thread_region_observer) { thread_region_observer = observer; }
+RegionObserverScope::~RegionObserverScope() { thread_region_observer = before_; }
 
 }  // namespace calque

@@ -2,6 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
+#include "calque/op/autocast.h"
 #include "trace/recorder.h"
 
 namespace calque {
@@ -117,6 +118,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     const ModuleObserverScope observer(recorder);
     const HigherOrderTracerScope higher_order(&recorder);
     const SymObserverScope arithmetic(&recorder);
+    const RegionObserverScope regions(&recorder);
+    const NoAutocastCacheScope every_cast;
     result = fn(inputs);
   }
   const Value output = recorder.argument(result);

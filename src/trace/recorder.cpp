@@ -123,9 +123,32 @@ NoTraceScope::~NoTraceScope() { tracing_off = before_; }
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Before dispatch: what Python's own functions do with a call before it is an operator's.
+struct PythonFront {
+  const Operator& contiguous = get_operator("aten::contiguous");
+  const Operator& split_sizes = get_operator("aten::split.sizes");
+  const Operator& split_with_sizes = get_operator("aten::split_with_sizes");
+};
+const PythonFront& python_front() {
+  static const PythonFront front;
+  return front;
+}
+
+}  // namespace
+
 Value Recorder::call(const Operator& called, const Values& args) {
   if (tracing_off || inner_) return call_next(called, args);
   const Operator* op = &called;
+  if (options_.pre_dispatch) {
+    const PythonFront& python = python_front();
+    if (op == &python.contiguous && args[0].to_tensor().is_contiguous(args[1].to_memory_format())) return args[0];
+    if (op == &python.split_sizes) op = &python.split_with_sizes;
+  } else {
+    static const Operator& detach_ = get_operator("aten::detach_");
+    if (op == &detach_) return call_next(called, args);  // the gradient's business alone
+  }
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);
@@ -289,6 +312,24 @@ Value Recorder::argument(const Value& v) {
   }
 }
 
+// ---- regions --------------------------------------------------------------------------------------------------------
+
+// Below the composite operators gradient mode and autocast have had their effect already; above them they are calls.
+void Recorder::grad_mode_set(bool enabled) {
+  if (options_.pre_dispatch && !is_off()) function("torch._C._set_grad_enabled", {enabled});
+}
+
+void Recorder::autocast_entered(const AutocastRegion& region) {
+  const bool recorded = options_.pre_dispatch && !is_off();
+  autocasts_.push_back(recorded ? function("torch.amp.autocast_mode._enter_autocast", {Device(region.device).str(), region.dtype, region.enabled, region.cache_enabled}) : nullptr);
+}
+
+void Recorder::autocast_left() {
+  Node* enter = autocasts_.back();
+  autocasts_.pop_back();
+  if (enter) function("torch.amp.autocast_mode._exit_autocast", {enter});
+}
+
 // ---- graphs in graphs -----------------------------------------------------------------------------------------------
 
 bool Recorder::knows(const Value& v) const {
@@ -349,6 +390,7 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
       try {
         const ModeScope scope(inner);
         const SymObserverScope arithmetic(&inner);
+        const RegionObserverScope regions(&inner);
         out = branch.function(inputs);
       } catch (...) {
         inner_ = nullptr;

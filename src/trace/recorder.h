@@ -11,12 +11,13 @@
 #include "calque/nn/observer.h"
 #include "calque/op/mode.h"
 #include "calque/sym/observer.h"
+#include "calque/tensor/regions.h"
 #include "calque/trace/make_fx.h"
 #include "trace/expression_nodes.h"
 
 namespace calque {
 
-class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver {
+class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver, public RegionObserver {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
   Recorder(GraphModule& module, const MakeFxOptions& options, Recorder* outer = nullptr) : module_(module), graph_(module.graph()), options_(options), outer_(outer) {}
@@ -35,6 +36,10 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
 
   void enter(Module& module) override;
   void leave(Module& module) override;
+
+  void grad_mode_set(bool enabled) override;
+  void autocast_entered(const AutocastRegion& region) override;
+  void autocast_left() override;
 
   void computed(const char* function, std::span<const SymNumber> operands, const SymNumber& result) override;
   void counted(const TensorImpl& tensor, SymInt numel) override;
@@ -75,6 +80,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::shared_ptr<const ModuleStack> modules_;
   std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
   std::vector<Module*> module_path_;
+  std::vector<Node*> autocasts_;  // the regions that are open; null for one that is not recorded
 };
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.

@@ -146,7 +146,8 @@ Json answer(const Programs& programs, const Json& request) {
   try {
     const Values args = arguments(request["args"]);
     const TracedGraph g = make_fx_values(program, args,
-                                         {.mode = mode == "real" ? TracingMode::real : mode == "fake" ? TracingMode::fake : TracingMode::symbolic,
+                                         {.mode = mode == "real" ? TracingMode::real : mode == "symbolic" ? TracingMode::symbolic : TracingMode::fake,
+                                          .pre_dispatch = mode == "pre_dispatch",
                                           .allow_non_fake_inputs = request.value("allow_non_fake_inputs", false)});
     out["graph"] = graph_json(g);
     out["results"] = Json::array();
@@ -182,6 +183,7 @@ int main(int argc, char** argv) {
     add_layers(programs);
     add_data_dependent(programs);
     add_modules(programs);
+    add_regions(programs);
     std::ifstream in(argv[1]);
     const Json requests = Json::parse(in);
     Json answers = Json::array();

@@ -2,7 +2,7 @@
 """Capture against PyTorch, live: python tests/peers/capture.py [PROGRAM] [--only NAME] [--show] [--all]
 
 Each function of capture_cases.py is traced by PyTorch's make_fx and, written in C++, by Calque's, in real, fake and
-symbolic mode. Compared are the calls in their order with their arguments, the shapes, strides and types of every node,
+symbolic mode, and on fake tensors before composite operators are taken apart (pre_dispatch). Compared are the calls in their order with their arguments, the shapes, strides and types of every node,
 the structure of the output, the stored constants, and, in symbolic mode, the guards, the ranges of the symbols, the
 asserts left to run time, and the results with other sizes. Symbols go by the order in which inputs show them.
 
@@ -32,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import capture_cases  # noqa: E402
 
-MODES = ("real", "fake", "symbolic")
+MODES = ("real", "fake", "symbolic", "pre_dispatch")
 ACCESSORS = {"aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default"}
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -521,7 +521,8 @@ def same_result(found, expected, where="result"):
 def traced(case, mode):
     args = arguments(case.args)
     with torch.set_grad_enabled(case.module is None):  # what autograd saves is not part of the program
-        return make_fx(case.function, tracing_mode=mode, _allow_non_fake_inputs=case.module is not None)(*args)
+        return make_fx(case.function, tracing_mode="fake" if mode == "pre_dispatch" else mode, pre_dispatch=mode == "pre_dispatch",
+                       _allow_non_fake_inputs=case.module is not None)(*args)
 
 
 def samples_of(case, form):

@@ -56,6 +56,84 @@ def case(args, *others):
     return enter
 
 
+# ---- gradient mode and autocast ---------------------------------------------------------------------------------------
+
+
+@case([f(3, 4), f(4, 4)], [f(5, 4), f(4, 4)])
+def no_grad_region(x, w):
+    y = x + 1
+    with torch.no_grad():
+        z = y.sin()
+        v = z @ w
+    a = z * 2
+    with torch.enable_grad():
+        q = a.cos()
+    return q + v
+
+
+@case([f(3, 4), f(4, 4)], [f(5, 4), f(4, 4)])
+def no_grad_nested(x, w):
+    with torch.no_grad():
+        y = x + 1
+        with torch.enable_grad():
+            y = y * 2
+        y = y - x
+    return y @ w
+
+
+@case([f(3, 4), f(4, 4)], [f(5, 4), f(4, 4)])
+def autocast_matmul(x, w):
+    y = x + 1
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        z = torch.matmul(y, w)
+        with torch.autocast("cpu", enabled=False):
+            u = torch.matmul(z.float(), w)
+        q = torch.softmax(z, -1)
+        c = torch.cat([z, y])
+        s = torch.stack([z, z])
+    return z, u, q, c, s
+
+
+@case([f(2, 3, 8, 8), f(4, 3, 3, 3), f(4)], [f(3, 3, 9, 8), f(4, 3, 3, 3), f(4)])
+def autocast_convolution(x, w, bias):
+    with torch.autocast("cpu", dtype=torch.float16):
+        y = F.conv2d(x, w, bias, padding=1)
+        z = F.relu(y) + 1
+        p = F.adaptive_avg_pool2d(z, (1, 1))
+    return y, p
+
+
+@case([h(3, 4), h(3, 4), f(4)], [h(5, 4), h(5, 4), f(4)])
+def autocast_losses(x, y, w):
+    with torch.autocast("cpu"):
+        a = torch.ops.aten.mse_loss(x, y)
+        c = torch.ops.aten.smooth_l1_loss(x, y)
+        p = x.prod(1)
+        n = F.layer_norm(x.float(), (4,), w)
+    return a, c, p, n
+
+
+@case([f(2, 3, 4), f(2, 4, 5)], [f(3, 6, 4), f(3, 4, 5)])
+def autocast_composite(x, y):
+    with torch.autocast("cpu"):
+        a = torch.einsum("bij,bjk->bik", x, y)
+        e = torch.baddbmm(a, x, y)
+        t = torch.tensordot(x, x, dims=([2], [2]))
+    return a, e, t
+
+
+@case([f(2, 2, 5, 8), f(2, 2, 5, 8), f(2, 2, 5, 8)], [f(1, 2, 7, 8), f(1, 2, 7, 8), f(1, 2, 7, 8)])
+def autocast_attention(q, k, v):
+    with torch.autocast("cpu"):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+@case([d(3, 4), d(4, 4)], [d(5, 4), d(4, 4)])
+def autocast_double(x, w):
+    with torch.autocast("cpu"):
+        return x @ w, torch.cat([x, x.float()])
+
+
 # ---- elementwise ------------------------------------------------------------------------------------------------------
 
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/graph_module.h"
+#include "calque/graph/higher_order.h"
 #include "calque/graph/interpreter.h"
+#include "calque/graph/passes.h"
 #include "calque/nn/nn.h"
+#include "calque/op/autocast.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/op/operators.h"
@@ -76,7 +79,43 @@ struct Outer : Typed<Outer> {
 
 // ---- make_fx ----------------------------------------------------------------------------------------------------------
 
-TEST(SymbolicRows, T087_grad_mode_switches) { CALQUE_NOT_APPLICABLE("compares gradients of the replayed graph; waits for autograd"); }
+TEST(SymbolicRows, T087_grad_mode_switches) {
+  const auto f = [](const Values& in) -> Value {
+    const Tensor x = in[0].to_tensor();
+    const GradModeScope no_grad(false);
+    const Tensor y = x.sin();
+    const GradModeScope grad(true);
+    return tuple({x.cos() + y, y});
+  };
+  const TracedGraph g = make_fx_values(f, {rand({3})}, {.pre_dispatch = true});
+  EXPECT_EQ(calls(g.graph()),
+            "torch._C._set_grad_enabled aten.sin.default torch._C._set_grad_enabled aten.cos.default aten.add.Tensor torch._C._set_grad_enabled torch._C._set_grad_enabled");
+  const TracedGraph below = make_fx_values(f, {rand({3})}, {.mode = TracingMode::fake});
+  EXPECT_EQ(calls(below.graph()), "aten.sin.default aten.cos.default aten.add.Tensor");
+  Tensor x = rand({3});
+  x.requires_grad_();
+  const Value found = g(x), expected = f({x});
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(same(found.to_items()[i], expected.to_items()[i]));
+    EXPECT_EQ(found.to_items()[i].to_tensor().requires_grad(), expected.to_items()[i].to_tensor().requires_grad());
+  }
+  EXPECT_TRUE(grad_enabled());
+}
+
+TEST(SymbolicRows, regions_inside_a_branch_are_the_branchs) {
+  const auto f = [](const Values& in) -> Value {
+    const auto quiet = [](const Values& x) -> Value {
+      const AutocastScope autocast;
+      return matmul(x[0].to_tensor(), x[0].to_tensor());
+    };
+    return cond(in[0].to_tensor().sum() > 0, quiet, [](const Values& x) -> Value { return x[0].to_tensor().to(DType::bfloat16); }, {in[0]});
+  };
+  const TracedGraph g = make_fx_values(f, {ones({3, 3})}, {.mode = TracingMode::fake, .pre_dispatch = true});
+  EXPECT_EQ(calls(g.graph()).find("autocast"), std::string::npos);
+  EXPECT_TRUE(wrap_autocast_regions(*g.module));
+  EXPECT_THAT(g.module->print_readable(), HasSubstr("torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, False, "));
+  EXPECT_TRUE(same(g(ones({3, 3})), f({ones({3, 3})})));
+}
 
 TEST(SymbolicRows, T088_before_dispatch_and_functional) {
   const auto f = [](const Values& in) -> Value {

@@ -42,10 +42,22 @@ struct SplitOptions {
   bool tuple_return = false;              // a single result is a tuple too
 };
 // Parts of the graph, numbered by `part_of`, become submodules submod_<i> that a new graph calls. UserError when the parts
-// depend on each other in a cycle.
+// depend on each other in a cycle. Gradient mode and autocast hold in every part that they reach into: a part enters
+// what is open where it begins and leaves it where it ends; the numbers must not go down then.
 std::shared_ptr<GraphModule> split_module(const GraphModule& module, const std::function<int64_t(const Node&)>& part_of, const SplitOptions& options = {});
 // Nodes for which `in_first` holds against the others, as alternating parts in execution order.
 std::shared_ptr<GraphModule> split_by(const GraphModule& module, const NodePredicate& in_first);
+// A chain of parts: each node for which `starts` holds is the first of a new one. It is asked once for each node, in order.
+std::shared_ptr<GraphModule> sequential_split(const GraphModule& module, const NodePredicate& starts);
+// A call of a graph module of the graph's owner becomes the nodes of that graph.
+void inline_module_call(GraphModule& module, Node* call);
+
+// Regions of another gradient mode, from one torch._C._set_grad_enabled to the next, become calls of
+// wrap_with_set_grad_enabled with a graph of their own; those of the calling thread's mode stay where they are. Likewise
+// _enter_autocast to its _exit_autocast become calls of wrap_with_autocast. Graphs inside the graph are treated too.
+// Nodes keep their names.
+bool wrap_grad_mode_regions(GraphModule& module);
+bool wrap_autocast_regions(GraphModule& module);
 
 struct Pass {
   std::string name;

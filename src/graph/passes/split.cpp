@@ -1,7 +1,9 @@
+#include <set>
 #include <unordered_map>
 
 #include "calque/base/error.h"
 #include "calque/graph/passes.h"
+#include "graph/region_functions.h"
 
 namespace calque {
 namespace {
@@ -18,6 +20,13 @@ class OrderedNodes {
  private:
   std::vector<const Node*> nodes_;
   std::unordered_map<const Node*, size_t> seen_;
+};
+
+// What a node has switched, as far as it reaches.
+struct Region {
+  const Node* enter;
+  const Node* exit = nullptr;             // autocast's
+  std::set<std::pair<int64_t, size_t>> parts = {};  // by number
 };
 
 struct Part {
@@ -47,9 +56,11 @@ class Splitter {
     assign(part_of);
     find_crossings();
     const std::vector<size_t> sorted = topological_order();
+    enter_regions();
     for (const size_t p : sorted) make_inputs(parts_[p]);
     for (const Node* n : graph_.nodes())
       if (part_[n->id()] != none) copy(*n, parts_[part_[n->id()]]);
+    leave_regions();
     std::vector<size_t> order = sorted;
     if (options_.keep_original_order)
       for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -63,21 +74,68 @@ class Splitter {
 
   void assign(const std::function<int64_t(const Node&)>& part_of) {
     std::unordered_map<int64_t, size_t> by_number;
+    int64_t highest = INT64_MIN;
+    bool goes_down = false;
     for (const Node* n : graph_.nodes()) {
       if (stays_outside(*n)) continue;
       const int64_t number = part_of(*n);
+      goes_down = goes_down || number < highest;
+      highest = std::max(highest, number);
       const auto [at, fresh] = by_number.try_emplace(number, parts_.size());
       if (fresh) {
         parts_.emplace_back();
         parts_.back().name = "submod_" + (options_.partition_affix.empty() ? "" : options_.partition_affix + "_") + std::to_string(number);
       }
       part_[n->id()] = at->second;
+      follow_regions(*n, {number, at->second});
     }
+    if (goes_down && !(grad_modes_.empty() && autocasts_.empty()))
+      throw UserError("split_module: the graph switches gradient mode or autocast, so that the parts' numbers must not go down");
+    for (const Region& region : autocasts_)
+      if (!region.exit) throw UserError("split_module: the autocast region that " + region.enter->name() + " enters is never left");
+  }
+
+  void follow_regions(const Node& n, std::pair<int64_t, size_t> part) {
+    if (calls_set_grad_enabled(n)) {
+      grad_modes_.push_back({&n});
+    } else if (calls_enter_autocast(n)) {
+      autocasts_.push_back({&n});
+    } else if (calls_exit_autocast(n)) {
+      for (Region& region : autocasts_) {
+        if (region.enter != n.args().at(0).to_node()) continue;
+        region.exit = &n;
+        region.parts.insert(part);
+      }
+    }
+    if (!grad_modes_.empty()) grad_modes_.back().parts.insert(part);
+    for (Region& region : autocasts_)
+      if (!region.exit) region.parts.insert(part);
+  }
+
+  // The part in which a region begins has the node that begins it; the others get a copy.
+  void enter_regions() {
+    for (const std::vector<Region>* regions : {&autocasts_, &grad_modes_})
+      for (const Region& region : *regions)
+        for (auto at = std::next(region.parts.begin()); at != region.parts.end(); ++at) {
+          Part& part = parts_[at->second];
+          Node* n = part.graph.create_node(region.enter->kind(), region.enter->target(), region.enter->args());
+          n->meta = region.enter->meta;
+          part.environment[region.enter] = n;
+        }
+  }
+
+  void leave_regions() {
+    for (auto region = autocasts_.rbegin(); region != autocasts_.rend(); ++region)
+      for (auto at = region->parts.begin(); at != std::prev(region->parts.end()); ++at) {
+        Part& part = parts_[at->second];
+        Node* n = part.graph.create_node(region->exit->kind(), region->exit->target(), {part.environment.at(region->enter)});
+        n->meta = region->exit->meta;
+      }
   }
 
   void find_crossings() {
     for (const Node* n : graph_.nodes()) {
-      if (n->kind() == NodeKind::placeholder || n->kind() == NodeKind::get_attr) continue;
+      if (n->kind() == NodeKind::placeholder || n->kind() == NodeKind::get_attr || switches_region(*n)) continue;
       for (size_t i = 0; i < n->num_input_nodes(); ++i) {
         const Node* input = n->input_node(i);
         const size_t defined = part_[input->id()];
@@ -197,6 +255,7 @@ class Splitter {
         construct(*n);
         inputs.push_back(base_env_.at(n));
       }
+      part.graph.set_shape_env(graph_.shape_env());
       base_attributes_.emplace_back(part.name, std::make_shared<GraphModule>(part.attributes, std::move(part.graph)));
       Node* call = base_.call_module(part.name, std::move(inputs));
       for (size_t i = 0; i < outputs.size(); ++i) base_env_[outputs[i]] = as_tuple ? base_.call_function(getitem, {call, i}) : call;
@@ -210,6 +269,7 @@ class Splitter {
       base_.output(result);
     }
     auto out = std::make_shared<GraphModule>(base_attributes_, std::move(base_));
+    out->graph().set_shape_env(graph_.shape_env());
     out->graph().lint();
     return out;
   }
@@ -219,6 +279,7 @@ class Splitter {
   const SplitOptions& options_;
   std::vector<size_t> part_;  // by node id
   std::vector<Part> parts_;
+  std::vector<Region> grad_modes_, autocasts_;
   Graph base_;
   NodeMapping base_env_;
   Attributes base_attributes_;
@@ -239,6 +300,21 @@ std::shared_ptr<GraphModule> split_by(const GraphModule& module, const NodePredi
     before = now;
     return part;
   });
+}
+
+std::shared_ptr<GraphModule> sequential_split(const GraphModule& module, const NodePredicate& starts) {
+  std::vector<int64_t> parts(module.graph().id_bound());
+  int64_t part = 0;
+  for (const Node* n : module.graph().nodes()) {
+    if (starts(*n)) ++part;
+    parts[n->id()] = part;
+  }
+  SplitOptions options;
+  options.keep_original_order = true;
+  options.keep_original_node_name = true;
+  auto split = split_module(module, [&](const Node& n) { return parts[n.id()]; }, options);
+  split->graph().set_pytree_info(module.graph().pytree_info());
+  return split;
 }
 
 }  // namespace calque

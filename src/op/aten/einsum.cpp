@@ -281,7 +281,9 @@ Tensor tensordot_body(const Tensor& self, const Tensor& other, IntList dims_self
       columns *= b.sym_size(d);
       result.push_back(b.sym_size(d));
     }
-  return reshape(mm(reshape(permute(a, a_order), {rows, contracted}), reshape(permute(b, b_order), {contracted, columns})), result);
+  const Tensor left = reshape(permute(a, a_order), {rows, contracted});
+  const Tensor right = reshape(permute(b, b_order), {contracted, columns});
+  return reshape(mm(left, right), result);
 }
 
 Tensor outer_body(const Tensor& self, const Tensor& vec2) {

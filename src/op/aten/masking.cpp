@@ -10,6 +10,7 @@ namespace {
 
 Tensor nonzero_fake(const Tensor& self) {
   const SymInt n = rule::unbacked_size("nonzero", TensorOwner::Unknown::nonzero, {&self});
+  rule::limit_by_numel(n, self);
   return make_tensor(Meta{{n, self.dim()}, {1, n}, DType::int64, self.device()}, true);
 }
 
@@ -33,6 +34,7 @@ Tensor masked_select_fake(const Tensor& self, const Tensor& mask) {
   masked_sizes("masked_select", self, mask);
   // Not the count of the mask alone: it may be broadcast.
   const SymInt n = rule::fresh_size("masked_select", {&mask, &self});
+  rule::limit_by_numel(n, self);
   return make_tensor(Meta{{n}, {1}, self.dtype(), self.device()}, true);
 }
 Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {

@@ -26,6 +26,7 @@ void expand_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
   Tensor coordinates;
   if (mask.is_fake()) {
     const SymInt n = unbacked_size(op, TensorOwner::Unknown::nonzero, {&mask, &self});
+    limit_by_numel(n, mask);
     coordinates = make_tensor(Meta{{n, mask.dim()}, {1, n}, DType::int64, mask.device()}, true);
   } else {
     coordinates = kernel::nonzero(mask);
@@ -81,6 +82,15 @@ SymInt fresh_size(const char* op, std::initializer_list<const Tensor*> inputs) {
     if (t->defined() && t->impl().env) return t->impl().env->create_unbacked_size();
   throw UserError(ErrorKind::data_dependent, std::string(op) + ": the size of the result depends on the values of the input, which a fake tensor does not have, and " +
                                                  "there is no shape environment to make a symbol in; trace with dynamic shapes or keep this call out of the trace");
+}
+
+void limit_by_numel(SymInt size, const Tensor& of) {
+  const auto env = env_of(size);
+  if (!env) return;
+  const SymInt numel = of.sym_numel();
+  const int64_t most = numel.is_symbolic() ? env->range(numel).upper : numel.as_int();
+  // Where nothing is known, PyTorch writes the largest size there can be.
+  env->constrain_range_for_size(size, 0, std::min(most, ValueRange::unbounded_above - 1));
 }
 
 void check_indices(const char* op, const Tensor& self, TensorList indices) {

@@ -14,6 +14,9 @@ SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer
 // The same, of something that is not remembered of any one input.
 SymInt fresh_size(const char* op, std::initializer_list<const Tensor*> inputs);
 
+// At most as many as the tensor can have elements.
+void limit_by_numel(SymInt size, const Tensor& of);
+
 // Index tensors over a tensor: the indexed dimensions made adjacent (moved to the front when they are not), masks
 // replaced by the coordinates of their true elements.
 struct Indexed {

@@ -7,7 +7,10 @@ namespace calque::rule {
 namespace {
 
 bool same_sizes(SymIntList a, SymIntList b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](SymInt x, SymInt y) { return identical(x, y) || guard_or(x == y, false); });
+  if (a.size() != b.size()) return false;
+  for (size_t i = a.size(); i-- > 0;)  // from the last one, as broadcasting does: the order of the guards is PyTorch's
+    if (!identical(a[i], b[i]) && !guard_or(a[i] == b[i], false)) return false;
+  return true;
 }
 
 // The input's strides as the output sees them: 0 where it is broadcast.

@@ -44,5 +44,6 @@ void add_sizes(Programs& programs);
 void add_layers(Programs& programs);
 void add_data_dependent(Programs& programs);
 void add_modules(Programs& programs);
+void add_regions(Programs& programs);
 
 }  // namespace calque::capture

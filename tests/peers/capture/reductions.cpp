@@ -1,3 +1,4 @@
+#include "calque/nn/functional.h"
 #include "programs.h"
 
 namespace calque::capture {
@@ -27,7 +28,7 @@ void add_reductions(Programs& programs) {
   add("softmaxes", [](const Tensor& x) -> Value { return tuple({x.softmax(-1), x.log_softmax(0), softmax(x, 1, DType::float64)}); });
   add("mean_by_hand", [](const Tensor& x) -> Value { return tuple({x.sum() / x.sym_numel(), x.sum({1}) / x.sym_size(1)}); });
   add("losses", [](const Tensor& x, const Tensor& n) -> Value {
-    return tuple({cross_entropy_loss(x, n), nll_loss_nd(x.log_softmax(1), n), mse_loss(x, x * 2), l1_loss(x, x + 1)});
+    return tuple({cross_entropy_loss(x, n), nll_loss_nd(x.log_softmax(1), n), functional::mse_loss(x, x * 2), functional::l1_loss(x, x + 1)});
   });
   add("shifted_loss", [](const Tensor& logits, const Tensor& labels) {
     const Tensor rows = logits.index_by({Slice(), Slice(none, -1)}).reshape({-1, logits.sym_size(-1)});
