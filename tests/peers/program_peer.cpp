@@ -22,7 +22,7 @@ Values inputs_of(const ExportedProgram& program, const std::string& path) {
   for (const InputSpec& spec : program.graph_signature().input_specs) {
     if (spec.kind != InputKind::user_input) continue;
     if (spec.arg.kind == ArgumentKind::constant) inputs.push_back(spec.arg.value);
-    else inputs.push_back(file.get(spec.arg.name).clone());  // a program may write its inputs
+    else inputs.push_back(file.tensor(spec.arg.name).clone());  // a program may write its inputs
   }
   return inputs;
 }
