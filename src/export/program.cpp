@@ -1,13 +1,92 @@
 #include "calque/export/program.h"
 
+#include <algorithm>
+
 #include "calque/base/error.h"
+#include "calque/export/verifier.h"
 #include "calque/graph/interpreter.h"
+#include "calque/op/operators.h"
+#include "export/build.h"
+#include "export/program_module.h"
 
 namespace calque {
+namespace {
 
-ExportedProgram::ExportedProgram(Parts parts) : parts_(std::move(parts)) {}
+// getitem of the same item twice is computed once; the second one's place in signatures goes to the first.
+void share_items(ExportedProgram::Parts& parts) {
+  static const FunctionRef getitem = get_function("operator.getitem");
+  for_each_graph_module(*parts.graph_module, [&](GraphModule& m) {
+    std::map<std::pair<const Node*, int64_t>, Node*> seen;
+    for (Node* n : m.graph().node_list()) {
+      if (n->target().function() != getitem.get() || !n->args()[0].is_node() || n->args()[1].kind() != Value::Kind::integer) continue;
+      const auto [it, fresh] = seen.try_emplace({n->args()[0].to_node(), n->args()[1].to_int()}, n);
+      if (fresh) continue;
+      n->replace_all_uses_with(it->second);
+      if (&m == parts.graph_module.get()) {
+        parts.signature.replace_all_uses(n->name(), it->second->name());
+        for (ModuleCallEntry& entry : parts.module_call_graph) {
+          if (!entry.signature) continue;
+          for (auto* list : {&entry.signature->inputs, &entry.signature->outputs})
+            for (ArgumentSpec& a : *list)
+              if (a.name == n->name()) a.name = it->second->name();
+        }
+      }
+      m.graph().erase_node(n);
+    }
+  });
+}
 
-Values ExportedProgram::run_flat(const Values& inputs) const {
+}  // namespace
+
+ExportedProgram::ExportedProgram(Parts parts) : parts_(std::move(parts)) {
+  if (!parts_.graph_module) throw UserError("ExportedProgram: a program has a graph module, none was given");
+  if (parts_.module_call_graph.empty() || !parts_.module_call_graph[0].fqn.empty() || !parts_.module_call_graph[0].signature)
+    throw UserError("ExportedProgram: the first entry of the module call graph is the program itself, with its signature");
+  share_items(parts_);
+  validate();
+}
+
+void ExportedProgram::validate() const { verify(*this); }
+
+const TreeSpec& ExportedProgram::in_spec() const { return parts_.module_call_graph.at(0).signature.value().in_spec; }
+const TreeSpec& ExportedProgram::out_spec() const { return parts_.module_call_graph.at(0).signature.value().out_spec; }
+
+namespace {
+
+const Value* find_constant(const ExportedProgram::Parts& parts, const std::string& path) {
+  const auto it = std::find_if(parts.constants.begin(), parts.constants.end(), [&](const auto& c) { return c.first == path; });
+  return it == parts.constants.end() ? nullptr : &it->second;
+}
+
+Value state_of(const ExportedProgram::Parts& parts, const InputSpec& spec) {
+  if (const Tensor* t = parts.state_dict.find(spec.target)) return *t;
+  if (const Value* c = find_constant(parts, spec.target)) return *c;
+  throw UserError("run: input " + spec.arg.name + " refers to " + spec.target + ", which the program does not hold");
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Tensor>> ExportedProgram::named_parameters() const {
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (const std::string& path : parts_.signature.parameters()) out.emplace_back(path, parts_.state_dict.at(path));
+  return out;
+}
+
+std::vector<std::pair<std::string, Tensor>> ExportedProgram::named_buffers() const {
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (const InputSpec& spec : parts_.signature.input_specs)
+    if (spec.kind == InputKind::buffer) out.emplace_back(spec.target, state_of(parts_, spec).to_tensor());
+  return out;
+}
+
+void ExportedProgram::set_example_inputs(std::optional<ExampleInputs> inputs) {
+  if (inputs) flatten_inputs(in_spec(), inputs->args, inputs->kwargs);
+  parts_.example_inputs = std::move(inputs);
+}
+
+// ---- running ----------------------------------------------------------------------------------------------------------
+
+Values ExportedProgram::run_graph(const Values& inputs) const {
   Values all;
   size_t next = 0;
   for (const InputSpec& spec : parts_.signature.input_specs) {
@@ -20,29 +99,157 @@ Values ExportedProgram::run_flat(const Values& inputs) const {
       case InputKind::parameter:
       case InputKind::buffer:
       case InputKind::constant_tensor:
-      case InputKind::custom_object: {
-        if (const Tensor* t = parts_.state_dict.find(spec.target)) {
-          all.emplace_back(*t);
-          break;
-        }
-        const auto it = std::find_if(parts_.constants.begin(), parts_.constants.end(), [&](const auto& c) { return c.first == spec.target; });
-        if (it == parts_.constants.end()) throw UserError("run: input " + spec.arg.name + " refers to " + spec.target + ", which the program does not hold");
-        all.push_back(it->second);
-      }
+      case InputKind::custom_object: all.push_back(state_of(parts_, spec)); break;
     }
   }
   if (next != inputs.size()) throw UserError("run: expected " + std::to_string(next) + " inputs, found " + std::to_string(inputs.size()));
-  const Value result = Interpreter(graph(), &graph_module().as_owner()).run(all);
+  return Interpreter(graph(), &graph_module().as_owner()).run(all).to_items();
+}
+
+Values ExportedProgram::run_flat(const Values& inputs) const {
+  const Values results = run_graph(inputs);
   Values out;
-  size_t position = 0;
-  for (const OutputSpec& spec : parts_.signature.output_specs) {
-    if (spec.kind == OutputKind::user_output) out.push_back(result.to_items().at(position));
-    ++position;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (parts_.signature.output_specs.at(i).kind == OutputKind::user_output) out.push_back(results[i]);
+  return out;
+}
+
+Value ExportedProgram::call(const Values& args, const Kwargs& kwargs) const {
+  const Values inputs = flatten_inputs(in_spec(), args, kwargs);
+  std::vector<KeyPath> paths;
+  for (const KeyPath& path : in_spec().paths()) {
+    const bool positional = path.at(0).key.to_int() == 0;
+    KeyPath named{{TreeKey::Kind::mapping, Value(positional ? "args" + keystr({path.at(1)}) : path.at(1).key.to_string())}};
+    named.insert(named.end(), path.begin() + 2, path.end());
+    paths.push_back(std::move(named));
+  }
+  GuardsModule(*this, std::move(paths)).forward_values(inputs, {});
+  const Values results = run_graph(inputs);
+  Values out;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = parts_.signature.output_specs.at(i);
+    switch (spec.kind) {
+      case OutputKind::buffer_mutation:
+      case OutputKind::parameter_mutation: {
+        const Tensor* t = parts_.state_dict.find(spec.target);
+        const Tensor target = t ? *t : find_constant(parts_, spec.target)->to_tensor();
+        target.copy_(results[i].to_tensor());
+        break;
+      }
+      case OutputKind::user_input_mutation: {
+        size_t user = 0;
+        for (const InputSpec& input : parts_.signature.input_specs) {
+          if (input.kind != InputKind::user_input) continue;
+          if (input.arg.name == spec.target) inputs[user].to_tensor().copy_(results[i].to_tensor());
+          ++user;
+        }
+        break;
+      }
+      case OutputKind::token: break;
+      default: out.push_back(results[i]);
+    }
+  }
+  return out_spec().unflatten(out);
+}
+
+// ---- changing ---------------------------------------------------------------------------------------------------------
+
+ExportedProgram ExportedProgram::transform(const std::vector<std::function<bool(GraphModule&)>>& passes) const {
+  Parts parts = parts_;
+  parts.graph_module = deep_copy(*parts_.graph_module);
+  bool changed = false;
+  for (const auto& pass : passes) changed = pass(*parts.graph_module) || changed;
+  if (!changed) return *this;
+  const Graph& graph = parts.graph_module->graph();
+  const std::vector<Node*> inputs = graph.placeholders();
+  if (inputs.size() != parts.signature.input_specs.size())
+    throw UserError("transform: the number of inputs changed from " + std::to_string(parts.signature.input_specs.size()) + " to " + std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ArgumentSpec& arg = parts.signature.input_specs[i].arg;
+    if (arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object) arg.name = inputs[i]->name();
+  }
+  const Values& outputs = graph.output_node()->args()[0].to_items();
+  if (outputs.size() != parts.signature.output_specs.size())
+    throw UserError("transform: the number of outputs changed from " + std::to_string(parts.signature.output_specs.size()) + " to " + std::to_string(outputs.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ArgumentSpec& arg = parts.signature.output_specs[i].arg;
+    if (outputs[i].is_node() && arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object) arg.name = outputs[i].to_node()->name();
+  }
+  return ExportedProgram(std::move(parts));
+}
+
+ProgramStatistics ExportedProgram::statistics() const {
+  ProgramStatistics out;
+  for_each_graph_module(*parts_.graph_module, [&](GraphModule& m) {
+    for (const Node* n : m.graph().nodes()) {
+      if (n->kind() != NodeKind::call_function) continue;
+      ++out.op_count;
+      out.op_set.insert(n->target().qualified_name());
+    }
+  });
+  return out;
+}
+
+// ---- text and equality ------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
   }
   return out;
 }
 
-const TreeSpec& ExportedProgram::in_spec() const { return parts_.module_call_graph.at(0).signature.value().in_spec; }
-const TreeSpec& ExportedProgram::out_spec() const { return parts_.module_call_graph.at(0).signature.value().out_spec; }
+std::string bound(int64_t value) {
+  if (value == ValueRange::unbounded_above) return "int_oo";
+  if (value == ValueRange::unbounded_below) return "-int_oo";
+  return std::to_string(value);
+}
+
+}  // namespace
+
+std::string ExportedProgram::str() const {
+  CodeOptions readable;
+  readable.verbose = true;
+  std::string text = "ExportedProgram:\n    " + indented(parts_.graph_module->print_readable(readable)) + "\nGraph signature: " + indented(parts_.signature.str()) + "\nRange constraints: {";
+  for (size_t i = 0; i < parts_.range_constraints.size(); ++i) {
+    const auto& [symbol, range] = parts_.range_constraints[i];
+    text += (i ? ", " : "") + symbol + ": VR[" + bound(range.lower) + ", " + bound(range.upper) + "]";
+  }
+  return text + "}\n";
+}
+
+bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::string* why) {
+  const auto differ = [&](const std::string& what) {
+    if (why) *why = what;
+    return false;
+  };
+  if (a.dialect() != b.dialect()) return differ("the dialects differ");
+  if (!same_graph(a.graph(), b.graph(), why, true)) return false;
+  if (a.graph_signature().str() != b.graph_signature().str()) return differ("the signatures differ:" + a.graph_signature().str() + "and" + b.graph_signature().str());
+  if (!(a.in_spec() == b.in_spec())) return differ("the inputs have the structure " + a.in_spec().str() + " and " + b.in_spec().str());
+  if (!(a.out_spec() == b.out_spec())) return differ("the outputs have the structure " + a.out_spec().str() + " and " + b.out_spec().str());
+  if (a.range_constraints() != b.range_constraints()) return differ("the range constraints differ");
+  const auto same_tensor = [](const Tensor& x, const Tensor& y) {
+    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) && x.requires_grad() == y.requires_grad() && equal(x, y);
+  };
+  if (a.state_dict().size() != b.state_dict().size()) return differ("the state dicts have " + std::to_string(a.state_dict().size()) + " and " + std::to_string(b.state_dict().size()) + " entries");
+  for (const auto& [path, tensor] : a.state_dict()) {
+    const Tensor* other = b.state_dict().find(path);
+    if (!other) return differ("only the first state dict has " + path);
+    if (!same_tensor(tensor, *other)) return differ("the tensors " + path + " differ");
+  }
+  if (a.constants().size() != b.constants().size()) return differ("there are " + std::to_string(a.constants().size()) + " and " + std::to_string(b.constants().size()) + " constants");
+  for (const auto& [path, value] : a.constants()) {
+    const Value* other = find_constant(b.parts(), path);
+    if (!other) return differ("only the first program has the constant " + path);
+    if (value.is_tensor() != other->is_tensor() || (value.is_tensor() ? !same_tensor(value.to_tensor(), other->to_tensor()) : !value.equals(*other)))
+      return differ("the constants " + path + " differ");
+  }
+  return true;
+}
 
 }  // namespace calque

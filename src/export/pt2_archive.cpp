@@ -181,6 +181,23 @@ struct Pt2Archive::Impl {
     return out;
   }
 
+  static bool has_structures(const ExampleInputs& inputs) {
+    const auto test = [](const auto& self, const Value& v) -> bool {
+      switch (v.kind()) {
+        case Value::Kind::structure: return true;
+        case Value::Kind::list:
+        case Value::Kind::tuple: return std::any_of(v.to_items().begin(), v.to_items().end(), [&](const Value& x) { return self(self, x); });
+        case Value::Kind::dict: return std::any_of(v.to_dict().items.begin(), v.to_dict().items.end(), [&](const auto& x) { return self(self, x.second); });
+        default: return false;
+      }
+    };
+    for (const Value& v : inputs.args)
+      if (test(test, v)) return true;
+    for (const auto& [name, v] : inputs.kwargs)
+      if (test(test, v)) return true;
+    return false;
+  }
+
   // ---- the program --------------------------------------------------------------------------------------------------
 
   std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadOptions& options) const {
@@ -209,6 +226,8 @@ struct Pt2Archive::Impl {
     parts.module_call_graph = pt2::read_module_call_graph(module);
     if (parts.module_call_graph.empty() || !parts.module_call_graph[0].signature) module.fail("the call signature of the program itself is missing");
     parts.graph_module = pt2::read_graph(module.at("graph"), parts.signature, symbols, parts.constants);
+    symbols.finish();
+    pt2::own_written_state(parts);
     parts.range_constraints = symbols.ranges();
     if (const Json* metadata = module.find("metadata"); metadata && !metadata->is_null())
       for (const auto& [key, value] : metadata->members()) parts.metadata.emplace_back(key, value.to_string());
@@ -220,7 +239,11 @@ struct Pt2Archive::Impl {
     if (parts.torch_version.empty()) parts.torch_version = "<=2.4";
     if (const Json* guards = root.find("guards_code"); guards && !guards->is_null())
       for (const Json& g : guards->items()) parts.guards_code.emplace_back(g.to_string());
-    if (options.example_inputs) parts.example_inputs = example_inputs(zip.find(old_form ? "serialized_example_inputs.pt" : top + "data/sample_inputs/" + model + ".pt"));
+    if (options.example_inputs) {
+      const ZipEntry* e = zip.find(old_form ? "serialized_example_inputs.pt" : top + "data/sample_inputs/" + model + ".pt");
+      parts.example_inputs = example_inputs(e);
+      if (parts.example_inputs && has_structures(*parts.example_inputs)) parts.example_inputs_pickle = e->text();
+    }
     return std::make_shared<const ExportedProgram>(std::move(parts));
   }
 

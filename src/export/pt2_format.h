@@ -48,12 +48,12 @@ class SymbolReader {
   SymFloat sym_float(const Json& value);
   SymBool sym_bool(const Json& value);
   Tensor fake(const Json& tensor_meta);
+  void finish();  // gives the symbols their ranges; nothing is read afterwards
   Device device(const Json& d) const { return devices_(d); }
   const std::shared_ptr<ShapeEnv>& env() const { return env_; }
   const std::vector<std::pair<std::string, ValueRange>>& ranges() const { return ranges_; }
 
  private:
-  void declare_new_symbols();
   void learn_hint(SymInt value, int64_t hint);
 
   const DeviceMap& devices_;
@@ -61,7 +61,6 @@ class SymbolReader {
   std::shared_ptr<FakeMode> mode_;
   std::vector<std::pair<std::string, ValueRange>> ranges_;
   std::unordered_map<std::string_view, SymInt> parsed_;  // by the expression's text
-  size_t declared_ = 0;
 };
 
 std::vector<int64_t> plain_integers(const Json& list);  // of {"as_int": n}
@@ -78,6 +77,9 @@ void write_namedtuple_fields(JsonWriter& out, const std::vector<ModuleCallEntry>
 // `objects`: custom objects that are not inputs of the graph, by name.
 std::shared_ptr<GraphModule> read_graph(const Json& graph, const GraphSignature& signature, SymbolReader& symbols,
                                         const std::vector<std::pair<std::string, Value>>& objects);
+
+// State that the graph writes is copied out of the mapped file.
+void own_written_state(ExportedProgram::Parts& parts);
 
 void write_tensor_meta(JsonWriter& out, const Tensor& tensor);
 void write_graph(JsonWriter& out, const GraphModule& module);

@@ -144,8 +144,11 @@ class GraphReader {
       case 'i': return shared_.symbols.sym_int(json);
       case 'f': return shared_.symbols.sym_float(json);
       case 'b': return shared_.symbols.sym_bool(json);
-      default: return StructValue{"CustomObjArgument", "null", {"name", "class_fqn"}, {Value(json.at("name").to_string()), Value(json.at("class_fqn").to_string())}};
+      default: return custom_object(json);
     }
+  }
+  static Value custom_object(const Json& json) {
+    return StructValue{"CustomObjArgument", "null", {"name", "class_fqn"}, {Value(json.at("name").to_string()), Value(json.at("class_fqn").to_string())}};
   }
 
   // The node is what the file calls `name`, and bears that name whatever FX thinks of it.
@@ -245,7 +248,7 @@ class GraphReader {
       const std::string_view name = x.at("name").to_string();
       if (const auto it = nodes_.find(name); it != nodes_.end()) return it->second;
       for (const auto& [key, object] : shared_.objects)
-        if (key == name) return object;
+        if (key == name) return custom_object(x);
       x.fail("the custom object " + std::string(name) + " is not in the archive");
     }
     arg.fail("an argument of unknown kind: " + std::string(kind));

@@ -105,10 +105,11 @@ SymbolReader::SymbolReader(const Json& range_constraints, const DeviceMap& devic
   }
 }
 
-// Symbols that an expression brought along get the ranges that the file states for them.
-void SymbolReader::declare_new_symbols() {
-  while (declared_ < env_->symbols().size()) {
-    const std::string name = env_->symbols()[declared_++].name;
+// Only at the end: what the ranges decide would otherwise be decided while expressions are read, and the file keeps them
+// as they were made.
+void SymbolReader::finish() {
+  for (size_t i = 0; i < env_->symbols().size(); ++i) {
+    const std::string name = env_->symbols()[i].name;
     for (const auto& [symbol, range] : ranges_)
       if (symbol == name) env_->declare_symbol(name, std::nullopt, range);
   }
@@ -148,7 +149,6 @@ SymInt SymbolReader::sym_int(const Json& value) {
   const auto [it, fresh] = parsed_.try_emplace(text);
   if (!fresh) return it->second;
   const SymInt parsed = parse_srepr(*env_, text);
-  declare_new_symbols();
   if (const Json* hint = m.value.find("hint"); hint && hint->is_object() && parsed.is_symbolic() && hint->only().key == "as_int") learn_hint(parsed, hint->only().value.to_int());
   return parsed_[text] = parsed;
 }
@@ -157,18 +157,14 @@ SymFloat SymbolReader::sym_float(const Json& value) {
   const JsonMember& m = value.only();
   if (m.key == "as_float") return m.value.to_float();
   if (m.key != "as_expr") value.fail("expected as_float or as_expr, found " + std::string(m.key));
-  const SymFloat parsed = parse_srepr_float(*env_, m.value.at("expr_str").to_string());
-  declare_new_symbols();
-  return parsed;
+  return parse_srepr_float(*env_, m.value.at("expr_str").to_string());
 }
 
 SymBool SymbolReader::sym_bool(const Json& value) {
   const JsonMember& m = value.only();
   if (m.key == "as_bool") return m.value.to_bool();
   if (m.key != "as_expr") value.fail("expected as_bool or as_expr, found " + std::string(m.key));
-  const SymBool parsed = parse_srepr_bool(*env_, m.value.at("expr_str").to_string());
-  declare_new_symbols();
-  return parsed;
+  return parse_srepr_bool(*env_, m.value.at("expr_str").to_string());
 }
 
 Tensor SymbolReader::fake(const Json& meta) {

@@ -62,14 +62,15 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   }
 }
 
-void FileWriter::commit() {
+void FileWriter::commit(bool sync) {
   internal_assert(fd_ >= 0, "FileWriter: commit twice");
-  if (::fsync(fd_) != 0) fail("sync");
+  if (sync && ::fsync(fd_) != 0) fail("sync");
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) fail("close");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename the finished file to");
   temporary_.clear();
+  if (!sync) return;
   // The new name itself must survive a crash. Some file systems cannot sync a folder; the data is safe all the same.
   const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

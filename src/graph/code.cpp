@@ -148,6 +148,7 @@ class CodeGenerator {
   }
   std::string structure(const StructValue& s) {
     if (s.type == "builtins.Ellipsis") return blue("Ellipsis");
+    if (s.type == "torch._ops.OpOverload") return s.context;  // an operator as an argument
     if (s.type != "collections.namedtuple") return blue(plain_(Value(s)));
     const std::string type = s.context.size() > 2 ? s.context.substr(1, s.context.size() - 2) : s.type;
     return global(type) + plain_.tuple(s.items);

@@ -7,6 +7,7 @@
 #include "calque/op/mode.h"
 #include "library_functions.h"
 #include "python_functions.h"
+#include "graph/functionalized_calls.h"
 #include "graph/higher_order_functions.h"
 #include "graph/region_functions.h"
 
@@ -109,6 +110,7 @@ class FunctionTable {
       by_name_.emplace(f.name, std::make_shared<const Function>(f.name, [&f](const Values& args, const Kwargs& kwargs) { return f.body(f, f.bind(args, kwargs)); }));
     for (const PythonFunction& f : python_functions()) by_name_.emplace(f.name, std::make_shared<const Function>(std::string(f.name), f.body, f.is_impure));
     for (const auto& [name, body] : region_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, true));
+    for (const auto& [name, body] : functionalized_calls()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
     for (const auto& [name, body] : higher_order_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
   }
   std::mutex mutex_;

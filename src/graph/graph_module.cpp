@@ -27,7 +27,7 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
 }
 
 const TensorSlot* tensor_slot(const Module& module, std::string_view name) {
-  for (const auto* slots : {&module.parameter_slots(), &module.buffer_slots()})
+  for (const auto* slots : {&module.parameter_slots(), &module.buffer_slots(), &module.constant_slots()})
     for (const auto& slot : *slots)
       if (slot->name == name) return slot.get();
   return nullptr;
@@ -107,7 +107,8 @@ void GraphModule::set_attribute(std::string_view path, const Attribute& attribut
   }
   if (attribute.module) at->register_module(std::string(name), attribute.module);
   else if (attribute.is_parameter) at->register_parameter(std::string(name), attribute.tensor, attribute.tensor.defined() && attribute.tensor.requires_grad());
-  else at->register_buffer(std::string(name), attribute.tensor);
+  else if (attribute.is_constant) at->register_constant(std::string(name), attribute.tensor);
+  else at->register_buffer(std::string(name), attribute.tensor, attribute.persistent);
 }
 
 void GraphModule::copy_attribute(const Module& root, const std::string& path) {
@@ -128,6 +129,7 @@ void GraphModule::copy_attribute(const Module& root, const std::string& path) {
   }
   if (const TensorSlot* slot = tensor_slot(*from, name)) {
     if (slot->is_parameter) set_attribute(path, Attribute(slot->tensor, true));
+    else if (slot->is_constant) set_attribute(path, Attribute::constant(slot->tensor));
     else set_attribute(path, Attribute(slot->tensor));
   } else if (std::shared_ptr<Module> child = child_module_of(*from, name)) {
     set_attribute(path, Attribute(std::move(child)));

@@ -22,6 +22,20 @@ class OwnerScope {
   const GraphOwner* before_;
 };
 
+// The node with its line.
+std::string shown(const Node& n) {
+  std::string text = n.str();
+  if (n.meta.location.line() != 0) text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
+  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
+  return text;
+}
+
+Value call_target(const Target& target, const Values& args, const Kwargs& kwargs) {
+  if (const Operator* op = target.op()) return call(*op, args, kwargs);
+  if (const Function* f = target.function()) return (*f)(args, kwargs);
+  throw UserError(ErrorKind::unsupported_operator, "no function named " + target.text());
+}
+
 }  // namespace
 
 Value module_value(std::string path) { return StructValue{"torch.nn.Module", std::move(path), {}, {}}; }
@@ -72,10 +86,7 @@ Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node
     try {
       values_[n->id()] = run_node(*n);
     } catch (Error& e) {
-      std::string where = "while executing " + n->str();
-      if (n->meta.location.line() != 0) where += " (" + std::string(n->meta.location.file_name()) + ":" + std::to_string(n->meta.location.line()) + ")";
-      if (n->meta.stack_trace) where += "\n" + *n->meta.stack_trace;
-      e.prepend(where + ":\n");
+      e.prepend("while executing " + shown(*n) + ":\n");
       throw;
     }
     present_[n->id()] = true;
@@ -109,8 +120,14 @@ Value Interpreter::run_node(const Node& node) {
 
 void Interpreter::check_targets() const {
   std::string missing;
-  for (const Node* n : graph_.nodes())
-    if (n->kind() == NodeKind::call_function && n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
+  for (const Node* n : graph_.nodes()) {
+    if (n->kind() != NodeKind::call_function) continue;
+    if (n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
+    // An operator may be the first argument of a call (auto_functionalized).
+    const Value* first = n->args().empty() ? nullptr : &n->args()[0];
+    if (first && first->kind() == Value::Kind::structure && first->to_struct().type == "torch._ops.OpOverload" && Target::resolve(first->to_struct().context).is_text())
+      missing += "\n  %" + n->name() + ": " + first->to_struct().context;
+  }
   if (!missing.empty()) throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
 }
 
@@ -132,11 +149,7 @@ Value Interpreter::get_attr(const Target& target, const Values&, const Kwargs&) 
   return owner_->attr(target.text());
 }
 
-Value Interpreter::call_function(const Target& target, const Values& args, const Kwargs& kwargs) {
-  if (const Operator* op = target.op()) return call(*op, args, kwargs);
-  if (const Function* f = target.function()) return (*f)(args, kwargs);
-  throw UserError(ErrorKind::unsupported_operator, "no function named " + target.text());
-}
+Value Interpreter::call_function(const Target& target, const Values& args, const Kwargs& kwargs) { return call_target(target, args, kwargs); }
 
 Value Interpreter::call_method(const Target& target, const Values& args, const Kwargs& kwargs) { return calque::call_method(target.text(), args, kwargs); }
 
@@ -172,6 +185,105 @@ Kwargs Interpreter::fetch_kwargs(const Node& node) const {
   out.reserve(node.kwargs().size());
   for (const auto& [key, v] : node.kwargs()) out.emplace_back(key, fetch(v, node));
   return out;
+}
+
+// ---- single nodes -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Shapes instead of numbers.
+std::string brief(const Value& v) {
+  if (v.is_tensor()) {
+    const Tensor& t = v.to_tensor();
+    if (!t.defined()) return "None";
+    return std::string(t.is_fake() ? "fake " : "") + std::string(name(t.dtype())) + str(t.sym_sizes());
+  }
+  if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v.str();
+  std::string text;
+  for (const Value& item : v.to_items()) text += (text.empty() ? "" : ", ") + brief(item);
+  return "[" + text + "]";
+}
+
+Value run_kind(const Node& node, const Values& args, const Kwargs& kwargs, const GraphOwner* owner) {
+  const auto need_owner = [&] {
+    if (!owner) throw UserError("it refers to " + node.target().text() + ", but the graph has no owner that holds it");
+  };
+  switch (node.kind()) {
+    case NodeKind::placeholder:
+      if (!args.empty()) return args[0];
+      throw UserError("a placeholder has no value of its own; give it one");
+    case NodeKind::get_attr: need_owner(); return owner->attr(node.target().text());
+    case NodeKind::call_function: return call_target(node.target(), args, kwargs);
+    case NodeKind::call_method: return calque::call_method(node.target().text(), args, kwargs);
+    case NodeKind::call_module: need_owner(); return owner->call_module(node.target().text(), args, kwargs);
+    case NodeKind::output: return args.at(0);
+  }
+  throw InternalError("a node of no kind");
+}
+
+}  // namespace
+
+Value run_node(const Node& node, const Values& args, const Kwargs& kwargs, const GraphOwner* owner) {
+  if (!owner) owner = node.graph().owner();
+  const OwnerScope scope(owner);
+  try {
+    return run_kind(node, args, kwargs, owner);
+  } catch (Error& e) {
+    std::string given;
+    for (const Value& v : args) given += (given.empty() ? "" : ", ") + brief(v);
+    for (const auto& [key, v] : kwargs) given += (given.empty() ? "" : ", ") + key + "=" + brief(v);
+    e.prepend("while executing " + shown(node) + "\non (" + given + "):\n");
+    throw;
+  }
+}
+
+Value fake_value(const Node& node, const GraphOwner* owner) {
+  if (node.kind() == NodeKind::placeholder) return node.meta.val;
+  const NodeFn value = [&](Node* input) {
+    if (input->meta.val.is_none()) throw UserError("fake_value: the input " + input->name() + " of " + node.name() + " has no fake value; propagate shapes first");
+    return input->meta.val;
+  };
+  return run_node(node, map_nodes(node.args(), value), map_nodes(node.kwargs(), value), owner);
+}
+
+RealValues::RealValues(const Graph& graph, Values inputs, const GraphOwner* owner) : graph_(graph), owner_(owner ? owner : graph.owner()) {
+  const std::vector<Node*> placeholders = graph.placeholders();
+  if (inputs.size() > placeholders.size()) throw UserError("the graph takes " + std::to_string(placeholders.size()) + " inputs, found " + std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) values_.emplace(placeholders[i], std::move(inputs[i]));
+}
+
+const Value& RealValues::of(const Node& node) {
+  if (&node.graph() != &graph_) throw UserError("real value: node " + node.name() + " belongs to another graph");
+  // A stack of our own: graphs are deeper than a thread's stack.
+  std::vector<const Node*> pending{&node};
+  while (!pending.empty()) {
+    const Node* n = pending.back();
+    if (values_.contains(n)) {
+      pending.pop_back();
+      continue;
+    }
+    const size_t before = pending.size();
+    for (size_t i = 0; i < n->num_input_nodes(); ++i)
+      if (!values_.contains(n->input_node(i))) pending.push_back(n->input_node(i));
+    if (pending.size() > before) continue;
+    const NodeFn value = [&](Node* input) { return values_.at(input); };
+    values_.emplace(n, run_node(*n, map_nodes(n->args(), value), map_nodes(n->kwargs(), value), owner_));
+    pending.pop_back();
+  }
+  return values_.at(&node);
+}
+
+size_t count_calls(const Graph& graph) {
+  size_t calls = 0;
+  for (const Node* n : graph.nodes()) calls += n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module;
+  return calls;
+}
+
+std::map<std::string, size_t> count_targets(const Graph& graph) {
+  std::map<std::string, size_t> counts;
+  for (const Node* n : graph.nodes())
+    if (n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module) ++counts[n->target().str()];
+  return counts;
 }
 
 // ---- Transformer --------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ std::string ValuePrinter::operator()(const Value& value) const {
       const StructValue& s = value.to_struct();
       if (structure) return structure(s);
       if (s.type == "builtins.Ellipsis") return "Ellipsis";
+      if (s.type == "torch._ops.OpOverload") return s.context.starts_with("torch.ops.") ? s.context.substr(10) : s.context;
       // PyTorch's context of a namedtuple is the name it was registered under, in quotes.
       std::string type = s.type == "collections.namedtuple" && s.context.size() > 2 ? s.context.substr(1, s.context.size() - 2) : s.type;
       std::string out = type.substr(type.rfind('.') + 1) + "(";

@@ -170,6 +170,20 @@ Buffer Module::register_buffer(std::string name, const Tensor& tensor, bool pers
   return Buffer(*slot);
 }
 
+Constant Module::register_constant(std::string name, const Tensor& tensor) {
+  TensorSlot* slot = find_in(constants_, name);
+  check_name("constant", name, slot);
+  if (!slot) {
+    constants_.push_back(std::make_unique<TensorSlot>());
+    slot = constants_.back().get();
+    slot->name = std::move(name);
+    slot->is_constant = true;
+    slot->persistent = false;
+  }
+  slot->tensor = tensor;
+  return Constant(*slot);
+}
+
 void Module::replace(ModuleSlot& slot, std::shared_ptr<Module> module) {
   slot.module = std::move(module);
   ++slot.changes;
@@ -187,7 +201,7 @@ void Module::register_module(std::string name, std::shared_ptr<Module> module) {
 }
 
 void Module::delete_attribute(std::string_view name) {
-  for (auto* slots : {&parameters_, &buffers_}) {
+  for (auto* slots : {&parameters_, &buffers_, &constants_}) {
     if (auto slot = take_from(*slots, name)) {
       slot->tensor = Tensor();
       deleted_tensors_.push_back(std::move(slot));
@@ -211,6 +225,11 @@ Buffer& Buffer::operator=(const Tensor& tensor) {
   return *this;
 }
 
+Constant& Constant::operator=(const Tensor& tensor) {
+  slot_->tensor = tensor;
+  return *this;
+}
+
 TensorMember& TensorMember::operator=(const TensorMember& other) {
   slot_->tensor = other.slot_->tensor;
   return *this;
@@ -220,7 +239,8 @@ TensorMember& TensorMember::operator=(const TensorMember& other) {
 
 TensorSlot* Module::find_slot(std::string_view name) const {
   if (TensorSlot* slot = find_in(parameters_, name)) return slot;
-  return find_in(buffers_, name);
+  if (TensorSlot* slot = find_in(buffers_, name)) return slot;
+  return find_in(constants_, name);
 }
 
 ModuleSlot& Module::module_slot(std::string_view name) const {
@@ -300,7 +320,7 @@ const Tensor& Module::get_buffer(std::string_view path) const {
   const TensorSlot* slot = parent->find_slot(name);
   if (!slot && !find_in(parent->children_, name))
     throw UserError(parent->class_name() + " has no attribute `" + std::string(name) + "`");
-  if (!slot || slot->is_parameter) throw UserError("`" + std::string(name) + "` is not a buffer");
+  if (!slot || slot->is_parameter || slot->is_constant) throw UserError("`" + std::string(name) + "` is not a buffer");
   return slot->tensor;
 }
 
@@ -379,6 +399,10 @@ Module::NamedTensors Module::named_parameters(const std::string& prefix, bool re
 
 Module::NamedTensors Module::named_buffers(const std::string& prefix, bool recurse, bool remove_duplicate) const {
   return named_tensors(&Module::buffers_, prefix, recurse, remove_duplicate);
+}
+
+Module::NamedTensors Module::named_constants(const std::string& prefix, bool recurse, bool remove_duplicate) const {
+  return named_tensors(&Module::constants_, prefix, recurse, remove_duplicate);
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {

@@ -53,12 +53,13 @@ Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), tr
                                std::vector<std::unique_ptr<TensorSlot>>& to) {
     for (const auto& slot : from) {
       to.push_back(
-          std::make_unique<TensorSlot>(TensorSlot{slot->name, m.copy(slot->tensor), slot->is_parameter, slot->persistent}));
+          std::make_unique<TensorSlot>(TensorSlot{slot->name, m.copy(slot->tensor), slot->is_parameter, slot->persistent, slot->is_constant}));
       m.tensor_slots[slot.get()] = to.back().get();
     }
   };
   copy_slots(other.parameters_, parameters_);
   copy_slots(other.buffers_, buffers_);
+  copy_slots(other.constants_, constants_);
   copy_slots(other.deleted_tensors_, deleted_tensors_);
   const auto copy_children = [&m](const std::vector<std::unique_ptr<ModuleSlot>>& from,
                                   std::vector<std::unique_ptr<ModuleSlot>>& to) {

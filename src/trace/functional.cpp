@@ -272,6 +272,19 @@ class FunctionalTracer : public HigherOrderTracer {
 
 }  // namespace
 
+struct FunctionalScope::Impl {
+  Impl(FunctionalMode& mode, HigherOrderTracer* below) : modes(mode) {
+    if (below) tracer.emplace(mode, *below);
+    higher_order.emplace(tracer ? &*tracer : nullptr);
+  }
+  ModeScope modes;
+  std::optional<FunctionalTracer> tracer;
+  std::optional<HigherOrderTracerScope> higher_order;
+};
+
+FunctionalScope::FunctionalScope(FunctionalMode& mode) : impl_(std::make_unique<Impl>(mode, higher_order_tracer())) {}
+FunctionalScope::~FunctionalScope() = default;
+
 std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn, bool pre_dispatch) {
   return [fn = std::move(fn), pre_dispatch](const Values& args) -> Value {
     const auto mode = FunctionalMode::make(pre_dispatch);
@@ -289,11 +302,7 @@ std::function<Value(const Values&)> functionalize(std::function<Value(const Valu
     }
     Value out;
     {
-      const ModeScope scope(*mode);
-      HigherOrderTracer* below = higher_order_tracer();
-      std::optional<FunctionalTracer> tracer;
-      if (below) tracer.emplace(*mode, *below);
-      const HigherOrderTracerScope higher_order(tracer ? &*tracer : nullptr);
+      const FunctionalScope scope(*mode);
       out = fn(flat.spec.unflatten(wrapped).to_items());
     }
     const Value result = mode->unwrap(out);

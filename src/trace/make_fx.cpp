@@ -71,8 +71,13 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   TracedGraph traced;
   traced.module = std::make_shared<GraphModule>(Graph());
   Graph& graph = traced.graph();
-  if (options.mode == TracingMode::symbolic) traced.env = options.env ? options.env : ShapeEnv::make();
-  if (options.mode != TracingMode::real)
+  if (options.fake) {
+    traced.fake = options.fake;
+    traced.env = options.fake->env();
+  } else if (options.mode == TracingMode::symbolic) {
+    traced.env = options.env ? options.env : ShapeEnv::make();
+  }
+  if (!options.fake && options.mode != TracingMode::real)
     traced.fake = FakeMode::make({.env = traced.env ? traced.env : ShapeEnv::make(),
                                   .static_shapes = !traced.env,
                                   .allow_non_fake_inputs = options.allow_non_fake_inputs,
@@ -93,7 +98,9 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     for (size_t i = 1; i < path.size(); ++i)
       source = path[i].kind == TreeKey::Kind::attribute ? source.attribute(path[i].key.to_string())
                : path[i].key.kind() == Value::Kind::string ? source.item(path[i].key.to_string()) : source.item(path[i].key.to_int());
-    if (leaf.is_tensor() && traced.fake) {
+    if (options.fake) {
+      node->meta.val = snapshot(value);
+    } else if (leaf.is_tensor() && traced.fake) {
       const Tensor t = traced.fake->from_tensor(leaf.to_tensor(), source);
       value = t;
       if (traced.env) traced.inputs.push_back({source, TensorGeometry{t.impl().sizes, t.impl().strides, t.impl().offset}});

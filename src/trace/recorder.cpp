@@ -95,7 +95,9 @@ void Recorder::enter(Module& module) {
         break;
       }
   }
-  stack->push_back({path.empty() ? "root" : path, path, module.type_name()});
+  // A module's second call is path@1.
+  const size_t before = calls_[path]++;
+  stack->push_back({(path.empty() ? "root" : path) + (before ? "@" + std::to_string(before) : ""), path, module.type_name()});
   modules_ = std::move(stack);
   module_path_.push_back(&module);
 }
@@ -107,7 +109,24 @@ void Recorder::leave(Module&) {
   module_path_.pop_back();
 }
 
+namespace {
+thread_local const NodeMeta* meta_of_origin = nullptr;
+}  // namespace
+
+NodeMetaScope::NodeMetaScope(const NodeMeta& meta) : before_(std::exchange(meta_of_origin, &meta)) {}
+NodeMetaScope::~NodeMetaScope() { meta_of_origin = before_; }
+
 void Recorder::describe(Node* node) {
+  if (const NodeMeta* origin = meta_of_origin) {
+    NodeMeta& meta = node->meta;
+    meta.location = origin->location;
+    meta.stack_trace = origin->stack_trace;
+    meta.nn_module_stack = origin->nn_module_stack;
+    meta.source_fn_stack = origin->source_fn_stack;
+    meta.torch_fn = origin->torch_fn;
+    meta.custom = origin->custom;
+    return;
+  }
   node->meta.location = call_site().where;
   if (options_.record_module_stack) node->meta.nn_module_stack = modules_;
 }
@@ -224,6 +243,11 @@ Value Recorder::call(const Operator& called, const Values& args) {
     constants = op->run_eager(values);
   }
   track(result, node, constants);
+  // A literal is detached once it is lifted, which is visible before autograd.
+  if (options_.pre_dispatch && op == &lift_fresh_copy && &called != op) {
+    static const Operator& detach_ = get_operator("aten::detach_");
+    return call(detach_, {result});
+  }
   return result;
 }
 

@@ -81,6 +81,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
   std::vector<Module*> module_path_;
   std::vector<Node*> autocasts_;  // the regions that are open; null for one that is not recorded
+  std::unordered_map<std::string, size_t> calls_;  // of modules, by path
 };
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.

@@ -77,8 +77,9 @@ Graph Tracer::run(Module* module, const TraceableFunction& function, const Trace
   for (const auto& [name, t] : s.root->named_parameters()) s.parameters.try_emplace(&t.impl(), name);
   for (const auto& [name, t] : s.root->named_buffers()) s.buffers.try_emplace(&t.impl(), name);
   for (const auto& [name, m] : s.root->named_modules()) s.module_paths.try_emplace(m, name);
-  s.env = ShapeEnv::make();
-  if (!inputs.examples.empty()) s.fake = FakeMode::make({.env = s.env, .static_shapes = !inputs.symbolic, .allow_non_fake_inputs = true});
+  s.env = inputs.fake ? inputs.fake->env() : ShapeEnv::make();
+  if (inputs.fake) s.fake = inputs.fake;
+  else if (!inputs.examples.empty()) s.fake = FakeMode::make({.env = s.env, .static_shapes = !inputs.symbolic, .allow_non_fake_inputs = true});
 
   const auto finish = [&] {
     s.graph = nullptr;

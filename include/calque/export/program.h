@@ -4,16 +4,20 @@
 // may be called by any number of threads.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calque/export/signature.h"
 #include "calque/graph/graph_module.h"
 #include "calque/nn/state_dict.h"
 #include "calque/sym/shape_env.h"
+#include "calque/trace/make_fx.h"
 
 namespace calque {
 
@@ -23,6 +27,11 @@ enum class Dialect : uint8_t { training, aten };
 struct ExampleInputs {
   Values args;
   Kwargs kwargs;
+};
+
+struct ProgramStatistics {
+  size_t op_count = 0;            // calls, those of subgraphs included
+  std::set<std::string> op_set;   // what they call: "torch.ops.aten.add.Tensor"
 };
 
 class ExportedProgram {
@@ -35,6 +44,7 @@ class ExportedProgram {
     std::vector<std::pair<std::string, ValueRange>> range_constraints;  // by symbol
     std::vector<ModuleCallEntry> module_call_graph;  // the first is the program itself
     std::optional<ExampleInputs> example_inputs;
+    std::string example_inputs_pickle;  // as the file had them, where they hold objects of classes that are not known
     std::vector<std::string> guards_code;  // conditions on the inputs, as Python text
     Dialect dialect = Dialect::training;
     std::map<std::string, int64_t> opset_version = {{"aten", 10}};
@@ -55,13 +65,45 @@ class ExportedProgram {
   const Parts& parts() const { return parts_; }
   const TreeSpec& in_spec() const;
   const TreeSpec& out_spec() const;
+  const std::vector<std::pair<std::string, ValueRange>>& range_constraints() const { return parts_.range_constraints; }
+  const std::vector<ModuleCallEntry>& module_call_graph() const { return parts_.module_call_graph; }
+  Dialect dialect() const { return parts_.dialect; }
+  // By the module's names, in the order of the inputs.
+  std::vector<std::pair<std::string, Tensor>> named_parameters() const;
+  std::vector<std::pair<std::string, Tensor>> named_buffers() const;
+  const std::optional<ExampleInputs>& example_inputs() const { return parts_.example_inputs; }
+  // UserError when they have another structure than the program's inputs.
+  void set_example_inputs(std::optional<ExampleInputs> inputs);
 
+  // ---- use ----------------------------------------------------------------------------------------------------------
+  // Checks the inputs, runs the graph, writes what it changes of its state and inputs, gives the user's outputs.
+  Value call(const Values& args, const Kwargs& kwargs = {}) const;
   // Runs the graph with the user's inputs flattened, in the order of the user inputs; gives the user's outputs flattened.
   // Nothing is checked but their number; mutations that the graph returns are not written back.
   Values run_flat(const Values& inputs) const;
+  // A module with the program's state under its names, to call, change and export again. With `check_guards` its graph
+  // calls a module _guards_fn first, which checks the inputs.
+  std::shared_ptr<GraphModule> module(bool check_guards = true) const;
+
+  // The functional program: writes become new values, returned before the user's outputs; operators in the table are written
+  // in terms of others. Without a table that is core ATen.
+  ExportedProgram run_decompositions() const;
+  ExportedProgram run_decompositions(const DecompositionTable& table) const;
+  // A copy of the program, its graph changed by the passes in turn. Inputs and outputs keep their number.
+  ExportedProgram transform(const std::vector<std::function<bool(GraphModule&)>>& passes) const;
+
+  void validate() const;  // UserError names what does not fit (export/verifier.h)
+  ProgramStatistics statistics() const;
+  std::string str() const;  // as PyTorch prints it
 
  private:
+  // What the graph takes for the user's inputs given; what it gives is in the order of the output specs.
+  Values run_graph(const Values& inputs) const;
   Parts parts_;
 };
+
+// The same program: graph, signature, ranges, calls of modules, and state and constants with equal values. `why` receives the
+// first difference.
+bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::string* why = nullptr);
 
 }  // namespace calque

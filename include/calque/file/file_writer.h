@@ -21,7 +21,8 @@ class FileWriter {
   void write(std::span<const std::byte> bytes);
   void write(const void* data, size_t nbytes) { write({static_cast<const std::byte*>(data), nbytes}); }
   uint64_t size() const { return size_; }  // bytes written so far
-  void commit();
+  // Without `sync` the file is whole after a crash of the process, not after one of the machine.
+  void commit(bool sync = true);
 
  private:
   [[noreturn]] void fail(const char* what);

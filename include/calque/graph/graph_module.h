@@ -20,15 +20,27 @@ class HasSideEffects {
   virtual ~HasSideEffects() = default;
 };
 
-// What a graph may refer to: a tensor that becomes a buffer, one that becomes a parameter, a module.
+// What a graph may refer to: a tensor that becomes a buffer, one that becomes a parameter or a constant, a module.
 struct Attribute {
   Attribute(Tensor buffer) : tensor(std::move(buffer)) {}
   Attribute(Tensor parameter, bool is_parameter) : tensor(std::move(parameter)), is_parameter(is_parameter) {}
   template <std::derived_from<Module> M>
   Attribute(std::shared_ptr<M> module) : module(std::move(module)) {}
+  static Attribute constant(Tensor tensor) {
+    Attribute attribute(std::move(tensor));
+    attribute.is_constant = true;
+    return attribute;
+  }
+  static Attribute buffer(Tensor tensor, bool persistent) {
+    Attribute attribute(std::move(tensor));
+    attribute.persistent = persistent;
+    return attribute;
+  }
   Tensor tensor;
   std::shared_ptr<Module> module;
   bool is_parameter = false;
+  bool is_constant = false;
+  bool persistent = true;
 };
 using Attributes = std::vector<std::pair<std::string, Attribute>>;  // by dotted path
 

@@ -2,6 +2,8 @@
 // Transformer: an Interpreter whose values are nodes of a new graph. Neither owns the graph; one object serves one thread.
 #pragma once
 
+#include <map>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +58,32 @@ class Interpreter {
   size_t next_input_ = 0;
   const Node* current_ = nullptr;
 };
+
+// ---- single nodes -----------------------------------------------------------------------------------------------------
+
+// What one node gives on these values, real or fake. An error shows the node, the line it came from and the arguments.
+Value run_node(const Node& node, const Values& args, const Kwargs& kwargs = {}, const GraphOwner* owner = nullptr);
+// The same on the fake values (meta.val) of its inputs, which must be there; a placeholder's is its own.
+Value fake_value(const Node& node, const GraphOwner* owner = nullptr);
+
+// Real values of nodes, computed when asked for together with what they depend on by their arguments (not by writes), and
+// kept. Does not own the graph.
+class RealValues {
+ public:
+  // `inputs` in the order of the placeholders.
+  RealValues(const Graph& graph, Values inputs, const GraphOwner* owner = nullptr);
+  const Value& of(const Node& node);
+  size_t num_computed() const { return values_.size(); }
+
+ private:
+  const Graph& graph_;
+  const GraphOwner* owner_;
+  std::unordered_map<const Node*, Value> values_;
+};
+
+// How many nodes call something; how often each target is called, by its text.
+size_t count_calls(const Graph& graph);
+std::map<std::string, size_t> count_targets(const Graph& graph);
 
 // The value of a get_attr node that names a module: its path. Functions that take modules (cond, map, ...) get it.
 Value module_value(std::string path);

@@ -31,6 +31,7 @@ struct TensorSlot {
   Tensor tensor;  // undefined for None
   bool is_parameter = false;
   bool persistent = true;
+  bool is_constant = false;
 };
 
 // Where a module keeps one of its children.
@@ -65,6 +66,14 @@ class Buffer : public TensorMember {
  public:
   explicit Buffer(TensorSlot& slot) : TensorMember(slot) {}
   Buffer& operator=(const Tensor& tensor);
+};
+
+// A tensor that belongs to a module's code, not to its state: PyTorch's plain tensor attribute. It is in no state dict and
+// no conversion reaches it; an exported program finds it under its name.
+class Constant : public TensorMember {
+ public:
+  explicit Constant(TensorSlot& slot) : TensorMember(slot) {}
+  Constant& operator=(const Tensor& tensor);
 };
 
 // Takes a hook away again. It may outlive the module, and may be dropped without removing.
@@ -104,13 +113,14 @@ class Module : public std::enable_shared_from_this<Module> {
   // None. The tensor itself is kept, so one tensor under two names stays one; a parameter comes to require gradients.
   Parameter register_parameter(std::string name, const Tensor& tensor, bool requires_grad = true);
   Buffer register_buffer(std::string name, const Tensor& tensor, bool persistent = true);
+  Constant register_constant(std::string name, const Tensor& tensor);
   void register_module(std::string name, std::shared_ptr<Module> module);
   // Makes a child and registers it (nn/typed.h).
   template <class M, class... A>
   Child<M> child(std::string name, A&&... args);
   template <class M>
   Child<M> child_module(std::string name, std::shared_ptr<M> module);
-  // A parameter, buffer or child of this module. What pointed to it sees None from now on.
+  // A parameter, buffer, constant or child of this module. What pointed to it sees None from now on.
   void delete_attribute(std::string_view name);
 
   // ---- lookup by dotted path; "" is the module itself ---------------------------------------------------------------
@@ -122,13 +132,14 @@ class Module : public std::enable_shared_from_this<Module> {
   void delete_submodule(std::string_view path);
   const Tensor& get_parameter(std::string_view path) const;
   const Tensor& get_buffer(std::string_view path) const;
-  // Parameter or buffer; null when there is none (or it is None).
+  // Parameter, buffer or constant; null when there is none (or it is None).
   const Tensor* find_tensor(std::string_view path) const;
   void set_tensor(std::string_view path, const Tensor& tensor);  // replaces one that is there
 
   // ---- traversal, in PyTorch's order --------------------------------------------------------------------------------
   NamedTensors named_parameters(const std::string& prefix = "", bool recurse = true, bool remove_duplicate = true) const;
   NamedTensors named_buffers(const std::string& prefix = "", bool recurse = true, bool remove_duplicate = true) const;
+  NamedTensors named_constants(const std::string& prefix = "", bool recurse = true, bool remove_duplicate = true) const;
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   // The module itself first. The pointers are good as long as the tree is not changed.
@@ -140,6 +151,7 @@ class Module : public std::enable_shared_from_this<Module> {
   const std::vector<std::unique_ptr<ModuleSlot>>& module_slots() const { return children_; }
   const std::vector<std::unique_ptr<TensorSlot>>& parameter_slots() const { return parameters_; }
   const std::vector<std::unique_ptr<TensorSlot>>& buffer_slots() const { return buffers_; }
+  const std::vector<std::unique_ptr<TensorSlot>>& constant_slots() const { return constants_; }
 
   // ---- state --------------------------------------------------------------------------------------------------------
   StateDict state_dict(const std::string& prefix = "");
@@ -222,6 +234,7 @@ class Module : public std::enable_shared_from_this<Module> {
   bool training_ = true;
   std::vector<std::unique_ptr<TensorSlot>> parameters_;
   std::vector<std::unique_ptr<TensorSlot>> buffers_;
+  std::vector<std::unique_ptr<TensorSlot>> constants_;
   std::vector<std::unique_ptr<ModuleSlot>> children_;
   // What was deleted: handles may still point here.
   std::vector<std::unique_ptr<TensorSlot>> deleted_tensors_;

@@ -49,6 +49,19 @@ class FunctionalMode : public Mode, public std::enable_shared_from_this<Function
 
 bool is_functional(const Tensor& t);
 
+// A functional mode pushed, and with it the way in which the graphs of higher-order calls are recorded.
+class FunctionalScope {
+ public:
+  explicit FunctionalScope(FunctionalMode& mode);
+  ~FunctionalScope();
+  FunctionalScope(const FunctionalScope&) = delete;
+  FunctionalScope& operator=(const FunctionalScope&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 // A function that computes what `fn` does without in-place operators: writes to inputs become one copy_ to each at the
 // end. What is traced below it has no other mutation.
 std::function<Value(const Values&)> functionalize(std::function<Value(const Values&)> fn, bool pre_dispatch = false);

@@ -40,6 +40,7 @@ struct MakeFxOptions {
   bool runtime_asserts = false;         // conditions on values that are only known at run time become checks in the graph
   std::vector<std::string> names = {};  // of the arguments; by default arg0, arg1, ...
   std::shared_ptr<ShapeEnv> env = {};   // symbolic: where to make the symbols; by default a fresh one
+  std::shared_ptr<FakeMode> fake = {};  // the arguments are this mode's already, and are taken as they are
 };
 
 // What make_fx gives: the graph module (the graph with the tensors and the subgraphs of higher-order operators that it
@@ -75,6 +76,19 @@ class NoTraceScope {
 
  private:
   bool before_;
+};
+
+// What is recorded while in scope was made for this node: it takes the node's source line, stack trace, module stack,
+// function names and custom entries instead of those of the call.
+class NodeMetaScope {
+ public:
+  explicit NodeMetaScope(const NodeMeta& meta);
+  ~NodeMetaScope();
+  NodeMetaScope(const NodeMetaScope&) = delete;
+  NodeMetaScope& operator=(const NodeMetaScope&) = delete;
+
+ private:
+  const NodeMeta* before_;
 };
 
 namespace make_fx_detail {

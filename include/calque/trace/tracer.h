@@ -42,6 +42,7 @@ struct TraceInputs {
   // By name: what a proxy is like. A tensor without an example is opaque.
   Kwargs examples = {};
   bool symbolic = false;  // the sizes of examples are symbols: the graph holds for others, as far as guards() say
+  std::shared_ptr<FakeMode> fake = {};  // the examples are this mode's already
 };
 
 // A function to trace: its body, its arguments' names and kinds.

@@ -1,0 +1,239 @@
+#include "calque/export/export.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "calque/base/error.h"
+#include "calque/export/fake_inputs.h"
+#include "calque/nn/functional_call.h"
+#include "calque/trace/make_fx.h"
+#include "export/build.h"
+#include "export/program_module.h"
+#include "export/runtime_asserts.h"
+#include "export/strict.h"
+#include "export/tracepoints.h"
+
+namespace calque {
+namespace {
+
+thread_local int exporting = 0;
+
+class ExportingScope {
+ public:
+  ExportingScope() { ++exporting; }
+  ~ExportingScope() { --exporting; }
+  ExportingScope(const ExportingScope&) = delete;
+  ExportingScope& operator=(const ExportingScope&) = delete;
+};
+
+// A function as a module without state.
+class FunctionModule : public Module {
+ public:
+  explicit FunctionModule(const TraceableFunction& function) : function_(function) {}
+  std::string type_name() const override { return "torch.export." + function_.name; }
+  std::vector<std::string> argument_names() const override { return function_.names; }
+  ForwardSignature forward_signature() const override { return function_.signature; }
+  Value forward_values(const Values& args, const Kwargs& kwargs) override {
+    std::vector<const Value*> places(function_.names.size(), nullptr);
+    bind_arguments(args, kwargs, places);
+    Values bound;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const Values& defaults = function_.signature.defaults;
+      const bool has_default = i + defaults.size() >= places.size();
+      if (!places[i] && !has_default) throw UserError(function_.name + ": missing argument '" + function_.names[i] + "'");
+      bound.push_back(places[i] ? *places[i] : defaults[i + defaults.size() - places.size()]);
+    }
+    return function_.body(bound);
+  }
+
+ private:
+  const TraceableFunction& function_;
+};
+
+// The names of the arguments given, positional ones first; those of a variadic argument numbered.
+struct InputNames {
+  std::vector<KeyPath> paths;           // of the leaves
+  std::vector<std::string> arg_names;   // as the unlifted module calls them
+};
+
+InputNames name_inputs(std::vector<std::string> names, const Values& args, const Kwargs& kwargs) {
+  if (names.empty()) names = {"*args", "**kwargs"};
+  InputNames out;
+  std::vector<std::pair<Value, Value>> bound;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i >= names.size() || names[i].starts_with("**")) throw UserError("export: " + std::to_string(args.size()) + " positional arguments were given, the forward takes " + std::to_string(i));
+    if (!names[i].starts_with("*")) {
+      bound.emplace_back(names[i], args[i]);
+      out.arg_names.push_back(names[i]);
+      continue;
+    }
+    const std::string base = names[i].substr(1);
+    bound.emplace_back(base, tuple(Values(args.begin() + static_cast<std::ptrdiff_t>(i), args.end())));
+    for (size_t k = i; k < args.size(); ++k) out.arg_names.push_back(base + "_" + std::to_string(k - i));
+    break;
+  }
+  for (const auto& [name, value] : kwargs) {
+    bound.emplace_back(name, value);
+    out.arg_names.push_back(name);
+  }
+  for (auto& [path, leaf] : tree_flatten_with_path(dict(std::move(bound))).leaves) out.paths.push_back(std::move(path));
+  return out;
+}
+
+Value input_tree(const Values& args, const Kwargs& kwargs) {
+  std::vector<std::pair<Value, Value>> items;
+  for (const auto& [name, value] : kwargs) items.emplace_back(name, value);
+  return tuple({tuple(args), dict(std::move(items))});
+}
+
+std::pair<Values, Kwargs> from_input_tree(const Value& tree) {
+  Kwargs kwargs;
+  for (const auto& [key, value] : tree.to_items()[1].to_dict().items) kwargs.emplace_back(key.to_string(), value);
+  return {tree.to_items()[0].to_items(), std::move(kwargs)};
+}
+
+// Tensors in a module's slots after the run that are not those it was given: the program assigned them.
+void write_assigned_buffers(Module& module, const std::vector<StateInput>& state, const Values& given) {
+  for (size_t i = 0; i < state.size(); ++i) {
+    if (state[i].kind != InputKind::buffer) continue;
+    const Tensor* now = module.find_tensor(state[i].path);
+    const Tensor& before = given[i].to_tensor();
+    if (now && !now->is_same(before)) before.copy_(*now);
+  }
+}
+
+// Assigning to a constant while tracing would be lost, or worse, leave a fake tensor behind.
+class ConstantWatch {
+ public:
+  explicit ConstantWatch(Module& module) : module_(module) {
+    for (const auto& [path, tensor] : module.named_constants("", true, false)) before_.emplace_back(path, tensor);
+  }
+  void check() const {
+    for (const auto& [path, tensor] : before_) {
+      const Tensor* now = module_.find_tensor(path);
+      if (now && now->is_same(tensor)) continue;
+      module_.set_tensor(path, tensor);
+      throw UserError("The tensor attribute self." + path + " was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API.");
+    }
+  }
+  ~ConstantWatch() {
+    for (const auto& [path, tensor] : before_)
+      if (const Tensor* now = module_.find_tensor(path); !now || !now->is_same(tensor)) module_.set_tensor(path, tensor);
+  }
+  ConstantWatch(const ConstantWatch&) = delete;
+  ConstantWatch& operator=(const ConstantWatch&) = delete;
+
+ private:
+  Module& module_;
+  Module::NamedTensors before_;
+};
+
+// PyTorch's keys: L__self__, L__self__layers.0, and @1 behind that of a second call.
+void name_module_stacks(GraphModule& module) {
+  std::map<const ModuleStack*, std::shared_ptr<const ModuleStack>> renamed;
+  for_each_graph_module(module, [&](GraphModule& m) {
+    for (Node* n : m.graph().nodes()) {
+      const auto& stack = n->meta.nn_module_stack;
+      if (!stack || stack->empty() || stack->front().key.starts_with("L__self__") || stack->front().key.starts_with("_empty_nn_module_stack")) continue;
+      std::shared_ptr<const ModuleStack>& to = renamed[stack.get()];
+      if (!to) {
+        auto copy = std::make_shared<ModuleStack>(*stack);
+        for (ModuleStackEntry& e : *copy) {
+          const size_t at = e.key.find('@');
+          e.key = "L__self__" + e.path + (at == std::string::npos ? "" : e.key.substr(at));
+        }
+        to = std::move(copy);
+      }
+      n->meta.nn_module_stack = to;
+    }
+  });
+}
+
+std::vector<ModuleCallEntry> module_calls(Module& module, ModuleCallSignature own, const std::map<std::string, ModuleCallSignature>& preserved) {
+  std::vector<ModuleCallEntry> calls;
+  std::map<std::string, ModuleCallSignature> left = preserved;
+  for (const auto& [path, m] : module.named_modules("", false)) {
+    ModuleCallEntry entry{path, {}};
+    if (const auto it = left.find(path); it != left.end()) {
+      entry.signature = std::move(it->second);
+      left.erase(it);
+    }
+    calls.push_back(std::move(entry));
+  }
+  calls.at(0).signature = std::move(own);
+  for (auto& [path, signature] : left) calls.push_back({path, std::move(signature)});
+  return calls;
+}
+
+bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::detach"; }
+
+}  // namespace
+
+bool is_exporting() { return exporting != 0; }
+
+ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
+  const ExportingScope inside;
+  const InputNames names = name_inputs(module.argument_names(), args, kwargs);
+  const FakeInputs inputs = make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
+                                             {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
+  const std::shared_ptr<FakeMode>& fake = inputs.mode;
+  std::optional<StrictCapture> captured;
+  if (options.strict) captured = capture_strict(module, inputs);
+  const std::vector<StateInput> state = state_inputs(module);
+
+  const FlatTree flat = tree_flatten(input_tree(inputs.args, inputs.kwargs));
+  Values flat_inputs;
+  for (const StateInput& s : state) flat_inputs.emplace_back(fake->from_tensor(s.tensor));
+  flat_inputs.insert(flat_inputs.end(), flat.leaves.begin(), flat.leaves.end());
+
+  TreeSpec out_spec;
+  Tracepoints tracepoints(module, options.preserve_module_call_signature);
+  const auto run = [&](const Values& values) -> Value {
+    StateDict tensors;
+    for (size_t i = 0; i < state.size(); ++i) tensors.set(state[i].path, values[i].to_tensor());
+    const FunctionalCall exchanged(module, tensors, {.tie_weights = false});
+    const ConstantWatch constants(module);
+    const Values leaves(values.begin() + static_cast<std::ptrdiff_t>(state.size()), values.end());
+    const auto [call_args, call_kwargs] = from_input_tree(flat.spec.unflatten(leaves));
+    const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs) : run_keeping_meta(module, call_args, call_kwargs));
+    write_assigned_buffers(module, state, values);
+    constants.check();
+    out_spec = result.spec;
+    return tuple(result.leaves);
+  };
+  TracedGraph traced = make_fx_values(run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
+  Graph& graph = traced.graph();
+  graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
+  solve_constraints(inputs);
+
+  name_module_stacks(*traced.module);
+  insert_runtime_asserts(graph, *fake->env());
+  insert_metadata_asserts(graph);
+
+  ExportedProgram::Parts parts;
+  parts.signature = make_signature(graph, state);
+  parts.constants = lift_constants(*traced.module, parts.signature, constant_paths(module), fake.get());
+  clear_boundary_meta(*traced.module);
+  name_placeholders(*traced.module, parts.signature, names.paths);
+  for (const StateInput& s : state) {
+    if (s.persistent) parts.state_dict.set(s.path, s.tensor);
+    else parts.constants.emplace_back(s.path, s.tensor);
+  }
+  keep_requires_grad(graph, parts.signature, parts.state_dict, parts.constants, flat.leaves);
+  parts.range_constraints = range_constraints(inputs);
+  ModuleCallSignature own{{}, {}, flat.spec, out_spec, names.arg_names};
+  parts.module_call_graph = module_calls(module, std::move(own), tracepoints.collect(*traced.module, parts.signature));
+  parts.guards_code = guards_code(*fake->env());
+  parts.example_inputs = ExampleInputs{args, kwargs};
+  parts.graph_module = state_free(*traced.module);
+  parts.dialect = Dialect::training;
+  return ExportedProgram(std::move(parts));
+}
+
+ExportedProgram export_program(const TraceableFunction& function, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
+  const auto module = std::make_shared<FunctionModule>(function);
+  return export_program(*module, args, kwargs, options);
+}
+
+}  // namespace calque

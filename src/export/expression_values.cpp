@@ -1,0 +1,103 @@
+#include "export/expression_values.h"
+
+#include <algorithm>
+
+#include "calque/graph/function.h"
+#include "calque/sym/shape_env.h"
+
+namespace calque {
+namespace {
+
+void collect_symbols(const Expr* e, std::vector<const Expr*>& out) {
+  if (e->kind() == ExprKind::symbol) {
+    if (std::find(out.begin(), out.end(), e) == out.end()) out.push_back(e);
+    return;
+  }
+  for (const Expr* part : e->args()) collect_symbols(part, out);
+}
+
+}  // namespace
+
+const std::string& symbol_name(const Expr* symbol) { return symbol->env()->symbols()[symbol->symbol_index()].name; }
+
+std::vector<const Expr*> symbols_of(const Expr* e) {
+  std::vector<const Expr*> out;
+  collect_symbols(e, out);
+  return out;
+}
+
+bool is_literal(const Expr* e) {
+  return e->is_integer() || e->kind() == ExprKind::float_number || e->kind() == ExprKind::true_value || e->kind() == ExprKind::false_value;
+}
+
+Value literal_value(const Expr* e) {
+  if (e->is_integer()) return e->integer();
+  if (e->kind() == ExprKind::float_number) return e->float_value();
+  return e->kind() == ExprKind::true_value;
+}
+
+const char* function_of(const Expr* e) {
+  switch (e->kind()) {
+    case ExprKind::add: return "operator.add";
+    case ExprKind::mul: return "operator.mul";
+    case ExprKind::pow:
+    case ExprKind::pow_by_natural:
+    case ExprKind::float_pow: return "operator.pow";
+    case ExprKind::floor_div:
+    case ExprKind::clean_div: return "operator.floordiv";
+    case ExprKind::mod:
+    case ExprKind::python_mod: return "operator.mod";
+    case ExprKind::max: return "torch.sym_max";
+    case ExprKind::min: return "torch.sym_min";
+    case ExprKind::where:
+    case ExprKind::piecewise: return "torch.sym_ite";
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div: return "operator.truediv";
+    case ExprKind::to_float: return "torch.sym_float";
+    case ExprKind::floor:
+    case ExprKind::floor_to_int: return "math.floor";
+    case ExprKind::ceil_to_int: return "math.ceil";
+    case ExprKind::trunc_to_int: return "math.trunc";
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal: return "builtins.round";
+    case ExprKind::absolute: return "operator.abs";
+    case ExprKind::bitwise_and: return "operator.and_";
+    case ExprKind::bitwise_or: return "operator.or_";
+    case ExprKind::bitwise_xor: return "operator.xor";
+    case ExprKind::eq: return "operator.eq";
+    case ExprKind::lt: return "operator.lt";
+    case ExprKind::le: return "operator.le";
+    case ExprKind::gt: return "operator.gt";
+    case ExprKind::ge: return "operator.ge";
+    case ExprKind::logical_and: return "operator.and_";
+    case ExprKind::logical_or: return "operator.or_";
+    case ExprKind::logical_not: return "torch.sym_not";
+    case ExprKind::opaque_unary:
+      if (e->opaque_function() == OpaqueFunction::sqrt) return "torch._sym_sqrt";
+      if (e->opaque_function() == OpaqueFunction::log2) return "torch._sym_log2";
+      return nullptr;
+    default: return nullptr;
+  }
+}
+
+Value evaluate_with(const Expr* e, const std::unordered_map<const Expr*, Value>& symbols) {
+  if (const auto it = symbols.find(e); it != symbols.end()) return it->second;
+  if (is_literal(e)) return literal_value(e);
+  if (e->kind() == ExprKind::symbol) return {};
+  Values parts;
+  for (const Expr* part : e->args()) {
+    parts.push_back(evaluate_with(part, symbols));
+    if (parts.back().is_none()) return {};
+  }
+  if (e->kind() == ExprKind::pow && parts.size() == 1) parts.emplace_back(e->exponent());
+  if (e->kind() == ExprKind::ne) return (*get_function("operator.ne"))(parts);
+  const char* name = function_of(e);
+  if (!name) return {};
+  const FunctionRef f = get_function(name);
+  if (parts.size() <= 2 || e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) return (*f)(parts);
+  Value left = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) left = (*f)({left, parts[i]});
+  return left;
+}
+
+}  // namespace calque

@@ -1,0 +1,23 @@
+// Symbolic conditions as Python would compute them: which function stands for an expression, and its value when its symbols
+// have values, plain or symbolic (of another environment).
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "calque/sym/expr.h"
+#include "calque/tensor/value.h"
+
+namespace calque {
+
+// Null for what PyTorch's graphs cannot compute. Ne is sym_not of eq, and no function of its own.
+const char* function_of(const Expr* e);
+std::vector<const Expr*> symbols_of(const Expr* e);  // each once
+const std::string& symbol_name(const Expr* symbol);
+bool is_literal(const Expr* e);  // a number or a truth value
+Value literal_value(const Expr* e);
+
+// None when a symbol is missing, or a function.
+Value evaluate_with(const Expr* e, const std::unordered_map<const Expr*, Value>& symbols);
+
+}  // namespace calque

@@ -1,0 +1,172 @@
+#include "export/program_module.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/graph/interpreter.h"
+#include "export/expression_values.h"
+#include "export/retrace.h"
+
+namespace calque {
+namespace {
+
+std::string quoted_list(const Kwargs& kwargs) {
+  std::string out = "[";
+  for (const auto& [key, value] : kwargs) out += (out.size() > 1 ? ", '" : "'") + key + "'";
+  return out + "]";
+}
+
+// Equal up to the order of a dict's keys.
+bool same_structure(const TreeSpec& a, const TreeSpec& b) {
+  if (a.kind() != b.kind() || a.num_children() != b.num_children()) return false;
+  if (a.kind() == TreeSpec::Kind::dict) {
+    const Values& keys = a.dict_keys();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto at = std::find_if(b.dict_keys().begin(), b.dict_keys().end(), [&](const Value& k) { return k.equals(keys[i]); });
+      if (at == b.dict_keys().end()) return false;
+      if (!same_structure(a.children()[i], b.children()[static_cast<size_t>(at - b.dict_keys().begin())])) return false;
+    }
+    return true;
+  }
+  if (a.type() != b.type() || a.context() != b.context()) return false;
+  for (size_t i = 0; i < a.num_children(); ++i)
+    if (!same_structure(a.children()[i], b.children()[i])) return false;
+  return true;
+}
+
+Value ordered_tree(const TreeSpec& in_spec, const Values& args, const Kwargs& kwargs) {
+  const Values& keys = in_spec.children().at(1).dict_keys();
+  std::vector<std::pair<Value, Value>> items;
+  for (const Value& key : keys)
+    for (const auto& [name, value] : kwargs)
+      if (key.kind() == Value::Kind::string && key.to_string() == name) items.emplace_back(key, value);
+  if (items.size() != keys.size() || kwargs.size() != keys.size())
+    throw UserError("Ran into a kwarg keyword mismatch: Got the following keywords " + quoted_list(kwargs) + " but expected " + list(keys).str());
+  return tuple({tuple(args), dict(std::move(items))});
+}
+
+}  // namespace
+
+Values flatten_inputs(const TreeSpec& in_spec, const Values& args, const Kwargs& kwargs) {
+  const Value tree = ordered_tree(in_spec, args, kwargs);
+  const TreeSpec received = tree_structure(tree);
+  if (!same_structure(received, in_spec))
+    throw UserError("Trying to flatten user inputs with exported input tree spec: \n" + in_spec.str() + "\nbut actually got inputs with tree spec of: \n" + received.str() +
+                    ".\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.");
+  return in_spec.flatten_up_to(tree);
+}
+
+Values ProgramModule::flatten(const Values& args, const Kwargs& kwargs) const {
+  const PyTreeInfo& info = *graph().pytree_info();
+  // Keyword arguments of the program may be given by position, and the other way round.
+  const Values& keys = info.in_spec.children().at(1).dict_keys();
+  const size_t positional = info.in_spec.children().at(0).num_children();
+  Values placed = args;
+  Kwargs named = kwargs;
+  for (size_t i = positional; i < args.size() && i - positional < keys.size(); ++i) named.emplace_back(keys[i - positional].to_string(), args[i]);
+  if (placed.size() > positional && placed.size() - positional <= keys.size()) placed.resize(positional);
+  while (placed.size() < positional && placed.size() < info.orig_args.size()) {
+    const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == info.orig_args[placed.size()]; });
+    if (at == named.end()) break;
+    placed.push_back(at->second);
+    named.erase(at);
+  }
+  return flatten_inputs(info.in_spec, placed, named);
+}
+
+Value ProgramModule::forward_values(const Values& args, const Kwargs& kwargs) {
+  const Values result = Interpreter(graph(), &as_owner()).run(flatten(args, kwargs)).to_items();
+  return graph().pytree_info()->out_spec->unflatten(result);
+}
+
+// ---- guards -----------------------------------------------------------------------------------------------------------
+
+GuardsModule::GuardsModule(const ExportedProgram& program, std::vector<KeyPath> paths) : paths_(std::move(paths)), ranges_(program.parts().range_constraints) {
+  const std::vector<Node*> inputs = program.graph().placeholders();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (program.graph_signature().input_specs.at(i).kind == InputKind::user_input) expected_.push_back(inputs[i]->meta.val);
+  env_ = program.graph().shape_env();
+}
+
+void GuardsModule::check(SymBool condition, const std::string& text) const {
+  if (!guard(condition)) throw UserError(ErrorKind::constraint_violation, "Guard failed: " + text);
+}
+
+Value GuardsModule::forward_values(const Values& args, const Kwargs&) {
+  if (args.size() != expected_.size())
+    throw UserError("the program takes " + std::to_string(expected_.size()) + " inputs, " + std::to_string(args.size()) + " were given");
+  std::unordered_map<const Expr*, Value> symbols;
+  std::vector<std::pair<const Expr*, std::pair<SymInt, std::string>>> later;
+  const auto range_of = [&](const Expr* e) -> const ValueRange* {
+    const std::string text = e->str();
+    for (const auto& [expression, range] : ranges_)
+      if (expression == text) return &range;
+    return nullptr;
+  };
+  const auto number = [&](const SymInt& expected, const SymInt& found, const std::string& source) {
+    const Expr* e = expected.expr();
+    if (!e) {
+      check(found == expected, source + " == " + expected.str());
+      return;
+    }
+    if (e->kind() != ExprKind::symbol) {
+      later.push_back({e, {found, source}});
+    } else if (const auto [it, fresh] = symbols.try_emplace(e, found); !fresh) {
+      check(found == it->second.to_sym_int(), source + " == " + it->second.to_sym_int().str());
+      return;
+    }
+    const ValueRange* range = range_of(e);
+    if (!range) return;
+    if (range->lower > 2) check(found >= range->lower, source + " >= " + std::to_string(range->lower));
+    if (range->upper < ValueRange::unbounded_above - 1) check(found <= range->upper, source + " <= " + std::to_string(range->upper));
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Value& expected = expected_[i];
+    const Value& found = args[i];
+    std::string source = paths_.at(i).at(0).key.to_string();
+    source += keystr(KeyPath(paths_[i].begin() + 1, paths_[i].end()));
+    if (expected.is_tensor()) {
+      if (!found.is_tensor()) throw UserError("Guard failed: " + source + " is a tensor, found " + found.str());
+      const Tensor& e = expected.to_tensor();
+      const Tensor& f = found.to_tensor();
+      if (e.dim() != f.dim())
+        throw UserError(ErrorKind::constraint_violation, "Guard failed: " + source + ".dim() == " + std::to_string(e.dim()) + ", found " + std::to_string(f.dim()));
+      for (size_t d = 0; d < e.sym_sizes().size(); ++d) number(e.sym_sizes()[d], f.sym_sizes()[d], source + ".size()[" + std::to_string(d) + "]");
+    } else if (expected.kind() == Value::Kind::integer) {
+      if (found.kind() != Value::Kind::integer && found.kind() != Value::Kind::boolean) throw UserError("Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
+      number(expected.to_sym_int(), found.to_sym_int(), source);
+    } else if (!expected.equals(found)) {
+      throw UserError(ErrorKind::constraint_violation, "Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
+    }
+  }
+  for (const auto& [e, place] : later) {
+    const Value value = evaluate_with(e, symbols);
+    if (!value.is_none()) check(place.first == value.to_sym_int(), place.second + " == " + e->str());
+  }
+  if (env_)
+    for (const Guard& g : env_->guards()) {
+      const Expr* e = g.condition.expr();
+      if (!e) continue;
+      const Value holds = evaluate_with(e, symbols);
+      if (!holds.is_none()) check(holds.to_sym_bool(), e->str());
+    }
+  return {};
+}
+
+// ---- tracing a graph --------------------------------------------------------------------------------------------------
+
+Value run_keeping_meta(Module& module, const Values& args, const Kwargs& kwargs) {
+  if (auto* program = dynamic_cast<ProgramModule*>(&module)) {
+    const Values result = Retracer(program->graph(), &program->as_owner(), nullptr, false).run(program->flatten(args, kwargs)).to_items();
+    return program->graph().pytree_info()->out_spec->unflatten(result);
+  }
+  if (auto* graph_module = dynamic_cast<GraphModule*>(&module); graph_module && kwargs.empty() && !graph_module->graph().pytree_info())
+    return Retracer(graph_module->graph(), &graph_module->as_owner(), nullptr, false).run(args);
+  return module.call(args, kwargs);
+}
+
+std::shared_ptr<GraphModule> state_free(GraphModule& traced) {
+  return std::make_shared<GraphModule>(static_cast<const Module&>(traced), std::move(traced.graph()));
+}
+
+}  // namespace calque

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Export against PyTorch, live: python tests/peers/export.py [--only NAME] [--show] [--all]
+
+The programs of export_cases.py and the layers of tools/golden/nn_cases.py are exported by PyTorch and, written in C++, by
+Calque. Compared are the programs as printed (graph, shapes, signature, ranges) in training IR, after
+run_decompositions({}) and after run_decompositions(), the calls of modules, and the code of .module().
+
+Put in one form first: source lines are dropped; nodes are numbered by the order in which they appear, because the numbers
+behind names count nodes that are gone; what only Python's argument parser writes is dropped: device='cpu', pin_memory=False,
+layout=strided.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+
+warnings.filterwarnings("ignore")
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(ROOT, "tools", "golden"))
+
+import export_cases  # noqa: E402
+import nn_cases  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+
+PARSER = [r", device = device\(type='cpu'\)", r", pin_memory = False", r", layout = torch\.strided", r"device = device\(type='cpu'\), ", r"pin_memory = False, "]
+
+
+def normal(text):
+    if text.startswith("error: "):
+        return text.split("\n")
+    lines = []
+    for line in text.split("\n"):
+        code = re.sub(r";  .*$", "", line).strip()
+        if not code or code.startswith("# File") or code.startswith("# No stacktrace") or code.startswith("#"):
+            continue
+        for pattern in PARSER:
+            code = re.sub(pattern, "", code)
+        lines.append(code)
+    names, count = {}, {}
+    for line in lines:
+        m = re.match(r"([A-Za-z_]\w*)(: \"[^\"]*\")? = ", line)
+        if m and m.group(1) not in names:
+            base = re.sub(r"_\d+$", "", m.group(1))
+            count[base] = count.get(base, 0) + 1
+            names[m.group(1)] = f"{base}${count[base]}"
+    if not names:
+        return lines
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(sorted(map(re.escape, names), key=len, reverse=True)) + r")(?!\w)")
+    return [pattern.sub(lambda m: names[m.group(1)], line) for line in lines]
+
+
+def calls_of(program):
+    out = []
+    for e in program.module_call_graph:
+        entry = {"fqn": e.fqn}
+        if e.signature is not None:
+            for key in ("inputs", "outputs"):
+                entry[key] = [repr(a.value) if hasattr(a, "value") else a.name for a in getattr(e.signature, key)]
+            entry["in_spec"], entry["out_spec"] = str(e.signature.in_spec), str(e.signature.out_spec)
+        out.append(entry)
+    return out
+
+
+def attempt(f):
+    try:
+        return f()
+    except Exception as e:
+        return f"error: {type(e).__name__}: {e}"
+
+
+def pytorch(make, args, kwargs, options):
+    try:
+        program = torch.export.export(make(), args, kwargs, **options)
+    except Exception as e:
+        return {"training": f"error: {type(e).__name__}: {e}"}
+    return {
+        "training": str(program),
+        "functional": attempt(lambda: str(program.run_decompositions({}))),
+        "core": attempt(lambda: str(program.run_decompositions())),
+        "module": attempt(lambda: program.module().code),
+        "calls": calls_of(program),
+    }
+
+
+def layers(every):
+    """Cases of nn_cases by layer, two each, in training and in evaluation."""
+    count = {}
+    for case in nn_cases.cases():
+        plain = all(v.same_as is None for v in case["inputs"] if isinstance(v, nn_cases.T))
+        if "layer" not in case or not case["call"] or not plain:
+            continue
+        count[case["layer"]] = count.get(case["layer"], 0) + 1
+        if count[case["layer"]] > 1 and not every:
+            continue
+        yield nn_cases.materialise(case, 1)
+
+
+def build(written, tensors):
+    def read(v):
+        if isinstance(v, dict) and "tensor" in v:
+            return tensors[v["tensor"]].clone()
+        return tuple(read(x) for x in v) if isinstance(v, list) and v and isinstance(v[0], dict) else v
+
+    def make():
+        torch.manual_seed(written["seed"])
+        return nn_cases.build(written["layer"], {k: read(v) for k, v in written["args"].items()}).train(written["training"])
+
+    return make, tuple(read(v) for v in written["inputs"]), {k: read(v) for k, v in sorted(written["kwargs"].items())}
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--all", action="store_true", help="every case of every layer")
+    p.add_argument("--only", help="cases whose id starts so")
+    p.add_argument("--show", action="store_true", help="print both programs where they differ")
+    p.add_argument("--forms", default="training,functional,core,module,calls")
+    p.add_argument("--programs", action="store_true", help="without the layers")
+    args = p.parse_args()
+    program = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release")), "bin", "export")
+    torch.set_num_threads(1)
+    requests, makers, inputs = [], {}, {"none": torch.zeros(1)}
+    for name, (make, a, k, options) in export_cases.CASES.items():
+        requests.append({"id": name})
+        makers[name] = (make, a, k, options)
+    if not args.programs:
+        for written, tensors in layers(args.all):
+            for training in (True, False):
+                w = dict(written, training=training, id=f"{written['id']}/{'train' if training else 'eval'}")
+                requests.append(w)
+                makers[w["id"]] = (*build(w, tensors), {})
+            inputs.update(tensors)
+    if args.only:
+        requests = [r for r in requests if r["id"].startswith(args.only)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)  # noqa: E731
+        with open(path("cases.jsonl"), "w") as f:
+            f.writelines(json.dumps(r) + "\n" for r in requests)
+        save_file(inputs, path("inputs.safetensors"))
+        subprocess.run([program, path("cases.jsonl"), path("inputs.safetensors"), path("out.jsonl")], check=True)
+        with open(path("out.jsonl")) as f:
+            found = {r["id"]: r for r in map(json.loads, f)}
+    passed, failed = 0, {}
+    for r in requests:
+        want, got = pytorch(*makers[r["id"]]), found[r["id"]]
+        for form in args.forms.split(","):
+            if form not in want and form not in got:
+                continue
+            a, b = want.get(form, "error: none"), got.get(form, "error: none")
+            if form == "calls":
+                same = a == b
+                a, b = [json.dumps(x) for x in a] if isinstance(a, list) else [a], [json.dumps(x) for x in b] if isinstance(b, list) else [b]
+            else:
+                a, b = normal(a), normal(b)
+                same = a == b or (a[0].startswith("error: ") and b[0].startswith("error: "))
+            if same:
+                passed += 1
+                continue
+            failed[form] = failed.get(form, 0) + 1
+            print(f"{r['id']}: {form} differs")
+            if args.show:
+                print("  PyTorch:\n    " + "\n    ".join(a) + "\n  Calque:\n    " + "\n    ".join(b))
+            else:
+                for x, y in [(x, y) for x, y in zip(a + [""] * len(b), b + [""] * len(a)) if x != y][:2]:
+                    print(f"   PyTorch {x[:260]}\n   Calque  {y[:260]}")
+    print(f"{len(requests)} programs: {passed} forms equal, {sum(failed.values())} differ {failed or ''}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
