@@ -13,81 +13,11 @@ import sys
 import time
 
 import torch
-import torch.nn as nn
-import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-WIDTH, HEADS, VOCABULARY, POSITIONS = 768, 12, 50257, 1024
-
-
-def split_heads(x):
-    return x.view(x.size(0), x.size(1), HEADS, WIDTH // HEADS).transpose(1, 2)
-
-
-def join_heads(x):
-    y = x.transpose(1, 2).contiguous()
-    return y.view(y.size(0), y.size(1), WIDTH)
-
-
-class DecoderLayer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.c_fc, self.mlp_proj = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        q, k, v = self.c_attn(self.ln_1(x)).split(WIDTH, 2)
-        a = F.scaled_dot_product_attention(split_heads(q), split_heads(k), split_heads(v), is_causal=True)
-        y = x + self.c_proj(join_heads(a))
-        return y + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(y)), approximate="tanh"))
-
-
-class Decoder(nn.Module):
-    def __init__(self, layers):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.h = nn.ModuleList(DecoderLayer() for _ in range(layers))
-        self.ln_f = nn.LayerNorm(WIDTH)
-
-    def forward(self, ids):
-        x = self.wte(ids) + self.wpe(torch.arange(ids.size(1)))
-        for layer in self.h:
-            x = layer(x)
-        return F.linear(self.ln_f(x), self.wte.weight)
-
-
-class EncoderLayer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.query, self.key, self.value, self.dense = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
-        self.norm_1, self.norm_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.intermediate, self.output = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        a = F.scaled_dot_product_attention(split_heads(self.query(x)), split_heads(self.key(x)), split_heads(self.value(x)))
-        y = self.norm_1(x + self.dense(join_heads(a)))
-        return self.norm_2(y + self.output(F.gelu(self.intermediate(y))))
-
-
-class Encoder(nn.Module):
-    def __init__(self, layers):
-        super().__init__()
-        self.words, self.places, self.kinds = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH), nn.Embedding(2, WIDTH)
-        self.norm = nn.LayerNorm(WIDTH)
-        self.layer = nn.ModuleList(EncoderLayer() for _ in range(layers))
-        self.pooler = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, ids):
-        x = self.norm(self.words(ids) + self.places(torch.arange(ids.size(1))) + self.kinds(torch.zeros_like(ids)))
-        for layer in self.layer:
-            x = layer(x)
-        return torch.tanh(self.pooler(x.select(1, 0)))
-
-
-MODELS = {"decoder": Decoder, "encoder": Encoder}
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from models import MODELS  # noqa: E402
 
 class Torch:
     def __init__(self):
@@ -147,7 +77,7 @@ def main():
     results = []
     print(f"PyTorch {torch.__version__} beside Calque; milliseconds, medians of {options.rounds} alternating rounds")
     print(f"{'':28}{'PyTorch':>12}{'Calque':>12}{'ratio':>9}{'nodes':>14}")
-    for kind in MODELS:
+    for kind in ("decoder", "encoder"):
         for what in ("symbolic", "fake", "forward"):
             theirs, mine = [], []
             for _ in range(options.rounds):
@@ -160,7 +90,7 @@ def main():
             print(f"{name:36}{a:>10.2f}{b:>10.3f}{a / b:>8.0f}x{their_nodes:>7}{nodes:>7}")
             results.append({"model": kind, "layers": 12, "what": what, "pytorch_ms": a, "calque_ms": b, "ratio": a / b, "nodes": nodes})
     print("\nCalque alone, symbolic")
-    for kind in MODELS:
+    for kind in ("decoder", "encoder"):
         per_layer = {}
         for layers in (12, 24, 48, 96):
             times = [ours.run(kind, layers, "symbolic") for _ in range(2 * options.rounds)]

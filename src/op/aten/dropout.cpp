@@ -162,6 +162,13 @@ Tensor rrelu_with_noise_kernel(const Tensor& self, const Tensor& noise, const Sc
   rrelu_into(self, noise, lower, upper, training, generator, out);
   return out;
 }
+std::tuple<Tensor, Tensor> rrelu_functional_rule(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
+  return {rrelu_with_noise_rule(self, noise, lower, upper, training, generator), empty_like(noise)};
+}
+std::tuple<Tensor, Tensor> rrelu_functional_kernel(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
+  const Tensor own = clone(noise);
+  return {rrelu_with_noise_kernel(self, own, lower, upper, training, generator), own};
+}
 void rrelu_in_place_rule(const Tensor& self, const Tensor&, const Scalar& lower, const Scalar& upper, bool training, Generator*) {
   check_bounds(self, lower, upper, training);
 }
@@ -196,6 +203,9 @@ void register_dropout(Library& aten) {
       .tags(Tag::random);
   aten.def("rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)")
       .mutate(rrelu_in_place_rule, rrelu_in_place_kernel)
+      .tags(Tag::random);
+  aten.def("rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
+      .own(rrelu_functional_rule, rrelu_functional_kernel)
       .tags(Tag::random);
   aten.def("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Every public layer of torch.nn and function of torch.nn.functional, exported by PyTorch in training IR and decomposed,
+static and with every size dynamic that may be, run by Calque at three sizes each: PyTorch's results.
+--all takes more inputs of each; --table FILE writes the list of layers and states; --only NAME runs some.
+"""
+
+import argparse
+import collections
+import os
+import sys
+import tempfile
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+import layer_cases  # noqa: E402
+import programs  # noqa: E402
+import torch  # noqa: E402
+
+# Layers whose place a sample of every kind takes in the default run.
+SAMPLE = {
+    "layer": "AdaptiveAvgPool2d BatchNorm2d Bilinear Conv2d ConvTranspose2d CrossEntropyLoss EmbeddingBag Fold GRU GroupNorm LSTM MaxPool2d MultiheadAttention RMSNorm TransformerEncoderLayer Unfold".split(),
+    "function": "affine_grid cosine_similarity ctc_loss dropout embedding grid_sample huber_loss interpolate layer_norm linear multi_margin_loss one_hot pad scaled_dot_product_attention softmax".split(),
+}
+
+
+def forms(module, args, kwargs):
+    """(form, program or None, why not) of a case."""
+    def export(**options):
+        torch.manual_seed(programs.SEED)
+        a, k = programs.clone((args, kwargs))
+        return torch.export.export(module, a, k, **options)
+
+    try:
+        static = export()
+    except Exception as e:
+        yield "static", None, first_line(e)
+        return
+    yield "static", static, None
+    try:
+        dynamic = export(dynamic_shapes=programs.auto_shapes(shapes_of(module, args, kwargs)))
+    except Exception as e:
+        yield "dynamic", None, first_line(e)
+        dynamic = static
+    else:
+        yield "dynamic", dynamic, None
+    try:
+        yield "decomposed", dynamic.run_decompositions(), None
+    except Exception as e:
+        yield "decomposed", None, first_line(e)
+
+
+def shapes_of(module, args, kwargs):
+    """Arguments by the names that dynamic_shapes wants."""
+    import inspect
+
+    bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    out = {}
+    for name, value in bound.arguments.items():
+        kind = inspect.signature(module.forward).parameters[name].kind
+        if kind == inspect.Parameter.VAR_KEYWORD:
+            out.update(value)
+        else:
+            out[name] = value
+    return out
+
+
+def first_line(e):
+    text = str(e).strip().splitlines()
+    return f"{type(e).__name__}: {text[0] if text else ''}"[:160]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--all", action="store_true")
+    p.add_argument("--kind", choices=["layer", "function"])
+    p.add_argument("--only", action="append")
+    p.add_argument("--table")
+    p.add_argument("--keep")
+    p.add_argument("--samples", type=int)
+    options = p.parse_args()
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    names = {"layer": layer_cases.layers(), "function": layer_cases.functions()}
+    if options.only:
+        names = {k: [n for n in v if n in options.only] for k, v in names.items()}
+    elif not options.all:
+        names = {k: [n for n in v if n in SAMPLE[k]] for k, v in names.items()}
+    if options.kind:
+        names = {options.kind: names[options.kind]}
+    count = options.samples or (4 if options.all else 2)
+    passed = failed = 0
+    table = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or temporary
+        os.makedirs(folder, exist_ok=True)
+        for kind, listed in names.items():
+            for name in listed:
+                torch.manual_seed(1)
+                make = layer_cases.layer_cases if kind == "layer" else layer_cases.function_cases
+                own = os.path.join(folder, f"{kind}.{name}")
+                os.makedirs(own, exist_ok=True)
+                batch = programs.Batch(own)
+                refused = collections.Counter()
+                states = collections.Counter()
+                for number, (module, args, kwargs) in enumerate(make(name, count)):
+                    for form, ep, why in forms(module, args, kwargs):
+                        if ep is None:
+                            refused[why] += 1
+                            continue
+                        try:
+                            runs = [(args, kwargs, programs.run(ep, args, kwargs))]
+                        except Exception as e:
+                            refused["PyTorch's own program fails: " + first_line(e)] += 1
+                            continue
+                        if form != "static":
+                            runs += programs.other_sizes(ep, args, kwargs, 2)
+                        try:
+                            batch.add(f"{name}.{number}.{form}", ep, runs)
+                        except Exception as e:
+                            refused["torch.export.save: " + first_line(e)] += 1
+                if batch.manifest:
+                    for run, wrong in batch.run(os.path.join(BUILD, "bin", "program_peer")).items():
+                        states["equal" if wrong is None else "wrong"] += 1
+                        if wrong:
+                            print(f"{kind} {run}: {wrong}", flush=True)
+                passed += states["equal"]
+                failed += states["wrong"]
+                if not batch.manifest and not refused:
+                    print(f"{kind} {name}: no inputs are known for it")
+                    failed += 1
+                table.append((kind, name, states["equal"], states["wrong"], "; ".join(f"{w}" for w in refused)))
+    if options.table:
+        with open(options.table, "w") as f:
+            f.write("# Layers and functions in programs that PyTorch exports\n\nMade by `tests/peers/layers.py --all --table docs/layers.md`: programs exported by PyTorch "
+                    f"{torch.__version__.split('+')[0]} (training IR\nand decomposed, static and dynamic), run by Calque, results compared at up to three sizes.\n\n| kind | name | equal | wrong | what PyTorch itself does not export |\n|---|---|---|---|---|\n")
+            for kind, name, equal, wrong, why in table:
+                f.write(f"| {kind} | {name} | {equal} | {wrong} | {why.replace('|', '/')} |\n")
+    print(f"{len(table)} layers and functions, {sum(1 for t in table if t[3] == 0 and t[2])} equal in every run, {sum(1 for t in table if not t[2] and not t[3])} that PyTorch does not export")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

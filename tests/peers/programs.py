@@ -1,0 +1,164 @@
+"""Programs that PyTorch exports, for Calque to run: inputs of other sizes for dynamic ones, files, comparison of results."""
+
+import json
+import os
+import subprocess
+
+import torch
+import torch.utils._pytree as pytree
+from safetensors.torch import load_file, save_file
+
+SEED = 17
+
+
+def auto_shapes(tree):
+    """Every dimension of every tensor AUTO."""
+    return pytree.tree_map(lambda x: {i: torch.export.Dim.AUTO for i in range(x.dim())} if isinstance(x, torch.Tensor) else None, tree)
+
+
+def user_inputs(ep):
+    """(name, fake value or constant) of each user input, in the order of the flattened arguments."""
+    values = {n.name: n.meta.get("val") for n in ep.graph.nodes if n.op == "placeholder"}
+    return [(s.arg.name, values[s.arg.name]) for s in ep.graph_signature.input_specs if s.kind == torch.export.graph_signature.InputKind.USER_INPUT]
+
+
+def resized(tensor, size):
+    """The tensor's elements again and again, or fewer of them, in another size."""
+    for dim, n in enumerate(size):
+        if n != tensor.shape[dim]:
+            if tensor.shape[dim] == 0:
+                return None
+            tensor = tensor.index_select(dim, torch.arange(n) % tensor.shape[dim])
+    return tensor
+
+
+def run(ep, args, kwargs):
+    args, kwargs = clone((args, kwargs))
+    torch.manual_seed(SEED)
+    return ep.module()(*args, **kwargs)
+
+
+def clone(tree):
+    return pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, tree)
+
+
+def other_sizes(ep, args, kwargs, count):
+    """Up to `count` further (args, kwargs, result) whose sizes the program accepts and PyTorch runs."""
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    inputs = user_inputs(ep)
+    hints = {}
+    for (_, fake), real in zip(inputs, flat):
+        if isinstance(fake, torch.Tensor):
+            for s, n in zip(fake.shape, real.shape):
+                if isinstance(s, torch.SymInt) and s.node.expr.is_symbol:
+                    hints[s.node.expr] = n
+    if not hints:
+        return
+    made = 0
+    symbols = sorted(hints, key=str)
+    # All symbols at once, then one at a time.
+    choices = [{s: hints[s] + d for s in symbols} for d in (1, 2, 3)] + [{**hints, s: hints[s] * k + d} for k, d in ((1, 1), (2, 0), (1, 2), (3, 0)) for s in symbols]
+    for choice in choices:
+        if made == count:
+            return
+        leaves = []
+        for (_, fake), real in zip(inputs, flat):
+            if isinstance(fake, torch.Tensor):
+                size = [int(s.node.expr.xreplace(choice)) if isinstance(s, torch.SymInt) else s for s in fake.shape]
+                real = None if min(size, default=1) < 0 else resized(real, size)
+                if real is None:
+                    break
+            leaves.append(real)
+        if len(leaves) != len(flat):
+            continue
+        new_args, new_kwargs = pytree.tree_unflatten(leaves, spec)
+        try:
+            result = run(ep, new_args, new_kwargs)
+        except Exception:
+            continue
+        made += 1
+        yield new_args, new_kwargs, result
+
+
+class Batch:
+    """Programs with inputs and PyTorch's results, written to a folder and run by Calque in one go."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.manifest = []
+        self.expected = {}
+
+    def add(self, name, ep, runs, save=False):
+        """runs: (args, kwargs, result) each."""
+        path = os.path.join(self.folder, f"{len(self.manifest)}")
+        torch.export.save(ep, path + ".pt2")
+        entry = {"id": name, "program": path + ".pt2", "runs": []}
+        names = [n for n, _ in user_inputs(ep)]
+        for i, (args, kwargs, result) in enumerate(runs):
+            leaves = pytree.tree_leaves((args, ep_order(ep, kwargs)))
+            tensors = {n: x.contiguous().clone() for n, x in zip(names, leaves) if isinstance(x, torch.Tensor)}
+            save_file(tensors, f"{path}_{i}.in")
+            entry["runs"].append({"inputs": f"{path}_{i}.in", "outputs": f"{path}_{i}.out", "seed": SEED})
+            self.expected[f"{name}#{i}"] = pytree.tree_leaves(result)
+        if save:
+            entry["save"] = path + "_saved.pt2"
+        self.manifest.append(entry)
+        return entry
+
+    def run(self, program, timeout=1200):
+        """{id#run: None or what is wrong}."""
+        path = os.path.join(self.folder, "manifest.json")
+        with open(path, "w") as f:
+            json.dump(self.manifest, f)
+        answer = path + ".answer"
+        if not os.path.exists(program):
+            return {}
+        done = subprocess.run([program, path, answer], capture_output=True, text=True, timeout=timeout)
+        errors = {}
+        if os.path.exists(answer):
+            with open(answer) as f:
+                errors = {k: v for k, v in (json.loads(line) for line in f)}
+        results = {}
+        for entry in self.manifest:
+            for i, r in enumerate(entry["runs"]):
+                name = f"{entry['id']}#{i}"
+                error = errors.get(name, f"no answer; {os.path.basename(program)} ended with status {done.returncode}: {done.stderr[-300:]}")
+                results[name] = error or compare(self.expected[name], load_file(r["outputs"]))
+            if "save" in entry:
+                results[f"{entry['id']}#save"] = errors.get(f"{entry['id']}#save", "no answer")
+        return results
+
+
+def ep_order(ep, kwargs):
+    """Keyword arguments in the order in which the program flattens them."""
+    keys = ep.call_spec.in_spec.child(1).context if hasattr(ep.call_spec.in_spec, "child") else ep.call_spec.in_spec.children_specs[1].context
+    return {k: kwargs[k] for k in keys}
+
+
+def compare(want, got):
+    """None, or the first difference. Floats: max|a-b| <= 1e-5 * max(1, max|b|)."""
+    for i, w in enumerate(want):
+        if not isinstance(w, torch.Tensor):
+            continue
+        g = got.get(str(i))
+        if g is None:
+            return f"result {i} is missing"
+        if g.shape != w.shape or g.dtype != w.dtype:
+            return f"result {i}: {list(w.shape)} {w.dtype} expected, {list(g.shape)} {g.dtype} found"
+        if not (w.is_floating_point() or w.is_complex()):
+            if not torch.equal(w, g):
+                return f"result {i}: {(w != g).sum().item()} of {w.numel()} elements differ"
+            continue
+        if w.numel() == 0:
+            continue
+        w, g = w.detach().double() if not w.is_complex() else w.detach(), g.double() if not g.is_complex() else g
+        if not torch.equal(w.isnan(), g.isnan()):
+            return f"result {i}: NaN in other places"
+        if not torch.equal(w.isinf() * w.nan_to_num(0).sign(), g.isinf() * g.nan_to_num(0).sign()):
+            return f"result {i}: infinities in other places"
+        finite = w.isfinite()
+        if finite.any():
+            worst = (w - g)[finite].abs().max().item()
+            if worst > 1e-5 * max(1.0, w[finite].abs().max().item()):
+                return f"result {i}: differs by {worst:.3g}"
+    return None
