@@ -6,6 +6,7 @@ static and with every size dynamic that may be, run by Calque at three sizes eac
 
 import argparse
 import collections
+import logging
 import os
 import sys
 import tempfile
@@ -83,6 +84,7 @@ def main():
     p.add_argument("--samples", type=int)
     options = p.parse_args()
     warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)  # what PyTorch says of inputs that it refuses
     torch.set_num_threads(1)
     names = {"layer": layer_cases.layers(), "function": layer_cases.functions()}
     if options.only:

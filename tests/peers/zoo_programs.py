@@ -5,6 +5,7 @@ gives. --all takes every class, else one of each architecture is taken; --only C
 """
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def main():
     p.add_argument("--quiet", action="store_true")
     options = p.parse_args()
     warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)  # what PyTorch says of inputs that it refuses
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     passed = failed = absent = 0
