@@ -6,6 +6,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
+#include "sym/guard_site.h"
 
 namespace calque {
 
@@ -120,6 +121,10 @@ Value call(const Operator& op, Values positional, Kwargs keyword) {
 Value call(std::string_view name, Values positional, Kwargs keyword) {
   return call(get_operator(name), std::move(positional), std::move(keyword));
 }
+
+namespace {
+[[maybe_unused]] const bool guards_know_their_lines = (set_guard_site([] { return call_site().where; }), true);
+}  // namespace
 
 CallSite call_site() { return mode_detail::site ? *mode_detail::site : CallSite(); }
 

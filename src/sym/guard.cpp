@@ -6,6 +6,7 @@
 #include "calque/sym/unbacked.h"
 #include "sym/env_impl.h"
 #include "sym/evaluate.h"
+#include "sym/guard_site.h"
 
 namespace calque {
 
@@ -14,6 +15,13 @@ namespace {
 thread_local std::string_view current_operator;
 thread_local std::string_view current_module;
 thread_local bool guards_suppressed = false;
+GuardSite guard_site = nullptr;
+
+std::source_location user_line(std::source_location where) {
+  if (current_operator.empty() || guard_site == nullptr) return where;
+  const std::source_location site = guard_site();
+  return site.line() != 0 ? site : where;
+}
 
 std::string place(std::source_location where) {
   std::string out;
@@ -55,6 +63,8 @@ bool is_left_open(const Knowledge& knowledge, const Expr* e) {
 }
 
 }  // namespace
+
+void set_guard_site(GuardSite site) { guard_site = site; }
 
 GuardOperatorScope::GuardOperatorScope(std::string_view name) : before_(current_operator) { current_operator = name; }
 GuardOperatorScope::~GuardOperatorScope() { current_operator = before_; }
@@ -98,6 +108,7 @@ void ShapeEnv::Impl::learn(const Expr* holds) {
 }
 
 void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool size_oblivious) {
+  where = user_line(where);
   if (guards_suppressed) {
     note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
     return;
@@ -117,6 +128,7 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool 
 
 void ShapeEnv::Impl::defer(const Expr* holds, std::source_location where, const Expr* canonical) {
   if (canonical == nullptr) canonical = knowledge.canonical(holds);
+  where = user_line(where);
   if (guards_suppressed) {
     note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
     return;
@@ -151,7 +163,7 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool
   const bool holds = value->integer != 0;
   const Expr* condition = holds ? boolean : pool.logical_not(boolean);
   if (defers_guards && !guards_suppressed) {
-    asked_at = where;
+    asked_at = user_line(where);
     const Expr* canonical = knowledge.canonical(condition);
     learn(condition);
     // What ranges and replacements say by now needs no assert.

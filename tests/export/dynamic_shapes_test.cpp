@@ -52,9 +52,11 @@ Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs&
         out.sizes.back().push_back(leaf.fake.kind() == Value::Kind::string ? leaf.fake.to_string() : leaf.fake.str());
     }
   } catch (const UserError& e) {
-    // Calque says more: which operator specialised, and of which input a size is out of range.
-    static const std::regex more(" It was specialized by [^\n]*\\.| \\([^()]*, dimension [0-9]+\\)$");
-    out.error = std::regex_replace(std::string(e.reason()), more, "");
+    // Calque says more: who asked for it, and of which input a size is out of range.
+    static const std::regex more("\\.? It was (specialized|required|generated) by [^\n]*(\\.)| \\([^()]*, dimension [0-9]+\\)$");
+    out.error = std::regex_replace(std::string(e.reason()), more, "$2");
+    static const std::regex range(" satisfy the generated guard ([0-9]+ <= [^\n%]*)\\.(\n|$)");  // PyTorch has no full stop here
+    out.error = std::regex_replace(out.error, range, " satisfy the generated guard $1$2");
   }
   return out;
 }
