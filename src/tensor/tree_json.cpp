@@ -31,6 +31,8 @@ Json parse(std::string_view text, size_t deepest, const std::string& what) {
     return Json::parse(text.begin(), text.end(), limit);
   } catch (const Json::parse_error& e) {
     refuse(what + " is not valid JSON at byte " + std::to_string(e.byte) + " of " + std::to_string(text.size()));
+  } catch (const Json::exception&) {
+    refuse(what + " holds a number that is too large");
   }
 }
 

@@ -6,6 +6,7 @@
 import io
 import json
 import pathlib
+import pickle
 import struct
 import zipfile
 
@@ -61,3 +62,46 @@ end64 = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, size, off
 locator = struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
 tail = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
 write("zip", "zip64_end", plain[:end] + end64 + locator + tail)
+
+# Programs: the JSON without stack traces, which are most of it.
+exported = ROOT / "tests" / "export" / "golden"
+for name in "basic cond constant_inputs constant_outputs custom_list custom_optional derived infinities complex_argument optional_tensors list_result state auto_functionalized_two nested_inputs".split():
+    with zipfile.ZipFile(exported / f"{name}.pt2") as z:
+        program = json.loads(z.read(f"{name}/models/model.json"))
+
+    def strip(graph):
+        for node in graph["nodes"]:
+            node["metadata"].pop("stack_trace", None)
+            for argument in node["inputs"]:
+                if "as_graph" in argument["arg"]:
+                    strip(argument["arg"]["as_graph"]["graph"])
+
+    strip(program["graph_module"]["graph"])
+    write("pt2", name, json.dumps(program, separators=(",", ":")).encode())
+write("pt2", "archive", (exported / "basic.pt2").read_bytes())
+
+files = ROOT / "tests" / "file" / "golden"
+for name in ("checkpoint.pt", "nested.pt"):
+    with zipfile.ZipFile(files / name) as z:
+        write("pickle", name.replace(".pt", "_pickle"), z.read(f"{name[:-3]}/data.pkl"))
+write("pickle", "legacy", (files / "checkpoint_legacy.pt").read_bytes())
+write("pickle", "protocol4", pickle.dumps({"a": [1, 2.5, None, "text", b"bytes", {1, 2}], "b": (1, (2, (3,)))}, 4))
+write("pickle", "object", pickle.dumps(pathlib.PurePosixPath("a/b"), 2))
+write("pickle", "code", b"cos\nsystem\n(S'true'\ntR.")
+
+for i, text in enumerate(
+    [
+        "Symbol('s77', positive=True, integer=True)",
+        "Add(Integer(1), Mul(Integer(2), Symbol('s0', positive=True, integer=True)))",
+        "FloorDiv(Add(Symbol('u0', integer=True), Integer(-1)), Integer(4))",
+        "Max(Integer(1), Mod(Symbol('s1', positive=True, integer=True), Integer(8)))",
+        "GreaterThan(Symbol('u0', integer=True), Integer(2))",
+        "And(Equality(Symbol('s0', positive=True, integer=True), Integer(3)), StrictLessThan(Symbol('u1', integer=True), Integer(5)))",
+        "Pow(Symbol('s0', positive=True, integer=True), Integer(2))",
+        "FloatTrueDiv(ToFloat(Symbol('s0', positive=True, integer=True)), Float('2.0', precision=53))",
+    ]
+):
+    write("srepr", f"{i}", text.encode())
+
+for i, text in enumerate(['{"a": [1, -2.5e3, true, null, "\\u00e9\\ud83d\\ude00"], "b": {}}', "[]", '"text"', "[[[[1]]]]", '{"k": "Infinity", "k": NaN}']):
+    write("json", f"{i}", text.encode())
