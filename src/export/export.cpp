@@ -93,14 +93,45 @@ std::pair<Values, Kwargs> from_input_tree(const Value& tree) {
   return {tree.to_items()[0].to_items(), std::move(kwargs)};
 }
 
-// Tensors in a module's slots after the run that are not those it was given: the program assigned them.
-void write_assigned_buffers(Module& module, const std::vector<StateInput>& state, const Values& given) {
+// Buffers that the program assigned: which, and their new values. They are the last outputs of the trace.
+struct AssignedBuffers {
+  std::vector<size_t> inputs;
+  Values values;
+};
+
+AssignedBuffers assigned_buffers(const Module& module, const std::vector<StateInput>& state, const Values& given) {
+  AssignedBuffers out;
   for (size_t i = 0; i < state.size(); ++i) {
     if (state[i].kind != InputKind::buffer) continue;
     const Tensor* now = module.find_tensor(state[i].path);
-    const Tensor& before = given[i].to_tensor();
-    if (now && !now->is_same(before)) before.copy_(*now);
+    if (!now || now->is_same(given[i].to_tensor())) continue;
+    out.inputs.push_back(i);
+    out.values.emplace_back(*now);
   }
+  return out;
+}
+
+// Their values become writes of the buffers.
+void write_assigned(Graph& graph, const AssignedBuffers& assigned) {
+  if (assigned.inputs.empty()) return;
+  const std::vector<Node*> inputs = graph.placeholders();
+  Node* output = graph.output_node();
+  Values results = output->args()[0].to_items();
+  const size_t first = results.size() - assigned.inputs.size();
+  for (size_t i = 0; i < assigned.inputs.size(); ++i) {
+    const auto where = graph.inserting_before(output);
+    Node* copy = graph.call_function(get_operator("aten::copy_"), {inputs[assigned.inputs[i]], results[first + i]});
+    if (results[first + i].is_node()) copy->meta = results[first + i].to_node()->meta;
+  }
+  results.resize(first);
+  output->set_args({tuple(std::move(results))});
+}
+
+// The fake tensor for a parameter or buffer: its sizes are what they are.
+Tensor fake_state(FakeMode& fake, const Tensor& tensor) {
+  SymbolicContext fixed;
+  fixed.sizes.assign(tensor.sym_sizes().size(), DimDynamic::static_size);
+  return fake.from_tensor(tensor, Source::constant("state"), &fixed);
 }
 
 // Assigning to a constant while tracing would be lost, or worse, leave a fake tensor behind.
@@ -184,10 +215,11 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
 
   const FlatTree flat = tree_flatten(input_tree(inputs.args, inputs.kwargs));
   Values flat_inputs;
-  for (const StateInput& s : state) flat_inputs.emplace_back(fake->from_tensor(s.tensor));
+  for (const StateInput& s : state) flat_inputs.emplace_back(fake_state(*fake, s.tensor));
   flat_inputs.insert(flat_inputs.end(), flat.leaves.begin(), flat.leaves.end());
 
   TreeSpec out_spec;
+  AssignedBuffers assigned;
   Tracepoints tracepoints(module, options.preserve_module_call_signature);
   const auto run = [&](const Values& values) -> Value {
     StateDict tensors;
@@ -197,13 +229,16 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
     const Values leaves(values.begin() + static_cast<std::ptrdiff_t>(state.size()), values.end());
     const auto [call_args, call_kwargs] = from_input_tree(flat.spec.unflatten(leaves));
     const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs) : run_keeping_meta(module, call_args, call_kwargs));
-    write_assigned_buffers(module, state, values);
     constants.check();
     out_spec = result.spec;
-    return tuple(result.leaves);
+    assigned = assigned_buffers(module, state, values);
+    Values results = result.leaves;
+    results.insert(results.end(), assigned.values.begin(), assigned.values.end());
+    return tuple(std::move(results));
   };
   TracedGraph traced = make_fx_values(run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
   Graph& graph = traced.graph();
+  write_assigned(graph, assigned);
   graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
   solve_constraints(inputs);
 

@@ -15,6 +15,8 @@ const char* function_of(const Expr* e);
 std::vector<const Expr*> symbols_of(const Expr* e);  // each once
 const std::string& symbol_name(const Expr* symbol);
 bool is_literal(const Expr* e);  // a number or a truth value
+// The parts in the order in which sympy keeps them, which is not that in which it prints them.
+std::vector<const Expr*> ordered_parts(const Expr* e);
 Value literal_value(const Expr* e);
 
 // None when a symbol is missing, or a function.

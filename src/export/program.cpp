@@ -1,8 +1,10 @@
 #include "calque/export/program.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "calque/base/error.h"
+#include "calque/export/input_checks.h"
 #include "calque/export/verifier.h"
 #include "calque/graph/interpreter.h"
 #include "calque/op/operators.h"
@@ -38,7 +40,17 @@ void share_items(ExportedProgram::Parts& parts) {
 
 }  // namespace
 
-ExportedProgram::ExportedProgram(Parts parts) : parts_(std::move(parts)) {
+struct ExportedProgram::Prepared {
+  std::once_flag once;
+  std::unique_ptr<const InputChecks> checks;
+};
+
+const InputChecks& ExportedProgram::input_checks() const {
+  std::call_once(prepared_->once, [&] { prepared_->checks = std::make_unique<const InputChecks>(*this); });
+  return *prepared_->checks;
+}
+
+ExportedProgram::ExportedProgram(Parts parts) : parts_(std::move(parts)), prepared_(std::make_shared<Prepared>()) {
   if (!parts_.graph_module) throw UserError("ExportedProgram: a program has a graph module, none was given");
   if (parts_.module_call_graph.empty() || !parts_.module_call_graph[0].fqn.empty() || !parts_.module_call_graph[0].signature)
     throw UserError("ExportedProgram: the first entry of the module call graph is the program itself, with its signature");
@@ -80,7 +92,7 @@ std::vector<std::pair<std::string, Tensor>> ExportedProgram::named_buffers() con
 }
 
 void ExportedProgram::set_example_inputs(std::optional<ExampleInputs> inputs) {
-  if (inputs) flatten_inputs(in_spec(), inputs->args, inputs->kwargs);
+  if (inputs) input_checks().flatten(inputs->args, inputs->kwargs);
   parts_.example_inputs = std::move(inputs);
 }
 
@@ -115,15 +127,7 @@ Values ExportedProgram::run_flat(const Values& inputs) const {
 }
 
 Value ExportedProgram::call(const Values& args, const Kwargs& kwargs) const {
-  const Values inputs = flatten_inputs(in_spec(), args, kwargs);
-  std::vector<KeyPath> paths;
-  for (const KeyPath& path : in_spec().paths()) {
-    const bool positional = path.at(0).key.to_int() == 0;
-    KeyPath named{{TreeKey::Kind::mapping, Value(positional ? "args" + keystr({path.at(1)}) : path.at(1).key.to_string())}};
-    named.insert(named.end(), path.begin() + 2, path.end());
-    paths.push_back(std::move(named));
-  }
-  GuardsModule(*this, std::move(paths)).forward_values(inputs, {});
+  const Values inputs = input_checks()(args, kwargs);
   const Values results = run_graph(inputs);
   Values out;
   for (size_t i = 0; i < results.size(); ++i) {

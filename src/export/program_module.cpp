@@ -8,53 +8,6 @@
 #include "export/retrace.h"
 
 namespace calque {
-namespace {
-
-std::string quoted_list(const Kwargs& kwargs) {
-  std::string out = "[";
-  for (const auto& [key, value] : kwargs) out += (out.size() > 1 ? ", '" : "'") + key + "'";
-  return out + "]";
-}
-
-// Equal up to the order of a dict's keys.
-bool same_structure(const TreeSpec& a, const TreeSpec& b) {
-  if (a.kind() != b.kind() || a.num_children() != b.num_children()) return false;
-  if (a.kind() == TreeSpec::Kind::dict) {
-    const Values& keys = a.dict_keys();
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const auto at = std::find_if(b.dict_keys().begin(), b.dict_keys().end(), [&](const Value& k) { return k.equals(keys[i]); });
-      if (at == b.dict_keys().end()) return false;
-      if (!same_structure(a.children()[i], b.children()[static_cast<size_t>(at - b.dict_keys().begin())])) return false;
-    }
-    return true;
-  }
-  if (a.type() != b.type() || a.context() != b.context()) return false;
-  for (size_t i = 0; i < a.num_children(); ++i)
-    if (!same_structure(a.children()[i], b.children()[i])) return false;
-  return true;
-}
-
-Value ordered_tree(const TreeSpec& in_spec, const Values& args, const Kwargs& kwargs) {
-  const Values& keys = in_spec.children().at(1).dict_keys();
-  std::vector<std::pair<Value, Value>> items;
-  for (const Value& key : keys)
-    for (const auto& [name, value] : kwargs)
-      if (key.kind() == Value::Kind::string && key.to_string() == name) items.emplace_back(key, value);
-  if (items.size() != keys.size() || kwargs.size() != keys.size())
-    throw UserError("Ran into a kwarg keyword mismatch: Got the following keywords " + quoted_list(kwargs) + " but expected " + list(keys).str());
-  return tuple({tuple(args), dict(std::move(items))});
-}
-
-}  // namespace
-
-Values flatten_inputs(const TreeSpec& in_spec, const Values& args, const Kwargs& kwargs) {
-  const Value tree = ordered_tree(in_spec, args, kwargs);
-  const TreeSpec received = tree_structure(tree);
-  if (!same_structure(received, in_spec))
-    throw UserError("Trying to flatten user inputs with exported input tree spec: \n" + in_spec.str() + "\nbut actually got inputs with tree spec of: \n" + received.str() +
-                    ".\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.");
-  return in_spec.flatten_up_to(tree);
-}
 
 Values ProgramModule::flatten(const Values& args, const Kwargs& kwargs) const {
   const PyTreeInfo& info = *graph().pytree_info();
@@ -71,17 +24,20 @@ Values ProgramModule::flatten(const Values& args, const Kwargs& kwargs) const {
     placed.push_back(at->second);
     named.erase(at);
   }
-  return flatten_inputs(info.in_spec, placed, named);
+  return checks_->flatten(placed, named);
 }
 
 Value ProgramModule::forward_values(const Values& args, const Kwargs& kwargs) {
-  const Values result = Interpreter(graph(), &as_owner()).run(flatten(args, kwargs)).to_items();
+  const Values leaves = flatten(args, kwargs);
+  if (!find_submodule("_guards_fn")) checks_->check(leaves);
+  const Values result = Interpreter(graph(), &as_owner()).run(leaves).to_items();
   return graph().pytree_info()->out_spec->unflatten(result);
 }
 
 // ---- guards -----------------------------------------------------------------------------------------------------------
 
-GuardsModule::GuardsModule(const ExportedProgram& program, std::vector<KeyPath> paths) : paths_(std::move(paths)), ranges_(program.parts().range_constraints) {
+GuardsModule::GuardsModule(const ExportedProgram& program, std::shared_ptr<const InputChecks> checks, std::vector<KeyPath> paths)
+    : checks_(std::move(checks)), paths_(std::move(paths)), ranges_(program.parts().range_constraints) {
   const std::vector<Node*> inputs = program.graph().placeholders();
   for (size_t i = 0; i < inputs.size(); ++i)
     if (program.graph_signature().input_specs.at(i).kind == InputKind::user_input) expected_.push_back(inputs[i]->meta.val);
@@ -92,7 +48,22 @@ void GuardsModule::check(SymBool condition, const std::string& text) const {
   if (!guard(condition)) throw UserError(ErrorKind::constraint_violation, "Guard failed: " + text);
 }
 
+namespace {
+
+bool is_symbolic(const Value& v) {
+  if (v.is_tensor()) return v.to_tensor().is_symbolic();
+  return v.kind() == Value::Kind::integer && v.to_sym_int().is_symbolic();
+}
+
+}  // namespace
+
 Value GuardsModule::forward_values(const Values& args, const Kwargs&) {
+  checks_->check(args);
+  if (std::any_of(args.begin(), args.end(), is_symbolic)) guard_symbols(args);
+  return {};
+}
+
+void GuardsModule::guard_symbols(const Values& args) const {
   if (args.size() != expected_.size())
     throw UserError("the program takes " + std::to_string(expected_.size()) + " inputs, " + std::to_string(args.size()) + " were given");
   std::unordered_map<const Expr*, Value> symbols;
@@ -150,7 +121,6 @@ Value GuardsModule::forward_values(const Values& args, const Kwargs&) {
       const Value holds = evaluate_with(e, symbols);
       if (!holds.is_none()) check(holds.to_sym_bool(), e->str());
     }
-  return {};
 }
 
 // ---- tracing a graph --------------------------------------------------------------------------------------------------

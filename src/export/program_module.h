@@ -8,16 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "calque/export/input_checks.h"
 #include "calque/export/program.h"
 #include "calque/graph/graph_module.h"
 #include "calque/tensor/tree.h"
 
 namespace calque {
 
-// Takes arguments and keyword arguments in the structure of its pytree_info; UserError when they have another.
+// Takes arguments and keyword arguments in the structure of its pytree_info; UserError when they have another, or, without
+// a guards module, when they are not what the program takes.
 class ProgramModule : public GraphModule {
  public:
-  explicit ProgramModule(Graph graph) : GraphModule(std::move(graph)) {}
+  explicit ProgramModule(std::shared_ptr<const InputChecks> checks) : GraphModule(Graph()), checks_(std::move(checks)) {}
   Value forward_values(const Values& args, const Kwargs& kwargs) override;
   // The leaves in the order of the placeholders.
   Values flatten(const Values& args, const Kwargs& kwargs) const;
@@ -25,16 +27,16 @@ class ProgramModule : public GraphModule {
  protected:
   ProgramModule(const ProgramModule&) = default;
   std::shared_ptr<Module> copy_self() const override { return std::shared_ptr<Module>(new ProgramModule(*this)); }
+
+ private:
+  std::shared_ptr<const InputChecks> checks_;
 };
 
-// Arguments in the structure of a program's in_spec, keyword arguments in any order; UserError in PyTorch's words.
-Values flatten_inputs(const TreeSpec& in_spec, const Values& args, const Kwargs& kwargs);
-
 // What a program promises of its inputs, as a module that is called with their leaves and throws where one does not hold.
-// Called in a trace, the conditions become guards of the trace.
+// Called in a trace, the conditions on sizes become guards of the trace.
 class GuardsModule : public Module, public HasSideEffects {
  public:
-  GuardsModule(const ExportedProgram& program, std::vector<KeyPath> paths);
+  GuardsModule(const ExportedProgram& program, std::shared_ptr<const InputChecks> checks, std::vector<KeyPath> paths);
   std::string type_name() const override { return "torch.export._unlift.GuardsFn"; }
   Value forward_values(const Values& args, const Kwargs& kwargs) override;
 
@@ -45,6 +47,9 @@ class GuardsModule : public Module, public HasSideEffects {
  private:
   void check(SymBool condition, const std::string& text) const;
 
+  void guard_symbols(const Values& args) const;
+
+  std::shared_ptr<const InputChecks> checks_;
   std::vector<KeyPath> paths_;
   Values expected_;  // the placeholders' values
   std::vector<std::pair<std::string, ValueRange>> ranges_;

@@ -227,7 +227,7 @@ class Inserter {
     if (e->kind() == ExprKind::pow) {
       parts = {number(e->arg(0)), e->exponent()};
     } else {
-      for (const Expr* part : e->args()) parts.push_back(number(part));
+      for (const Expr* part : ordered_parts(e)) parts.push_back(number(part));
     }
     const Value result = compute(e, parts);
     if (result.is_node()) result.to_node()->meta.val = value_of(e);

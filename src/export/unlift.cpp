@@ -92,7 +92,8 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
     graph.call_module("_guards_fn", std::move(args))->meta.nn_module_stack = root;
   }
 
-  auto module = std::make_shared<ProgramModule>(Graph());
+  const auto checks = std::make_shared<const InputChecks>(*this);
+  auto module = std::make_shared<ProgramModule>(checks);
   const auto constant = [&](const std::string& path) -> const Tensor* {
     for (const auto& [name, value] : parts_.constants)
       if (name == path && value.is_tensor()) return &value.to_tensor();
@@ -113,7 +114,7 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
     if (value.is_tensor() && !module->find_tensor(path)) module->set_attribute(path, Attribute::constant(value.to_tensor()));
   for (const Node* n : graph.nodes())  // graphs of higher-order operators
     if (n->kind() == NodeKind::get_attr && !module->find_tensor(n->target().text())) module->copy_attribute(*parts_.graph_module, n->target().text());
-  if (guarded) module->set_attribute("_guards_fn", Attribute(std::make_shared<GuardsModule>(*this, paths)));
+  if (guarded) module->set_attribute("_guards_fn", Attribute(std::make_shared<GuardsModule>(*this, checks, paths)));
   module->set_graph(std::move(graph));
   return module;
 }

@@ -35,7 +35,7 @@ LayerNorm::LayerNorm(const Sizes& normalized_shape, LayerNormOptions options)
 
 void LayerNorm::reset_parameters() { ones_and_zeros(weight, bias); }
 
-Tensor LayerNorm::forward(const Tensor& input) { return layer_norm(input, sym(normalized_shape), weight, bias, eps); }
+Tensor LayerNorm::forward(const Tensor& input) { return layer_norm(input, sym(normalized_shape), weight, bias, eps, false); }
 
 std::string LayerNorm::extra_repr() const {
   return tuple_text(normalized_shape) + ", eps=" + python_repr(eps) + ", elementwise_affine=" + text(elementwise_affine) +

@@ -243,11 +243,6 @@ Value Recorder::call(const Operator& called, const Values& args) {
     constants = op->run_eager(values);
   }
   track(result, node, constants);
-  // A literal is detached once it is lifted, which is visible before autograd.
-  if (options_.pre_dispatch && op == &lift_fresh_copy && &called != op) {
-    static const Operator& detach_ = get_operator("aten::detach_");
-    return call(detach_, {result});
-  }
   return result;
 }
 

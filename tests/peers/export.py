@@ -44,6 +44,8 @@ def normal(text):
         for pattern in PARSER:
             code = re.sub(pattern, "", code)
         lines.append(code)
+    # PyTorch keeps ranges of symbols that its functionalisation made and nothing has.
+    lines[-1] = re.sub(r"(\w+): VR\[[^\]]*\](, )?", lambda m: m.group(0) if any(re.search(rf"\b{m.group(1)}\b", x) for x in lines[:-1]) else "", lines[-1]).replace(", }", "}")
     names, count = {}, {}
     for line in lines:
         m = re.match(r"([A-Za-z_]\w*)(: \"[^\"]*\")? = ", line)

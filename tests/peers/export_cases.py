@@ -52,8 +52,8 @@ def module(name, args, kwargs=None, dynamic_shapes=None, evaluate=False, **optio
 @function("pointwise", (filled([3, 4]), filled([4], 1)))
 def _(x, y):
     a = x * y
-    b = a.sin() + 1
-    return b.relu() - y / 2
+    b = (a.sin() + 1).relu()
+    return b - y / 2
 
 
 @function("dynamic_pointwise", (filled([3, 4]), filled([3, 4], 1)), {"x": {0: batch}, "y": {0: batch}})
@@ -203,9 +203,9 @@ def _(x, i):
 
 
 @function("constants", (filled([3, 4]), 3, 2.5, "trunc"))
-def _(x, n, f, how):
+def _(x, n, k, how):
     a = x * n
-    b = a + f
+    b = a + k
     return b, n, how
 
 
@@ -312,7 +312,8 @@ def _(x):
 @function("scatter", (filled([4, 5]), filled([2, 2], 0, torch.int64, 4)))
 def _(x, i):
     a = x.scatter(1, i, 2.0)
-    b = x.index_add(0, i.select(1, 0), torch.ops.aten.slice.Tensor(x, 0, 0, 2))
+    rows = i.select(1, 0)
+    b = x.index_add(0, rows, torch.ops.aten.slice.Tensor(x, 0, 0, 2))
     return a, b
 
 
@@ -332,7 +333,8 @@ def _(x, cos, sin):
     a = torch.ops.aten.slice.Tensor(x, -1, None, 2)
     b = torch.ops.aten.slice.Tensor(x, -1, 2)
     rotated = torch.cat([-b, a], -1)
-    return x * cos + rotated * sin
+    direct = x * cos
+    return direct + rotated * sin
 
 
 @function("causal_mask", (filled([2, 3, 3]),), {"x": {1: length, 2: length}})

@@ -34,6 +34,8 @@ struct ProgramStatistics {
   std::set<std::string> op_set;   // what they call: "torch.ops.aten.add.Tensor"
 };
 
+class InputChecks;
+
 class ExportedProgram {
  public:
   struct Parts {
@@ -99,7 +101,10 @@ class ExportedProgram {
  private:
   // What the graph takes for the user's inputs given; what it gives is in the order of the output specs.
   Values run_graph(const Values& inputs) const;
+  const InputChecks& input_checks() const;
   Parts parts_;
+  struct Prepared;
+  std::shared_ptr<Prepared> prepared_;  // made by the first call
 };
 
 // The same program: graph, signature, ranges, calls of modules, and state and constants with equal values. `why` receives the

@@ -38,8 +38,8 @@ void add_function_cases(std::vector<ExportCase>& cases) {
 
   add("pointwise", traceable([](const Tensor& x, const Tensor& y) {
         const Tensor a = x * y;
-        const Tensor b = a.sin() + 1;
-        return b.relu() - y / 2;
+        const Tensor b = (a.sin() + 1).relu();
+        return b - y / 2;
       }, {"x", "y"}), {filled({3, 4}), filled({4}, 1)});
   add("dynamic_pointwise", traceable([](const Tensor& x, const Tensor& y) { return (x + y).exp(); }, {"x", "y"}), {filled({3, 4}), filled({3, 4}, 1)},
       {.dynamic_shapes = DS::dict({{"x", dims({{0, batch}})}, {"y", dims({{0, batch}})}})}, {{filled({5, 4}), filled({5, 4}, 1)}});
@@ -147,11 +147,11 @@ void add_function_cases(std::vector<ExportCase>& cases) {
         const Tensor c = embedding(x, i);
         return tuple({a, b, c});
       }, {"x", "i"}), {filled({4, 5}), filled({3}, 0, DType::int64, 4)});
-  add("constants", traceable([](const Tensor& x, int64_t n, double f, const std::string& how) -> Value {
+  add("constants", traceable([](const Tensor& x, int64_t n, double k, const std::string& how) -> Value {
         const Tensor a = x * n;
-        const Tensor b = a + f;
+        const Tensor b = a + k;
         return tuple({b, n, how});
-      }, {"x", "n", "f", "how"}), {filled({3, 4}), 3, 2.5, "trunc"});
+      }, {"x", "n", "k", "how"}), {filled({3, 4}), 3, 2.5, "trunc"});
   add("nested", traceable([](const Value& x, const std::vector<Tensor>& ys) -> Value {
         const Tensor& a = *[&] { return &x.to_dict().find("foo")->to_items()[0].to_tensor(); }();
         const Tensor& b = x.to_dict().find("bar")->to_tensor();
@@ -210,7 +210,8 @@ void add_function_cases(std::vector<ExportCase>& cases) {
       }, {"x"}), {filled({3, 4})});
   add("scatter", traceable([](const Tensor& x, const Tensor& i) -> Value {
         const Tensor a = x.scatter(1, i, 2.0);
-        const Tensor b = x.index_add(0, i.select(1, 0), x.slice(0, 0, 2));
+        const Tensor rows = i.select(1, 0);
+        const Tensor b = x.index_add(0, rows, x.slice(0, 0, 2));
         return tuple({a, b});
       }, {"x", "i"}), {filled({4, 5}), filled({2, 2}, 0, DType::int64, 4)});
   add("einsum", traceable([](const Tensor& x, const Tensor& y) { return einsum("bij,bjk->bik", {x, y}); }, {"x", "y"}), {filled({2, 3, 4}), filled({2, 4, 3}, 1)});
@@ -222,7 +223,8 @@ void add_function_cases(std::vector<ExportCase>& cases) {
         const Tensor a = x.slice(-1, {}, 2);
         const Tensor b = x.slice(-1, 2);
         const Tensor rotated = cat({-b, a}, -1);
-        return x * cos + rotated * sin;
+        const Tensor direct = x * cos;
+        return direct + rotated * sin;
       }, {"x", "cos", "sin"}), {filled({2, 3, 4}), filled({3, 4}, 1), filled({3, 4}, 2)}, {.dynamic_shapes = DS::tuple({dims({{1, AUTO}}), dims({{0, AUTO}}), dims({{0, AUTO}})})}, {{filled({2, 6, 4}), filled({6, 4}, 1), filled({6, 4}, 2)}});
   add("causal_mask", traceable([](const Tensor& x) {
         const SymInt n = x.sym_size(1);
