@@ -1,0 +1,254 @@
+#include "calque/generate/generate.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "calque/op/ops.h"
+#include "calque/tensor/number_text.h"
+#include "generate/checks.h"
+
+namespace calque {
+namespace {
+
+constexpr int64_t default_new_tokens = 20;
+
+TokenIds ids_of(const std::optional<TokenIdOrList>& ids) { return ids ? ids->ids : TokenIds{}; }
+
+// max_length and min_length as they are to be for this prompt.
+void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_position_embeddings) {
+  const bool untouched = !config.max_length;
+  if (config.max_new_tokens) {
+    if (config.max_length)
+      warn("Both `max_new_tokens` (=" + std::to_string(*config.max_new_tokens) +
+           ") and `max_length` (=" + std::to_string(*config.max_length) + ") are set; `max_new_tokens` takes precedence.");
+    config.max_length = *config.max_new_tokens + prompt;
+  } else if (untouched) {
+    warn("Using the model-agnostic default of " + std::to_string(default_new_tokens) +
+         " new tokens (`max_length` = 20); set `max_new_tokens` to control the length of the generation.");
+    config.max_length = default_new_tokens + prompt;
+    if (max_position_embeddings > 0) config.max_length = std::min(*config.max_length, max_position_embeddings);
+  }
+  if (config.min_new_tokens) {
+    if (config.min_length)
+      warn("Both `min_new_tokens` (=" + std::to_string(*config.min_new_tokens) +
+           ") and `min_length` (=" + std::to_string(*config.min_length) + ") are set; `min_new_tokens` takes precedence.");
+    config.min_length = *config.min_new_tokens + prompt;
+  }
+  if (prompt >= *config.max_length)
+    throw UserError("Input length of input_ids is " + std::to_string(prompt) + ", but `max_length` is set to " +
+                    std::to_string(*config.max_length) + ". Increase `max_length` or, better, set `max_new_tokens`.");
+  if (config.min_length.value_or(0) > *config.max_length)
+    warn("Unfeasible length constraints: `min_length` (" + std::to_string(*config.min_length) +
+         ") is larger than the maximum possible length (" + std::to_string(*config.max_length) +
+         "). Generation will stop at the maximum length.");
+}
+
+Tensor prompt_of(const Tensor& input_ids, const GenerationConfig& config) {
+  if (!input_ids.defined() || input_ids.numel() == 0) {
+    if (!config.bos_token_id)
+      throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
+    const int64_t rows = input_ids.defined() && input_ids.dim() == 2 && input_ids.size(0) > 0 ? input_ids.size(0) : 1;
+    return full({rows, 1}, *config.bos_token_id, DType::int64);
+  }
+  if (input_ids.dim() != 2 || input_ids.dtype() != DType::int64)
+    throw UserError("generate: input_ids have to be int64 [batch, length], but are " + str(input_ids.sizes()));
+  return input_ids;
+}
+
+// The last position's scores in float32, a copy of its own.
+Tensor last_scores(const Tensor& logits, int64_t rows) {
+  if (!logits.defined() || (logits.dim() != 2 && logits.dim() != 3) || logits.size(0) != rows || !logits.is_floating_point())
+    throw UserError("generate: expected logits [" + std::to_string(rows) + ", vocab] or [" + std::to_string(rows) +
+                    ", length, vocab], found " + (logits.defined() ? str(logits.sizes()) : std::string("none")));
+  const Tensor last = logits.dim() == 3 ? logits.select(1, logits.size(1) - 1) : logits;
+  return last.to(DType::float32, false, true);
+}
+
+template <class T>
+void check_not_made_already(const std::vector<T>& made, const std::vector<T>& own, const char* what) {
+  for (const T& mine : own)
+    for (const T& other : made)
+      if (mine.name == other.name)
+        throw UserError("generate: a custom " + std::string(what) + " of type " + mine.name +
+                        " was passed, but the settings ask for one too; unset the setting or leave yours out");
+}
+
+}  // namespace
+
+LogitsProcessorList logits_processors_of(const GenerationConfig& config, int64_t prompt_length,
+                                         const GenerateOptions& options) {
+  LogitsProcessorList out;
+  const TokenIds eos = ids_of(config.eos_token_id);
+  const Tensor& source = options.encoder_input_ids;
+  const auto on = [](const std::optional<double>& v, double off) { return v && *v != off; };
+  const auto without_source = [](const char* what) {
+    warn("`" + std::string(what) + "` needs the ids of the encoder's input, and is ignored.");
+  };
+  if (on(config.guidance_scale, 1)) throw UserError("generate: `guidance_scale` is not supported");
+  if (config.sequence_bias) out.push_back(sequence_bias_logits_processor(*config.sequence_bias));
+  if (on(config.encoder_repetition_penalty, 1)) {
+    if (source.defined())
+      out.push_back(encoder_repetition_penalty_logits_processor(*config.encoder_repetition_penalty, source));
+    else
+      without_source("encoder_repetition_penalty");
+  }
+  if (on(config.repetition_penalty, 1)) out.push_back(repetition_penalty_logits_processor(*config.repetition_penalty));
+  if (config.no_repeat_ngram_size.value_or(0) > 0)
+    out.push_back(no_repeat_ngram_logits_processor(*config.no_repeat_ngram_size));
+  if (config.encoder_no_repeat_ngram_size.value_or(0) > 0) {
+    if (source.defined())
+      out.push_back(encoder_no_repeat_ngram_logits_processor(*config.encoder_no_repeat_ngram_size, source));
+    else
+      without_source("encoder_no_repeat_ngram_size");
+  }
+  if (config.bad_words_ids) out.push_back(no_bad_words_logits_processor(*config.bad_words_ids, eos));
+  if (config.min_length.value_or(0) > 0 && !eos.empty()) out.push_back(min_length_logits_processor(*config.min_length, eos));
+  if (config.min_new_tokens.value_or(0) > 0 && !eos.empty())
+    out.push_back(min_new_tokens_length_logits_processor(prompt_length, *config.min_new_tokens, eos));
+  if (options.prefix_allowed_tokens)
+    out.push_back(prefix_constrained_logits_processor(options.prefix_allowed_tokens, config.num_beams.value_or(1)));
+  if (config.forced_bos_token_id) out.push_back(forced_bos_token_logits_processor(*config.forced_bos_token_id));
+  if (config.forced_eos_token_id)
+    out.push_back(forced_eos_token_logits_processor(config.max_length.value_or(0), config.forced_eos_token_id->ids));
+  if (config.remove_invalid_values.value_or(false)) out.push_back(inf_nan_remove_logits_processor());
+  if (config.exponential_decay_length_penalty)
+    out.push_back(exponential_decay_length_penalty(config.exponential_decay_length_penalty->first,
+                                                   config.exponential_decay_length_penalty->second, eos, prompt_length));
+  if (config.suppress_tokens) out.push_back(suppress_tokens_logits_processor(*config.suppress_tokens));
+  if (config.begin_suppress_tokens) {
+    const int64_t begin = prompt_length > 1 || !config.forced_bos_token_id ? prompt_length : prompt_length + 1;
+    out.push_back(suppress_tokens_at_begin_logits_processor(*config.begin_suppress_tokens, begin));
+  }
+  check_not_made_already(out, options.processors, "logits processor");
+  out.insert(out.end(), options.processors.begin(), options.processors.end());
+
+  if (config.do_sample.value_or(false)) {
+    // Beams need one token besides the ends of text to go on with.
+    const int64_t kept = config.num_beams.value_or(1) == 1 ? 1 : eos.empty() ? 2 : static_cast<int64_t>(eos.size()) + 1;
+    const auto cutoff = [](const std::optional<double>& v) { return v && *v > 0 && *v < 1; };
+    if (on(config.temperature, 1)) out.push_back(temperature_logits_warper(*config.temperature));
+    if (config.top_h) out.push_back(top_h_logits_warper(*config.top_h));
+    if (const int64_t k = config.top_k.value_or(50); k != 0) out.push_back(top_k_logits_warper(k, kept));
+    if (config.top_p && *config.top_p < 1) out.push_back(top_p_logits_warper(*config.top_p, kept));
+    if (config.min_p) out.push_back(min_p_logits_warper(*config.min_p, kept));
+    if (config.typical_p && *config.typical_p < 1) out.push_back(typical_logits_warper(*config.typical_p, kept));
+    if (cutoff(config.epsilon_cutoff)) out.push_back(epsilon_logits_warper(*config.epsilon_cutoff, kept));
+    if (cutoff(config.eta_cutoff)) out.push_back(eta_logits_warper(*config.eta_cutoff, kept));
+  }
+  if (config.renormalize_logits.value_or(false)) out.push_back(logit_normalization());
+  return out;
+}
+
+StoppingCriteriaList stopping_criteria_of(const GenerationConfig& config, const GenerateOptions& options) {
+  StoppingCriteriaList out;
+  if (config.max_length) out.push_back(max_length_criteria(*config.max_length));
+  if (config.max_time) out.push_back(max_time_criteria(*config.max_time));
+  if (config.stop_strings) {
+    if (!options.tokenizer)
+      throw UserError("generate: there are `stop_strings`, but no tokenizer was passed to find them with");
+    out.push_back(stop_string_criteria(*config.stop_strings, *options.tokenizer));
+  }
+  if (config.eos_token_id) out.push_back(eos_token_criteria(config.eos_token_id->ids));
+  check_not_made_already(out, options.criteria, "stopping criterion");
+  out.insert(out.end(), options.criteria.begin(), options.criteria.end());
+  return out;
+}
+
+Tensor attention_mask_of(const Tensor& input_ids, std::optional<int64_t> pad_token_id, const TokenIds& eos_token_id) {
+  const bool ids = input_ids.dim() == 2 && (input_ids.dtype() == DType::int64 || input_ids.dtype() == DType::int32);
+  if (pad_token_id && ids && std::find(eos_token_id.begin(), eos_token_id.end(), *pad_token_id) == eos_token_id.end())
+    return input_ids.ne(*pad_token_id).to(DType::int64);
+  return ones({input_ids.size(0), input_ids.size(1)}, DType::int64);
+}
+
+Tensor greedy_tokens(const Tensor& scores) { return scores.argmax(-1); }
+
+Tensor sampled_tokens(const Tensor& scores, Generator* generator) {
+  return scores.softmax(-1).multinomial(1, false, generator).squeeze(1);
+}
+
+GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, const GenerationConfig& given,
+                        const GenerateOptions& options) {
+  GenerationConfig config = given;
+  for (const std::string& issue : config.validate())
+    warn("generate: " + issue);
+  const GenerationMode mode = config.mode();
+  if (mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
+    throw UserError("generate: the settings ask for " + std::string(name_of(mode)) +
+                    "; supported are greedy_search and sample");
+
+  Tensor ids = prompt_of(input_ids, config);
+  const TokenIds eos = ids_of(config.eos_token_id);
+  if (!config.pad_token_id && !eos.empty()) {
+    warn("Setting `pad_token_id` to `eos_token_id`:" + std::to_string(eos[0]) + " for open-end generation.");
+    config.pad_token_id = eos[0];
+  }
+  Tensor mask = options.attention_mask.defined() ? options.attention_mask.to(DType::int64)
+                                                 : attention_mask_of(ids, given.pad_token_id, eos);
+  if (mask.dim() != 2 || mask.size(0) != ids.size(0) || mask.size(1) != ids.size(1))
+    throw UserError("generate: attention_mask has to be as large as input_ids, " + str(ids.sizes()) + ", but is " +
+                    str(mask.sizes()));
+  if (const int64_t copies = config.num_return_sequences.value_or(1); copies > 1) {
+    ids = ids.repeat_interleave(copies, 0);
+    mask = mask.repeat_interleave(copies, 0);
+  }
+  const int64_t prompt = ids.size(1), rows = ids.size(0);
+  settle_lengths(config, prompt, options.max_position_embeddings);
+  const LogitsProcessorList processors = logits_processors_of(config, prompt, options);
+  const StoppingCriteriaList criteria = stopping_criteria_of(config, options);
+  const bool details = config.return_dict_in_generate.value_or(false);
+
+  if (options.streamer) options.streamer->put(ids);
+  GenerateOutput out;
+  std::vector<bool> done(static_cast<size_t>(rows), false);
+  int64_t seen = 0;
+  for (;;) {
+    const GenerationStep step{ids.narrow(1, seen, ids.size(1) - seen), seen, mask};
+    const Tensor logits = last_scores(next_logits(step), rows);
+    if (config.use_cache.value_or(true)) seen = ids.size(1);
+    const Tensor scores = process_scores(processors, ids, logits);
+    if (details && config.output_scores.value_or(false)) out.scores.push_back(scores);
+    if (details && config.output_logits.value_or(false)) out.logits.push_back(logits);
+    Tensor tokens = mode == GenerationMode::sample ? sampled_tokens(scores, options.generator) : greedy_tokens(scores);
+    if (!eos.empty()) {  // rows that have ended go on with padding
+      tokens = tokens.clone();
+      int64_t* token = tokens.mutable_data_as<int64_t>();
+      for (size_t r = 0; r < done.size(); ++r)
+        if (done[r]) token[r] = *config.pad_token_id;
+    }
+    ids = cat({ids, tokens.unsqueeze(1)}, 1);
+    mask = cat({mask, ones({rows, 1}, DType::int64)}, 1);
+    if (options.streamer) options.streamer->put(tokens);
+    const std::vector<bool> stop = rows_done(criteria, ids);
+    for (size_t r = 0; r < done.size(); ++r)
+      done[r] = done[r] || stop[r];
+    if (std::all_of(done.begin(), done.end(), [](bool d) { return d; })) break;
+  }
+  if (options.streamer) options.streamer->end();
+  out.sequences = ids;
+  return out;
+}
+
+// ---- streaming ----------------------------------------------------------------------------------------------------
+
+TextStreamer::TextStreamer(const Tokenizer& tokenizer, Sink sink, bool skip_prompt, bool skip_special_tokens)
+    : decoder_(tokenizer, skip_special_tokens), sink_(std::move(sink)), skip_prompt_(skip_prompt) {}
+
+void TextStreamer::put(const Tensor& ids) {
+  if (ids.dim() == 2 && ids.size(0) > 1)
+    throw UserError("TextStreamer streams a batch of one, found " + std::to_string(ids.size(0)));
+  const bool skip = prompt_ && skip_prompt_;
+  prompt_ = false;
+  if (skip) return;
+  const IdRows row(ids.dim() == 2 ? ids : ids.unsqueeze(0));
+  for (const int64_t id : row[0])
+    if (const std::string text = decoder_.push(id); !text.empty()) sink_(text);
+}
+
+void TextStreamer::end() {
+  if (const std::string text = decoder_.finish(); !text.empty()) sink_(text);
+  prompt_ = true;
+}
+
+}  // namespace calque
