@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -23,6 +22,14 @@ struct Outcome {
   std::vector<std::string> ranges;
   std::vector<std::string> guards;
 };
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    out.push_back(line);
+  return out;
+}
 
 std::string range_text(const std::string& expression, int64_t lower, std::optional<int64_t> upper) {
   return expression + " in [" + std::to_string(lower) + ", " + (upper ? std::to_string(*upper) : "inf") + "]";
@@ -53,19 +60,11 @@ Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs&
     }
   } catch (const UserError& e) {
     // Calque says more: who asked for it, and of which input a size is out of range.
-    static const std::regex more("\\.? It was (specialized|required|generated) by [^\n]*(\\.)| \\([^()]*, dimension [0-9]+\\)$");
-    out.error = std::regex_replace(std::string(e.reason()), more, "$2");
-    static const std::regex range(" satisfy the generated guard ([0-9]+ <= [^\n%]*)\\.(\n|$)");  // PyTorch has no full stop here
-    out.error = std::regex_replace(out.error, range, " satisfy the generated guard $1$2");
+    for (const std::string& line : lines(std::string(e.reason()))) {
+      const size_t specialised = line.find(" It was specialized by "), asked = line.ends_with(")") ? line.rfind(" (") : std::string::npos;
+      out.error += (out.error.empty() ? "" : "\n") + line.substr(0, std::min(specialised, asked));
+    }
   }
-  return out;
-}
-
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    out.push_back(line);
   return out;
 }
 
@@ -221,6 +220,16 @@ TEST(DynamicShapes, deferred_guards_are_runtime_asserts) {
   EXPECT_EQ(inputs.mode->env()->runtime_asserts()[0].condition.str(), "Eq(Mod(s17 + s77, 4), 0)");
 }
 
+TEST(DynamicShapes, violations_name_the_line_of_user_code) {
+  const auto batch = Shapes::tuple({Shapes::dict({{0, Dim("batch")}})});
+  EXPECT_THAT(error_of([&] { inputs_of("AddConstant", {zeros({10, 3})}, batch); }),
+              HasSubstr("It was specialized by aten::add.Tensor, at dynamic_shapes_support.cpp:"));
+  EXPECT_THAT(error_of([&] { inputs_of("Pairs", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
+              HasSubstr("(L['x'].size()[0] % 2) == 0. (aten::"));
+  EXPECT_THAT(error_of([&] { inputs_of("AtLeast", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
+              HasSubstr("4 <= L['x'].size()[0] and L['x'].size()[0] <= 12 (at dynamic_shapes_support.cpp:"));
+}
+
 TEST(DynamicShapes, an_example_of_0_or_1_stays_dynamic) {
   for (const int64_t example : {0, 1}) {
     const Dim batch("batch");
@@ -335,6 +344,24 @@ TEST(DynamicShapes, suggested_fixes_as_data) {
   EXPECT_EQ(fixes[4].derived->root, "_b");
   EXPECT_TRUE(suggested_fixes("nothing").empty());
   EXPECT_THAT(error_of([] { refine_dynamic_shapes_from_suggested_fixes("nothing", {}); }), HasSubstr("Suggested fixes not found"));
+}
+
+TEST(DynamicShapes, from_the_command_line) {
+  const std::vector<std::string> names = {"input_ids", "mask", "labels"};
+  EXPECT_EQ(parse_dynamic_shapes({"mask=batch,*,2*seq+1", "input_ids=batch,seq:1..128"}, names).str(),
+            "{'input_ids': (Dim('batch', min=0), Dim('seq', min=1, max=128)), 'mask': (Dim('batch', min=0), DimHint(STATIC), 2*seq + 1), "
+            "'labels': None}");
+  EXPECT_EQ(parse_dynamic_shapes({"mask=4,n:..9", "labels="}, names).str(), "{'input_ids': None, 'mask': (4, Dim('n', min=0, max=9)), 'labels': ()}");
+  EXPECT_TRUE(parse_dynamic_shapes({}, names).is_none());
+  const auto error = [&](const std::string& text) { return error_of([&] { parse_dynamic_shapes({text}, names); }); };
+  EXPECT_EQ(error("mask"), "dynamic shapes: expected NAME=D,D,..., found mask");
+  EXPECT_EQ(error("x=a"), "dynamic shapes: x=a names the argument x; the arguments are ['input_ids', 'mask', 'labels']");
+  EXPECT_THAT(error("mask=a,,b"), HasSubstr("in mask=a,,b, an empty entry is not *"));
+  EXPECT_THAT(error("mask=a*b"), HasSubstr("a*b is not *"));
+  EXPECT_THAT(error("mask=a:1-3"), HasSubstr("a:1-3 has bounds that are not NAME:MIN..MAX"));
+  EXPECT_THAT(error("mask=a:x..3"), HasSubstr("a:x..3 has bounds that are no numbers"));
+  EXPECT_THAT(error("mask=a:1..3,a:1..4"), HasSubstr("a:1..4 has other bounds than before"));
+  EXPECT_THAT(error("mask=a:3..1"), HasSubstr("Cannot create Dim with inconsistent min=3, max=1"));
 }
 
 TEST(DynamicShapes, arguments_bind_as_python_binds_them) {

@@ -173,6 +173,13 @@ std::vector<SuggestedFix> suggested_fixes(std::string_view message);
 // The spec with the fixes applied. UserError if the message has none or a fix is of a dim that the spec does not have.
 DynamicShapes refine_dynamic_shapes_from_suggested_fixes(std::string_view message, const DynamicShapes& shapes);
 
+// ---- as text --------------------------------------------------------------------------------------------------------
+
+// As the command line has them, one text an argument: "input_ids=batch,seq:1..128", "mask=batch,*,2*seq+1". An entry is `*` (the
+// example's size), a number, a dim with or without bounds, or a multiple of one. A name is one dim wherever it occurs; its bounds
+// may be given once. Arguments that no text names are static. UserError names the text and the entry.
+DynamicShapes parse_dynamic_shapes(const std::vector<std::string>& texts, const std::vector<std::string>& argument_names);
+
 // ---- as plain data --------------------------------------------------------------------------------------------------
 
 // {"dynamic_shapes": ..., "dims": {"dx": {"min": 4, "max": 16, "derived": ["dx + 1"]}}}: a list for each tensor, dims by
