@@ -33,14 +33,16 @@ void max_unpool(const char* op, const Tensor& self, const Tensor& indices, int64
 
 namespace {
 
-// Where the windows along one dimension begin.
+// Where the windows along one dimension begin. Every step is rounded to T.
 template <class T>
-std::vector<int64_t> window_starts(T sample, int64_t input, int64_t output, int64_t window) {
+std::vector<int64_t> window_starts(double sample, int64_t input, int64_t output, int64_t window) {
+  const auto rounded = [](double v) { return static_cast<double>(static_cast<Compute<T>>(from_double<T>(v))); };
   std::vector<int64_t> starts(static_cast<size_t>(output));
   if (output > 1) {
-    const T alpha = static_cast<T>(input - window) / static_cast<T>(output - 1);
+    const double alpha = rounded(static_cast<double>(input - window) / static_cast<double>(output - 1));
+    const auto first = static_cast<int64_t>(rounded(sample * alpha));
     for (int64_t i = 0; i + 1 < output; ++i)
-      starts[static_cast<size_t>(i)] = static_cast<int64_t>((static_cast<T>(i) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
+      starts[static_cast<size_t>(i)] = static_cast<int64_t>(rounded(rounded(static_cast<double>(i) + sample) * alpha)) - first;
   }
   if (output > 0) starts.back() = input - window;
   return starts;
@@ -71,7 +73,9 @@ void fractional_max_pool(const char* op, const Tensor& self, const Tensor& sampl
       for (size_t d = 0; d < dims; ++d) {
         const T sample = samples.data_as<T>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(last_dimension_first ? dims - 1 - d : d)];
         const size_t axis = 3 - dims + d;
-        starts[axis] = window_starts<C>(static_cast<C>(sample), in[axis], to[axis], window[axis]);
+        const double at = static_cast<double>(static_cast<C>(sample));
+        // PyTorch's planes of two dimensions compute in float32, its volumes in the dtype itself.
+        starts[axis] = dims == 2 ? window_starts<C>(at, in[axis], to[axis], window[axis]) : window_starts<T>(at, in[axis], to[axis], window[axis]);
       }
       for (const int64_t t : starts[0])
         for (const int64_t h : starts[1])

@@ -1,4 +1,6 @@
 // Losses over classes with a margin.
+#include <limits>
+
 #include "calque/base/error.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/margin_loss.h"
@@ -26,6 +28,11 @@ Tensor in_order(const Tensor& t) {
 }
 Meta row_losses(const Tensor& self, SymInts sizes) { return rule::contiguous_like(self, std::move(sizes)); }
 
+// PyTorch leaves the result as it was allocated; here it is what the mean or sum of nothing is.
+void no_rows(int64_t reduction, const Tensor& out) {
+  if (reduction != 0) out.fill_(reduction == 1 ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+}
+
 Meta multi_margin_rule(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&, const Tensor& weight, int64_t reduction) {
   const char* op = "multi_margin_loss";
   check_scores(op, self);
@@ -43,7 +50,7 @@ void multi_margin_kernel(const Tensor& self, const Tensor& target, const Scalar&
   if (target.dtype() != DType::int64) throw UserError("multi_margin_loss: expected target of dtype int64, found " + std::string(name(target.dtype())));
   if (weight.defined() && weight.dtype() != self.dtype())
     throw UserError("multi_margin_loss: expected weight of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(weight.dtype())));
-  if (self.numel() == 0 && reduction == 0) return;
+  if (self.numel() == 0) return no_rows(reduction, out);
   kernel::multi_margin_loss(in_order(self), in_order(target), rows_of(self), static_cast<int64_t>(p.to_double()), margin.to_double(), in_order(weight), reduction, out);
 }
 
@@ -59,7 +66,7 @@ std::array<Meta, 2> multilabel_rule(const Tensor& self, const Tensor& target, in
 }
 void multilabel_kernel(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out, const Tensor& is_target) {
   if (target.dtype() != DType::int64) throw UserError("multilabel_margin_loss: expected target of dtype int64, found " + std::string(name(target.dtype())));
-  if (self.numel() == 0 && reduction == 0) return;
+  if (self.numel() == 0) return no_rows(reduction, out);
   kernel::multilabel_margin_loss(in_order(self), in_order(target), rows_of(self), reduction, out, is_target);
 }
 

@@ -63,9 +63,19 @@ Meta unpool3_rule(const Tensor& self, const Tensor& indices, SymIntList output_s
     if (s <= 0) throw UserError("max_unpool3d: strides should be greater than zero, but got stride: " + str(stride));
   return m;
 }
-void unpool3_kernel(const Tensor& self, const Tensor& indices, SymIntList, IntList, IntList, const Tensor& out) { unpool_into("max_unpool3d", self, indices, 3, out); }
+void unpool3_kernel(const Tensor& self, const Tensor& indices, SymIntList, IntList, IntList, const Tensor& out) {
+  unpool_into("max_unpool3d", self, indices, 3, out);
+}
 
 // ---- fractional max pooling -----------------------------------------------------------------------------------------
+void check_samples(const std::string& op, const Tensor& self, int64_t spatial, const Tensor& random_samples) {
+  const bool batched = self.dim() == spatial + 2;
+  const SymInt n = batched ? self.sym_size(0) : SymInt(1);
+  const SymInt channels = self.sym_size(batched ? 1 : 0);
+  if (!guard(random_samples.sym_size(0) >= n)) throw UserError(op + ": expect _random_samples.size(0) no less then input batch size");
+  if (!guard(random_samples.sym_size(1) == channels)) throw UserError(op + ": expect _random_samples.size(1) equals to input channel size");
+  if (!guard(random_samples.sym_size(2) == spatial)) throw UserError(op + ": expect _random_samples.size(2) equals to " + std::to_string(spatial));
+}
 template <int spatial>
 std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, IntList output_size, const Tensor& random_samples) {
   const std::string op = spatial == 2 ? "fractional_max_pool2d" : "fractional_max_pool3d";
@@ -74,12 +84,7 @@ std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, Int
   check_plane_dims(op.c_str(), self, spatial);
   if (random_samples.dtype() != self.dtype()) throw UserError(op + ": expect _random_samples to have the same dtype as input, found " + std::string(name(random_samples.dtype())));
   if (random_samples.dim() != 3) throw UserError(op + ": expect _random_samples to have 3 dimensions, got " + std::to_string(random_samples.dim()));
-  const bool batched = self.dim() == spatial + 2;
-  const SymInt n = batched ? self.sym_size(0) : SymInt(1);
-  const SymInt channels = self.sym_size(batched ? 1 : 0);
-  if (!guard(random_samples.sym_size(0) >= n)) throw UserError(op + ": expect _random_samples.size(0) no less then input batch size");
-  if (!guard(random_samples.sym_size(1) == channels)) throw UserError(op + ": expect _random_samples.size(1) equals to input channel size");
-  if (!guard(random_samples.sym_size(2) == spatial)) throw UserError(op + ": expect _random_samples.size(2) equals to " + std::to_string(spatial));
+  if (spatial == 2) check_samples(op, self, spatial, random_samples);  // PyTorch's rule for volumes has no guard for it
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end() - spatial);
   for (int d = 0; d < spatial; ++d) {
     const auto i = static_cast<size_t>(d);
@@ -94,9 +99,14 @@ std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, Int
 }
 template <int spatial>
 void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_size, const Tensor& random_samples, const Tensor& out, const Tensor& indices) {
+  if (spatial == 3) check_samples("fractional_max_pool3d", self, spatial, random_samples);
   const std::span<const int64_t> sizes(self.sizes().end() - spatial, spatial);
+  const Tensor dense = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
+  const Tensor places = indices.is_contiguous() ? indices : make_tensor(indices.sizes(), indices.dtype());
   kernel::fractional_max_pool(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame", in_order(self), in_order(random_samples), sizes,
-                              {kernel_size.data(), kernel_size.size()}, {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), out, indices);
+                              {kernel_size.data(), kernel_size.size()}, {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), dense, places);
+  if (!out.is_contiguous()) kernel::copy(dense, out);
+  if (!indices.is_contiguous()) kernel::copy(places, indices);
 }
 
 // ---- convolution over time first ------------------------------------------------------------------------------------
@@ -166,7 +176,8 @@ void register_unpooling(Library& aten);
 void register_unpooling(Library& aten) {
   aten.def("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor").python("torch._C._nn.max_unpool2d")
       .compute(unpool2_rule, unpool2_kernel)
-      .out("max_unpool2d.out(out)");
+      .out("max_unpool2d.out(out)")
+      .tags(Tag::restrides_out);
   aten.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor").python("torch._C._nn.max_unpool3d")
       .compute(unpool3_rule, unpool3_kernel)
       .out("max_unpool3d.out(out)");
