@@ -127,7 +127,7 @@ std::vector<size_t> DimConstraints::Impl::free_symbols(const Expr* e) const {
   return out;
 }
 
-const std::string& DimConstraints::Impl::source_name(size_t symbol) const {
+std::string DimConstraints::Impl::source_name(size_t symbol) const {
   const auto at = sources.find(symbol);
   if (at == sources.end() || at->second.empty())
     throw UserError("the symbol " + env.symbols()[symbol].name + " is no input's dimension, but a constraint depends on it");

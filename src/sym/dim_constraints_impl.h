@@ -60,7 +60,7 @@ struct DimConstraints::Impl {
   Quotient remainder_of(const Quotient& base, const Quotient& divisor, size_t symbol);
   int64_t example(size_t symbol) const;
   std::vector<size_t> free_symbols(const Expr* e) const;
-  const std::string& source_name(size_t symbol) const;
+  std::string source_name(size_t symbol) const;
   std::string text(const Expr* e) const;
   const std::string* debug_name(const std::string& source) const;
   Result* result_for(const std::string& source);

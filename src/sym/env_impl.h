@@ -53,6 +53,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
     ValueRange range;
     int64_t number = 0;
     std::string text;
+    std::optional<Source> source = {};  // instead of the text
     GuardOrigin origin;
   };
   void note(Event event);
@@ -73,7 +74,6 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   std::unordered_map<int64_t, size_t> by_example;  // duck shaping: example size to symbol
   std::unordered_map<std::string, size_t> by_name;
   std::map<size_t, std::vector<Source>> sources;                 // of each symbol, the first is the one that binds it
-  std::unordered_map<std::string, size_t> source_to_symbol;      // by the source's name
   std::vector<std::pair<std::string, std::string>> debug_names;  // of sources: what the user calls the dimension
   std::unordered_map<std::string, size_t> shape_ids;
   std::vector<size_t> pending_unbacked;

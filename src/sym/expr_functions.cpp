@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "sym/expr_pool.h"
+#include "sym/knowledge.h"
 #include "sym/range.h"
 
 namespace calque {
@@ -303,6 +304,16 @@ const Expr* ExprPool::dense_indicator(std::span<const Expr* const> args) {
 }
 
 const Expr* ExprPool::relation(ExprKind kind, const Expr* a, const Expr* b) {
+  if (a->is_integer() && b->is_integer()) return boolean(compare(kind, a->integer(), b->integer()));
+  if (knowledge_ == nullptr) return relation_uncached(kind, a, b);
+  Answer& last = answer_for(kind, a, b);
+  if (last.a == a && last.b == b && last.kind == kind && last.epoch == knowledge_->epoch()) return last.result;
+  const Expr* result = relation_uncached(kind, a, b);
+  last = {a, b, result, knowledge_->epoch(), kind};
+  return result;
+}
+
+const Expr* ExprPool::relation_uncached(ExprKind kind, const Expr* a, const Expr* b) {
   if (a == b) return boolean(compare(kind, 0, 0));
   if (a->is_integer() && b->is_integer()) return boolean(compare(kind, a->integer(), b->integer()));
   if (a->is_float() || b->is_float()) {

@@ -345,7 +345,20 @@ const Expr* ExprPool::product(int64_t coefficient, Factors factors) {
   return e;
 }
 
+ExprPool::Answer& ExprPool::answer_for(ExprKind kind, const Expr* a, const Expr* b) {
+  const uint64_t key = a->id_ * 31 + b->id_ * 7 + static_cast<uint64_t>(kind) * 3;
+  return answers_[key % answers_.size()];
+}
+
 const Expr* ExprPool::mul(const Expr* a, const Expr* b) {
+  Answer& last = answer_for(ExprKind::mul, a, b);
+  if (last.a == a && last.b == b && last.kind == ExprKind::mul) return last.result;
+  const Expr* result = mul_uncached(a, b);
+  last = {a, b, result, 0, ExprKind::mul};
+  return result;
+}
+
+const Expr* ExprPool::mul_uncached(const Expr* a, const Expr* b) {
   if (a->is_integer()) return scale(a->integer(), b);
   if (b->is_integer()) return scale(b->integer(), a);
   const Term x = split_term(a), y = split_term(b);

@@ -3,6 +3,7 @@
 // where a simplification depends on them (ranges only ever narrow, so a node once simplified stays right).
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <memory_resource>
 #include <span>
@@ -99,8 +100,21 @@ class ExprPool {
   bool is_not_negative_float(const Expr* e) const;
   void grow();
 
+  // A program asks for the same products and comparisons layer by layer: the last answers, by their operands.
+  struct Answer {
+    const Expr* a = nullptr;
+    const Expr* b = nullptr;
+    const Expr* result = nullptr;
+    uint32_t epoch = 0;  // of the knowledge that it was found with; products need none
+    ExprKind kind = ExprKind::mul;
+  };
+  Answer& answer_for(ExprKind kind, const Expr* a, const Expr* b);
+  const Expr* mul_uncached(const Expr* a, const Expr* b);
+  const Expr* relation_uncached(ExprKind kind, const Expr* a, const Expr* b);
+
   ShapeEnv* env_;
   Knowledge* knowledge_ = nullptr;
+  std::array<Answer, 128> answers_;
   std::pmr::monotonic_buffer_resource arena_;
   std::vector<const Expr*> table_;  // open addressing; the size is a power of two
   uint32_t count_ = 0;

@@ -68,6 +68,7 @@ class Knowledge {
   void set_replacement(size_t symbol, const Expr* target);
 
   std::vector<size_t> free_symbols(const Expr* e) const;  // ascending
+  uint32_t epoch() const { return epoch_; }               // another one whenever more is known
 
  private:
   struct Fact {

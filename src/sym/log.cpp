@@ -71,7 +71,7 @@ std::vector<LogRecord> ShapeEnv::log() const {
       }
       case LogRecord::Kind::shared_symbol:
       case LogRecord::Kind::static_size:
-        r.description = e.text;
+        r.description = e.source ? e.source->described() : e.text;
         r.detail = std::to_string(e.number);
         break;
       case LogRecord::Kind::assumption: r.detail = e.number != 0 ? "True" : "False"; break;

@@ -52,6 +52,8 @@ class Producer {
   }
 
   std::shared_ptr<ProducedGuards::Impl> run(const std::vector<Placeholder>& placeholders) {
+    for (const auto& [symbol, sources] : impl_.sources)
+      for (const Source& source : sources) source_to_symbol_[source.name()] = symbol;
     if (request_.equalities != nullptr) check_equations(placeholders);
     for (const Placeholder& p : placeholders)
       track(p);
@@ -182,8 +184,8 @@ class Producer {
 
   // Who made the source's symbol a constant, or something of others.
   std::string cause_of(const Source& source) const {
-    const auto symbol = impl_.source_to_symbol.find(source.name());
-    if (symbol == impl_.source_to_symbol.end()) return "";
+    const auto symbol = source_to_symbol_.find(source.name());
+    if (symbol == source_to_symbol_.end()) return "";
     const auto cause = impl_.causes.find(symbol->second);
     if (cause == impl_.causes.end() || cause->second.replaced.empty()) return "";
     return cause->second.replaced;
@@ -203,7 +205,7 @@ class Producer {
     if (request_.ignore_static && source.is_property() && is_number) return;
     if (source.is_size()) out_->dim_constraints->add_equality(source, SymInt(e));
     std::string why;
-    if (const auto at = impl_.source_to_symbol.find(source.name()); at != impl_.source_to_symbol.end()) {
+    if (const auto at = source_to_symbol_.find(source.name()); at != source_to_symbol_.end()) {
       const size_t symbol = at->second;
       const auto cause = impl_.causes.find(symbol);
       if (!(impl_.sources.at(symbol)[0] == source))
@@ -353,6 +355,7 @@ class Producer {
 
   ShapeEnv& env_;
   ShapeEnv::Impl& impl_;
+  std::unordered_map<std::string, size_t> source_to_symbol_;  // by the source's name
   const GuardsRequest& request_;
   std::shared_ptr<ProducedGuards::Impl> out_;
   std::unique_ptr<EquationView> equations_;

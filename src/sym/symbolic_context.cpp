@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "calque/base/error.h"
+#include "calque/base/small_vector.h"
 #include "calque/sym/expr.h"
 #include "sym/env_impl.h"
 #include "sym/range.h"
@@ -21,7 +22,6 @@ struct Dimension {
 
 void add_source(ShapeEnv::Impl& impl, size_t symbol, const Source& source) {
   impl.sources[symbol].push_back(source);
-  impl.source_to_symbol[source.name()] = symbol;
 }
 
 SymInt create_unbacked_input(ShapeEnv& env, const Source& source, const Dimension& dimension) {
@@ -73,7 +73,8 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
                .subject = nullptr,
                .range = {},
                .number = example,
-               .text = source.described(),
+               .text = {},
+               .source = source,
                .origin = origin_at({})});
     return example;
   }
@@ -84,7 +85,8 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
                  .subject = node,
                  .range = {},
                  .number = example,
-                 .text = source.described(),
+                 .text = {},
+                 .source = source,
                  .origin = origin_at({})});
       add_source(impl, same->second, source);
       return SymInt(node);
@@ -166,10 +168,15 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
 
   // Smallest stride first, the last dimension first among equals: what a stride is a multiple of is known by then.
   const bool all_static = std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
-  std::vector<size_t> order(n);
+  SmallVector<size_t, 6> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
-  std::map<int64_t, SymInt> products;
+  struct Product {
+    int64_t example;
+    SymInt value;
+  };
+  SmallVector<Product, 6> products;
+  const auto product_at = [&](int64_t example) { return std::find_if(products.begin(), products.end(), [&](const Product& p) { return p.example == example; }); };
   out.strides.resize(n);
   for (const size_t i : order) {
     const int64_t stride = strides[i];
@@ -177,15 +184,17 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
     const DimDynamic policy = at_or(context->strides, i, DimDynamic::infer_stride);
     if ((stride == 0 || stride == 1) && !follows) {
       out.strides[i] = stride;
-    } else if (const auto known = products.find(stride); policy == DimDynamic::infer_stride && known != products.end()) {
-      out.strides[i] = known->second;
+    } else if (const auto known = product_at(stride); policy == DimDynamic::infer_stride && known != products.end()) {
+      out.strides[i] = known->value;
     } else {
       DimDynamic dynamic = policy;
       if (policy == DimDynamic::infer_stride) dynamic = all_static ? DimDynamic::static_size : DimDynamic::duck;
       out.strides[i] =
           create(env, stride, source.stride(i), {{dynamic, at_or(context->constraint_strides, i, DimConstraint{})}});
     }
-    products[sizes[i] * stride] = out.sizes[i] * out.strides[i];
+    const Product next{sizes[i] * stride, out.sizes[i] * out.strides[i]};
+    if (const auto at = product_at(next.example); at != products.end()) *at = next;
+    else products.push_back(next);
   }
   const DimDynamic offset = all_static ? DimDynamic::static_size : DimDynamic::duck;
   out.storage_offset = create(env, storage_offset, source.storage_offset(), {{offset, {}}});

@@ -43,19 +43,25 @@ void refresh(Graph& graph, const ShapeEnv& env) {
   const auto& symbols = env.symbols();
   if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); })) return;
   // The tensors are the nodes' own.
+  std::unordered_map<const Expr*, SymInt> settled;  // few expressions, in many tensors
+  const auto now = [&](SymInt number) {
+    auto [at, is_new] = settled.try_emplace(number.expr());
+    if (is_new) at->second = env.simplify(number);
+    return at->second;
+  };
   const auto settle = [&](const Tensor& t) {
     if (!t.is_symbolic()) return;
     for (SymInt& size : t.impl().sizes)
-      if (size.is_symbolic()) size = env.simplify(size);
+      if (size.is_symbolic()) size = now(size);
     for (SymInt& stride : t.impl().strides)
-      if (stride.is_symbolic()) stride = env.simplify(stride);
+      if (stride.is_symbolic()) stride = now(stride);
   };
   for (Node* n : graph.nodes()) {
     Value& val = n->meta.val;
     if (val.is_tensor()) {
       settle(val.to_tensor());
     } else if (val.kind() == Value::Kind::integer) {
-      if (val.to_sym_int().is_symbolic()) val = env.simplify(val.to_sym_int());
+      if (val.to_sym_int().is_symbolic()) val = now(val.to_sym_int());
     } else if (val.kind() == Value::Kind::list || val.kind() == Value::Kind::tuple) {
       for (const Value& item : val.to_items())
         if (item.is_tensor()) settle(item.to_tensor());
@@ -89,6 +95,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   const FlatTreeWithPaths flat = tree_flatten_with_path(tuple(args));
   traced.in_spec = flat.spec;
   Values leaves;
+  leaves.reserve(flat.leaves.size());
+  if (traced.env) traced.inputs.reserve(flat.leaves.size());
   for (const auto& [path, leaf] : flat.leaves) {
     const auto index = static_cast<size_t>(path[0].key.to_int());
     const std::string name = index < options.names.size() ? options.names[index] : "arg" + std::to_string(index);

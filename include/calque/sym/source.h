@@ -1,8 +1,10 @@
 // Source: where an input value comes from, written as PyTorch's guards write it: "L['x'].size()[0]". A plain value;
-// sources are the same if their names are. It reads nothing: binding names to real inputs is produce_guards.h's.
+// sources are the same if their names are. It reads nothing: binding names to real inputs is produce_guards.h's. The
+// sizes and strides of a tensor share its name; theirs are written when somebody asks.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace calque {
@@ -22,23 +24,27 @@ class Source {
   Source stride(size_t dimension) const;
   Source storage_offset() const;
 
-  const std::string& name() const { return name_; }
-  const std::string& base() const { return base_; }  // of a tensor's property: the tensor's name
+  std::string name() const;
+  const std::string& base() const;  // of a tensor's property: the tensor's name
   Property property() const { return property_; }
   size_t dimension() const { return dimension_; }
   bool is_size() const { return property_ == Property::size; }
   bool is_property() const { return property_ != Property::none; }
   std::string described() const;  // "x, dimension 0"
 
-  friend bool operator==(const Source& a, const Source& b) { return a.name_ == b.name_; }
+  friend bool operator==(const Source& a, const Source& b) {
+    return a.property_ == b.property_ && a.dimension_ == b.dimension_ && (a.names_ == b.names_ || a.names_->name == b.names_->name);
+  }
 
  private:
-  Source(std::string name, std::string plain) : name_(std::move(name)), plain_(std::move(plain)) {}
-  Source with_property(Property property, size_t dimension, const char* suffix, const char* word) const;
+  struct Names {
+    std::string name;
+    std::string plain;  // for people: "x", "cache.0"
+  };
+  Source(std::string name, std::string plain) : names_(std::make_shared<const Names>(Names{std::move(name), std::move(plain)})) {}
+  Source(const Source& base, Property property, size_t dimension) : names_(base.names_), property_(property), dimension_(dimension) {}
 
-  std::string name_;
-  std::string plain_;  // for people: "x", "cache.0"
-  std::string base_;
+  std::shared_ptr<const Names> names_;
   Property property_ = Property::none;
   size_t dimension_ = 0;
 };
