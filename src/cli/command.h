@@ -21,6 +21,15 @@ struct InfoOptions {
 };
 void run_info(const InfoOptions& options);
 
+struct RunOptions {
+  std::string path;
+  std::string model;    // of several in the archive; by default "model", or the only one
+  std::string inputs;   // a safetensors file, by names of the program's inputs; none for a program that takes nothing
+  std::string outputs;  // a safetensors file to write; empty: nothing is written
+  bool unchecked = false;
+};
+void run_program(const RunOptions& options);
+
 struct DiffOptions {
   std::string a, b, reference;
   SameOptions same;
@@ -30,6 +39,8 @@ struct DiffOptions {
   bool json = false;
 };
 void run_diff(const DiffOptions& options);
+// The comparison as a table or as JSON; `program` says how two programs compare, their state aside.
+void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program = {});
 
 struct TraceOptions {
   std::string model;

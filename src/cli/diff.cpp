@@ -1,4 +1,4 @@
-// calque diff A B: are two tensor files the same?
+// calque diff A B: are two tensor files, or two programs, the same?
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "calque/base/error.h"
 #include "calque/file/compare.h"
 #include "cli/command.h"
+#include "cli/program.h"
 #include "cli/table.h"
 
 namespace calque::cli {
@@ -41,9 +43,10 @@ std::vector<const NamedComparison*> by_severity(const FileComparison& c) {
   return out;
 }
 
-void print_json(const DiffOptions& o, const FileComparison& c) {
+void print_json(const DiffOptions& o, const FileComparison& c, const std::optional<std::string>& program) {
   Json out;
   out["same"] = c.same;
+  if (program) out["program"] = *program;
   out["a"] = o.a;
   out["b"] = o.b;
   out["reference"] = o.reference.empty() ? Json(nullptr) : Json(o.reference);
@@ -88,7 +91,8 @@ std::string shapes(const NamedComparison& t) {
   return t.sizes_a == t.sizes_b ? a : a + " | " + str(IntList(t.sizes_b));
 }
 
-void print_text(const DiffOptions& o, const FileComparison& c) {
+void print_text(const DiffOptions& o, const FileComparison& c, const std::optional<std::string>& program) {
+  if (program) fmt::print("{}\n", *program);
   const auto different = std::count_if(c.tensors.begin(), c.tensors.end(), [](const auto& t) { return !t.result.same; });
   fmt::print("{}: {} tensors in both, {} different; {} only in A, {} only in B\n", c.same ? "same" : "different",
              c.tensors.size(), different, c.only_in_a.size(), c.only_in_b.size());
@@ -126,12 +130,20 @@ void run(const DiffOptions& o) {
   std::optional<SafetensorsFile> reference;
   if (!o.reference.empty()) reference = SafetensorsFile::open(o.reference);
   const FileComparison c = compare_files(a, b, reference ? &*reference : nullptr, o.same);
-  o.json ? print_json(o, c) : print_text(o, c);
+  print_diff(o, c);
   if (!c.same) throw ExitStatus{1};
 }
 
 }  // namespace
 
-void run_diff(const DiffOptions& options) { run(options); }
+void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program) {
+  options.json ? print_json(options, comparison, program) : print_text(options, comparison, program);
+}
+
+void run_diff(const DiffOptions& options) {
+  const bool programs = kind_of(options.a) == FileKind::program;
+  if (programs != (kind_of(options.b) == FileKind::program)) throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");
+  programs ? run_program_diff(options) : run(options);
+}
 
 }  // namespace calque::cli

@@ -1,4 +1,4 @@
-// calque info FILE: what a safetensors file holds.
+// calque info FILE: what a safetensors file, a program or a checkpoint holds.
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "calque/file/safetensors.h"
 #include "cli/command.h"
+#include "cli/program.h"
 #include "cli/table.h"
 
 namespace calque::cli {
@@ -97,6 +98,11 @@ void print_text(const SafetensorsFile& file) {
 }  // namespace
 
 void run_info(const InfoOptions& options) {
+  switch (kind_of(options.path)) {
+    case FileKind::program: return run_program_info(options);
+    case FileKind::pickle: return run_pickle_info(options);
+    case FileKind::safetensors: break;
+  }
   const SafetensorsFile file = SafetensorsFile::open(options.path);
   options.json ? print_json(file) : print_text(file);
 }

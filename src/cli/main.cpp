@@ -17,17 +17,28 @@ namespace {
 
 void add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
-  CLI::App* command = app.add_subcommand("info", "What a safetensors file holds: tensors, dtypes, shapes, parameters, bytes, metadata");
-  command->add_option("path", o->path, "a .safetensors file")->required();
+  CLI::App* command = app.add_subcommand("info", "What a safetensors file, a .pt2 program or a checkpoint of torch.save holds: tensors, dtypes, shapes, bytes; inputs, outputs, symbols, operators");
+  command->add_option("path", o->path, "a .safetensors, .pt2, .pt or .bin file")->required();
   command->add_flag("--json", o->json, "for programs to read");
   command->callback([o] { run_info(*o); });
 }
 
+void add_run(CLI::App& app) {
+  auto o = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Runs a program on tensors from a safetensors file");
+  command->add_option("program", o->path, "a .pt2 file")->required();
+  command->add_option("--inputs", o->inputs, "a .safetensors file with the program's inputs by name (calque info shows them)");
+  command->add_option("--outputs", o->outputs, "a .safetensors file to write: outputs by path (0, a, b.0)");
+  command->add_option("--model", o->model, "which of several programs in the archive");
+  command->add_flag("--unchecked", o->unchecked, "do not check the inputs against what the program was exported for");
+  command->callback([o] { run_program(*o); });
+}
+
 void add_diff(CLI::App& app) {
   auto o = std::make_shared<DiffOptions>();
-  CLI::App* command = app.add_subcommand("diff", "Are two safetensors files the same? Exit status 0: same, 1: different, 2: bad input");
-  command->add_option("a", o->a, "a .safetensors file: what is expected")->required();
-  command->add_option("b", o->b, "a .safetensors file: what is judged")->required();
+  CLI::App* command = app.add_subcommand("diff", "Are two safetensors files, or two .pt2 programs, the same? Exit status 0: same, 1: different, 2: bad input");
+  command->add_option("a", o->a, "a .safetensors or .pt2 file: what is expected")->required();
+  command->add_option("b", o->b, "a .safetensors or .pt2 file: what is judged")->required();
   command->add_option("--tol", o->same.tol, "absolute and relative tolerance")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--reference", o->reference, "the same tensors in float64: B may be about as far from it as A is");
   command->add_flag("--cosine", o->same.cosine, "compare by cosine similarity, at least 0.99");
@@ -67,6 +78,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "calque " + std::string(calque::version()));
   app.require_subcommand(0, 1);
   calque::cli::add_info(app);
+  calque::cli::add_run(app);
   calque::cli::add_diff(app);
   calque::cli::add_trace(app);
   try {

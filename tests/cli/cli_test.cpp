@@ -208,5 +208,64 @@ TEST_F(Cli, trace_explains_guards_and_specialisations) {
   EXPECT_THAT(unknown.out, HasSubstr("the examples are mlp"));
 }
 
+// ---- programs -------------------------------------------------------------------------------------------------------
+
+std::string program(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/" + name; }
+
+TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
+  const Result text = calque_run("info " + program("two_layers_dynamic.pt2"));
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("PyTorch program, 1 model"), HasSubstr("schema 8.20, written by PyTorch 2.13.0"), HasSubstr("model: training IR, 12 nodes, 5 calls of 3 operators"),
+                              HasSubstr("x      float32 [s77, s27, 6]"), HasSubstr("s77     [0, 64]"), HasSubstr("float32        5        90    360")));
+  const Result json = calque_run("info --json " + program("custom_op.pt2"));
+  EXPECT_EQ(json.status, 0);
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_EQ(parsed["format"], "pt2");
+  EXPECT_EQ(parsed["models"]["model"]["missing_operators"], nlohmann::json({"torch.ops.pt2_cases.scaled.default"}));
+  EXPECT_EQ(parsed["models"]["model"]["inputs"][0]["value"], "float32 [3]");
+  EXPECT_EQ(nlohmann::json::parse(calque_run("info --json " + program("several.pt2")).out)["extra_files"]["extra.txt"], 3);
+}
+
+TEST_F(Cli, InfoOfACheckpointInAPickle) {
+  const Result r = calque_run("info " + std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/checkpoint_legacy.pt");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("checkpoint of torch.save, 8 tensors"), HasSubstr("turned     float32   [4, 3]")));
+}
+
+TEST_F(Cli, RunWritesOutputsByPath) {
+  const Result r = calque_run("run " + program("nested_inputs.pt2") + " --inputs " + program("nested_inputs.in") + " --outputs " + path("out.safetensors"));
+  EXPECT_EQ(r.status, 0) << r.out;
+  EXPECT_EQ(SafetensorsFile::open(path("out.safetensors")).names(), (std::vector<std::string>{"list.0", "list.1", "sum", "tuple.0"}));
+  const Result single = calque_run("run " + program("two_layers_dynamic.pt2") + " --inputs " + program("two_layers_dynamic.in") + " --outputs " + path("single.safetensors"));
+  EXPECT_EQ(single.status, 0) << single.out;
+  EXPECT_EQ(calque_run("diff --tol 1e-5 " + path("single.safetensors") + " " + program("two_layers_dynamic.out")).status, 0);
+}
+
+TEST_F(Cli, RunNamesWhatIsMissingOrWrong) {
+  const std::string p = program("two_layers_dynamic.pt2");
+  Result r = calque_run("run " + p);
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("the program takes 'x'; give a file with --inputs"));
+  r = calque_run("run " + p + " --inputs " + save("y.safetensors", {{"y", f32({1})}}));
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("the program takes 'x', which " + path("y.safetensors") + " does not hold; it holds y"));
+  r = calque_run("run " + p + " --inputs " + save("x.safetensors", {{"x", f32({1, 2, 3})}}));
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("x"));
+  r = calque_run("run " + program("custom_op.pt2") + " --inputs " + program("custom_op.in"));
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("torch.ops.pt2_cases.scaled.default"));
+  EXPECT_EQ(calque_run("run " + program("several.pt2") + " --inputs " + program("basic.in") + " --model second").status, 0);
+  EXPECT_EQ(calque_run("run " + program("tiny_llama_6.f32")).status, 2);
+}
+
+TEST_F(Cli, DiffOfPrograms) {
+  EXPECT_EQ(calque_run("diff " + program("basic.pt2") + " " + program("basic.pt2")).status, 0);
+  const Result r = calque_run("diff " + program("basic.pt2") + " " + program("constants.pt2"));
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, HasSubstr("graphs differ"));
+  EXPECT_EQ(calque_run("diff " + program("basic.pt2") + " " + program("basic.in")).status, 2);
+}
+
 }  // namespace
 }  // namespace calque

@@ -1,0 +1,27 @@
+// What the commands say of programs in .pt2 archives, and of checkpoints in pickles.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace calque {
+class ExportedProgram;
+}
+
+namespace calque::cli {
+
+enum class FileKind { safetensors, program, pickle };
+// By the first bytes and, for a zip, by what is in it. What cannot be told is taken for safetensors.
+FileKind kind_of(const std::string& path);
+
+// The user's outputs by path: "0", "a", "b.0".
+std::vector<std::string> output_names(const ExportedProgram& program);
+
+void run_program_info(const InfoOptions& options);
+void run_pickle_info(const InfoOptions& options);
+// Graphs, signatures, ranges; then the state, tensor by tensor. Prints and throws as run_diff does.
+void run_program_diff(const DiffOptions& options);
+
+}  // namespace calque::cli
