@@ -160,7 +160,12 @@ bool set_field(GenerationConfig& config, std::string_view key, const Json& json)
     member.reset();
     if (json.is_null()) return;
     T value = blank<T>();
-    read(json, value);
+    try {
+      read(json, value);
+    } catch (UserError& e) {
+      e.prepend("`" + std::string(key) + "`: ");
+      throw;
+    }
     member = std::move(value);
   });
   return known;
@@ -186,11 +191,16 @@ std::string shown(int64_t v) { return std::to_string(v); }
 GenerationConfig GenerationConfig::from_json(std::string_view text, const std::string& name) {
   const JsonDocument document(text, name);
   GenerationConfig config;
-  for (const JsonMember& m : document.root().members()) {
-    if (m.key == "_from_model_config")
-      config.derived_from_model_config = !m.value.is_null() && m.value.to_bool();
-    else if (!set_field(config, m.key, m.value) && !is_metadata(m.key))
-      config.other.emplace_back(m.key, text_of(m.value));
+  try {
+    for (const JsonMember& m : document.root().members()) {
+      if (m.key == "_from_model_config")
+        config.derived_from_model_config = !m.value.is_null() && m.value.to_bool();
+      else if (!set_field(config, m.key, m.value) && !is_metadata(m.key))
+        config.other.emplace_back(m.key, text_of(m.value));
+    }
+  } catch (UserError& e) {
+    e.prepend(name + ": ");
+    throw;
   }
   return config;
 }

@@ -80,12 +80,20 @@ Tensor penalized(const Tensor& scores, const Tensor& ids, double penalty) {
   return scores.scatter(1, ids, where(seen.lt(0), seen.mul(penalty), seen.div(penalty)));
 }
 
+// The lowest finite number.
+double lowest_of(DType dtype) {
+  if (dtype == DType::float64) return std::numeric_limits<double>::lowest();
+  if (dtype == DType::bfloat16) return -0x1.FEp127;
+  if (dtype == DType::float16) return -65504;
+  return std::numeric_limits<float>::lowest();
+}
+
 }  // namespace
 
 // ---- shared -------------------------------------------------------------------------------------------------------
 
 Tensor entropy(const Tensor& logits) {
-  const double lowest = logits.dtype() == DType::float64 ? std::numeric_limits<double>::lowest() : -3.4028234663852886e+38;
+  const double lowest = lowest_of(logits.dtype());
   const Tensor normalized = logits.sub(logits.logsumexp({-1}, true));
   return normalized.clamp(Scalar(lowest)).mul(normalized.softmax(-1)).sum({-1}).neg();
 }
@@ -211,18 +219,24 @@ LogitsProcessor sequence_bias_logits_processor(SequenceBias sequence_bias) {
             if (!outside.empty())
               throw UserError("The model vocabulary size is " + std::to_string(vocab) +
                               ", but the following tokens were being biased: " + shown(outside));
+            // Biases are float32 numbers, summed in the scores' dtype.
             const IdRows rows(input_ids);
-            Tensor sum = zeros({scores.size(0), vocab}, DType::float32);
-            float* out = sum.mutable_data_as<float>();
+            Tensor sum = zeros({scores.size(0), vocab}, DType::float64);
+            double* out = sum.mutable_data_as<double>();
+            const auto rounded = [&](double v) {
+              return scores.dtype() == DType::float64 ? v : scalar_tensor(v, scores.dtype()).item_as<double>();
+            };
             for (size_t r = 0; r < rows.size(); ++r) {
-              float* row = out + static_cast<int64_t>(r) * vocab;
+              double* row = out + static_cast<int64_t>(r) * vocab;
               for (const auto& [ids, bias] : biases)
-                if (ids.size() == 1) row[ids[0]] = static_cast<float>(bias);
+                if (ids.size() == 1) row[ids[0]] = rounded(static_cast<float>(bias));
               for (const auto& [ids, bias] : biases) {
                 const size_t prefix = ids.size() - 1;
                 if (prefix == 0 || prefix > rows[r].size()) continue;
                 const auto last = rows[r].subspan(rows[r].size() - prefix);
-                if (std::equal(last.begin(), last.end(), ids.begin())) row[ids.back()] += static_cast<float>(bias);
+                if (!std::equal(last.begin(), last.end(), ids.begin())) continue;
+                double& sum_of_token = row[ids.back()];
+                sum_of_token = rounded(sum_of_token + static_cast<double>(static_cast<float>(bias)));
               }
             }
             return scores.add(sum.to(scores.dtype()));

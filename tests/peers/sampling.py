@@ -40,7 +40,7 @@ class TableModel(PreTrainedModel, GenerationMixin):
     def forward(self, input_ids, attention_mask=None, **_):
         return CausalLMOutput(logits=self.table[input_ids])
 
-    def prepare_inputs_for_generation(self, input_ids, **_):
+    def prepare_inputs_for_generation(self, input_ids, **kwargs):
         return {"input_ids": input_ids}
 
 
@@ -55,11 +55,13 @@ def processor_cases(r, count):
         if r.random() < 0.3:
             scores[torch.rand_like(scores) < 0.2] = -float("inf")
             scores[:, r.randrange(vocab)] = 1.0
+        name = r.choice(NAMES)
+        if name == "TypicalLogitsWarper" and dtype == torch.bfloat16:
+            dtype = torch.float32  # generate's scores are float32; in bfloat16 the last bit of a log-softmax chooses tokens
         scores = scores.to(dtype)
         ids = torch.randint(0, min(vocab, r.choice([2, 5, 1000])), (batch, length))
         eos = [r.randrange(vocab) for _ in range(r.randrange(1, 4))]
         kept = {"min_tokens_to_keep": r.choice([1, 1, 2, 3])}
-        name = r.choice(NAMES)
         tensors, extra = {"ids": ids, "scores": scores}, {}
         if name == "MinLengthLogitsProcessor":
             s = {"min_length": r.randrange(12), "eos_token_id": eos}
@@ -201,7 +203,7 @@ def main():
     r = random.Random(0)
     scale = 10 if args.all else 1
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=os.path.join(TINY, "tokenizer.json"))
-    cases = list(processor_cases(r, 2000 * scale)) + list(generate_cases(r, 300 * scale, tokenizer))
+    cases = list(processor_cases(r, 1500 * scale)) + list(generate_cases(r, 100 * scale, tokenizer))
     with tempfile.TemporaryDirectory() as folder:
         lines, given, made = (os.path.join(folder, n) for n in ("cases", "given", "made"))
         with open(lines, "w") as f:

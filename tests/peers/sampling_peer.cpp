@@ -23,14 +23,16 @@ LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
   const int64_t kept = c.value("min_tokens_to_keep", int64_t{1});
   if (name == "MinLengthLogitsProcessor") return min_length_logits_processor(integer("min_length"), ids("eos_token_id"));
   if (name == "MinNewTokensLengthLogitsProcessor")
-    return min_new_tokens_length_logits_processor(integer("prompt_length_to_skip"), integer("min_new_tokens"), ids("eos_token_id"));
+    return min_new_tokens_length_logits_processor(integer("prompt_length_to_skip"), integer("min_new_tokens"),
+                                                  ids("eos_token_id"));
   if (name == "TemperatureLogitsWarper") return temperature_logits_warper(number("temperature"));
   if (name == "RepetitionPenaltyLogitsProcessor") {
     std::optional<int64_t> ignored;
     if (c.contains("prompt_ignore_length")) ignored = integer("prompt_ignore_length");
     return repetition_penalty_logits_processor(number("penalty"), ignored);
   }
-  if (name == "EncoderRepetitionPenaltyLogitsProcessor") return encoder_repetition_penalty_logits_processor(number("penalty"), source);
+  if (name == "EncoderRepetitionPenaltyLogitsProcessor")
+    return encoder_repetition_penalty_logits_processor(number("penalty"), source);
   if (name == "TopPLogitsWarper") return top_p_logits_warper(number("top_p"), kept);
   if (name == "TopKLogitsWarper") return top_k_logits_warper(integer("top_k"), kept);
   if (name == "TopHLogitsWarper") return top_h_logits_warper(number("top_h"));
@@ -41,7 +43,8 @@ LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
   if (name == "NoRepeatNGramLogitsProcessor") return no_repeat_ngram_logits_processor(integer("ngram_size"));
   if (name == "EncoderNoRepeatNGramLogitsProcessor")
     return encoder_no_repeat_ngram_logits_processor(integer("encoder_ngram_size"), source);
-  if (name == "SequenceBiasLogitsProcessor") return sequence_bias_logits_processor(c.at("sequence_bias").get<SequenceBias>());
+  if (name == "SequenceBiasLogitsProcessor")
+    return sequence_bias_logits_processor(c.at("sequence_bias").get<SequenceBias>());
   if (name == "NoBadWordsLogitsProcessor")
     return no_bad_words_logits_processor(c.at("bad_words_ids").get<std::vector<TokenIds>>(), ids("eos_token_id"));
   if (name == "PrefixConstrainedLogitsProcessor") {
@@ -51,10 +54,12 @@ LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
         integer("num_beams"));
   }
   if (name == "ForcedBOSTokenLogitsProcessor") return forced_bos_token_logits_processor(integer("bos_token_id"));
-  if (name == "ForcedEOSTokenLogitsProcessor") return forced_eos_token_logits_processor(integer("max_length"), ids("eos_token_id"));
+  if (name == "ForcedEOSTokenLogitsProcessor")
+    return forced_eos_token_logits_processor(integer("max_length"), ids("eos_token_id"));
   if (name == "InfNanRemoveLogitsProcessor") return inf_nan_remove_logits_processor();
   if (name == "ExponentialDecayLengthPenalty")
-    return exponential_decay_length_penalty(integer("start"), number("factor"), ids("eos_token_id"), integer("input_ids_seq_length"));
+    return exponential_decay_length_penalty(integer("start"), number("factor"), ids("eos_token_id"),
+                                            integer("input_ids_seq_length"));
   if (name == "LogitNormalization") return logit_normalization();
   if (name == "SuppressTokensLogitsProcessor") return suppress_tokens_logits_processor(ids("suppress_tokens"));
   if (name == "SuppressTokensAtBeginLogitsProcessor")
@@ -62,7 +67,8 @@ LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
   throw UserError("no processor " + name);
 }
 
-void run_generate(const Json5& c, const std::string& n, const SafetensorsFile& tensors, const Tokenizer& tokenizer, NamedTensors& out) {
+void run_generate(const Json5& c, const std::string& n, const SafetensorsFile& tensors, const Tokenizer& tokenizer,
+                  NamedTensors& out) {
   const GenerationConfig config = GenerationConfig::from_json(c.at("generate").dump());
   const Tensor table = tensors.tensor("table." + n), prompt = tensors.tensor("prompt." + n);
   Generator generator(c.value("seed", uint64_t{0}));

@@ -80,13 +80,6 @@ def broken(count, seed):
     return out
 
 
-def train(tokenizer, corpus, vocab_size, byte_level=True, **options):
-    alphabet = pre_tokenizers.ByteLevel.alphabet() if byte_level else []
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False, **options)
-    tokenizer.train_from_iterator(corpus, trainer)
-    return tokenizer
-
-
 def byte_level(pattern=None, prefix=False, behavior="isolated", invert=False):
     if pattern is None:
         return pre_tokenizers.ByteLevel(add_prefix_space=prefix)
@@ -101,9 +94,17 @@ def all_added():
             AddedToken("the", single_word=True, normalized=True)]
 
 
-def tokenizers_of_all_kinds(corpus):
-    """name -> Tokenizer"""
+def tokenizers_of_all_kinds(corpus, smallest=False):
+    """name -> Tokenizer; the smallest have few merges"""
     made = {}
+
+    def train(tokenizer, corpus, vocab_size, byte_level=True, **options):
+        alphabet = pre_tokenizers.ByteLevel.alphabet() if byte_level else []
+        if smallest:
+            vocab_size = 330 if byte_level or "limit_alphabet" not in options else 120
+            options["limit_alphabet"] = min(options.get("limit_alphabet", 1000), 256 if byte_level else 60)
+        trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False, **options)
+        tokenizer.train_from_iterator(corpus, trainer)
 
     def new(name, model=None):
         made[name] = Tokenizer(model or models.BPE())
