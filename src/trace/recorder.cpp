@@ -2,6 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
+#include "calque/op/composite_policy.h"
 #include "calque/tensor/wrapped_number.h"
 #include "trace/value_items.h"
 
@@ -128,6 +129,7 @@ void Recorder::describe(Node* node) {
     return;
   }
   node->meta.location = call_site().where;
+  node->meta.original_aten = original_;
   if (options_.record_module_stack) node->meta.nn_module_stack = modules_;
 }
 
@@ -144,6 +146,7 @@ NoTraceScope::~NoTraceScope() { tracing_off = before_; }
 
 namespace {
 
+<<<<<<< HEAD
 // Before dispatch: what Python's own functions do with a call before it is an operator's.
 struct PythonFront {
   const Operator& contiguous = get_operator("aten::contiguous");
@@ -153,13 +156,44 @@ struct PythonFront {
 const PythonFront& python_front() {
   static const PythonFront front;
   return front;
+=======
+// add.Tensor and the like with a number, as ATen's own bodies call them: add.Scalar.
+const Operator* overload_for_number(const Operator& op, const Values& args) {
+  static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
+    std::unordered_map<const Operator*, const Operator*> out;
+    for (const char* name : {"add", "sub", "mul", "div"})
+      for (const char* in_place : {"", "_"}) {
+        const std::string stem = std::string("aten::") + name + in_place;
+        out.emplace(&get_operator(stem + ".Tensor"), &get_operator(stem + ".Scalar"));
+      }
+    for (const char* stem : {"aten::div", "aten::div_"}) out.emplace(&get_operator(std::string(stem) + ".Tensor_mode"), &get_operator(std::string(stem) + ".Scalar_mode"));
+    return out;
+  }();
+  const auto it = overloads.find(&op);
+  if (it == overloads.end() || !args[1].is_tensor()) return nullptr;
+  const Tensor& number = args[1].to_tensor();
+  return number.defined() && (number.impl().wrapped_number || symbolic_number(number)) ? it->second : nullptr;
+>>>>>>> 78d6842 (ATen's own bodies call the overloads for numbers; Python's bodies in exports; original_aten on nodes)
 }
 
 }  // namespace
 
 Value Recorder::call(const Operator& called, const Values& args) {
   if (tracing_off || inner_) return call_next(called, args);
+  if (in_composite_body())
+    if (const Operator* other = overload_for_number(called, args)) {
+      Values with_number = args;
+      const Tensor& number = args[1].to_tensor();
+      const auto symbolic = symbolic_number(number);
+      with_number[1] = symbolic ? *symbolic : number.item();
+      return record(*other, with_number);
+    }
+  return record(called, args);
+}
+
+Value Recorder::record(const Operator& called, const Values& args) {
   const Operator* op = &called;
+<<<<<<< HEAD
   if (options_.pre_dispatch) {
     const PythonFront& python = python_front();
     if (op == &python.contiguous && args[0].to_tensor().is_contiguous(args[1].to_memory_format())) return args[0];
@@ -168,10 +202,14 @@ Value Recorder::call(const Operator& called, const Values& args) {
     static const Operator& detach_ = get_operator("aten::detach_");
     if (op == &detach_) return call_next(called, args);  // the gradient's business alone
   }
+=======
+  const OriginalScope original(*this, called);
+>>>>>>> 78d6842 (ATen's own bodies call the overloads for numbers; Python's bodies in exports; original_aten on nodes)
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);
       const SymObserverScope arithmetic(this);
+      const CompositeBodyScope body(false);
       if (auto result = it->second(args)) return *std::move(result);
     }
   }
