@@ -259,18 +259,26 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   } else {
     out = call_next(form, is_out ? without_outs(op, form, inner) : inner);
   }
-  Values results = out.is_tensor() ? Values{out} : out.to_items();
+  const Values results = out.is_tensor() ? Values{out} : out.to_items();
+  // An operator that gives other tensors than those it writes (_native_batch_norm_legit): the functional one gives both.
+  const auto& returns = op.schema().returns;
+  const bool gives_others = !returns.empty() && std::none_of(returns.begin(), returns.end(), [](const SchemaArgument& r) { return r.is_written(); });
+  const size_t first = gives_others ? returns.size() : 0;
   Values given;
-  for (size_t i = 0; i < written.size() && i < results.size(); ++i) {
+  for (size_t i = 0; i < written.size() && first + i < results.size(); ++i) {
     const Value& target = args[written[i]];
     if (!target.is_tensor()) continue;
     const Tensor& outer = target.to_tensor();
-    Tensor value = results[i].to_tensor();
+    Tensor value = results[first + i].to_tensor();
     if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
     take_layout(outer, value);
     given.emplace_back(outer);
+  }
+  if (gives_others) {
+    given.clear();
+    for (size_t i = 0; i < first; ++i) given.push_back(wrap(results[i]));
   }
   if (given.size() == 1) return given[0];
   return tuple(std::move(given));

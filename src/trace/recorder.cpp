@@ -118,6 +118,7 @@ NodeMetaScope::NodeMetaScope(const NodeMeta& meta) : before_(std::exchange(meta_
 NodeMetaScope::~NodeMetaScope() { meta_of_origin = before_; }
 
 void Recorder::describe(Node* node) {
+  node->meta.original_aten = original_;
   if (const NodeMeta* origin = meta_of_origin) {
     NodeMeta& meta = node->meta;
     meta.location = origin->location;
@@ -129,7 +130,6 @@ void Recorder::describe(Node* node) {
     return;
   }
   node->meta.location = call_site().where;
-  node->meta.original_aten = original_;
   if (options_.record_module_stack) node->meta.nn_module_stack = modules_;
 }
 
@@ -146,7 +146,6 @@ NoTraceScope::~NoTraceScope() { tracing_off = before_; }
 
 namespace {
 
-<<<<<<< HEAD
 // Before dispatch: what Python's own functions do with a call before it is an operator's.
 struct PythonFront {
   const Operator& contiguous = get_operator("aten::contiguous");
@@ -156,7 +155,8 @@ struct PythonFront {
 const PythonFront& python_front() {
   static const PythonFront front;
   return front;
-=======
+}
+
 // add.Tensor and the like with a number, as ATen's own bodies call them: add.Scalar.
 const Operator* overload_for_number(const Operator& op, const Values& args) {
   static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
@@ -173,7 +173,6 @@ const Operator* overload_for_number(const Operator& op, const Values& args) {
   if (it == overloads.end() || !args[1].is_tensor()) return nullptr;
   const Tensor& number = args[1].to_tensor();
   return number.defined() && (number.impl().wrapped_number || symbolic_number(number)) ? it->second : nullptr;
->>>>>>> 78d6842 (ATen's own bodies call the overloads for numbers; Python's bodies in exports; original_aten on nodes)
 }
 
 }  // namespace
@@ -193,7 +192,6 @@ Value Recorder::call(const Operator& called, const Values& args) {
 
 Value Recorder::record(const Operator& called, const Values& args) {
   const Operator* op = &called;
-<<<<<<< HEAD
   if (options_.pre_dispatch) {
     const PythonFront& python = python_front();
     if (op == &python.contiguous && args[0].to_tensor().is_contiguous(args[1].to_memory_format())) return args[0];
@@ -202,9 +200,7 @@ Value Recorder::record(const Operator& called, const Values& args) {
     static const Operator& detach_ = get_operator("aten::detach_");
     if (op == &detach_) return call_next(called, args);  // the gradient's business alone
   }
-=======
   const OriginalScope original(*this, called);
->>>>>>> 78d6842 (ATen's own bodies call the overloads for numbers; Python's bodies in exports; original_aten on nodes)
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);

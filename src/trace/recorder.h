@@ -95,12 +95,9 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::shared_ptr<const ModuleStack> modules_;
   std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
   std::vector<Module*> module_path_;
-<<<<<<< HEAD
   std::vector<Node*> autocasts_;  // the regions that are open; null for one that is not recorded
   std::unordered_map<std::string, size_t> calls_;  // of modules, by path
-=======
   const Operator* original_ = nullptr;
->>>>>>> 78d6842 (ATen's own bodies call the overloads for numbers; Python's bodies in exports; original_aten on nodes)
 };
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.
