@@ -31,6 +31,8 @@ Stack& stack() {
 constexpr ModeSlot first_below_composite = ModeSlot::functional;
 
 thread_local constinit const CompositePolicy* composite_policy = nullptr;
+thread_local constinit bool composite_body = false;
+thread_local constinit bool bodies_of_python = false;
 
 // The functional mode wants to see the out= forms: their functional ones may be composite, they write all the same.
 bool writes_out(const Operator& op) {
@@ -83,7 +85,10 @@ TensorOwner* owner_among(const Values& args) {
 }
 
 Value answer(const Operator& op, const Values& args) {
-  if (op.is_composite()) return op.run_eager(args);
+  if (op.is_composite()) {
+    const CompositeBodyScope scope(true);
+    return op.run_eager(args);
+  }
   if (asks_for_no_data(args)) {
     if (TensorOwner* owner = owner_among(args)) return owner->answer(op, args);
     const GuardOperatorScope scope(op.name());
@@ -156,6 +161,14 @@ ModeScope::~ModeScope() {
 
 CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) { composite_policy = policy; }
 CompositePolicyScope::~CompositePolicyScope() { composite_policy = before_; }
+
+bool in_composite_body() { return composite_body; }
+CompositeBodyScope::CompositeBodyScope(bool inside) : before_(composite_body) { composite_body = inside; }
+CompositeBodyScope::~CompositeBodyScope() { composite_body = before_; }
+
+bool python_bodies() { return bodies_of_python; }
+PythonBodiesScope::PythonBodiesScope() : before_(bodies_of_python) { bodies_of_python = true; }
+PythonBodiesScope::~PythonBodiesScope() { bodies_of_python = before_; }
 
 NoModesScope::NoModesScope() : before_(stack().position) { set_position(stack().modes.size()); }
 NoModesScope::~NoModesScope() { set_position(before_); }

@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
+#include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
@@ -129,13 +130,23 @@ const Operator& functional_form(const Operator& op) {
   throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
 }
 
-// The arguments of the functional form of an out= operator.
+// The arguments of the functional form of an out= operator. A factory that has no say of its own makes what out is.
 Values without_outs(const Operator& op, const Operator& form, const Values& args) {
   const Schema& s = op.schema();
+  const Tensor target = args.back().to_tensor_or_none();
+  const auto from_target = [&](const SchemaArgument& a) -> Value {
+    if (target.defined() && !s.find_argument("dtype") && a.keyword_only) {
+      if (a.name == "dtype") return target.dtype();
+      if (a.name == "layout") return Layout::strided;
+      if (a.name == "device") return target.device();
+      if (a.name == "pin_memory") return false;
+    }
+    return a.default_value.value_or(Value());
+  };
   Values out;
   for (const SchemaArgument& a : form.schema().arguments) {
     const auto at = s.find_argument(a.name);
-    out.push_back(at && !s.arguments[*at].is_written() ? args[*at] : a.default_value.value_or(Value()));
+    out.push_back(at && !s.arguments[*at].is_written() ? args[*at] : from_target(a));
   }
   return out;
 }
@@ -184,6 +195,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (&op == &detach_) return op.run_eager(args);  // writes no data
   if (op.is_composite() && may_alias(op) && !(writes_out(op) && find_functional_form(op))) {
     const ModeScope again(*this);
+    const CompositeBodyScope body(true);
     return op.run_eager(args);
   }
   if (const Operator* view = copied_view(op)) {
@@ -247,18 +259,26 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   } else {
     out = call_next(form, is_out ? without_outs(op, form, inner) : inner);
   }
-  Values results = out.is_tensor() ? Values{out} : out.to_items();
+  const Values results = out.is_tensor() ? Values{out} : out.to_items();
+  // An operator that gives other tensors than those it writes (_native_batch_norm_legit): the functional one gives both.
+  const auto& returns = op.schema().returns;
+  const bool gives_others = !returns.empty() && std::none_of(returns.begin(), returns.end(), [](const SchemaArgument& r) { return r.is_written(); });
+  const size_t first = gives_others ? returns.size() : 0;
   Values given;
-  for (size_t i = 0; i < written.size() && i < results.size(); ++i) {
+  for (size_t i = 0; i < written.size() && first + i < results.size(); ++i) {
     const Value& target = args[written[i]];
     if (!target.is_tensor()) continue;
     const Tensor& outer = target.to_tensor();
-    Tensor value = results[i].to_tensor();
+    Tensor value = results[first + i].to_tensor();
     if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
     take_layout(outer, value);
     given.emplace_back(outer);
+  }
+  if (gives_others) {
+    given.clear();
+    for (size_t i = 0; i < first; ++i) given.push_back(wrap(results[i]));
   }
   if (given.size() == 1) return given[0];
   return tuple(std::move(given));

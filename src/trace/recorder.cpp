@@ -2,6 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
+#include "calque/op/composite_policy.h"
 #include "calque/tensor/wrapped_number.h"
 #include "trace/value_items.h"
 
@@ -117,6 +118,7 @@ NodeMetaScope::NodeMetaScope(const NodeMeta& meta) : before_(std::exchange(meta_
 NodeMetaScope::~NodeMetaScope() { meta_of_origin = before_; }
 
 void Recorder::describe(Node* node) {
+  node->meta.original_aten = original_;
   if (const NodeMeta* origin = meta_of_origin) {
     NodeMeta& meta = node->meta;
     meta.location = origin->location;
@@ -155,10 +157,40 @@ const PythonFront& python_front() {
   return front;
 }
 
+// add.Tensor and the like with a number, as ATen's own bodies call them: add.Scalar.
+const Operator* overload_for_number(const Operator& op, const Values& args) {
+  static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
+    std::unordered_map<const Operator*, const Operator*> out;
+    for (const char* name : {"add", "sub", "mul", "div"})
+      for (const char* in_place : {"", "_"}) {
+        const std::string stem = std::string("aten::") + name + in_place;
+        out.emplace(&get_operator(stem + ".Tensor"), &get_operator(stem + ".Scalar"));
+      }
+    for (const char* stem : {"aten::div", "aten::div_"}) out.emplace(&get_operator(std::string(stem) + ".Tensor_mode"), &get_operator(std::string(stem) + ".Scalar_mode"));
+    return out;
+  }();
+  const auto it = overloads.find(&op);
+  if (it == overloads.end() || !args[1].is_tensor()) return nullptr;
+  const Tensor& number = args[1].to_tensor();
+  return number.defined() && (number.impl().wrapped_number || symbolic_number(number)) ? it->second : nullptr;
+}
+
 }  // namespace
 
 Value Recorder::call(const Operator& called, const Values& args) {
   if (tracing_off || inner_) return call_next(called, args);
+  if (in_composite_body())
+    if (const Operator* other = overload_for_number(called, args)) {
+      Values with_number = args;
+      const Tensor& number = args[1].to_tensor();
+      const auto symbolic = symbolic_number(number);
+      with_number[1] = symbolic ? *symbolic : number.item();
+      return record(*other, with_number);
+    }
+  return record(called, args);
+}
+
+Value Recorder::record(const Operator& called, const Values& args) {
   const Operator* op = &called;
   if (options_.pre_dispatch) {
     const PythonFront& python = python_front();
@@ -168,10 +200,12 @@ Value Recorder::call(const Operator& called, const Values& args) {
     static const Operator& detach_ = get_operator("aten::detach_");
     if (op == &detach_) return call_next(called, args);  // the gradient's business alone
   }
+  const OriginalScope original(*this, called);
   if (options_.decompositions) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);
       const SymObserverScope arithmetic(this);
+      const CompositeBodyScope body(false);
       if (auto result = it->second(args)) return *std::move(result);
     }
   }

@@ -55,6 +55,21 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
     Node* node;
     int64_t dim;
   };
+  // The outermost operator that is being answered: what a decomposition's nodes come from.
+  class OriginalScope {
+   public:
+    OriginalScope(Recorder& recorder, const Operator& op) : recorder_(recorder), before_(recorder.original_) {
+      if (!before_) recorder.original_ = &op;
+    }
+    ~OriginalScope() { recorder_.original_ = before_; }
+    OriginalScope(const OriginalScope&) = delete;
+    OriginalScope& operator=(const OriginalScope&) = delete;
+
+   private:
+    Recorder& recorder_;
+    const Operator* before_;
+  };
+  Value record(const Operator& called, const Values& args);
   bool is_off() const;
   bool knows(const Value& v) const;
   Value lifted(const Value& v);
@@ -82,6 +97,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::vector<Module*> module_path_;
   std::vector<Node*> autocasts_;  // the regions that are open; null for one that is not recorded
   std::unordered_map<std::string, size_t> calls_;  // of modules, by path
+  const Operator* original_ = nullptr;
 };
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.

@@ -440,8 +440,8 @@ class CalqueForm(Form):
             return
         if node["target"] in ACCESSORS:
             return
-        if self.symbolic(val) and node["op"] == "call_function" and not node["target"].startswith("aten"):
-            e = self.replaced(self.parse(next(iter(val.values()))))
+        if self.number_valued(val) and node["op"] == "call_function" and not node["target"].startswith("aten"):
+            e = self.replaced(self.parse(next(iter(val.values())))) if self.symbolic(val) else str(val)
             if e in self.seen:
                 return
             self.seen.add(e)

@@ -37,6 +37,7 @@ Json answer(const opcheck::CaseFile& file, size_t index, const std::string& mode
   const nlohmann::json& entry = file.at(index);
   Json out{{"id", entry["id"]}, {"mode", mode}};
   try {
+    const PythonBodiesScope as_exports_do;
     const Operator& op = get_operator(file.operator_at(index));
     const auto traced = [&](bool with_table) {
       const opcheck::Arguments args = opcheck::make_arguments(file, entry, op, opcheck::Data::real);
@@ -60,7 +61,7 @@ Json answer(const opcheck::CaseFile& file, size_t index, const std::string& mode
     const auto [g, inputs] = traced(true);
     out["graph"] = graph_json(g);
     out["result"] = value_json(g.run(inputs), true);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     out["error"] = e.what();
   }
   return out;

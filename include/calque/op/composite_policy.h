@@ -29,4 +29,32 @@ class CompositePolicyScope {
   const CompositePolicy* before_;
 };
 
+// Whether a composite operator's body is running: ATen's are written in C++, where a number beside a tensor calls the
+// overload for numbers. What Python writes calls the one for tensors.
+bool in_composite_body();
+class CompositeBodyScope {
+ public:
+  explicit CompositeBodyScope(bool inside);
+  ~CompositeBodyScope();
+  CompositeBodyScope(const CompositeBodyScope&) = delete;
+  CompositeBodyScope& operator=(const CompositeBodyScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Some composite operators have a second body in PyTorch, written in Python, which traces with symbolic sizes and exports
+// use: dropout is native_dropout, batch_norm says whether it writes its statistics. In scope it is used for all sizes.
+bool python_bodies();
+class PythonBodiesScope {
+ public:
+  PythonBodiesScope();
+  ~PythonBodiesScope();
+  PythonBodiesScope(const PythonBodiesScope&) = delete;
+  PythonBodiesScope& operator=(const PythonBodiesScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace calque

@@ -3,6 +3,7 @@
 // in turn. The tables are made once and shared; copy one to change it.
 #pragma once
 
+#include "calque/graph/interpreter.h"
 #include "calque/op/composite_policy.h"
 #include "calque/trace/make_fx.h"
 
@@ -29,6 +30,37 @@ class CompositesByTable : public CompositePolicy {
 
  private:
   const DecompositionTable& table_;
+};
+
+struct DecomposeOptions {
+  bool functional = false;           // nothing in the new graph writes, but one copy_ to each input that is written
+  bool composites_by_table = false;  // composite operators without an entry stay whole, where they can
+  bool python_bodies = false;        // as exports have it (op/composite_policy.h)
+};
+// All of what run_decompositions() does.
+inline constexpr DecomposeOptions as_exports_do{true, true, true};
+
+// Runs a traced graph node by node into a new graph, its calls decomposed by a table. What is made for a node keeps the
+// node's source line, stack trace, module stack and function names, and has in original_aten the operator it was made
+// from. The graph and the table must outlive it.
+class DecompositionInterpreter : public Interpreter {
+ public:
+  DecompositionInterpreter(const TracedGraph& source, const DecompositionTable& table, DecomposeOptions options = {});
+
+  // On the fake values that the source was traced with: the same symbols, in the same environment.
+  TracedGraph decompose();
+  // On these arguments, as make_fx in real mode.
+  TracedGraph decompose(const Values& args);
+
+ protected:
+  Value run_node(const Node& node) override;
+
+ private:
+  TracedGraph trace(const Values& inputs, MakeFxOptions options);
+
+  const TracedGraph& source_;
+  const DecompositionTable& table_;
+  const DecomposeOptions options_;
 };
 
 }  // namespace calque

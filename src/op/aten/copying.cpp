@@ -151,7 +151,7 @@ void register_copying(Library& aten) {
       .composite(convert)
       .tags(Tag::may_alias);
   aten.def("type_as(Tensor self, Tensor other) -> Tensor").python("torch.Tensor.type_as").composite([](const Tensor& self, const Tensor& other) -> Tensor {
-    return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
+    return convert(self, other.dtype(), Layout::strided, other.device(), {}, false, false, {});
   }).tags(Tag::may_alias);
   aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/op/composite_policy.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/activation.h"
 #include "kernel/cpu/copy.h"
@@ -38,9 +39,9 @@ Tensor multiply(const Tensor& input, const Tensor& noise) {
 template <bool feature, bool alpha, bool in_place>
 Tensor dropout_body(const Tensor& input, double p, bool train) {
   check_probability(feature ? alpha ? "feature_alpha_dropout" : "feature_dropout" : alpha ? "alpha_dropout" : "dropout", p);
-  // With symbolic sizes as PyTorch's traces have it: without asking whether there are elements.
+  // With symbolic sizes, and in exports, as PyTorch's traces have it: without asking whether there are elements.
   if constexpr (!feature && !alpha && !in_place)
-    if (input.is_symbolic()) return p == 0 || !train ? input.clone() : std::get<0>(native_dropout(input, p, train));
+    if (input.is_symbolic() || python_bodies()) return p == 0 || !train ? input.clone() : std::get<0>(native_dropout(input, p, train));
   if (p == 0 || !train || guard(input.sym_numel() == 0)) return input;
   if (p == 1) return multiply<in_place>(input, zeros({}, input.dtype(), input.layout(), input.device(), std::nullopt));
   const Tensor noise = feature ? feature_noise(input) : empty_like(input);

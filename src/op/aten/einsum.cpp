@@ -336,7 +336,8 @@ KronSizes kron_sizes(const Tensor& self, const Tensor& other) {
 }
 Tensor kron_body(const Tensor& self, const Tensor& other) {
   const KronSizes k = kron_sizes(self, other);
-  return _unsafe_view(mul(_unsafe_view(self, k.a), _unsafe_view(other, k.b)), k.result);
+  const Tensor left = _unsafe_view(self, k.a);
+  return _unsafe_view(mul(left, _unsafe_view(other, k.b)), k.result);
 }
 Tensor kron_out_body(const Tensor& self, const Tensor& other, const Tensor& out) {
   const KronSizes k = kron_sizes(self, other);

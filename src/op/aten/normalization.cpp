@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/op/composite_policy.h"
 #include "kernel/cpu/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
@@ -236,8 +237,8 @@ Tensor batch_norm_body(const Tensor& input, const Tensor& weight, const Tensor& 
   check_channel_vector("batch_norm", "bias", bias, input);
   // ATen allocates an unused reserve first; traces show it.
   if (modes_active()) calque::empty({SymInt(0)}, DType::uint8, Layout::strided, input.device());
-  // With symbolic sizes PyTorch's traces show the variant that says whether it writes the statistics.
-  if (modes_active() && input.is_symbolic() && mean.defined() && var.defined())
+  // With symbolic sizes, and in exports, PyTorch's traces show the variant that says whether it writes the statistics.
+  if (modes_active() && (input.is_symbolic() || python_bodies()) && mean.defined() && var.defined())
     return training ? std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps))
                     : std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));

@@ -201,7 +201,7 @@ Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, d
   // The vectors are divided by their norms before they are multiplied: large ones do not overflow.
   const Tensor a_norm = linalg_vector_norm(a, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
   const Tensor b_norm = linalg_vector_norm(b, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
-  const Tensor least = scalar_tensor(Scalar(eps), common, std::nullopt, a.device(), std::nullopt);
+  const Tensor least = scalar_tensor(Scalar(eps), a_norm.dtype(), std::nullopt, a.device(), std::nullopt);
   a_norm.clamp_min_(least);
   b_norm.clamp_min_(least);
   const Tensor right = b.div(b_norm);

@@ -206,7 +206,8 @@ Tensor adaptive_avg1_body(const Tensor& self, IntList output_size) {
 std::tuple<Tensor, Tensor> adaptive_max1_body(const Tensor& self, IntList output_size) {
   check_line("adaptive_max_pool1d", self);
   const auto [out, indices] = adaptive_max_pool2d(unsqueeze(self, -2), {1, one("adaptive_max_pool1d", "output_size", output_size)});
-  return {squeeze(out, -2), squeeze(indices, -2)};
+  const Tensor flat_indices = squeeze(indices, -2);
+  return {squeeze(out, -2), flat_indices};
 }
 
 }  // namespace

@@ -118,9 +118,10 @@ Tensor isclose_body(const Tensor& self, const Tensor& other, double rtol, double
   Tensor close = eq(self, other);
   if (equal_nan && (is_floating(self.dtype()) || is_complex(self.dtype()))) bitwise_or_(close, bitwise_and(isnan(self), isnan(other)));
   if (rtol == 0 && atol == 0) return close;
+  const Tensor compared = self.dtype() == DType::bool_ ? to(self, default_dtype()) : self;
   const Tensor reference = is_integral(self.dtype()) ? to(other, default_dtype()) : other;
   const Tensor allowed = add(abs(mul(reference, Scalar(rtol))), Scalar(atol), Scalar(1));
-  const Tensor actual = abs(sub(self.dtype() == DType::bool_ ? to(self, default_dtype()) : self, reference));
+  const Tensor actual = abs(sub(compared, reference));
   Tensor within = isfinite(actual);
   bitwise_and_(within, le(actual, allowed));
   return bitwise_or_(close, within);

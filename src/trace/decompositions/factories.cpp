@@ -116,7 +116,7 @@ void decompose_factories(DecompositionBuilder& table) {
     const DType dtype = wanted.value_or(default_dtype());
     const bool whole = is_integral(dtype, false);
     const Tensor exponents = linspace(whole ? Scalar(start.to_int()) : start, whole ? Scalar(end.to_int()) : end, steps, DType::float64, layout.value_or(Layout::strided), device.value_or(Device()), pin_memory.value_or(false));
-    return converted(pow(Scalar(base), exponents), dtype);
+    return converted(pow(base == 10 ? Scalar(10) : Scalar(base), exponents), dtype);
   });
   table.add("bernoulli", [](const Tensor& self, Generator* generator) -> Tensor {
     const Tensor p = generator ? rand(self.sym_sizes(), generator, DType::float32, std::nullopt, self.device(), false) : rand(self.sym_sizes(), DType::float32, std::nullopt, self.device(), false);

@@ -9,6 +9,7 @@ void decompose_activations(DecompositionBuilder& table);
 void decompose_copies(DecompositionBuilder& table);
 void decompose_factories(DecompositionBuilder& table);
 void decompose_indexing(DecompositionBuilder& table);
+void decompose_interpolation(DecompositionBuilder& table);
 void decompose_losses(DecompositionBuilder& table);
 void decompose_normalization(DecompositionBuilder& table);
 void decompose_pointwise(DecompositionBuilder& table);

@@ -86,8 +86,13 @@ constexpr std::array own_composites = {
 
 DecompositionTable make_default() {
   DecompositionTable table = core_aten_decompositions();
+  DecompositionBuilder builder(table);
+  decompose_interpolation(builder);
   for (const Operator* op : all_operators())
-    if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> { return op->run_eager(args); });
+    if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> {
+      const CompositeBodyScope body(true);
+      return op->run_eager(args);
+    });
   return table;
 }
 
@@ -101,7 +106,9 @@ bool can_stay_whole(const Operator& op) {
 
 std::optional<Value> CompositesByTable::expand(const Operator& op, const Values& args) const {
   const auto it = table_.find(&op);
-  return it == table_.end() ? std::nullopt : it->second(args);
+  if (it == table_.end()) return std::nullopt;
+  const CompositeBodyScope body(false);
+  return it->second(args);
 }
 
 const DecompositionTable& default_decompositions() {
