@@ -61,7 +61,10 @@ Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs&
   } catch (const UserError& e) {
     // Calque says more: who asked for it, and of which input a size is out of range.
     for (const std::string& line : lines(std::string(e.reason()))) {
-      const size_t specialised = line.find(" It was specialized by "), asked = line.ends_with(")") ? line.rfind(" (") : std::string::npos;
+      const size_t specialised = line.find(" It was specialized by ");
+      size_t asked = line.ends_with(")") ? line.rfind(" (") : std::string::npos;
+      if (asked != std::string::npos && line.find(".cpp:", asked) == std::string::npos && line.find(", dimension ", asked) == std::string::npos)
+        asked = std::string::npos;
       out.error += (out.error.empty() ? "" : "\n") + line.substr(0, std::min(specialised, asked));
     }
   }
