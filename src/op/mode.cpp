@@ -87,6 +87,7 @@ TensorOwner* owner_among(const Values& args) {
 Value answer(const Operator& op, const Values& args) {
   if (op.is_composite()) {
     const CompositeBodyScope scope(true);
+    const GuardOperatorScope name(op.name());  // of the guards that the body itself takes
     return op.run_eager(args);
   }
   if (asks_for_no_data(args)) {
