@@ -1,4 +1,5 @@
-"""Writes the seeds of the fuzz targets: fuzz/corpus/safetensors (from tests/file/golden/safetensors.jsonl) and fuzz/corpus/zip.
+"""Writes the seeds of the fuzz targets: fuzz/corpus/safetensors (from tests/file/golden/safetensors.jsonl), fuzz/corpus/zip
+and fuzz/corpus/tokenizer (from tests/text/golden/tokenizers.jsonl).
 
     python tools/golden/fuzz_seeds.py
 """
@@ -105,3 +106,28 @@ for i, text in enumerate(
 
 for i, text in enumerate(['{"a": [1, -2.5e3, true, null, "\\u00e9\\ud83d\\ude00"], "b": {}}', "[]", '"text"', "[[[[1]]]]", '{"k": "Infinity", "k": NaN}']):
     write("json", f"{i}", text.encode())
+
+
+# Texts, tokenizers without most of their vocabulary, and regular expressions; the first byte says which.
+patterns = set()
+for number, line in enumerate((ROOT / "tests" / "text" / "golden" / "tokenizers.jsonl").read_text().strip("\n").split("\n")):
+    case = json.loads(line)
+    text = case["lines"][number % len(case["lines"])]["text"].encode()
+    write("tokenizer", f"text{number:02}", b"\0" + text)
+    if case["tokenizer"] is None:
+        continue
+    tokenizer = case["tokenizer"]
+    model = tokenizer["model"]
+    model["merges"] = model["merges"][:6]
+    used = {t for a, b in model["merges"] for t in (a, b, a + b.removeprefix(model["continuing_subword_prefix"] or "")) }
+    special = {t["content"] for t in tokenizer["added_tokens"]} | {model["unk_token"]}
+    kept = [t for t in model["vocab"] if t in used or t in special][:60]
+    model["vocab"] = {t: i for i, t in enumerate(kept)}
+    tokenizer["added_tokens"] = tokenizer["added_tokens"][:6]
+    tokenizer.pop("truncation"), tokenizer.pop("padding")
+    write("tokenizer", f"json{number:02}", b"\1" + json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode() + b"\0" + text)
+    steps = (tokenizer["pre_tokenizer"] or {}).get("pretokenizers", [])
+    for pattern in (step["pattern"]["Regex"] for step in steps if step["type"] == "Split"):
+        if pattern not in patterns:
+            patterns.add(pattern)
+            write("tokenizer", f"regex{len(patterns):02}", b"\2" + pattern.encode() + b"\0" + text)
