@@ -68,6 +68,48 @@ Scalar gradient_share(const Tensor& self, int64_t reduction, double share) {
   return reduction == by_mean ? Scalar(SymFloat(share) / sym_float(self.sym_numel())) : Scalar(share);
 }
 
+Tensor multi_margin_loss_of(const Tensor& self, const Tensor& given, const Scalar& p, const Scalar& margin, const Tensor& given_weight, int64_t reduction) {
+  const Tensor input = atleast_2d(self);
+  const Tensor labels = atleast_1d(given);
+  const SymInt classes = input.sym_size(1);
+  require(labels.sym_numel() == input.sym_size(0), "multi_margin_loss", "there are not as many targets as inputs");
+  const Tensor weight = given_weight.defined() ? atleast_1d(given_weight) : given_weight;
+  if (weight.defined()) require(weight.sym_numel() == classes, "multi_margin_loss", "there are not as many weights as classes");
+  const Tensor target = labels.unsqueeze(1);
+  const Tensor of_target = gather(input, 1, target);
+  Tensor z = sub(number_tensor(margin), of_target) + input;
+  z = clamp_min(z, Scalar(0));
+  const bool squared = p.is_floating() ? p.to_double() != 1 : p.to_int() != 1;
+  if (squared) z = z * z;
+  if (weight.defined()) z = z * index(weight, TensorList{target});
+  const Tensor others = ne(arange_on(input, Scalar(classes)), target);
+  z = where(others, z, Scalar(0));
+  if (reduction == by_mean) return mean(z);
+  if (reduction == by_sum) return sum(z) / Scalar(z.sym_size(1));
+  return mean(z, IntList{1});
+}
+
+std::tuple<Tensor, Tensor> multilabel_margin_loss_of(const Tensor& self, const Tensor& given, int64_t reduction) {
+  const Tensor input = atleast_2d(self);
+  const Tensor target = atleast_2d(given);
+  const SymInt classes = input.sym_size(1);
+  // Labels after the first -1 do not count.
+  const Tensor position = arange_on(target, Scalar(classes));
+  const Tensor is_end = eq(target, Scalar(-1));
+  const Tensor end = amin(where(is_end, position, Scalar(classes)), IntList{-1}, true);
+  const Tensor counted = lt(position, end);
+  const Tensor safe = where(counted, target, Scalar(0));
+  const Tensor of_targets = gather(input, -1, safe);
+  const Tensor labels = where(counted, target, Scalar(-1));
+  const Tensor is_target = any(eq(position, labels.unsqueeze(-1)), 1);
+  Tensor z = sub(number_tensor(1.0), numpy_T(of_targets).unsqueeze(-1)) + input;
+  z = clamp_min(z, Scalar(0)) / Scalar(classes);
+  z = where(is_target, Scalar(0), z);
+  if (reduction == by_mean) z = mean(sum(z, IntList{0, -1}));
+  else z = reduction == by_sum ? sum(z) : sum(z, IntList{0, -1});
+  return {z, reshape(converted(is_target, input.dtype()), given.sym_sizes())};
+}
+
 Scalar negative(const Scalar& s) { return Scalar(-s.sym_float()); }
 
 }  // namespace
@@ -136,6 +178,12 @@ void decompose_losses(DecompositionBuilder& table) {
     return where(inside, near, far);
   });
   table.add_cast("soft_margin_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor { return reduced_loss(log1p(exp(-self * target)), reduction); });
+  table.add("multi_margin_loss", [](const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin, const Tensor& weight, int64_t reduction) -> Tensor {
+    return multi_margin_loss_of(self, target, p, margin, weight, reduction);
+  });
+  table.add("multilabel_margin_loss_forward", [](const Tensor& self, const Tensor& target, int64_t reduction) -> std::tuple<Tensor, Tensor> {
+    return multilabel_margin_loss_of(self, target, reduction);
+  });
   table.add("nll_loss_forward", [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index) -> std::tuple<Tensor, Tensor> {
     if (self.dim() != 1 || target.dim() != 0) require(self.sym_size(0) == target.sym_size(0), "nll_loss_forward", "input and target have different batch sizes");
     return nll_loss_of(self, target, weight, reduction, ignore_index);

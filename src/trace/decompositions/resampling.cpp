@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/op/index.h"
+#include "calque/op/literal.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
@@ -133,11 +134,70 @@ Tensor upsample_linear_of(const Tensor& input, SymIntList output_size, bool alig
   return input.is_floating_point() ? result : round(result);
 }
 
+Tensor unpooled(const Tensor& self, const Tensor& indices, SymIntList output_size) {
+  const auto dims = static_cast<int64_t>(output_size.size());
+  const int64_t outer = self.dim() - dims;
+  for (int64_t d = 0; d < self.dim(); ++d) require(self.sym_size(d) == indices.sym_size(d), "max_unpool", "input and indices have different sizes");
+  SymInts shape(self.sym_sizes().begin(), self.sym_sizes().begin() + outer), broadcast = shape;
+  SymInt planes = 1, area = 1;
+  for (const SymInt s : shape) planes = planes * s;
+  for (const SymInt s : output_size) {
+    area = area * s;
+    shape.push_back(s);
+    broadcast.push_back(1);
+  }
+  for (const SymInt s : shape)
+    if (guard(s == SymInt(0))) return new_zeros(self, shape, std::nullopt, std::nullopt, std::nullopt, false);
+  const Tensor first = view(arange_on(self, Scalar(planes)), broadcast) * Scalar(area);
+  const Tensor flat = reshape(indices + first, SymInts{-1});
+  const Tensor output = new_zeros(self, shape, std::nullopt, std::nullopt, std::nullopt, false);
+  const Tensor target = reshape(output, SymInts{-1});
+  return view(_unsafe_index_put(target, TensorList{flat}, reshape(self, SymInts{-1})), output.sym_sizes());
+}
+
+// Positions from -1 to 1 along one dimension of `rank`.
+Tensor grid_along(const Tensor& theta, SymInt size, size_t dim, size_t rank, bool align_corners) {
+  SymInts shape(rank, SymInt(1));
+  Tensor positions;
+  const int64_t steps = size.guard_int();
+  if (steps <= 1) {
+    positions = tensor(Scalar(0), theta.dtype());
+  } else {
+    const double a = align_corners ? 1.0 : static_cast<double>(steps - 1) / static_cast<double>(steps);
+    const Scalar end = align_corners ? Scalar(1) : Scalar(a), start = align_corners ? Scalar(-1) : Scalar(-a);
+    positions = linspace(start, end, steps, theta.dtype(), std::nullopt, theta.device(), false);
+  }
+  shape[dim] = size;
+  return view(positions, shape);
+}
+
+Tensor affine_grid(const Tensor& theta, SymIntList size, bool align_corners) {
+  const size_t dims = size.size() - 2;  // of the image
+  if (dims != 2 && dims != 3) throw UserError("affine_grid_generator: expects sizes of 4 or 5 dimensions, found " + std::to_string(size.size()));
+  const auto coordinates = static_cast<int64_t>(dims + 1);
+  // x is the last dimension of the image and the first coordinate.
+  std::vector<Tensor> parts;
+  for (size_t k = 0; k < dims; ++k) parts.push_back(grid_along(theta, size[size.size() - 1 - k], dims - 1 - k, dims + 1, align_corners));
+  parts.push_back(ones(SymInts(dims + 1, SymInt(1)), theta.dtype(), std::nullopt, theta.device(), false));
+  for (size_t k = 0; k < parts.size(); ++k) parts[k] = pad(parts[k], SymInts{SymInt(static_cast<int64_t>(k)), SymInt(coordinates - 1 - static_cast<int64_t>(k))}, "constant", 0.0);
+  Tensor base = parts[0];
+  for (size_t k = 1; k < parts.size(); ++k) base = base + parts[k];
+  const Tensor left = view(base, SymInts{-1, coordinates, 1});
+  const Tensor grid = sum(left * mT(theta).unsqueeze(1), IntList{-2});
+  SymInts shape{size[0]};
+  for (size_t k = 2; k < size.size(); ++k) shape.push_back(size[k]);
+  shape.push_back(SymInt(static_cast<int64_t>(dims)));
+  return view(grid, shape);
+}
+
 }  // namespace
 
 void decompose_resampling(DecompositionBuilder& table) {
   for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<reflected>(self, padding); });
   for (const char* name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<replicated>(self, padding); });
+  table.add("max_unpool2d", [](const Tensor& self, const Tensor& indices, SymIntList output_size) -> Tensor { return unpooled(self, indices, output_size); });
+  table.add("max_unpool3d", [](const Tensor& self, const Tensor& indices, SymIntList output_size, IntList, IntList) -> Tensor { return unpooled(self, indices, output_size); });
+  table.add_cast("affine_grid_generator", [](const Tensor& theta, SymIntList size, bool align_corners) -> Tensor { return affine_grid(theta, size, align_corners); });
   table.add("im2col", [](const Tensor& self, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor { return im2col_of(self, kernel_size, dilation, padding, stride); });
   table.add_cast("col2im", [](const Tensor& self, SymIntList output_size, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor {
     return col2im_of(self, output_size, kernel_size, dilation, padding, stride);
