@@ -42,12 +42,26 @@ def paths(result):
 
 def shapes(x, dims):
     """dynamic_shapes with one name for the batch and one for the length; None where a dimension stays."""
-    batch, length = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2, max=60)
+    longest = max(tensor.shape[dims[name][1]] for name, tensor in x.items() if dims[name][1] is not None) if any(d[1] is not None for d in dims.values()) else 0
+    batch, length = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2 if longest <= 60 else 256, max=60 if longest <= 60 else 4096)
     out = {}
     for name, tensor in x.items():
         b, l = dims[name]
         out[name] = {**({b: batch} if b is not None else {}), **({l: length} if l is not None else {})}
     return out
+
+
+def export(model, x, dims, dynamic):
+    """Dynamic in batch and length; where PyTorch needs more than two names say, it finds out by itself what may be dynamic."""
+    with torch.no_grad():
+        if not dynamic:
+            return torch.export.export(model, (), dict(x), strict=False)
+        named = shapes(x, dims)
+        try:
+            return torch.export.export(model, (), dict(x), strict=False, dynamic_shapes=named)
+        except Exception:
+            automatic = {n: {d: torch.export.Dim.AUTO for d in s} for n, s in named.items()}
+            return torch.export.export(model, (), dict(x), strict=False, dynamic_shapes=automatic)
 
 
 def main():
@@ -79,24 +93,20 @@ def main():
             wrong = []
             runs = 0
             for form in ("static", "dynamic"):
-                kwargs = {"dynamic_shapes": shapes(x, dims)} if form == "dynamic" else {}
                 path = os.path.join(folder, f"{cls}.{form}")
                 try:
-                    with torch.no_grad():
-                        ep = torch.export.export(model, (), dict(x), strict=False, **kwargs)
+                    ep = export(model, x, dims, form == "dynamic")
                 except Exception as e:
-                    if form == "dynamic":  # what PyTorch says cannot be dynamic stays as it is
-                        try:
-                            auto = {n: {d: torch.export.Dim.AUTO for d in s} for n, s in kwargs["dynamic_shapes"].items()}
-                            with torch.no_grad():
-                                ep = torch.export.export(model, (), dict(x), strict=False, dynamic_shapes=auto)
-                        except Exception as e2:
-                            print(f"{cls} {form}: PyTorch does not export it: {str(e2).strip().splitlines()[0][:120]}")
-                            continue
-                    else:
-                        print(f"{cls} {form}: PyTorch does not export it: {str(e).strip().splitlines()[0][:120]}")
-                        continue
+                    print(f"{cls} {form}: PyTorch does not export it: {str(e).strip().splitlines()[0][:120]}")
+                    continue
                 torch.export.save(ep, path + ".pt2")
+                if form == "static":
+                    batch = programs.Batch(folder)
+                    with torch.no_grad():
+                        entry = batch.add(cls, ep, [((), x, ep.module()(**programs.clone(x)))])
+                    entry["runs"][0]["threads"] = 16
+                    runs += 1
+                    wrong += [f"16 threads: {w}" for w in batch.run(os.path.join(BUILD, "bin", "program_peer")).values() if w]
                 cases = [x]
                 if form == "dynamic":
                     cases += [zoo_cases.inputs(arch, task, cls, batch=b, length=n)[0] for b, n in ((3, 7), (1, 12), (2, 5))]

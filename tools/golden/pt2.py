@@ -4,7 +4,6 @@ safetensors; results by their place). The programs are those of tests/peers/pt2_
 import io
 import json
 import os
-import re
 import sys
 import zipfile
 
@@ -14,6 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "peers"))
 import pt2_cases  # noqa: E402
 import torch  # noqa: E402
 import torch.utils._pytree as pytree  # noqa: E402
+from program_paths import without_paths  # noqa: E402
 from pt2 import clone, flat_inputs  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from torch._export.serde.serialize import serialize  # noqa: E402
@@ -23,17 +23,6 @@ NAMES = """basic two_layers_dynamic state tied dtypes conv_training cond nested_
 keyword_default empty_int_list shape_arithmetic derived constants constant_outputs constant_inputs kwargs nested_inputs namedtuple mutated_input
 memory_format device_dtype infinities complex_argument optional_tensors custom_op custom_optional custom_list decomposed_conv mapped while_loop
 preserved_modules custom_metadata unicode auto_functionalized_two lstm""".split()
-
-
-def without_paths(ep):
-    """Traces name files, not where they are on this machine."""
-    for module in ep.graph_module.modules():
-        if isinstance(module, torch.fx.GraphModule):
-            for node in module.graph.nodes:
-                if trace := node.meta.get("stack_trace"):
-                    node.meta["stack_trace"] = re.sub(r'"[^"]*/(site-packages/)?(torch/[^"]*|[^"/]*)"', r'"\2"', trace)
-                node.meta.pop("from_node", None)
-    return ep
 
 
 def old_form(ep, path):

@@ -12,6 +12,7 @@ import warnings
 
 import torch
 import torch.utils._pytree as pytree
+from program_paths import without_paths
 from torch.export import Dim, export, save, unflatten
 
 warnings.simplefilter("ignore")
@@ -65,7 +66,7 @@ def case(row, module, args, kwargs=None, shapes=None, preserve=(), functional=Fa
     ep = export(module, clone(args), clone(kwargs), dynamic_shapes=shapes, preserve_module_call_signature=tuple(preserve), strict=strict)
     if functional:
         ep = ep.run_decompositions()
-    save(ep, OUT / f"{name}.pt2")
+    save(without_paths(ep), OUT / f"{name}.pt2")
     m = unflatten(ep)
     out = {
         "name": name,
