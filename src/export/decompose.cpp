@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/export/program.h"
 #include "calque/graph/interpreter.h"
+#include "calque/trace/decompositions.h"
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"
 #include "export/build.h"
@@ -131,6 +132,8 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
     for (const Value& v : outputs) results.push_back(mode->unwrap(v));
     return tuple(std::move(results));
   };
+  const CompositesByTable composites(table);
+  const CompositePolicyScope policy(&composites);
   out.traced = make_fx_values(run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
   return out;
 }
@@ -186,6 +189,6 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   return ExportedProgram(std::move(parts));
 }
 
-ExportedProgram ExportedProgram::run_decompositions() const { return run_decompositions(DecompositionTable{}); }
+ExportedProgram ExportedProgram::run_decompositions() const { return run_decompositions(default_decompositions()); }
 
 }  // namespace calque

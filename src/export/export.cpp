@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/fake_inputs.h"
+#include "calque/graph/passes.h"
 #include "calque/nn/functional_call.h"
 #include "calque/trace/make_fx.h"
 #include "export/build.h"
@@ -197,6 +198,15 @@ std::vector<ModuleCallEntry> module_calls(Module& module, ModuleCallSignature ow
   return calls;
 }
 
+// Regions of another gradient mode or of autocast become calls; outputs may come from these then.
+void wrap_regions(GraphModule& module, GraphSignature& signature) {
+  const bool gradients = wrap_grad_mode_regions(module);
+  const bool autocast = wrap_autocast_regions(module);
+  if (!gradients && !autocast) return;
+  const Values& outputs = module.graph().output_node()->args()[0].to_items();
+  for (size_t i = 0; i < outputs.size(); ++i) signature.output_specs.at(i).arg = argument_spec(outputs[i]);
+}
+
 bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::detach"; }
 
 }  // namespace
@@ -209,14 +219,16 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const FakeInputs inputs = make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
                                              {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
   const std::shared_ptr<FakeMode>& fake = inputs.mode;
-  std::optional<StrictCapture> captured;
-  if (options.strict) captured = capture_strict(module, inputs);
   const std::vector<StateInput> state = state_inputs(module);
 
   const FlatTree flat = tree_flatten(input_tree(inputs.args, inputs.kwargs));
   Values flat_inputs;
   for (const StateInput& s : state) flat_inputs.emplace_back(fake_state(*fake, s.tensor));
   flat_inputs.insert(flat_inputs.end(), flat.leaves.begin(), flat.leaves.end());
+
+  // After the fake tensors of the state were made: capture must meet these.
+  std::optional<StrictCapture> captured;
+  if (options.strict) captured = capture_strict(module, inputs);
 
   TreeSpec out_spec;
   AssignedBuffers assigned;
@@ -249,6 +261,7 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   ExportedProgram::Parts parts;
   parts.signature = make_signature(graph, state);
   parts.constants = lift_constants(*traced.module, parts.signature, constant_paths(module), fake.get());
+  wrap_regions(*traced.module, parts.signature);
   clear_boundary_meta(*traced.module);
   name_placeholders(*traced.module, parts.signature, names.paths);
   for (const StateInput& s : state) {

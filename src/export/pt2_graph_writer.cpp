@@ -32,6 +32,11 @@ void write_expression(JsonWriter& out, const std::string& expression, const Valu
   out.end_object();
 }
 
+// Symbols that turned out to be others, or numbers. A program from a file has none, and its expressions are kept as they are.
+bool replaces_symbols(const ShapeEnv& env) {
+  return std::any_of(env.symbols().begin(), env.symbols().end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); });
+}
+
 std::string sym_int_json(SymInt value) {
   JsonWriter out;
   out.begin_object();
@@ -39,7 +44,7 @@ std::string sym_int_json(SymInt value) {
     out.member("as_int", value.as_int());
   } else {
     const std::shared_ptr<ShapeEnv> env = env_of(value);
-    const SymInt known = env->simplify(value);
+    const SymInt known = replaces_symbols(*env) ? env->simplify(value) : value;
     if (!known.is_symbolic()) {
       out.member("as_int", known.as_int());
     } else {

@@ -1,10 +1,14 @@
-// export CASES.jsonl INPUTS.safetensors OUT.jsonl: exports the programs and layers that tests/peers/export.py asks for, and writes
-// each program as printed: as exported, functional (no decompositions), in core ATen.
+// export CASES.jsonl INPUTS.safetensors OUT.jsonl [DIR]: exports the programs and layers that tests/peers/export.py asks for, and
+// writes each program as printed: as exported, functional (no decompositions), in core ATen. With DIR it also saves each program
+// there, N.pt2, with its results on some inputs, N.safetensors.
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "calque/export/pt2.h"
+#include "calque/file/safetensors.h"
 #include "calque/tensor/generator.h"
+#include "calque/tensor/tree.h"
 #include "export/programs.h"
 #include "nn/layers_support.h"
 
@@ -25,7 +29,13 @@ Value argument(const json& value, const SafetensorsFile& inputs) {
   return tuple(std::move(items));
 }
 
-ExportedProgram export_layer(const json& c, const SafetensorsFile& inputs) {
+struct Made {
+  ExportedProgram program;
+  std::vector<Values> inputs;
+  Kwargs kwargs;
+};
+
+Made export_layer(const json& c, const SafetensorsFile& inputs) {
   manual_seed(c.at("seed").get<uint64_t>());
   const std::shared_ptr<Module> module = make_layer(c.at("layer").get<std::string>(), c.at("args"), inputs);
   module->train(c.at("training").get<bool>());
@@ -34,7 +44,43 @@ ExportedProgram export_layer(const json& c, const SafetensorsFile& inputs) {
   Kwargs kwargs;
   const json given = c.value("kwargs", json::object());
   for (const auto& [name, value] : given.items()) kwargs.emplace_back(name, argument(value, inputs));
-  return export_program(*module, args, kwargs);
+  return {export_program(*module, args, kwargs), {args}, kwargs};
+}
+
+json leaf(const Value& v, const std::string& name, NamedTensors& tensors) {
+  switch (v.kind()) {
+    case Value::Kind::tensor: tensors.emplace_back(name, v.to_tensor().detach().clone()); return {{"tensor", name}};
+    case Value::Kind::boolean: return v.to_bool();
+    case Value::Kind::integer: return v.to_int();
+    case Value::Kind::floating: return v.to_float();
+    case Value::Kind::string: return v.to_string();
+    default: return nullptr;
+  }
+}
+
+// The program in a file, and what it gives for each of the inputs. State that it writes is as before afterwards.
+json save(const Made& made, const std::string& path) {
+  save_program(made.program, path + ".pt2", {.sync = false});
+  json runs = json::array();
+  NamedTensors tensors;
+  std::vector<std::pair<Tensor, Tensor>> state;
+  for (const auto& [name, t] : made.program.named_buffers()) state.emplace_back(t, t.clone());
+  for (size_t i = 0; i < made.inputs.size(); ++i) {
+    Values args;
+    for (const Value& v : made.inputs[i]) args.push_back(tree_map_tensors([](const Tensor& t) -> Value { return t.clone(); }, v));
+    json run{{"inputs", json::array()}, {"outputs", json::array()}};
+    std::vector<std::pair<Value, Value>> keywords;
+    for (const auto& [name, value] : made.kwargs) keywords.emplace_back(name, value);
+    const std::string prefix = std::to_string(i) + ".";
+    for (const Value& v : tree_leaves(tuple({tuple(args), dict(keywords)}))) run["inputs"].push_back(leaf(v, prefix + "in" + std::to_string(run["inputs"].size()), tensors));
+    manual_seed(1);
+    for (const Value& v : tree_leaves(made.program.call(args, made.kwargs))) run["outputs"].push_back(leaf(v, prefix + "out" + std::to_string(run["outputs"].size()), tensors));
+    for (const auto& [t, before] : state) t.copy_(before);
+    runs.push_back(std::move(run));
+  }
+  tensors.emplace_back("none", make_tensor(IntList{1}, DType::float32));
+  save_safetensors(path + ".safetensors", tensors);
+  return runs;
 }
 
 template <class F>
@@ -49,8 +95,8 @@ void attempt(json& out, const char* key, F&& f) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "usage: export CASES.jsonl INPUTS.safetensors OUT.jsonl\n";
+  if (argc != 4 && argc != 5) {
+    std::cerr << "usage: export CASES.jsonl INPUTS.safetensors OUT.jsonl [DIR]\n";
     return 2;
   }
   try {
@@ -58,16 +104,19 @@ int main(int argc, char** argv) {
     const SafetensorsFile inputs = SafetensorsFile::open(argv[2]);
     std::ofstream out(argv[3]);
     const std::vector<peers::ExportCase> programs = peers::export_cases();
-    for (std::string line; std::getline(cases, line);) {
+    size_t number = 0;
+    for (std::string line; std::getline(cases, line); ++number) {
       const json c = json::parse(line);
       json result{{"id", c.at("id")}};
       try {
-        const ExportedProgram program = [&] {
+        const Made made = [&]() -> Made {
           if (c.contains("layer")) return export_layer(c, inputs);
           for (const peers::ExportCase& p : programs)
-            if (p.name == c.at("id").get<std::string>()) return p.make();
+            if (p.name == c.at("id").get<std::string>()) return {p.make(), p.inputs, {}};
           throw UserError("no such program here");
         }();
+        const ExportedProgram& program = made.program;
+        if (argc == 5) attempt(result, "runs", [&] { return save(made, std::string(argv[4]) + "/" + std::to_string(number)); });
         result["training"] = program.str();
         attempt(result, "functional", [&] { return program.run_decompositions({}).str(); });
         attempt(result, "core", [&] { return program.run_decompositions().str(); });

@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "golden"))
 
 import export_cases  # noqa: E402
 import nn_cases  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 PARSER = [r", device = device\(type='cpu'\)", r", pin_memory = False", r", layout = torch\.strided", r"device = device\(type='cpu'\), ", r"pin_memory = False, "]
 
@@ -92,6 +92,64 @@ def pytorch(make, args, kwargs, options):
     }
 
 
+def same(a, b):
+    if isinstance(a, torch.Tensor) != isinstance(b, torch.Tensor):
+        return False
+    if not isinstance(a, torch.Tensor):
+        return a == b or (isinstance(a, float) and a != a and b != b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not a.numel() or not a.is_floating_point():
+        return torch.equal(a, b)
+    finite = torch.isfinite(b)
+    if not torch.equal(torch.isfinite(a), finite):
+        return False
+    return not finite.any() or bool(((a[finite] - b[finite]).abs().max() <= 1e-5 * max(1, b[finite].abs().max())).item())
+
+
+def through_file(path, runs, every):
+    """What is wrong with a program that Calque saved, opened by PyTorch; none: nothing."""
+    if isinstance(runs, str):
+        return runs
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        program = torch.export.load(path + ".pt2")
+    ours = [w for w in said if "torch.export" in str(w.message) or "pt2" in str(w.message)]
+    if ours:
+        return f"loading warns: {ours[0].message}"
+    tensors = load_file(path + ".safetensors")
+    fresh = lambda: torch.export.load(path + ".pt2")  # noqa: E731  its state is as saved
+    forms = {"as loaded": lambda: fresh().module(), "decomposed": lambda: fresh().run_decompositions().module()}
+    if every:
+        forms["compiled"] = lambda: torch.compile(fresh().module(), backend="aot_eager")
+    random = any(t in str(program.graph) for t in ("rand", "dropout", "bernoulli", "multinomial"))
+    for how, make in forms.items():
+        for run in runs:
+            module = make()
+            read = lambda v: tensors[v["tensor"]].clone() if isinstance(v, dict) else v  # noqa: E731
+            args, kwargs = torch.utils._pytree.tree_unflatten([read(v) for v in run["inputs"]], program.call_spec.in_spec)
+            torch.manual_seed(1)
+            try:
+                outputs = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
+            except Exception as e:
+                return f"{how}: {type(e).__name__}: {str(e)[:300]}"
+            want = [read(v) for v in run["outputs"]]
+            if len(outputs) != len(want) or not (random or all(same(a, b) for a, b in zip(outputs, want))):
+                return f"{how}: the outputs differ"
+    return None
+
+
+def own_file_opens(case, path):
+    """Whether PyTorch saves, loads and decomposes the program itself."""
+    make, args, kwargs, options = case
+    try:
+        torch.export.save(torch.export.export(make(), args, kwargs, **options), path + ".pt2")
+        torch.export.load(path + ".pt2").run_decompositions().module()(*args, **kwargs)
+        return True
+    except Exception:
+        return False
+
+
 def layers(every):
     """Cases of nn_cases by layer, two each, in training and in evaluation."""
     count = {}
@@ -146,9 +204,21 @@ def main():
         with open(path("cases.jsonl"), "w") as f:
             f.writelines(json.dumps(r) + "\n" for r in requests)
         save_file(inputs, path("inputs.safetensors"))
-        subprocess.run([program, path("cases.jsonl"), path("inputs.safetensors"), path("out.jsonl")], check=True)
+        os.makedirs(path("files"))
+        subprocess.run([program, path("cases.jsonl"), path("inputs.safetensors"), path("out.jsonl"), path("files")], check=True)
         with open(path("out.jsonl")) as f:
             found = {r["id"]: r for r in map(json.loads, f)}
+        opened, refused = 0, 0
+        for i, r in enumerate(requests):
+            if "runs" not in found[r["id"]]:
+                continue
+            wrong = attempt(lambda: through_file(path(f"files/{i}"), found[r["id"]]["runs"], args.all))
+            if wrong is not None and not own_file_opens(makers[r["id"]], path("own")):
+                print(f"{r['id']}: PyTorch does not open its own file of it either")
+                continue
+            opened, refused = opened + (wrong is None), refused + (wrong is not None)
+            if wrong is not None:
+                print(f"{r['id']}: in PyTorch: {wrong[:400]}")
     passed, failed = 0, {}
     for r in requests:
         want, got = pytorch(*makers[r["id"]]), found[r["id"]]
@@ -172,8 +242,8 @@ def main():
             else:
                 for x, y in [(x, y) for x, y in zip(a + [""] * len(b), b + [""] * len(a)) if x != y][:2]:
                     print(f"   PyTorch {x[:260]}\n   Calque  {y[:260]}")
-    print(f"{len(requests)} programs: {passed} forms equal, {sum(failed.values())} differ {failed or ''}")
-    return 1 if failed else 0
+    print(f"{len(requests)} programs: {passed} forms equal, {sum(failed.values())} differ {failed or ''}; {opened} files open in PyTorch with the same results, {refused} do not")
+    return 1 if failed or refused else 0
 
 
 if __name__ == "__main__":
