@@ -52,9 +52,7 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, c
     } else if (const auto in_model = model.token_to_id(token.content)) {
       id = *in_model;
     } else {
-      id = static_cast<uint32_t>(model.vocab_size());
-      for (const auto& [content, used] : ids_)
-        id = std::max(id, used + 1);
+      id = std::max(static_cast<uint32_t>(model.vocab_size()), by_id_.empty() ? 0 : by_id_.rbegin()->first + 1);
     }
     ids_[token.content] = id;
     by_id_[id] = token;

@@ -121,20 +121,58 @@ std::vector<Change> recompose(const std::vector<Change>& text) {
   return out;
 }
 
-}  // namespace
+// Characters that a composing form may change, by themselves or together with what stands before them.
+class Unstable {
+ public:
+  static const Unstable& of(bool compatible) {
+    static const Unstable canonical(false), compatibility(true);
+    return compatible ? compatibility : canonical;
+  }
+  bool operator[](char32_t c) const { return set_[c]; }
 
-bool surely_normal(std::string_view text, NormalForm form) {
-  // Below U+00A0 nothing has a decomposition; below U+0300 nothing composes or has another canonical form when composed.
-  const bool composed = form == NormalForm::nfc;
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < (composed ? 0xCC : 0x80);
-  });
+ private:
+  explicit Unstable(bool compatible) : set_(0x110000) {
+    for (size_t i = 0; i < unicode_class_runs.size(); ++i) {
+      const size_t end = i + 1 < unicode_class_runs.size() ? unicode_class_runs[i + 1] >> 8 : set_.size();
+      for (size_t c = unicode_class_runs[i] >> 8; c < end && (unicode_class_runs[i] & 0xFF); ++c)
+        set_[c] = true;
+    }
+    for (size_t i = 0; i < unicode_compositions.size(); i += 3)
+      set_[unicode_compositions[i + 1]] = true;
+    for (char32_t c = 0; c < vowels; ++c)
+      set_[vowel_first + c] = true;
+    for (char32_t c = 1; c < tails; ++c)
+      set_[tail_first + c] = true;
+    for (size_t i = 0; i < unicode_decompositions.size(); i += 2) {
+      std::vector<Change> changes;
+      decompose(unicode_decompositions[i], compatible, changes);
+      changes = recompose(changes);
+      if (changes.size() != 1 || changes[0].c != unicode_decompositions[i]) set_[unicode_decompositions[i]] = true;
+    }
+  }
+  std::vector<bool> set_;
+};
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
+bool is_stable(std::string_view text, bool compatible) {
+  const Unstable& unstable = Unstable::of(compatible);
+  for (size_t i = 0; i < text.size();) {
+    const Utf8Char c = decode_utf8(text.data() + i);
+    if (unstable[c.value]) return false;
+    i += c.size;
+  }
+  return true;
+}
+
+}  // namespace
+
 Piece normalize(const Piece& piece, NormalForm form, TextStore& store) {
-  if (surely_normal(piece.text, form)) return piece;
   const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+  const bool composes = form == NormalForm::nfc || form == NormalForm::nfkc;
+  if (is_ascii(piece.text) || (composes && is_stable(piece.text, compatible))) return piece;
   std::vector<Change> changes;
   changes.reserve(piece.text.size());
   for (size_t i = 0; i < piece.text.size();) {
@@ -143,7 +181,7 @@ Piece normalize(const Piece& piece, NormalForm form, TextStore& store) {
     i += c.size;
   }
   order_marks(changes);
-  if (form == NormalForm::nfc || form == NormalForm::nfkc) changes = recompose(changes);
+  if (composes) changes = recompose(changes);
 
   RewrittenText out;
   out.text.reserve(piece.text.size());
