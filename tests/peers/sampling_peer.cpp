@@ -11,11 +11,11 @@
 #include "calque/op/ops.h"
 
 using namespace calque;
-using Json5 = nlohmann::json;
+using Nlohmann = nlohmann::json;
 
 namespace {
 
-LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
+LogitsProcessor processor_of(const Nlohmann& c, const Tensor& source) {
   const std::string name = c.at("processor");
   const auto number = [&](const char* key) { return c.at(key).get<double>(); };
   const auto integer = [&](const char* key) { return c.at(key).get<int64_t>(); };
@@ -67,7 +67,7 @@ LogitsProcessor processor_of(const Json5& c, const Tensor& source) {
   throw UserError("no processor " + name);
 }
 
-void run_generate(const Json5& c, const std::string& n, const SafetensorsFile& tensors, const Tokenizer& tokenizer,
+void run_generate(const Nlohmann& c, const std::string& n, const SafetensorsFile& tensors, const Tokenizer& tokenizer,
                   NamedTensors& out) {
   const GenerationConfig config = GenerationConfig::from_json(c.at("generate").dump());
   const Tensor table = tensors.tensor("table." + n), prompt = tensors.tensor("prompt." + n);
@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
     const Tokenizer tokenizer = Tokenizer::from_file(argv[3]);
     NamedTensors out;
     for (int i = 0; std::getline(cases, line); ++i) {
-      const Json5 c = Json5::parse(line);
+      const Nlohmann c = Nlohmann::parse(line);
       const std::string n = std::to_string(i);
       if (c.contains("generate")) {
         run_generate(c, n, tensors, tokenizer, out);

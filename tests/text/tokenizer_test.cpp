@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-using Json5 = nlohmann::json;
+using Nlohmann = nlohmann::json;
 
 const std::string tiny_folder = std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm";
 
@@ -47,8 +47,8 @@ std::string error_of(const std::function<void()>& fn) {
 }
 
 // A byte-level tokenizer of three merges.
-Json5 small() {
-  Json5 vocab = Json5::object();
+Nlohmann small() {
+  Nlohmann vocab = Nlohmann::object();
   const auto add = [&](const std::string& token) { vocab.emplace(token, vocab.size()); };
   for (const char* c : {"a", "b", "c", "\u0120", "\u00C3", "\u00A9", "!"})
     add(c);
@@ -56,7 +56,7 @@ Json5 small() {
     add(t);
   return {
       {"version", "1.0"},
-      {"added_tokens", Json5::array()},
+      {"added_tokens", Nlohmann::array()},
       {"normalizer", nullptr},
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
       {"post_processor", nullptr},
@@ -64,11 +64,11 @@ Json5 small() {
       {"model",
        {{"type", "BPE"},
         {"vocab", vocab},
-        {"merges", Json5::parse(R"([["a", "b"], ["ab", "c"], ["\u0120", "a"], ["\u00C3", "\u00A9"]])")}}}};
+        {"merges", Nlohmann::parse(R"([["a", "b"], ["ab", "c"], ["\u0120", "a"], ["\u00C3", "\u00A9"]])")}}}};
 }
 
-Tokenizer from(const Json5& json) { return Tokenizer::from_json(json.dump()); }
-std::string refused(const Json5& json) {
+Tokenizer from(const Nlohmann& json) { return Tokenizer::from_json(json.dump()); }
+std::string refused(const Nlohmann& json) {
   return error_of([&] { from(json); });
 }
 
@@ -76,11 +76,11 @@ TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
   std::ifstream golden(std::string(CALQUE_SOURCE_DIR) + "/tests/text/golden/tokenizers.jsonl");
   int kinds = 0;
   for (std::string line; std::getline(golden, line); ++kinds) {
-    const Json5 g = Json5::parse(line);
+    const Nlohmann g = Nlohmann::parse(line);
     const std::string name = g["name"];
     const Tokenizer tokenizer = g["tokenizer"].is_null() ? Tokenizer::from_file(tiny_folder) : from(g["tokenizer"]);
     EXPECT_EQ(tokenizer.vocab_size(), g["vocab_size"].get<size_t>()) << name;
-    for (const Json5& expected : g["lines"]) {
+    for (const Nlohmann& expected : g["lines"]) {
       const std::string text = expected["text"];
       const Encoding e = tokenizer.encode(text, {.offsets = OffsetUnit::characters});
       const auto ids = expected["ids"].get<std::vector<int64_t>>();
@@ -101,7 +101,7 @@ TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
 
 TEST(Tokenizer, ReproducesTheReferenceOfTheEmbeddedModel) {
   std::ifstream file(tiny_folder + "/reference.json");
-  for (const Json5& entry : Json5::parse(file)) {
+  for (const Nlohmann& entry : Nlohmann::parse(file)) {
     EXPECT_EQ(tiny().encode_ids(entry["prompt"].get<std::string>()), entry["prompt_ids"].get<std::vector<int64_t>>());
     EXPECT_EQ(tiny().decode(entry["greedy_ids"].get<std::vector<int64_t>>()), entry["greedy_text"].get<std::string>());
   }
@@ -123,7 +123,7 @@ TEST(Tokenizer, KnowsItsTokens) {
 }
 
 TEST(Tokenizer, OffsetsNameWholeCharactersOfTheTextGiven) {
-  Json5 json = small();
+  Nlohmann json = small();
   json["model"]["merges"].erase(3);
   const Tokenizer tokenizer = from(json);
   const std::string text = "ab\u00E9 a";  // a character of two bytes, each a token
@@ -195,8 +195,8 @@ TEST(Tokenizer, BatchesAreItsLines) {
 }
 
 TEST(Tokenizer, PairsGetTheTypesOfTheTemplate) {
-  Json5 json = small();
-  json["post_processor"] = Json5::parse(R"({"type": "TemplateProcessing",
+  Nlohmann json = small();
+  json["post_processor"] = Nlohmann::parse(R"({"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "!", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
     "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "!", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
     "special_tokens": {"!": {"id": "!", "ids": [6], "tokens": ["!"]}}})");
@@ -211,8 +211,8 @@ TEST(Tokenizer, PairsGetTheTypesOfTheTemplate) {
 }
 
 TEST(Tokenizer, SaysWhatItDoesNotSupport) {
-  Json5 json = small();
-  json["model"] = {{"type", "Unigram"}, {"vocab", Json5::array()}};
+  Nlohmann json = small();
+  json["model"] = {{"type", "Unigram"}, {"vocab", Nlohmann::array()}};
   EXPECT_THAT(refused(json), AllOf(HasSubstr("tokenizer.json"), HasSubstr("the model \"Unigram\" is not supported")));
   json = small();
   json["model"]["dropout"] = 0.1;
@@ -243,7 +243,7 @@ TEST(Tokenizer, RefusesWrongFiles) {
   EXPECT_THAT(error_of([] { Tokenizer::from_file("/nowhere/tokenizer.json"); }), HasSubstr("/nowhere/tokenizer.json"));
   EXPECT_THAT(error_of([] { Tokenizer::from_file(std::string(CALQUE_SOURCE_DIR) + "/assets"); }),
               HasSubstr("no tokenizer.json in this folder"));
-  Json5 json = small();
+  Nlohmann json = small();
   json["model"]["vocab"]["a"] = "zero";
   EXPECT_THAT(refused(json), HasSubstr("integer"));
   json = small();
@@ -253,10 +253,10 @@ TEST(Tokenizer, RefusesWrongFiles) {
   json["model"]["vocab"]["a"] = int64_t{4000000000};
   EXPECT_THAT(refused(json), HasSubstr("4000000000"));
   json = small();
-  json["model"]["merges"].push_back(Json5::array({"a", "nothing"}));
+  json["model"]["merges"].push_back(Nlohmann::array({"a", "nothing"}));
   EXPECT_THAT(refused(json), HasSubstr("merge 4 (\"a\" \"nothing\"): the token \"nothing\" is not in the vocabulary"));
   json = small();
-  json["model"]["merges"].push_back(Json5::array({"a", "b", "c"}));
+  json["model"]["merges"].push_back(Nlohmann::array({"a", "b", "c"}));
   EXPECT_THAT(refused(json), HasSubstr("a merge is two tokens, found 3"));
   json = small();
   json["model"]["merges"].push_back("ab");
@@ -264,14 +264,14 @@ TEST(Tokenizer, RefusesWrongFiles) {
 }
 
 TEST(Tokenizer, ReadsMergesAsLines) {
-  Json5 json = small();
+  Nlohmann json = small();
   json["model"]["merges"] = {"#version: 0.2", "a b", "ab c"};
   EXPECT_THAT(from(json).encode_ids("abcab"), ElementsAre(8, 7));
 }
 
 TEST(Tokenizer, AddedTokensTakeInTheirWhiteSpace) {
-  Json5 json = small();
-  json["added_tokens"] = Json5::parse(R"([
+  Nlohmann json = small();
+  json["added_tokens"] = Nlohmann::parse(R"([
     {"id": 11, "content": "<m>", "lstrip": true, "rstrip": true, "single_word": false, "normalized": false, "special": true},
     {"id": 12, "content": "b!", "single_word": true, "lstrip": false, "rstrip": false, "normalized": false, "special": false}])");
   const Tokenizer tokenizer = from(json);

@@ -1,5 +1,6 @@
-// generate: greedy search and sampling over anything that gives the logits of the next token. The loop owns nothing of the
-// model: a callback maps new ids to logits and keeps its own cache. Beams, contrastive search and assistants are a UserError.
+// generate: greedy search and sampling over anything that gives the logits of the next token. The loop owns nothing of
+// the model: a callback maps new ids to logits and keeps its own cache. Beams, contrastive search and assistants are a
+// UserError.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Tokenizer: text to token ids and back, as a tokenizer.json of Hugging Face says (byte-level BPE and its relatives). What
-// is read is immutable; any number of threads may encode and decode with one Tokenizer. Text is UTF-8; bytes that are not are
-// taken as Python's errors="replace" takes them, one U+FFFD for each wrong sequence. "truncation" and "padding" of the
+// is read is immutable; any number of threads may encode and decode with one Tokenizer. Text is UTF-8; bytes that are not
+// are taken as Python's errors="replace" takes them, one U+FFFD for each wrong sequence. "truncation" and "padding" of the
 // file are not applied: how long a batch may be is the caller's to say.
 #pragma once
 
