@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
+#include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/export/unflatten.h"
 #include "calque/nn/nn.h"
@@ -226,6 +227,52 @@ TEST(Unflatten, T419_calls_at_random_that_write_buffers) { compare_all("T419"); 
 TEST(Unflatten, T420_the_same_with_signatures_kept) { compare_all("T420"); }
 TEST(Unflatten, T421_asserts) { compare_all("T421"); }
 TEST(Unflatten, T422_regions_and_branches) { compare_all("T422"); }
+
+// ---- programs exported here -----------------------------------------------------------------------------------------
+
+class Block : public Typed<Block> {
+ public:
+  Block() : lin_(child<Linear>("lin", 4, 4)), count_(register_buffer("count", zeros({1}))) {}
+  Tensor forward(const Tensor& x, const Tensor& y) {
+    count_->add_(1);
+    return lin_(x).relu() + y * *count_;
+  }
+
+ private:
+  Child<Linear> lin_;
+  Buffer count_;
+};
+
+class Twice : public Typed<Twice> {
+ public:
+  Twice() : block_(child<Block>("block")), out_(child<Linear>("out", 4, 2)) {}
+  Tensor forward(const Tensor& x) { return out_(block_(block_(x, x), x + 1)); }
+
+ private:
+  Child<Block> block_;
+  Child<Linear> out_;
+};
+
+TEST(Unflatten, programs_exported_here) {
+  for (const bool functional : {false, true})
+    for (const bool kept : {false, true}) {
+      SCOPED_TRACE(std::string(functional ? "functional" : "training") + (kept ? ", kept" : ""));
+      const auto model = std::make_shared<Twice>();
+      const auto eager = deep_copy(*model);
+      const auto batch = DynamicShapes::tuple({DynamicShapes::dict({{0, Dim("batch")}})});
+      ExportedProgram program = export_program(
+          *model, {ones({3, 4})}, {},
+          {.dynamic_shapes = batch, .preserve_module_call_signature = kept ? std::vector<std::string>{"block"} : std::vector<std::string>{}});
+      if (functional) program = program.run_decompositions();
+      const auto module = unflatten(program);
+      for (const int64_t n : {3, 1, 5}) {
+        const Tensor x = rand({n, 4});
+        EXPECT_TRUE(allclose(module->call({x}).to_tensor().detach(), eager->call({x}).to_tensor().detach(), 1e-5, 1e-6)) << n;
+      }
+      EXPECT_TRUE(equal(module->get_buffer("block.count"), eager->get_buffer("block.count")));
+      EXPECT_NE(module->find_submodule("block.lin"), nullptr);
+    }
+}
 
 TEST(Unflatten, submodules_can_be_called_by_themselves) {
   const auto module = unflatten(*load_program(folder + cases("T400")[0]["name"].get<std::string>() + ".pt2"));
