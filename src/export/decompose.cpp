@@ -108,7 +108,6 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
       const Tensor own = fake->from_tensor(t);
       made = fake->make_fake(own.meta());
       made.impl().env = own.impl().env ? own.impl().env : made.impl().env;
-      made.impl().requires_grad = own.requires_grad();
     }
     v = made;
   }
