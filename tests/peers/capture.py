@@ -326,7 +326,7 @@ def compare_guards(ours, theirs, samples):
         conditions = [g for g in a[0] if relation(g) not in known_b and g != sympy.true]
         for name, range_ in a[2].items():
             c = sympy.Symbol(name, integer=True, positive=True if name[0] == "c" else None)
-            if name not in b[2]:
+            if name not in b[2] or b[2][name] == range_:
                 continue
             if isinstance(range_, str):
                 conditions.append(sympy.Eq(c, range_expr(range_), evaluate=False))
