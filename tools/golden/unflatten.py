@@ -1,7 +1,9 @@
 """Writes tests/export/golden/unflatten/: programs of torch.export.save and, in unflatten.jsonl, what PyTorch's unflatten makes
 of each: the modules in their order, the nodes of their graphs, the names of the state, and outputs for given inputs.
 
-    python tools/golden/unflatten.py
+    PYTHONHASHSEED=1 python tools/golden/unflatten.py
+
+The seed: PyTorch puts the subgraphs of a call in the order of a set.
 """
 
 import json
