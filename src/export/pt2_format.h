@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "calque/export/pt2.h"
@@ -54,13 +55,15 @@ class SymbolReader {
   const std::vector<std::pair<std::string, ValueRange>>& ranges() const { return ranges_; }
 
  private:
-  void learn_hint(SymInt value, int64_t hint);
+  std::vector<std::string> note_symbols(std::string_view expression);
+  void learn_hint(SymInt value, const std::vector<std::string>& names, int64_t hint);
 
   const DeviceMap& devices_;
   std::shared_ptr<ShapeEnv> env_;
   std::shared_ptr<FakeMode> mode_;
   std::vector<std::pair<std::string, ValueRange>> ranges_;
   std::unordered_map<std::string_view, SymInt> parsed_;  // by the expression's text
+  std::unordered_set<std::string> declared_;             // symbols that expressions have
 };
 
 std::vector<int64_t> plain_integers(const Json& list);  // of {"as_int": n}

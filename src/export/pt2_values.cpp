@@ -108,37 +108,60 @@ SymbolReader::SymbolReader(const Json& range_constraints, const DeviceMap& devic
 // Only at the end: what the ranges decide would otherwise be decided while expressions are read, and the file keeps them
 // as they were made.
 void SymbolReader::finish() {
-  for (size_t i = 0; i < env_->symbols().size(); ++i) {
-    const std::string name = env_->symbols()[i].name;
-    for (const auto& [symbol, range] : ranges_)
-      if (symbol == name) env_->declare_symbol(name, std::nullopt, range);
-  }
+  for (const auto& [name, range] : ranges_)
+    if (declared_.contains(name)) env_->declare_symbol(name, std::nullopt, range);
 }
 
+namespace {
+
+// The names in Symbol('s77', ...), each once.
+std::vector<std::string> symbol_names(std::string_view expression) {
+  constexpr std::string_view start = "Symbol('";
+  std::vector<std::string> out;
+  for (size_t at = 0; (at = expression.find(start, at)) != std::string_view::npos;) {
+    at += start.size();
+    const size_t end = expression.find('\'', at);
+    if (end == std::string_view::npos) break;
+    std::string name(expression.substr(at, end - at));
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(std::move(name));
+    if (out.size() > 32) break;  // no program has so many in one size
+  }
+  return out;
+}
+
+}  // namespace
+
 // The example value of an expression tells that of its symbol where it is the only one without and the expression linear.
-void SymbolReader::learn_hint(SymInt value, int64_t hint) {
-  if (env_->hint(value)) return;
-  for (const Symbol& s : env_->symbols()) {
-    if (s.hint || s.is_float || s.name.starts_with('u')) continue;
-    const auto at = [&](int64_t x) {
-      ShapeEnv::Assignment values;
-      for (const Symbol& other : env_->symbols())
-        if (other.hint) values.emplace_back(other.name, *other.hint);
-      values.emplace_back(s.name, x);
-      return env_->evaluate(value, values);
-    };
-    const std::optional<int64_t> zero = at(0);
-    const std::optional<int64_t> one = at(1);
-    if (!zero || !one || *zero == *one) continue;
-    int64_t slope = 0;
-    int64_t rest = 0;
-    if (__builtin_sub_overflow(*one, *zero, &slope) || __builtin_sub_overflow(hint, *zero, &rest) || slope == -1 || rest % slope != 0) continue;
-    const int64_t x = rest / slope;
-    if (at(x) == hint) {
-      env_->declare_symbol(s.name, x, ValueRange{});
-      return;
+void SymbolReader::learn_hint(SymInt value, const std::vector<std::string>& names, int64_t hint) {
+  const std::string* missing = nullptr;
+  ShapeEnv::Assignment values;
+  for (const std::string& name : names) {
+    const Symbol& s = env_->symbol(name);
+    if (s.hint) {
+      values.emplace_back(name, *s.hint);
+    } else {
+      if (missing || s.is_float || name.starts_with('u')) return;
+      missing = &name;
     }
   }
+  if (!missing) return;
+  const auto at = [&](int64_t x) {
+    ShapeEnv::Assignment all = values;
+    all.emplace_back(*missing, x);
+    return env_->evaluate(value, all);
+  };
+  const std::optional<int64_t> zero = at(0);
+  const std::optional<int64_t> one = at(1);
+  int64_t slope = 0;
+  int64_t rest = 0;
+  if (!zero || !one || __builtin_sub_overflow(*one, *zero, &slope) || __builtin_sub_overflow(hint, *zero, &rest) || slope == 0 || (slope == -1 && rest == INT64_MIN)) return;
+  if (rest % slope == 0 && at(rest / slope) == hint) env_->declare_symbol(*missing, rest / slope, ValueRange{});
+}
+
+std::vector<std::string> SymbolReader::note_symbols(std::string_view expression) {
+  std::vector<std::string> names = symbol_names(expression);
+  declared_.insert(names.begin(), names.end());
+  return names;
 }
 
 SymInt SymbolReader::sym_int(const Json& value) {
@@ -149,7 +172,8 @@ SymInt SymbolReader::sym_int(const Json& value) {
   const auto [it, fresh] = parsed_.try_emplace(text);
   if (!fresh) return it->second;
   const SymInt parsed = parse_srepr(*env_, text);
-  if (const Json* hint = m.value.find("hint"); hint && hint->is_object() && parsed.is_symbolic() && hint->only().key == "as_int") learn_hint(parsed, hint->only().value.to_int());
+  const std::vector<std::string> names = note_symbols(text);
+  if (const Json* hint = m.value.find("hint"); hint && hint->is_object() && parsed.is_symbolic() && hint->only().key == "as_int") learn_hint(parsed, names, hint->only().value.to_int());
   return parsed_[text] = parsed;
 }
 
@@ -157,14 +181,18 @@ SymFloat SymbolReader::sym_float(const Json& value) {
   const JsonMember& m = value.only();
   if (m.key == "as_float") return m.value.to_float();
   if (m.key != "as_expr") value.fail("expected as_float or as_expr, found " + std::string(m.key));
-  return parse_srepr_float(*env_, m.value.at("expr_str").to_string());
+  const SymFloat parsed = parse_srepr_float(*env_, m.value.at("expr_str").to_string());
+  note_symbols(m.value.at("expr_str").to_string());
+  return parsed;
 }
 
 SymBool SymbolReader::sym_bool(const Json& value) {
   const JsonMember& m = value.only();
   if (m.key == "as_bool") return m.value.to_bool();
   if (m.key != "as_expr") value.fail("expected as_bool or as_expr, found " + std::string(m.key));
-  return parse_srepr_bool(*env_, m.value.at("expr_str").to_string());
+  const SymBool parsed = parse_srepr_bool(*env_, m.value.at("expr_str").to_string());
+  note_symbols(m.value.at("expr_str").to_string());
+  return parsed;
 }
 
 Tensor SymbolReader::fake(const Json& meta) {
