@@ -31,7 +31,7 @@ Stack& stack() {
 constexpr ModeSlot first_below_composite = ModeSlot::functional;
 
 thread_local constinit const CompositePolicy* composite_policy = nullptr;
-thread_local constinit bool composite_body = false;
+thread_local constinit const Values* arguments_of_composite = nullptr;
 thread_local constinit bool bodies_of_python = false;
 
 // The functional mode wants to see the out= forms: their functional ones may be composite, they write all the same.
@@ -86,7 +86,7 @@ TensorOwner* owner_among(const Values& args) {
 
 Value answer(const Operator& op, const Values& args) {
   if (op.is_composite()) {
-    const CompositeBodyScope scope(true);
+    const CompositeBodyScope scope(&args);
     const GuardOperatorScope name(op.name());  // of the guards that the body itself takes
     return op.run_eager(args);
   }
@@ -163,9 +163,9 @@ ModeScope::~ModeScope() {
 CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) { composite_policy = policy; }
 CompositePolicyScope::~CompositePolicyScope() { composite_policy = before_; }
 
-bool in_composite_body() { return composite_body; }
-CompositeBodyScope::CompositeBodyScope(bool inside) : before_(composite_body) { composite_body = inside; }
-CompositeBodyScope::~CompositeBodyScope() { composite_body = before_; }
+const Values* composite_arguments() { return arguments_of_composite; }
+CompositeBodyScope::CompositeBodyScope(const Values* arguments) : before_(arguments_of_composite) { arguments_of_composite = arguments; }
+CompositeBodyScope::~CompositeBodyScope() { arguments_of_composite = before_; }
 
 bool python_bodies() { return bodies_of_python; }
 PythonBodiesScope::PythonBodiesScope() : before_(bodies_of_python) { bodies_of_python = true; }

@@ -195,7 +195,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (&op == &detach_) return op.run_eager(args);  // writes no data
   if (op.is_composite() && may_alias(op) && !(writes_out(op) && find_functional_form(op))) {
     const ModeScope again(*this);
-    const CompositeBodyScope body(true);
+    const CompositeBodyScope body(&args);
     return op.run_eager(args);
   }
   if (const Operator* view = copied_view(op)) {

@@ -158,7 +158,7 @@ const PythonFront& python_front() {
 }
 
 // add.Tensor and the like with a number, as ATen's own bodies call them: add.Scalar.
-const Operator* overload_for_number(const Operator& op, const Values& args) {
+const Operator* overload_for_number(const Operator& op, const Values& args, const Values& given) {
   static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
     std::unordered_map<const Operator*, const Operator*> out;
     for (const char* name : {"add", "sub", "mul", "div"})
@@ -172,15 +172,17 @@ const Operator* overload_for_number(const Operator& op, const Values& args) {
   const auto it = overloads.find(&op);
   if (it == overloads.end() || !args[1].is_tensor()) return nullptr;
   const Tensor& number = args[1].to_tensor();
-  return number.defined() && (number.impl().wrapped_number || symbolic_number(number)) ? it->second : nullptr;
+  if (!number.defined() || !(number.impl().wrapped_number || symbolic_number(number))) return nullptr;
+  const bool handed_on = std::any_of(given.begin(), given.end(), [&](const Value& v) { return v.is_tensor() && v.to_tensor().defined() && v.to_tensor().is_same(number); });
+  return handed_on ? nullptr : it->second;
 }
 
 }  // namespace
 
 Value Recorder::call(const Operator& called, const Values& args) {
   if (tracing_off || inner_) return call_next(called, args);
-  if (in_composite_body())
-    if (const Operator* other = overload_for_number(called, args)) {
+  if (const Values* given = composite_arguments())
+    if (const Operator* other = overload_for_number(called, args, *given)) {
       Values with_number = args;
       const Tensor& number = args[1].to_tensor();
       const auto symbolic = symbolic_number(number);
@@ -205,7 +207,7 @@ Value Recorder::record(const Operator& called, const Values& args) {
     if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
       const ModeScope again(*this);
       const SymObserverScope arithmetic(this);
-      const CompositeBodyScope body(false);
+      const CompositeBodyScope body(nullptr);
       if (auto result = it->second(args)) return *std::move(result);
     }
   }

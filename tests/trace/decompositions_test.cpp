@@ -2,6 +2,7 @@
 // are decomposed after they were traced. tests/peers/decompositions.py compares more calls, live.
 #include "calque/trace/decompositions.h"
 
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,6 +37,7 @@ Value argument(const Json& v, bool tensor_wanted) {
     const DType dtype = dtype_from_name(v["dtype"].get<std::string>()).value();
     int64_t last = 0;
     for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) last = -1;
     const Tensor t = from_storage(Storage::allocate(static_cast<size_t>(last + 1) * item_size(dtype)), dtype, sizes, strides, 0);
     return t;
   }

@@ -29,18 +29,19 @@ class CompositePolicyScope {
   const CompositePolicy* before_;
 };
 
-// Whether a composite operator's body is running: ATen's are written in C++, where a number beside a tensor calls the
-// overload for numbers. What Python writes calls the one for tensors.
-bool in_composite_body();
+// The arguments of the composite operator whose body is running; null outside of one. ATen's bodies are written in C++,
+// where a number beside a tensor calls the overload for numbers; what Python writes calls the one for tensors, also where
+// a body hands on what it was given.
+const Values* composite_arguments();
 class CompositeBodyScope {
  public:
-  explicit CompositeBodyScope(bool inside);
+  explicit CompositeBodyScope(const Values* arguments);
   ~CompositeBodyScope();
   CompositeBodyScope(const CompositeBodyScope&) = delete;
   CompositeBodyScope& operator=(const CompositeBodyScope&) = delete;
 
  private:
-  bool before_;
+  const Values* before_;
 };
 
 // Some composite operators have a second body in PyTorch, written in Python, which traces with symbolic sizes and exports

@@ -21,7 +21,7 @@ Tensor softplus_of(const Tensor& a, const Scalar& beta, const Scalar& threshold)
     return where(a > threshold, a, rhs);
   }
   const Tensor scaled = a * beta;
-  const Tensor rhs = true_divide(log1p(exp(scaled)), beta);
+  const Tensor rhs = log1p(exp(scaled)) / beta;
   return where(scaled > threshold, a, rhs);
 }
 
@@ -34,7 +34,7 @@ void decompose_activations(DecompositionBuilder& table) {
   table.add_promoted("mish", {0}, Kind::standard, [](const Tensor& a) -> Tensor { return a * tanh(softplus(a)); });
   table.add_promoted("celu", {0}, Kind::standard, [](const Tensor& a, const Scalar& alpha) -> Tensor {
     const bool is_default = alpha.is_floating() && !alpha.is_symbolic() && alpha.to_double() == 1;
-    const Tensor rhs = is_default ? expm1(a) : expm1(true_divide(a, alpha)) * alpha;
+    const Tensor rhs = is_default ? expm1(a) : expm1(a / alpha) * alpha;
     return where(a > Scalar(0), a, rhs);
   });
   table.add_promoted("softplus", {0}, Kind::standard, [](const Tensor& a, const Scalar& beta, const Scalar& threshold) -> Tensor { return softplus_of(a, beta, threshold); });

@@ -90,7 +90,7 @@ DecompositionTable make_default() {
   decompose_interpolation(builder);
   for (const Operator* op : all_operators())
     if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> {
-      const CompositeBodyScope body(true);
+      const CompositeBodyScope body(&args);
       return op->run_eager(args);
     });
   return table;
@@ -107,7 +107,7 @@ bool can_stay_whole(const Operator& op) {
 std::optional<Value> CompositesByTable::expand(const Operator& op, const Values& args) const {
   const auto it = table_.find(&op);
   if (it == table_.end()) return std::nullopt;
-  const CompositeBodyScope body(false);
+  const CompositeBodyScope body(nullptr);
   return it->second(args);
 }
 
