@@ -26,7 +26,7 @@ std::vector<Slot> slots_of(const Module& module) {
 // Goes into every module, and turns tensors that the forward assigns to buffers into writes of them.
 class StrictTracer : public Tracer {
  public:
-  StrictTracer(Module& module, const std::vector<Slot>& before) : module_(module), before_(before) {}
+  StrictTracer(Module& module, const std::vector<Slot>& before) : module_(module), before_(before) { proxy_buffer_attributes = true; }
   bool is_leaf_module(Module&, const std::string&) override { return false; }
 
   Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name, std::string type) override {

@@ -185,6 +185,8 @@ void ShapeEnv::constrain_range_for_size(SymInt value, std::optional<int64_t> min
                                                          " and at least " + std::to_string(wanted.lower));
   const Expr* e = impl_->expr(value);
   if (e->kind() != ExprKind::symbol || !e->has_unbacked()) return;
+  // What is said of a size holds as it is said: at most 1 is no more than 1, though tests take a size to be at least 2.
+  impl_->knowledge.symbol(e->symbol_index()).size_like = false;
   impl_->knowledge.restrict_symbol(e->symbol_index(), wanted);
   impl_->knowledge.symbol(e->symbol_index()).size_like = true;
 }

@@ -180,7 +180,9 @@ TEST(ExportAsserts, T341_sizes_are_computed_from_inputs) {
   const ExportedProgram p = export_program(f, {rand({3}), rand({4})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a")}})}, {"y", dims({{0, Dim("b")}})}})});
   EXPECT_EQ(count(p, "aten.sym_size.int"), 2U);
   for (const Node* n : p.graph().nodes())
-    if (n->target().str() == "aten.sym_size.int") EXPECT_EQ(n->args()[0].to_node()->kind(), NodeKind::placeholder);
+    if (n->target().str() == "aten.sym_size.int") {
+      EXPECT_EQ(n->args()[0].to_node()->kind(), NodeKind::placeholder);
+    }
   EXPECT_EQ(p.call({rand({5}), rand({2})}).to_tensor().numel(), 20);
 }
 

@@ -207,7 +207,9 @@ TEST(ExportState, T322_functional_with_an_empty_table) {
   }, {"x"});
   const ExportedProgram p = export_program(f, {rand({2, 3})}).run_decompositions({});
   for (const Node* n : p.graph().nodes())
-    if (n->op()) EXPECT_FALSE(n->op()->schema().name.ends_with('_')) << n->name();
+    if (n->op()) {
+      EXPECT_FALSE(n->op()->schema().name.ends_with('_')) << n->name();
+    }
   EXPECT_GE(count(p, "aten.view.default"), 2U);
   const Tensor x = rand({2, 3});
   EXPECT_TRUE(same(p.call({x}), f.body({x})));

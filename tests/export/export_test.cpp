@@ -254,8 +254,11 @@ TEST(Export, T336_custom_metadata_survives_a_second_export) {
     if (n->name() == "sin") n->meta.set("custom", dict({{"mine", 1}}));
   const ExportedProgram q = export_program(*module, {rand({2})});
   for (const Node* n : q.graph().nodes()) {
-    if (n->name() == "sin") EXPECT_EQ(n->meta.find("custom")->str(), "{'mine': 1}");
-    else EXPECT_EQ(n->meta.find("custom"), nullptr) << n->name();
+    if (n->name() == "sin") {
+      EXPECT_EQ(n->meta.find("custom")->str(), "{'mine': 1}");
+    } else {
+      EXPECT_EQ(n->meta.find("custom"), nullptr) << n->name();
+    }
   }
 }
 
