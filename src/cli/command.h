@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calque/file/compare.h"
 
@@ -41,6 +42,18 @@ struct DiffOptions {
 void run_diff(const DiffOptions& options);
 // The comparison as a table or as JSON; `program` says how two programs compare, their state aside.
 void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program = {});
+
+struct ExportCommandOptions {
+  std::string model;                 // an example's name, or a .pt2 file
+  std::string output;
+  std::string inputs;                // a safetensors file, by names of arguments; by default the example's
+  std::vector<std::string> dynamic;  // "x=batch,*", as parse_dynamic_shapes reads it
+  bool strict = false;
+  bool decompose = false;
+  bool apply_fixes = false;
+  bool print = false;
+};
+void run_export(const ExportCommandOptions& options);
 
 struct TraceOptions {
   std::string model;

@@ -34,6 +34,20 @@ void add_run(CLI::App& app) {
   command->callback([o] { run_program(*o); });
 }
 
+void add_export(CLI::App& app) {
+  auto o = std::make_shared<ExportCommandOptions>();
+  CLI::App* command = app.add_subcommand("export", "A .pt2 program of a built-in example, or of another program with other sizes or decomposed");
+  command->add_option("model", o->model, "an example's name (calque trace --list), or a .pt2 file")->required();
+  command->add_option("-o,--output", o->output, "the .pt2 file to write")->required();
+  command->add_option("--inputs", o->inputs, "a .safetensors file with example inputs by argument name");
+  command->add_option("--dynamic", o->dynamic, "NAME=D,D...: what may differ of an argument's sizes; D is *, a number, name, name:MIN..MAX, or 2*name+1")->allow_extra_args(false);
+  command->add_flag("--strict", o->strict, "capture the program as written first, and refuse what that cannot promise");
+  command->add_flag("--decompose", o->decompose, "to the functional core-ATen form");
+  command->add_flag("--apply-fixes", o->apply_fixes, "change the dynamic sizes as a constraint violation suggests, and try again");
+  command->add_flag("--print", o->print, "print the program as PyTorch does");
+  command->callback([o] { run_export(*o); });
+}
+
 void add_diff(CLI::App& app) {
   auto o = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand("diff", "Are two safetensors files, or two .pt2 programs, the same? Exit status 0: same, 1: different, 2: bad input");
@@ -79,6 +93,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   calque::cli::add_info(app);
   calque::cli::add_run(app);
+  calque::cli::add_export(app);
   calque::cli::add_diff(app);
   calque::cli::add_trace(app);
   try {

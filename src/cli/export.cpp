@@ -1,0 +1,94 @@
+// calque export MODEL -o P.pt2: a program of a built-in example, or of another program, with sizes that may differ.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "calque/base/error.h"
+#include "calque/export/export.h"
+#include "calque/export/pt2.h"
+#include "calque/file/safetensors.h"
+#include "cli/examples.h"
+#include "cli/program.h"
+
+namespace calque::cli {
+namespace {
+
+struct Source {
+  std::shared_ptr<Module> module;
+  std::vector<std::string> names;  // of the arguments
+  ExampleInputs inputs;
+};
+
+Tensor tensor_named(const SafetensorsFile& file, const std::string& name) {
+  if (!file.find(name)) {
+    std::string known;
+    for (const std::string& n : file.names()) known += (known.empty() ? "" : ", ") + n;
+    throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " + (known.empty() ? "nothing" : known));
+  }
+  return file.tensor(name).clone();
+}
+
+Source example_source(const ExportCommandOptions& o) {
+  const Example& example = find_example(o.model);
+  Source out{example.make(), {}, {example.inputs(), {}}};
+  out.names = out.module->argument_names();
+  if (o.inputs.empty()) return out;
+  const SafetensorsFile file = SafetensorsFile::open(o.inputs);
+  for (size_t i = 0; i < out.inputs.args.size(); ++i) out.inputs.args[i] = tensor_named(file, out.names.at(i));
+  return out;
+}
+
+Source program_source(const ExportedProgram& program, const ExportCommandOptions& o) {
+  Source out{program.module(), {}, {}};
+  out.names = out.module->argument_names();
+  if (o.inputs.empty()) {
+    if (!program.example_inputs()) throw UserError("export: " + o.model + " has no example inputs; give a file with --inputs");
+    out.inputs = *program.example_inputs();
+    return out;
+  }
+  const SafetensorsFile file = SafetensorsFile::open(o.inputs);
+  Values leaves;
+  for (const InputSpec& spec : program.graph_signature().input_specs)
+    if (spec.kind == InputKind::user_input) leaves.push_back(spec.arg.kind == ArgumentKind::constant ? spec.arg.value : Value(tensor_named(file, spec.arg.name)));
+  const Values both = program.in_spec().unflatten(leaves).to_items();
+  out.inputs.args = both.at(0).to_items();
+  for (const auto& [key, value] : both.at(1).to_dict().items) out.inputs.kwargs.emplace_back(key.to_string(), value);
+  return out;
+}
+
+ExportedProgram export_source(const Source& source, const ExportCommandOptions& o) {
+  ExportOptions options;
+  options.strict = o.strict;
+  options.dynamic_shapes = parse_dynamic_shapes(o.dynamic, source.names);
+  constexpr int tries = 8;  // one fix may lead to the next
+  for (int i = 0;; ++i) {
+    try {
+      return export_program(*source.module, source.inputs.args, source.inputs.kwargs, options);
+    } catch (const UserError& e) {
+      if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty()) throw;
+      options.dynamic_shapes = refine_dynamic_shapes_from_suggested_fixes(e.what(), options.dynamic_shapes);
+      fmt::print(stderr, "calque: fixes applied: {}\n", options.dynamic_shapes.str());
+    }
+  }
+}
+
+ExportedProgram exported(const ExportCommandOptions& o) {
+  const GradModeScope no_grad(false);
+  if (!o.model.ends_with(".pt2") && !std::filesystem::is_regular_file(o.model)) return export_source(example_source(o), o);
+  const auto program = load_program(o.model);
+  // Without a word about sizes a program keeps those that it has.
+  if (o.dynamic.empty() && o.inputs.empty() && !o.strict) return *program;
+  return export_source(program_source(*program, o), o);
+}
+
+}  // namespace
+
+void run_export(const ExportCommandOptions& o) {
+  ExportedProgram program = exported(o);
+  if (o.decompose) program = program.run_decompositions();
+  save_program(program, o.output);
+  if (o.print) fmt::print("{}\n", program.str());
+  else fmt::print("{}: {} nodes, {} tensors, {} bytes\n", o.output, program.graph().size(), program.state_dict().size() + program.constants().size(), std::filesystem::file_size(o.output));
+}
+
+}  // namespace calque::cli
