@@ -188,7 +188,8 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
     }
     scores = dropout(scores, dropout_p, true);
   }
-  return {matmul(scores, value).to(dtype), scores.to(dtype)};
+  const Tensor weights = scores.to(dtype);
+  return {matmul(scores, value).to(dtype), weights};
 }
 
 Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p, bool is_causal, std::optional<double> scale,

@@ -145,7 +145,8 @@ void decompose_pointwise(DecompositionBuilder& table) {
   table.add_promoted("special_entr", {0}, Kind::int_to_float, [](const Tensor& a) -> Tensor {
     const Tensor is_nan = isnan(a);
     const Tensor positive = a > Scalar(0);
-    const Tensor inside = -a * log(a);
+    const Tensor negative = -a;
+    const Tensor inside = negative * log(a);
     const Tensor is_zero = eq(a, Scalar(0));
     const Tensor outside = where(is_zero, Scalar(0), Scalar(-std::numeric_limits<double>::infinity()));
     return where(is_nan, a, where(positive, inside, outside));
