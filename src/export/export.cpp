@@ -8,6 +8,7 @@
 #include "calque/export/fake_inputs.h"
 #include "calque/graph/passes.h"
 #include "calque/nn/functional_call.h"
+#include "calque/nn/backends.h"
 #include "calque/trace/make_fx.h"
 #include "export/build.h"
 #include "export/program_module.h"
@@ -215,6 +216,7 @@ bool is_exporting() { return exporting != 0; }
 
 ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
   const ExportingScope inside;
+  const CudnnScope no_cudnn(false);  // as PyTorch exports: programs do not depend on what the machine has
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
   const FakeInputs inputs = make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
                                              {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "calque/base/warning.h"
+#include "calque/nn/backends.h"
 #include "calque/nn/convert.h"
 #include "calque/op/mode.h"
 #include "calque/op/operators.h"
@@ -101,7 +102,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
                                            {{"weight", to_value(weight)}, {"bias", to_value(bias)}, {"training", to_value(training)}, {"momentum", to_value(momentum)}, {"eps", to_value(eps)}}))
       return traced->to_tensor();
   if (training) check_values_per_channel(input.sym_sizes());
-  return calque::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, false);
+  return calque::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled());
 }
 
 Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
@@ -114,7 +115,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
       throw UserError("Expected more than 1 spatial element when training, got input size torch.Size(" +
                       str(input.sym_sizes()) + ")");
   }
-  return calque::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, false);
+  return calque::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled());
 }
 
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
@@ -124,7 +125,7 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
   for (int64_t d = 2; d < input.dim(); ++d)
     sizes.push_back(input.sym_size(d));
   check_values_per_channel(sizes);
-  return calque::group_norm(input, num_groups, weight, bias, eps, false);
+  return calque::group_norm(input, num_groups, weight, bias, eps, cudnn_enabled());
 }
 
 Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, double beta, double k) {

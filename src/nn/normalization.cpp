@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/warning.h"
+#include "calque/nn/backends.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/op/ops.h"
@@ -35,7 +36,7 @@ LayerNorm::LayerNorm(const Sizes& normalized_shape, LayerNormOptions options)
 
 void LayerNorm::reset_parameters() { ones_and_zeros(weight, bias); }
 
-Tensor LayerNorm::forward(const Tensor& input) { return layer_norm(input, sym(normalized_shape), weight, bias, eps, false); }
+Tensor LayerNorm::forward(const Tensor& input) { return layer_norm(input, sym(normalized_shape), weight, bias, eps, cudnn_enabled()); }
 
 std::string LayerNorm::extra_repr() const {
   return tuple_text(normalized_shape) + ", eps=" + python_repr(eps) + ", elementwise_affine=" + text(elementwise_affine) +
