@@ -133,6 +133,7 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
   };
   const CompositesByTable composites(table);
   const CompositePolicyScope policy(&composites);
+  const PythonBodiesScope bodies;
   out.traced = make_fx_values(run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
   return out;
 }

