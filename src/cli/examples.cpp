@@ -81,7 +81,7 @@ const Example& find_example(const std::string& name) {
     if (e.name == name) return e;
     names += (names.empty() ? "" : ", ") + std::string(e.name);
   }
-  throw UserError("trace: no example is named '" + name + "'; the examples are " + names + " (models from files come with `calque export`)");
+  throw UserError("no example is named '" + name + "'; the examples are " + names);
 }
 
 }  // namespace calque::cli

@@ -259,6 +259,42 @@ TEST_F(Cli, RunNamesWhatIsMissingOrWrong) {
   EXPECT_EQ(calque_run("run " + program("tiny_llama_6.f32")).status, 2);
 }
 
+TEST_F(Cli, ExportOfAnExampleRunsAtOtherSizes) {
+  Result r = calque_run("export mlp -o " + path("mlp.pt2") + " --dynamic 'x=batch:1..64,*'");
+  EXPECT_EQ(r.status, 0) << r.out;
+  EXPECT_THAT(calque_run("info " + path("mlp.pt2")).out, AllOf(HasSubstr("float32 [s77, 16]"), HasSubstr("[1, 64]")));
+  const std::string x = save("x.safetensors", {{"x", tensor_of<float>(std::vector<float>(112, 0.25F), {7, 16})}});
+  EXPECT_EQ(calque_run("run " + path("mlp.pt2") + " --inputs " + x + " --outputs " + path("a.safetensors")).status, 0);
+  // The same numbers after decomposing, and after exporting the program again with a fixed size.
+  r = calque_run("export " + path("mlp.pt2") + " -o " + path("core.pt2") + " --decompose --print");
+  EXPECT_EQ(r.status, 0) << r.out;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("torch.ops.aten.addmm.default"), Not(HasSubstr("aten.linear"))));
+  EXPECT_EQ(calque_run("run " + path("core.pt2") + " --inputs " + x + " --outputs " + path("b.safetensors")).status, 0);
+  EXPECT_EQ(calque_run("diff --tol 1e-6 " + path("a.safetensors") + " " + path("b.safetensors")).status, 0);
+  r = calque_run("export " + path("mlp.pt2") + " -o " + path("fixed.pt2") + " --inputs " + x);
+  EXPECT_EQ(r.status, 0) << r.out;
+  EXPECT_THAT(calque_run("info " + path("fixed.pt2")).out, HasSubstr("float32 [7, 16]"));
+}
+
+TEST_F(Cli, ExportAppliesSuggestedFixesWhenAsked) {
+  const std::string asked = "export branches -o " + path("p.pt2") + " --dynamic 'x=n,*'";
+  Result r = calque_run(asked);
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("Suggested fixes:"), HasSubstr("n = Dim('n', min=5)")));
+  EXPECT_FALSE(std::filesystem::exists(path("p.pt2")));
+  r = calque_run(asked + " --apply-fixes");
+  EXPECT_EQ(r.status, 0) << r.out;
+  EXPECT_THAT(r.out, HasSubstr("fixes applied"));
+  EXPECT_THAT(calque_run("info " + path("p.pt2")).out, HasSubstr("[5, inf]"));
+}
+
+TEST_F(Cli, ExportNamesWhatIsWrong) {
+  EXPECT_THAT(calque_run("export nothing -o " + path("p.pt2")).out, HasSubstr("no example is named 'nothing'"));
+  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --dynamic y=n").out, HasSubstr("names the argument y; the arguments are ['x']"));
+  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --inputs " + save("z.safetensors", {{"z", f32({1})}})).out, HasSubstr("the model takes 'x'"));
+  EXPECT_THAT(calque_run("export " + path("absent.pt2") + " -o " + path("p.pt2")).out, HasSubstr("absent.pt2"));
+}
+
 TEST_F(Cli, DiffOfPrograms) {
   EXPECT_EQ(calque_run("diff " + program("basic.pt2") + " " + program("basic.pt2")).status, 0);
   const Result r = calque_run("diff " + program("basic.pt2") + " " + program("constants.pt2"));

@@ -388,8 +388,6 @@ TEST(ExportState, T347_map) {
   EXPECT_TRUE(same(export_program(f, args).call(args), f.body(args)));
 }
 
-TEST(ExportState, T358_regions_of_another_gradient_mode) { CALQUE_NOT_APPLICABLE("tested beside the pass, in tests/graph and tests/trace"); }
-TEST(ExportState, T359_sequential_splits) { CALQUE_NOT_APPLICABLE("tested beside the pass, in tests/graph"); }
 
 struct T360Model : Typed<T360Model> {
   static constexpr const char* forward_arguments[] = {"x"};
