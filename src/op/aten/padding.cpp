@@ -105,12 +105,13 @@ void border_kernel(const Tensor& self, SymIntList pad, const Tensor& out) {
 }
 
 Tensor circular_body(const Tensor& self, SymIntList padding) {
-  const int64_t dims = self.dim() - 2;
-  if (dims < 1 || padding.size() != static_cast<size_t>(2 * dims))
-    throw UserError("_pad_circular: Invalid padding size, expected " + std::to_string(2 * dims) + " but got " + std::to_string(padding.size()));
+  const int64_t first = self.dim() - static_cast<int64_t>(padding.size() / 2);  // a batch and channels, or channels alone, stay
+  if (first != 1 && first != 2)
+    throw UserError("_pad_circular: Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of length " +
+                    std::to_string(2 * (self.dim() - 1)) + " or " + std::to_string(2 * (self.dim() - 2)) + " respectively but got " + std::to_string(padding.size()));
   SymInts shape = self.impl().sizes;
   const auto pad = [&](int64_t dim, size_t side) { return padding[2 * static_cast<size_t>(self.dim() - 1 - dim) + side]; };
-  for (int64_t d = 2; d < self.dim(); ++d) {
+  for (int64_t d = first; d < self.dim(); ++d) {
     SymInt& size = shape[static_cast<size_t>(d)];
     if (!check(sym_and(pad(d, 0) <= size, pad(d, 1) <= size)))
       throw UserError("_pad_circular: Padding value causes wrapping around more than once: padding (" + pad(d, 0).str() + ", " + pad(d, 1).str() + ") of size " + size.str());
@@ -120,13 +121,13 @@ Tensor circular_body(const Tensor& self, SymIntList padding) {
   const Tensor out = self.new_empty(shape);
   Tensor to = out;
   Tensor from = self;
-  for (int64_t d = self.dim() - 1; d >= 2; --d) {
+  for (int64_t d = self.dim() - 1; d >= first; --d) {
     to = to.slice(d, sym_max(pad(d, 0), 0), shape[static_cast<size_t>(d)] - sym_max(pad(d, 1), 0), 1);
     from = from.slice(d, sym_max(-pad(d, 0), 0), self.sym_size(d) - sym_max(-pad(d, 1), 0), 1);
   }
   to.copy_(from);
   // The first dimensions' borders are filled first, so that the later ones copy whole slabs of them.
-  for (int64_t d = 2; d < self.dim(); ++d) {
+  for (int64_t d = first; d < self.dim(); ++d) {
     const SymInt size = shape[static_cast<size_t>(d)];
     const SymInt before = sym_max(pad(d, 0), 0);
     const SymInt after = sym_max(pad(d, 1), 0);
