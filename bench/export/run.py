@@ -80,7 +80,14 @@ def main():
     def row(name, command, theirs, mine):
         a, b = [], []
         for _ in range(options.rounds):
+            if command == "save":  # both write new files, with nothing left to write out from before
+                for path in (theirs[1], mine[1]):
+                    if os.path.exists(path):
+                        os.remove(path)
+                os.sync()
             t, their_count = peer.run(command, *theirs)
+            if command == "save":
+                os.sync()
             c, count = ours.run(command, *mine)
             a.append(t / 1e6)
             b.append(c / 1e6)
