@@ -70,7 +70,7 @@ def positive(*size):
 
 
 def pooled(dims):
-    size = [8, 9, 10][:dims]
+    size = [8, 6, 10][:dims]
     x = r(2, 3, *size)
     y, indices = getattr(F, f"max_pool{dims}d")(x, 2, return_indices=True)
     return (y, indices)
@@ -93,6 +93,8 @@ LAYERS = {
     "FeatureAlphaDropout": lambda: [((0.3,), {}, (r(4, 8, 3),))],
     "Flatten": lambda: [((), {}, (r(2, 3, 4),)), ((0, 1), {}, (r(2, 3, 4),))],
     "Fold": lambda: [(((4, 5), (2, 2)), {}, (r(2, 12, 12),))],
+    "FractionalMaxPool2d": lambda: [((2,), {"output_size": (4, 3)}, (r(2, 3, 8, 7),)), (((3, 2),), {"output_ratio": (0.5, 0.6)}, (r(3, 9, 8),))],
+    "FractionalMaxPool3d": lambda: [((2,), {"output_size": (4, 3, 2)}, (r(2, 3, 8, 7, 5),))],
     "Hardsigmoid": lambda: [((), {}, (r(3, 5) * 4,))],
     "Identity": lambda: [((), {}, (r(3, 5),))],
     "LazyBatchNorm1d": lambda: [((), {}, (r(4, 5),))],
@@ -197,14 +199,19 @@ def function_cases(name, count):
             if not dtypes:
                 continue
             dtype = torch.float32 if torch.float32 in dtypes else sorted(dtypes, key=str)[0]
-            samples += list(op.sample_inputs("cpu", dtype, requires_grad=False))
-    for s in spread(samples, count):
+            samples += [(op.op, s) for s in op.sample_inputs("cpu", dtype, requires_grad=False)]
+    for call, s in spread(samples, count):
         tensors = [s.input, *s.args]
         named = {k: v for k, v in s.kwargs.items() if is_tensor(v)}
         fixed = {k: v for k, v in s.kwargs.items() if not is_tensor(v)}
 
         class Call(nn.Module):
-            def forward(self, *args, **kwargs):
-                return function(*args, **kwargs, **fixed)
+            def __init__(self, call, fixed):
+                super().__init__()
+                self.call = call
+                self.fixed = fixed
 
-        yield Call(), tuple(tensors), named
+            def forward(self, *args, **kwargs):
+                return self.call(*args, **kwargs, **self.fixed)
+
+        yield Call(call, fixed), tuple(tensors), named
