@@ -154,7 +154,7 @@ Values without_outs(const Operator& op, const Operator& form, const Values& args
 // The view that a *_copy operator copies; null for others.
 const Operator* copied_view(const Operator& op) {
   const Schema& s = op.schema();
-  if (!s.name.ends_with("_copy") || may_alias(op)) return nullptr;
+  if (!s.name.ends_with("_copy") || s.name == "lift_fresh_copy" || may_alias(op)) return nullptr;
   const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) + (s.overload.empty() ? "" : "." + s.overload));
   return view && is_view(*view) ? view : nullptr;
 }
