@@ -4,6 +4,7 @@
 
 #include "calque/graph/function.h"
 #include "calque/sym/shape_env.h"
+#include "trace/expression_nodes.h"
 
 namespace calque {
 namespace {
@@ -71,50 +72,6 @@ Value literal_value(const Expr* e) {
   return e->kind() == ExprKind::true_value;
 }
 
-const char* function_of(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::add: return "operator.add";
-    case ExprKind::mul: return "operator.mul";
-    case ExprKind::pow:
-    case ExprKind::pow_by_natural:
-    case ExprKind::float_pow: return "operator.pow";
-    case ExprKind::floor_div:
-    case ExprKind::clean_div: return "operator.floordiv";
-    case ExprKind::mod:
-    case ExprKind::python_mod: return "operator.mod";
-    case ExprKind::max: return "torch.sym_max";
-    case ExprKind::min: return "torch.sym_min";
-    case ExprKind::where:
-    case ExprKind::piecewise: return "torch.sym_ite";
-    case ExprKind::int_true_div:
-    case ExprKind::float_true_div: return "operator.truediv";
-    case ExprKind::to_float: return "torch.sym_float";
-    case ExprKind::floor:
-    case ExprKind::floor_to_int: return "math.floor";
-    case ExprKind::ceil_to_int: return "math.ceil";
-    case ExprKind::trunc_to_int: return "math.trunc";
-    case ExprKind::round_to_int:
-    case ExprKind::round_decimal: return "builtins.round";
-    case ExprKind::absolute: return "operator.abs";
-    case ExprKind::bitwise_and: return "operator.and_";
-    case ExprKind::bitwise_or: return "operator.or_";
-    case ExprKind::bitwise_xor: return "operator.xor";
-    case ExprKind::eq: return "operator.eq";
-    case ExprKind::lt: return "operator.lt";
-    case ExprKind::le: return "operator.le";
-    case ExprKind::gt: return "operator.gt";
-    case ExprKind::ge: return "operator.ge";
-    case ExprKind::logical_and: return "operator.and_";
-    case ExprKind::logical_or: return "operator.or_";
-    case ExprKind::logical_not: return "torch.sym_not";
-    case ExprKind::opaque_unary:
-      if (e->opaque_function() == OpaqueFunction::sqrt) return "torch._sym_sqrt";
-      if (e->opaque_function() == OpaqueFunction::log2) return "torch._sym_log2";
-      return nullptr;
-    default: return nullptr;
-  }
-}
-
 Value evaluate_with(const Expr* e, const std::unordered_map<const Expr*, Value>& symbols) {
   if (const auto it = symbols.find(e); it != symbols.end()) return it->second;
   if (is_literal(e)) return literal_value(e);
@@ -125,8 +82,7 @@ Value evaluate_with(const Expr* e, const std::unordered_map<const Expr*, Value>&
     if (parts.back().is_none()) return {};
   }
   if (e->kind() == ExprKind::pow && parts.size() == 1) parts.emplace_back(e->exponent());
-  if (e->kind() == ExprKind::ne) return (*get_function("operator.ne"))(parts);
-  const char* name = function_of(e);
+  const char* name = python_function(e);
   if (!name) return {};
   const FunctionRef f = get_function(name);
   if (parts.size() <= 2 || e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) return (*f)(parts);

@@ -10,8 +10,6 @@
 
 namespace calque {
 
-// Null for what PyTorch's graphs cannot compute. Ne is sym_not of eq, and no function of its own.
-const char* function_of(const Expr* e);
 std::vector<const Expr*> symbols_of(const Expr* e);  // each once
 const std::string& symbol_name(const Expr* symbol);
 bool is_literal(const Expr* e);  // a number or a truth value

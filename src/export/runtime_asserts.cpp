@@ -13,6 +13,7 @@
 #include "export/expression_values.h"
 #include "sym/env_impl.h"
 #include "trace/expression_nodes.h"
+#include "trace/expression_nodes.h"
 
 namespace calque {
 namespace {
@@ -236,7 +237,7 @@ class Inserter {
   }
   Value compute(const Expr* e, const Values& parts) {
     if (e->kind() == ExprKind::ne) return call("torch.sym_not", {combine("operator.eq", parts[0], parts[1])});
-    const char* function = function_of(e);
+    const char* function = python_function(e);
     if (!function) throw UserError(ErrorKind::unsupported_operator, "export: the condition " + e->str() + " cannot be computed by a graph");
     if (parts.size() == 1 || e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) return call(function, parts);
     Value left = parts[0];

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace calque {
 
 struct Utf8Char {
@@ -27,7 +29,6 @@ inline Utf8Char decode_utf8(const char* p) {
 
 inline bool is_utf8_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-void append_utf8(std::string& out, char32_t c);
 std::u32string to_utf32(std::string_view valid);
 size_t count_utf8(std::string_view valid);  // characters
 

@@ -32,6 +32,8 @@ const char* opaque_function(OpaqueFunction function) {
   }
 }
 
+}  // namespace
+
 const char* python_function(const Expr* e) {
   switch (e->kind()) {
     case ExprKind::opaque_unary: return opaque_function(e->opaque_function());
@@ -73,8 +75,6 @@ const char* python_function(const Expr* e) {
     default: return nullptr;
   }
 }
-
-}  // namespace
 
 Node* write_expression(const Expr* e, const ExpressionWriter& writer) {
   const auto operand = [&](const Expr* part) -> Value {

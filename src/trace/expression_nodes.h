@@ -13,6 +13,9 @@ Value value_of(const Expr* e);  // the SymInt, SymFloat or SymBool
 // The expression of a symbolic number; null for anything else.
 const Expr* expression_of(const Value& v);
 
+// The function that computes an expression from its parts: "operator.add"; null for symbols and numbers.
+const char* python_function(const Expr* e);
+
 struct ExpressionWriter {
   std::function<Value(const Expr*)> number;               // a part that is no plain number, as an argument
   // `value` is what the call gives; None where nobody worked it out.
