@@ -3,6 +3,7 @@
 #include "calque/trace/tracer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
@@ -257,8 +258,14 @@ std::optional<Value> Tracer::intercept(Module& module, const Values& args, const
     return std::nullopt;
   }
   if (!s.root) return std::nullopt;  // nodes are appended to a graph: there is no module to find paths in
+  // What the body calls is written on lines of its own, not on that of the module's call.
+  struct BodyScope {
+    const CallSite* before = std::exchange(mode_detail::site, nullptr);
+    ~BodyScope() { mode_detail::site = before; }
+  };
   const Forward forward = [&](const Values& a, const Kwargs& k) {
     s.passing = &module;
+    const BodyScope body;
     return module.call(a, k);
   };
   return call_module(module, forward, args, kwargs);

@@ -679,5 +679,18 @@ TEST(Tracer, ThreadsTraceBesideEachOther) {
   for (const std::string& text : found) EXPECT_EQ(text, expected);
 }
 
+struct MethodsInside : Typed<MethodsInside> {
+  Tensor forward(const Tensor& x) { return x.transpose(0, 1); }
+};
+struct MethodsOutside : Typed<MethodsOutside> {
+  Child<MethodsInside> inner = child<MethodsInside>("inner");
+  Tensor forward(const Tensor& x) { return inner(x); }
+};
+TEST(Tracer, methods_in_the_body_of_a_called_module_stay_methods) {
+  MethodsOutside module;
+  const auto traced = symbolic_trace(module);
+  EXPECT_NE(traced->code().find("x.transpose(0, 1)"), std::string::npos) << traced->code();
+}
+
 }  // namespace
 }  // namespace calque
