@@ -29,6 +29,29 @@ function(calque_group_stanzas stanzas result)
   set(${result} ${groups} PARENT_SCOPE)
 endfunction()
 
+# Every file of src/zoo registers its architectures: bert.cpp has register_bert.
+function(calque_list_zoo result)
+  file(GLOB families CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/zoo/*.cpp")
+  list(SORT families)
+  set(declarations)
+  set(calls)
+  foreach(family IN LISTS families)
+    cmake_path(GET family STEM name)
+    string(APPEND declarations "void register_${name}(ModelRegistry&);\n")
+    string(APPEND calls "  register_${name}(registry);\n")
+  endforeach()
+  set(file "${PROJECT_BINARY_DIR}/generated/src/zoo.cpp")
+  file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "// Made by CMake from the names of the files in src/zoo.
+#include \"calque/hub/registry.h\"
+namespace calque {
+${declarations}void register_zoo(ModelRegistry& registry);
+void register_zoo([[maybe_unused]] ModelRegistry& registry) {
+${calls}}
+}  // namespace calque
+")
+  set(${result} "${file}" PARENT_SCOPE)
+endfunction()
+
 function(calque_collect_sources)
   set(library)
   set(simd)
@@ -66,6 +89,8 @@ function(calque_collect_sources)
   calque_group_stanzas("${stanzas}" grouped)
   list(REMOVE_ITEM library ${stanzas})
   list(APPEND library ${grouped})
+  calque_list_zoo(zoo)
+  list(APPEND library ${zoo})
   set(calque_sources ${library} PARENT_SCOPE)
   set(calque_core_sources ${core} PARENT_SCOPE)
   set(calque_cli_sources ${program} PARENT_SCOPE)

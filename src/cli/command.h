@@ -31,6 +31,16 @@ struct RunOptions {
 };
 void run_program(const RunOptions& options);
 
+struct ForwardOptions {
+  std::string model;        // a model folder
+  std::string inputs;       // a safetensors file, by names of the forward's arguments
+  std::string outputs;      // a safetensors file to write; empty: nothing is written
+  std::string model_class;  // by default what the config names
+  std::string attention;    // eager or sdpa
+  bool train = false;
+};
+void run_forward(const ForwardOptions& options);
+
 struct DiffOptions {
   std::string a, b, reference;
   SameOptions same;

@@ -34,6 +34,18 @@ void add_run(CLI::App& app) {
   command->callback([o] { run_program(*o); });
 }
 
+void add_forward(CLI::App& app) {
+  auto o = std::make_shared<ForwardOptions>();
+  CLI::App* command = app.add_subcommand("forward", "One forward pass of a model folder on tensors from a safetensors file");
+  command->add_option("model", o->model, "a folder with config.json and weights")->required();
+  command->add_option("--inputs", o->inputs, "a .safetensors file, tensors by the names of the forward's arguments")->required();
+  command->add_option("--outputs", o->outputs, "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
+  command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
+  command->add_option("--attention", o->attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
+  command->add_flag("--train", o->train, "in training mode");
+  command->callback([o] { run_forward(*o); });
+}
+
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportCommandOptions>();
   CLI::App* command = app.add_subcommand("export", "A .pt2 program of a built-in example, or of another program with other sizes or decomposed");
@@ -93,6 +105,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   calque::cli::add_info(app);
   calque::cli::add_run(app);
+  calque::cli::add_forward(app);
   calque::cli::add_export(app);
   calque::cli::add_diff(app);
   calque::cli::add_trace(app);

@@ -1,0 +1,83 @@
+// PretrainedModel: a module that a config describes, with what transformers' PreTrainedModel knows of a class: its inputs
+// and outputs by name, its base model, its tied weights, how its parameters start. The classes are in zoo/; loading and
+// saving are in from_pretrained.h and save_pretrained.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calque/hub/config.h"
+#include "calque/hub/model_io.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/module.h"
+
+namespace calque {
+
+class PretrainedModel : public Module {
+ public:
+  const Config& config() const { return config_; }
+  Config& config() { return config_; }
+
+  // Hooks and observers, then forward.
+  ModelOutput operator()(const ModelInputs& inputs);
+  ModelOutput call_typed(const ModelInputs& inputs) { return (*this)(inputs); }  // what a Child calls
+  virtual ModelOutput forward(const ModelInputs& inputs) = 0;
+  // The arguments of forward, in transformers' order.
+  std::vector<std::string> argument_names() const override = 0;
+  Value forward_values(const Values& args, const Kwargs& kwargs) override;
+
+  // ---- what a class says of itself ------------------------------------------------------------------------------------
+  virtual std::string base_model_prefix() const { return ""; }
+  PretrainedModel& base_model();  // the submodule of that name, or the model itself
+  // Tied parameters: the name, and the name of what it is (both full paths). Only those that the config asks for.
+  using TiedWeights = std::vector<std::pair<std::string, std::string>>;
+  virtual TiedWeights tied_weights() const { return {}; }
+  // Regular expressions.
+  virtual std::vector<std::string> keys_to_ignore_on_load_missing() const { return {}; }
+  virtual std::vector<std::string> keys_to_ignore_on_load_unexpected() const { return {}; }
+  virtual std::vector<std::string> keys_to_ignore_on_save() const { return {}; }
+  virtual std::vector<std::string> keep_in_fp32_modules() const { return {}; }
+  virtual std::vector<std::string> no_split_modules() const { return {}; }  // class names
+  virtual std::string main_input_name() const { return "input_ids"; }
+  virtual bool is_encoder_decoder() const { return config_.flag("is_encoder_decoder"); }
+  virtual bool can_generate() const { return false; }
+
+  virtual Child<Embedding>* input_embeddings() { return nullptr; }
+  virtual Child<Linear>* output_embeddings() { return nullptr; }
+
+  // The values that this module's own parameters start with (children are asked for themselves): normal with the config's
+  // initializer_range for Linear, Embedding and Conv1D, ones and zeros for norms, unless a class says otherwise.
+  virtual void init_weights(Module& module);
+  void init_all_weights();  // of every module, then ties
+  void tie_weights();       // makes tied parameters one tensor
+
+  // ---- settings of a call -----------------------------------------------------------------------------------------------
+  bool wants_attentions(const ModelInputs& inputs) const { return inputs.output_attentions.value_or(config_.flag("output_attentions")); }
+  bool wants_hidden_states(const ModelInputs& inputs) const { return inputs.output_hidden_states.value_or(config_.flag("output_hidden_states")); }
+  bool wants_cache(const ModelInputs& inputs) const { return inputs.use_cache.value_or(config_.flag("use_cache")); }
+
+ protected:
+  explicit PretrainedModel(Config config) : config_(std::move(config)) {}
+  PretrainedModel(const PretrainedModel&) = default;
+
+ private:
+  Config config_;
+};
+
+// Gives a model class its copy and its name: struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> { ... }, where
+// `static constexpr const char* torch_type` is transformers' qualified name.
+template <class D, class Base = PretrainedModel>
+class ModelOf : public Base {
+ public:
+  using Base::Base;
+  std::string type_name() const override { return D::torch_type; }
+  std::vector<std::string> argument_names() const override { return {std::begin(D::forward_arguments), std::end(D::forward_arguments)}; }
+
+ protected:
+  ModelOf(const ModelOf&) = default;
+  std::shared_ptr<Module> copy_self() const override { return std::make_shared<D>(static_cast<const D&>(*this)); }
+};
+
+}  // namespace calque

@@ -1,0 +1,55 @@
+// The classes of models that there are, by name and by (architecture, task). The files of zoo/ fill the registry, each with
+// its own architectures; there is no other list of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calque/hub/config.h"
+
+namespace calque {
+
+class PretrainedModel;
+
+struct ModelClass {
+  std::string name;                // "BertForMaskedLM"
+  std::vector<std::string> tasks;  // "masked-lm", ...; "special" for a class that is found by name alone
+  std::function<std::shared_ptr<PretrainedModel>(const Config&)> make;
+};
+
+struct Architecture {
+  std::string model_type;                                           // "bert"
+  std::string config_class;                                         // "BertConfig"
+  std::vector<std::pair<std::string, std::string>> attribute_map;   // other name, name in the file
+  std::string defaults;                                             // JSON: what the configuration class has without arguments
+  std::function<void(Config&)> complete = {};                       // values that follow from others; checks
+  std::vector<ModelClass> classes;
+};
+
+class ModelRegistry {
+ public:
+  // UserError when a model type or class name is taken. Users may add their own.
+  void add(Architecture architecture);
+  const Architecture* find(std::string_view model_type) const;       // null when absent
+  const ModelClass* find_class(std::string_view class_name) const;   // null when absent
+  const ModelClass* find_task(std::string_view model_type, std::string_view task) const;
+  const std::vector<std::unique_ptr<Architecture>>& architectures() const { return architectures_; }
+
+ private:
+  std::vector<std::unique_ptr<Architecture>> architectures_;
+};
+
+// All of zoo/, and what users added. Adding while another thread looks up is the caller's to prevent.
+ModelRegistry& model_registry();
+
+// A class entry for a model class that is made from a Config alone.
+template <class M>
+ModelClass model_class(std::string name, std::vector<std::string> tasks) {
+  return {std::move(name), std::move(tasks), [](const Config& config) { return std::make_shared<M>(config); }};
+}
+
+}  // namespace calque

@@ -1,0 +1,61 @@
+#include "calque/hub/pretrained_model.h"
+
+#include <span>
+
+#include "calque/base/error.h"
+#include "calque/nn/init.h"
+#include "calque/nn/normalization.h"
+
+namespace calque {
+
+ModelOutput PretrainedModel::operator()(const ModelInputs& inputs) {
+  if (plain_call()) return forward(inputs);
+  return ModelOutput::from_value(call({}, inputs.to_kwargs(argument_names())));
+}
+
+Value PretrainedModel::forward_values(const Values& args, const Kwargs& kwargs) {
+  const std::vector<std::string> names = argument_names();
+  std::vector<const Value*> places(names.size());
+  bind_arguments(args, kwargs, places);
+  ModelInputs inputs;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (places[i]) inputs.set(names[i], *places[i]);
+  return forward(inputs).to_value();
+}
+
+PretrainedModel& PretrainedModel::base_model() {
+  const std::string prefix = base_model_prefix();
+  Module* found = prefix.empty() ? nullptr : find_submodule(prefix);
+  auto* model = dynamic_cast<PretrainedModel*>(found);
+  return model ? *model : *this;
+}
+
+void PretrainedModel::init_weights(Module& module) {
+  const double range = config_.optional_number("initializer_range").value_or(0.02);
+  if (auto* linear = dynamic_cast<Linear*>(&module)) {
+    init::normal_(linear->weight, 0, range);
+    if (linear->bias.defined()) init::zeros_(linear->bias);
+  } else if (auto* embedding = dynamic_cast<Embedding*>(&module)) {
+    init::normal_(embedding->weight, 0, range);
+    if (embedding->options.padding_idx) {
+      const Tensor row = (*embedding->weight).select(0, *embedding->options.padding_idx);
+      init::zeros_(row);
+    }
+  } else if (auto* norm = dynamic_cast<LayerNorm*>(&module)) {
+    if (norm->weight.defined()) init::ones_(norm->weight);
+    if (norm->bias.defined()) init::zeros_(norm->bias);
+  }
+}
+
+void PretrainedModel::init_all_weights() {
+  for (Module* module : modules())
+    init_weights(*module);
+  tie_weights();
+}
+
+void PretrainedModel::tie_weights() {
+  for (const auto& [name, source] : tied_weights())
+    set_tensor(name, get_parameter(source));
+}
+
+}  // namespace calque

@@ -1,0 +1,47 @@
+#include "calque/hub/registry.h"
+
+#include "calque/base/error.h"
+
+namespace calque {
+
+// Made by CMake from the names of the files in src/zoo.
+void register_zoo(ModelRegistry& registry);
+
+void ModelRegistry::add(Architecture architecture) {
+  if (find(architecture.model_type)) throw UserError("model type \"" + architecture.model_type + "\" is registered already");
+  for (const ModelClass& one : architecture.classes)
+    if (find_class(one.name)) throw UserError("model class " + one.name + " is registered already");
+  architectures_.push_back(std::make_unique<Architecture>(std::move(architecture)));
+}
+
+const Architecture* ModelRegistry::find(std::string_view model_type) const {
+  for (const auto& architecture : architectures_)
+    if (architecture->model_type == model_type) return architecture.get();
+  return nullptr;
+}
+
+const ModelClass* ModelRegistry::find_class(std::string_view class_name) const {
+  for (const auto& architecture : architectures_)
+    for (const ModelClass& one : architecture->classes)
+      if (one.name == class_name) return &one;
+  return nullptr;
+}
+
+const ModelClass* ModelRegistry::find_task(std::string_view model_type, std::string_view task) const {
+  if (const Architecture* architecture = find(model_type))
+    for (const ModelClass& one : architecture->classes)
+      for (const std::string& name : one.tasks)
+        if (name == task) return &one;
+  return nullptr;
+}
+
+ModelRegistry& model_registry() {
+  static ModelRegistry* registry = [] {
+    auto* made = new ModelRegistry;
+    register_zoo(*made);
+    return made;
+  }();
+  return *registry;
+}
+
+}  // namespace calque

@@ -1,0 +1,123 @@
+#include "attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "calque/base/error.h"
+#include "calque/nn/functional.h"
+#include "calque/op/ops.h"
+
+namespace calque {
+
+Value AttentionMask::to_value() const { return tuple({mask, is_causal}); }
+
+AttentionMask AttentionMask::from_value(const Value& value) {
+  const Values& items = value.to_items();
+  return {items.at(0).to_tensor_or_none(), items.at(1).to_bool()};
+}
+
+// Padding as a boolean [batch, 1, 1, key].
+static Tensor padding_mask(const Tensor& attention_mask) {
+  const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask : ne(attention_mask, 0);
+  return kept.unsqueeze(1).unsqueeze(1);
+}
+
+AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, const CausalMaskOptions& options) {
+  if (attention_mask.defined() && attention_mask.dim() == 4) return {attention_mask, false};
+  const SymInt query = embeds.sym_size(1);
+  const bool start = !options.past.is_symbolic() && options.past.as_int() == 0;
+  if (!attention_mask.defined() && !options.window && !options.explicit_mask) {
+    if (start) return {{}, true};
+    if (!query.is_symbolic() && query.as_int() == 1) return {};
+  }
+  const SymInt total = options.past + query;
+  const Device device = embeds.device();
+  const Tensor keys = arange(total, DType::int64, std::nullopt, device).unsqueeze(0);
+  const Tensor queries = arange(options.past, total, DType::int64, std::nullopt, device).unsqueeze(1);
+  Tensor may = le(keys, queries);
+  if (options.window) may = bitwise_and(may, gt(keys, queries - *options.window));
+  may = may.unsqueeze(0).unsqueeze(0);
+  if (attention_mask.defined()) may = bitwise_and(may, padding_mask(attention_mask));
+  return {may, false};
+}
+
+AttentionMask bidirectional_mask(const Tensor& attention_mask) {
+  if (!attention_mask.defined()) return {};
+  if (attention_mask.dim() == 4) return {attention_mask, false};
+  if (attention_mask.dim() == 3) {
+    const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask : ne(attention_mask, 0);
+    return {kept.unsqueeze(1), false};
+  }
+  return {padding_mask(attention_mask), false};
+}
+
+double lowest(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return -65504.0;
+    case DType::bfloat16: return -3.3895313892515355e38;
+    case DType::float32: return std::numeric_limits<float>::lowest();
+    default: return std::numeric_limits<double>::lowest();
+  }
+}
+
+Tensor additive_mask(const Tensor& mask, DType dtype) {
+  if (!mask.defined() || mask.dtype() != DType::bool_) return mask;
+  const Tensor zero = full({}, 0.0, dtype, std::nullopt, mask.device());
+  return where(mask, zero, lowest(dtype));
+}
+
+Tensor split_heads(const Tensor& x, int64_t heads, int64_t head_size) {
+  return x.view({x.sym_size(0), x.sym_size(1), heads, head_size}).transpose(1, 2);
+}
+
+Tensor join_heads(const Tensor& x) {
+  const Tensor y = x.transpose(1, 2).contiguous();
+  return y.view({y.sym_size(0), y.sym_size(1), -1});
+}
+
+Tensor repeat_heads(const Tensor& x, int64_t times) {
+  if (times == 1) return x;
+  const SymInt batch = x.sym_size(0), length = x.sym_size(2);
+  const int64_t heads = x.size(1), size = x.size(3);
+  return x.unsqueeze(2).expand({batch, heads, times, length, size}).reshape({batch, heads * times, length, size});
+}
+
+AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMask& mask,
+                       const AttentionOptions& options) {
+  const int64_t groups = query.size(1) / key.size(1);
+  if (!options.eager) {
+    Tensor added = mask.mask;
+    bool is_causal = mask.is_causal;
+    if (options.position_bias.defined()) {
+      Tensor may = added;
+      if (is_causal) may = tril(ones({query.sym_size(2), key.sym_size(2)}, DType::bool_, std::nullopt, query.device()));
+      is_causal = false;
+      if (!may.defined())
+        added = options.position_bias;
+      else if (may.dtype() == DType::bool_)
+        added = where(may, options.position_bias, lowest(query.dtype()));
+      else
+        added = options.position_bias + may;
+    }
+    const Tensor out = scaled_dot_product_attention(query, repeat_heads(key, groups), repeat_heads(value, groups), added,
+                                                    options.dropout, is_causal, options.scale);
+    return {join_heads(out), {}};
+  }
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
+  Tensor scores = matmul(query, repeat_heads(key, groups).transpose(2, 3));
+  if (scale != 1) scores = scores * scale;
+  if (options.position_bias.defined()) scores = scores + options.position_bias;
+  Tensor may = mask.mask;
+  if (mask.is_causal) may = tril(ones({query.sym_size(2), key.sym_size(2)}, DType::bool_, std::nullopt, query.device()));
+  if (may.defined()) scores = scores + additive_mask(may, scores.dtype());
+  Tensor weights = options.softmax_in_float32 ? softmax(scores, -1, DType::float32).to(query.dtype()) : softmax(scores, -1);
+  weights = functional::dropout(weights, options.dropout, options.dropout > 0);
+  if (options.head_mask.defined()) weights = weights * options.head_mask;
+  return {join_heads(matmul(weights, repeat_heads(value, groups))), weights};
+}
+
+bool eager_attention(const Config& config, bool output_attentions, const Tensor& head_mask) {
+  return config.attention_implementation == "eager" || output_attentions || head_mask.defined();
+}
+
+}  // namespace calque

@@ -1,0 +1,126 @@
+// What decoder-only models share: the outputs collected over their layers, and the heads on top of a base model (language
+// modelling, classification by the last token, question answering).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../blocks/attention.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/nn/linear.h"
+#include "calque/op/ops.h"
+#include "losses.h"
+
+namespace calque {
+
+// Hidden states, attentions and caches of the layers, as far as they are asked for.
+class LayerOutputs {
+ public:
+  LayerOutputs(const PretrainedModel& model, const ModelInputs& inputs);
+  void before_layer(const Tensor& hidden_state);
+  void after_layer(const Tensor& weights, const LayerCache& now);
+  void cross_attention(const Tensor& weights);
+  // The model's output: the named tensor first, then the cache, then what was collected.
+  ModelOutput with(std::string name, const Tensor& result) const;
+
+  std::vector<Tensor> hidden_states, attentions, cross_attentions;
+  KeyValueCache cache;
+
+ private:
+  bool want_hidden_states_, want_attentions_, want_cache_;
+};
+
+// inputs_embeds, or the embedding of input_ids; UserError unless exactly one is given.
+Tensor embedded(const ModelInputs& inputs, const Child<Embedding>& embedding);
+Tensor positions_after(const SymInt& past, const Tensor& embeds);  // [1, length]
+// For each row the last position that is no padding, [batch].
+Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits);
+// Of hidden states [batch, length, size] the last `keep` positions; 0: all.
+Tensor last_positions(const Tensor& hidden, int64_t keep);
+
+template <class D, class BaseModel, class Pretrained>
+struct CausalLM : ModelOf<D, Pretrained> {
+  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "position_ids",      "past_key_values",     "inputs_embeds",
+                                                      "labels",        "use_cache",      "output_attentions", "output_hidden_states", "logits_to_keep"};
+  CausalLM(const Config& c, const std::string& base, std::string embedding, bool bias = false)
+      : ModelOf<D, Pretrained>(c),
+        model(this->template child<BaseModel>(base, c)),
+        lm_head(this->template child<Linear>("lm_head", c.integer("hidden_size"), c.integer("vocab_size"), bias)),
+        tied_to_(base + "." + std::move(embedding) + ".weight") {}
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    const Tensor logits = head_logits(lm_head(last_positions(base["last_hidden_state"], in.logits_to_keep)));
+    ModelOutput out;
+    if (in.labels.defined()) out.set("loss", causal_lm_loss(logits, in.labels));
+    out.set("logits", logits);
+    out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
+    return out;
+  }
+  virtual Tensor head_logits(const Tensor& logits) { return logits; }
+  PretrainedModel::TiedWeights tied_weights() const override {
+    if (!this->config().flag("tie_word_embeddings")) return {};
+    return {{"lm_head.weight", tied_to_}};
+  }
+  bool can_generate() const override { return true; }
+  Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
+  Child<Linear>* output_embeddings() override { return &lm_head; }
+
+  Child<BaseModel> model;
+  Child<Linear> lm_head;
+
+ private:
+  std::string tied_to_;
+};
+
+template <class D, class BaseModel, class Pretrained>
+struct LastTokenClassification : ModelOf<D, Pretrained> {
+  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds",
+                                                      "labels",    "use_cache",      "output_attentions", "output_hidden_states"};
+  LastTokenClassification(const Config& c, const std::string& base)
+      : ModelOf<D, Pretrained>(c),
+        model(this->template child<BaseModel>(base, c)),
+        score(this->template child<Linear>("score", c.integer("hidden_size"), num_labels(c), false)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    const Tensor logits = score(base["last_hidden_state"]);
+    const Tensor rows = arange(logits.sym_size(0), DType::int64, std::nullopt, logits.device());
+    const Tensor pooled = index(logits, {rows, last_token(this->config(), in, logits)});
+    ModelOutput out;
+    if (in.labels.defined()) out.set("loss", sequence_classification_loss(this->config(), pooled, in.labels));
+    out.set("logits", pooled);
+    out.take(base, {"past_key_values", "hidden_states", "attentions"});
+    return out;
+  }
+  Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
+  Child<BaseModel> model;
+  Child<Linear> score;
+};
+
+template <class D, class BaseModel, class Pretrained>
+struct QuestionAnswering : ModelOf<D, Pretrained> {
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "position_ids",      "past_key_values", "inputs_embeds",
+                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states"};
+  QuestionAnswering(const Config& c, const std::string& base)
+      : ModelOf<D, Pretrained>(c),
+        model(this->template child<BaseModel>(base, c)),
+        qa_outputs(this->template child<Linear>("qa_outputs", c.integer("hidden_size"), 2)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    const std::vector<Tensor> both = qa_outputs(base["last_hidden_state"]).split(1, -1);
+    const Tensor start = both[0].squeeze(-1).contiguous();
+    const Tensor end = both[1].squeeze(-1).contiguous();
+    ModelOutput out;
+    if (in.start_positions.defined() && in.end_positions.defined())
+      out.set("loss", question_answering_loss(start, end, in.start_positions, in.end_positions));
+    out.set("start_logits", start);
+    out.set("end_logits", end);
+    out.take(base, {"hidden_states", "attentions"});
+    return out;
+  }
+  Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
+  Child<BaseModel> model;
+  Child<Linear> qa_outputs;
+};
+
+}  // namespace calque

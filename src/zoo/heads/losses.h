@@ -1,0 +1,18 @@
+// The losses of transformers' heads. Logits are taken in float32; labels of -100 do not count.
+#pragma once
+
+#include "calque/hub/config.h"
+#include "calque/tensor/tensor.h"
+
+namespace calque {
+
+Tensor causal_lm_loss(const Tensor& logits, const Tensor& labels);  // each position predicts the next label
+Tensor masked_lm_loss(const Tensor& logits, const Tensor& labels);  // logits [..., vocabulary], labels [...]
+// By the config's problem_type, or as the number of labels and their dtype suggest.
+Tensor sequence_classification_loss(const Config& config, const Tensor& logits, const Tensor& labels);
+Tensor question_answering_loss(const Tensor& start_logits, const Tensor& end_logits, const Tensor& start_positions,
+                               const Tensor& end_positions);
+
+int64_t num_labels(const Config& config);  // of id2label, or 2
+
+}  // namespace calque

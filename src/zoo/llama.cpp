@@ -1,0 +1,191 @@
+// Llama: rotary positions, grouped heads, RMS norms, gated feed-forward.
+#include <cmath>
+
+#include "blocks/activations.h"
+#include "blocks/attention.h"
+#include "blocks/rotary.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/container.h"
+#include "calque/nn/linear.h"
+#include "calque/op/ops.h"
+#include "heads/decoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+struct LlamaRMSNorm : Typed<LlamaRMSNorm> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaRMSNorm";
+  LlamaRMSNorm(int64_t size, double eps) : eps(eps), weight(register_parameter("weight", ones({size}))) {}
+  Tensor forward(const Tensor& hidden_states) {
+    const Tensor wide = hidden_states.to(DType::float32);
+    const Tensor variance = pow(wide, 2).mean({-1}, true);
+    return *weight * (wide * rsqrt(variance + eps)).to(hidden_states.dtype());
+  }
+  double eps;
+  Parameter weight;
+};
+
+int64_t head_size(const Config& config) { return config.integer("head_dim"); }
+
+struct LlamaAttention : Typed<LlamaAttention> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaAttention";
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  explicit LlamaAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        key_heads(c.integer("num_key_value_heads")),
+        size(head_size(c)),
+        dropout(c.number("attention_dropout")),
+        q_proj(child<Linear>("q_proj", c.integer("hidden_size"), heads * size, c.flag("attention_bias"))),
+        k_proj(child<Linear>("k_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
+        v_proj(child<Linear>("v_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
+        o_proj(child<Linear>("o_proj", heads * size, c.integer("hidden_size"), c.flag("attention_bias"))) {}
+
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past, bool eager) {
+    const Tensor query = apply_rotary(split_heads(q_proj(x), heads, size), cosine, sine);
+    const Tensor key = apply_rotary(split_heads(k_proj(x), key_heads, size), cosine, sine);
+    const Tensor value = split_heads(v_proj(x), key_heads, size);
+    const LayerCache now = past.updated(key, value);
+    const AttentionResult attended = attend(query, now.key, now.value, mask,
+                                            {.dropout = training() ? dropout : 0, .eager = eager, .softmax_in_float32 = true});
+    return {o_proj(attended.output), attended.weights, now};
+  }
+
+  int64_t heads, key_heads, size;
+  double dropout;
+  Child<Linear> q_proj, k_proj, v_proj, o_proj;
+};
+
+struct LlamaMLP : Typed<LlamaMLP> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaMLP";
+  explicit LlamaMLP(const Config& c)
+      : gate_proj(child<Linear>("gate_proj", c.integer("hidden_size"), c.integer("intermediate_size"), c.flag("mlp_bias"))),
+        up_proj(child<Linear>("up_proj", c.integer("hidden_size"), c.integer("intermediate_size"), c.flag("mlp_bias"))),
+        down_proj(child<Linear>("down_proj", c.integer("intermediate_size"), c.integer("hidden_size"), c.flag("mlp_bias"))),
+        act_fn(activation_named(c.text("hidden_act"))) {}
+  Tensor forward(const Tensor& x) {
+    const Tensor gate = act_fn(gate_proj(x));
+    return down_proj(gate * up_proj(x));
+  }
+  Child<Linear> gate_proj, up_proj, down_proj;
+  Activation act_fn;
+};
+
+struct LlamaDecoderLayer : Typed<LlamaDecoderLayer> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaDecoderLayer";
+  explicit LlamaDecoderLayer(const Config& c)
+      : self_attn(child<LlamaAttention>("self_attn", c)),
+        mlp(child<LlamaMLP>("mlp", c)),
+        input_layernorm(child<LlamaRMSNorm>("input_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
+        post_attention_layernorm(child<LlamaRMSNorm>("post_attention_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))) {}
+  LlamaAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                                 const LayerCache& past, bool eager) {
+    auto [attended, weights, now] = self_attn(input_layernorm(x), cosine, sine, mask, past, eager);
+    const Tensor y = x + attended;
+    return {y + mlp(post_attention_layernorm(y)), weights, now};
+  }
+  Child<LlamaAttention> self_attn;
+  Child<LlamaMLP> mlp;
+  Child<LlamaRMSNorm> input_layernorm, post_attention_layernorm;
+};
+
+struct LlamaPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "model"; }
+  std::vector<std::string> no_split_modules() const override { return {"LlamaDecoderLayer"}; }
+  void init_weights(Module& module) override {
+    if (auto* norm = dynamic_cast<LlamaRMSNorm*>(&module))
+      (*norm->weight).fill_(1);
+    else
+      PretrainedModel::init_weights(module);
+  }
+};
+
+struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "position_ids",      "past_key_values",
+                                                      "inputs_embeds", "use_cache",      "output_attentions", "output_hidden_states"};
+  explicit LlamaModel(const Config& c)
+      : ModelOf(c),
+        embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
+                                      EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
+        layers(child<ModuleList>("layers")),
+        norm(child<LlamaRMSNorm>("norm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
+        rotary_emb(child<RotaryEmbedding>("rotary_emb", c, head_size(c))) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      layers->emplace<LlamaDecoderLayer>(c);
+  }
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const Tensor embeds = embedded(in, embed_tokens);
+    const SymInt past = in.past_key_values.length();
+    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in));
+    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const auto [cosine, sine] = rotary_emb(embeds, positions);
+
+    LayerOutputs outputs(*this, in);
+    Tensor x = embeds;
+    size_t i = 0;
+    for (LlamaDecoderLayer* layer : layers->items<LlamaDecoderLayer>()) {
+      outputs.before_layer(x);
+      auto [hidden, weights, now] = (*layer)(x, cosine, sine, mask, in.past_key_values.layer(i++), eager);
+      x = hidden;
+      outputs.after_layer(weights, now);
+    }
+    x = norm(x);
+    outputs.before_layer(x);
+    return outputs.with("last_hidden_state", x);
+  }
+
+  Child<Embedding>* input_embeddings() override { return &embed_tokens; }
+
+  Child<Embedding> embed_tokens;
+  Child<ModuleList> layers;
+  Child<LlamaRMSNorm> norm;
+  Child<RotaryEmbedding> rotary_emb;
+};
+
+struct LlamaForCausalLM : CausalLM<LlamaForCausalLM, LlamaModel, LlamaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForCausalLM";
+  explicit LlamaForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
+};
+struct LlamaForSequenceClassification : LastTokenClassification<LlamaForSequenceClassification, LlamaModel, LlamaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForSequenceClassification";
+  explicit LlamaForSequenceClassification(const Config& c) : LastTokenClassification(c, "model") {}
+};
+struct LlamaForQuestionAnswering : QuestionAnswering<LlamaForQuestionAnswering, LlamaModel, LlamaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForQuestionAnswering";
+  explicit LlamaForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+  std::string base_model_prefix() const override { return "transformer"; }
+};
+
+void complete(Config& config) {
+  if (!config.has("num_key_value_heads")) config.set("num_key_value_heads", config.integer("num_attention_heads"));
+  if (!config.has("head_dim")) config.set("head_dim", config.integer("hidden_size") / config.integer("num_attention_heads"));
+  complete_rope_parameters(config, 10000);
+}
+
+}  // namespace
+
+void register_llama(ModelRegistry& registry);
+void register_llama(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "llama",
+      .config_class = "LlamaConfig",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "max_position_embeddings": 2048,
+        "initializer_range": 0.02, "rms_norm_eps": 1e-06, "use_cache": true, "pad_token_id": null, "bos_token_id": 1,
+        "eos_token_id": 2, "pretraining_tp": 1, "tie_word_embeddings": false, "attention_bias": false,
+        "attention_dropout": 0.0, "mlp_bias": false, "head_dim": null})",
+      .complete = complete,
+      .classes = {model_class<LlamaModel>("LlamaModel", {"default"}), model_class<LlamaForCausalLM>("LlamaForCausalLM", {"causal-lm"}),
+                  model_class<LlamaForSequenceClassification>("LlamaForSequenceClassification", {"sequence-classification"}),
+                  model_class<LlamaForQuestionAnswering>("LlamaForQuestionAnswering", {"question-answering"})},
+  });
+}
+
+}  // namespace calque

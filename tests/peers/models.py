@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Models of the zoo beside transformers: tiny random models of every class, in several configurations (model_cases/ARCH.py),
+saved by transformers and run by `calque forward`: with padding, labels, hidden states and attentions, embeddings instead of ids,
+caches, in float32 and bfloat16. By default the first configuration of each class; --all takes every one; --only NAME takes
+architectures or classes.
+"""
+
+import argparse
+import copy
+import importlib
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
+CALQUE = os.path.join(BUILD, "bin", "calque")
+sys.path.insert(0, HERE)
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # PyTorch's oneDNN has tile instructions that not every machine gives it
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+import zoo_cases  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
+
+
+def module_of(arch):
+    name = arch.replace("-", "_")
+    return importlib.import_module(f"model_cases.{name}") if os.path.exists(os.path.join(HERE, "model_cases", name + ".py")) else None
+
+
+def make(arch, cls, settings, cases):
+    """The model, or None when this transformers does not have the class."""
+    found = getattr(transformers, cls, None)
+    if found is None:
+        try:
+            name = arch.replace("-", "_")
+            found = getattr(importlib.import_module(f"transformers.models.{name}.modeling_{name}"), cls, None)
+        except ImportError:
+            return None
+    if found is None:
+        return None
+    config_class = getattr(cases, "CONFIG_CLASS", None) or type(transformers.AutoConfig.for_model(arch))
+    settings = dict(settings)
+    settings.update(getattr(cases, "CLASS_SETTINGS", {}).get(cls, {}))
+    torch.manual_seed(0)
+    model = found(config_class(**settings)).eval()
+    with torch.no_grad():  # initial values hide mistakes: zero biases, equal norms
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model
+
+
+def plain(value, name=""):
+    """{path: tensor} of an output; a cache is its keys and values by layer."""
+    if value is None:
+        return {}
+    if isinstance(value, torch.Tensor):
+        return {name: value}
+    if isinstance(value, transformers.EncoderDecoderCache):
+        layers = []
+        for mine, cross in zip(value.self_attention_cache.layers, value.cross_attention_cache.layers):
+            layers.append((mine.keys, mine.values, cross.keys, cross.values) if getattr(cross, "keys", None) is not None else (mine.keys, mine.values))
+        return plain(tuple(layers), name)
+    if isinstance(value, transformers.Cache):
+        return plain(tuple((layer.keys, layer.values) for layer in value.layers), name)
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, (tuple, list)):
+        items = ((str(i), v) for i, v in enumerate(value))
+    else:
+        return {}
+    out = {}
+    for key, item in items:
+        out.update(plain(item, f"{name}.{key}" if name else str(key)))
+    return out
+
+
+def labels(cls, model, x, batch, length):
+    """Labels by the kind of head."""
+    config = model.config
+    if cls.endswith("ForQuestionAnswering"):
+        return {"start_positions": torch.tensor([1, length + 3][:batch]), "end_positions": torch.tensor([2, 3][:batch])}
+    if "SequenceClassification" in cls:
+        if config.problem_type == "multi_label_classification":
+            return {"labels": torch.randint(0, 2, (batch, config.num_labels)).float()}
+        return {"labels": torch.randn(batch) if config.num_labels == 1 else torch.randint(0, config.num_labels, (batch,))}
+    if "MultipleChoice" in cls:
+        return {"labels": torch.randint(0, 3, (batch,))}
+    if "TokenClassification" in cls:
+        return {"labels": torch.randint(0, config.num_labels, (batch, length))}
+    if "NextSentence" in cls:
+        return {"labels": torch.randint(0, 2, (batch,))}
+    if any(part in cls for part in ("CausalLM", "LMHead", "MaskedLM", "ConditionalGeneration", "MTModel")):
+        like = x.get("decoder_input_ids", x.get("input_ids"))
+        marked = like.clone()
+        marked[:, 0] = -100
+        return {"labels": marked}
+    return {}
+
+
+def run(folder, cls, x, extra=()):
+    """`calque forward`; {path: tensor} or the text of the error."""
+    inputs, outputs = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
+    save_file({name: t.contiguous() for name, t in x.items()}, inputs)
+    if os.path.exists(outputs):
+        os.remove(outputs)
+    done = subprocess.run([CALQUE, "forward", folder, "--inputs", inputs, "--outputs", outputs, "--class", cls, *extra], capture_output=True, text=True)
+    return load_file(outputs) if done.returncode == 0 else done.stderr.strip()[-600:]
+
+
+def differences(found, expected, tolerance):
+    if isinstance(found, str):
+        return [found]
+    out = []
+    for name in sorted(set(found) ^ set(expected)):
+        out.append(f"{name}: " + ("missing" if name in expected else "extra"))
+    for name in sorted(set(found) & set(expected)):
+        a, b = found[name], expected[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            out.append(f"{name}: {a.dtype} {list(a.shape)} instead of {b.dtype} {list(b.shape)}")
+            continue
+        a, b = a.double(), b.double()
+        worst = (a - b).abs().max().item() if a.numel() else 0.0
+        allowed = tolerance * max(1.0, b.abs().max().item() if b.numel() else 0.0)
+        if not worst <= allowed:
+            out.append(f"{name}: differs by {worst:.3g} (allowed {allowed:.3g})")
+    return out
+
+
+def scenarios(arch, task, cls, model, cases):
+    """(name, inputs, flags, attention, dtype) to try; inputs are what both sides get."""
+    x, _ = zoo_cases.inputs(arch, task, cls)
+    x = dict(x)
+    if hasattr(cases, "inputs"):
+        x = cases.inputs(cls, x, model)
+    length = x["input_ids"].shape[-1]
+    y = labels(cls, model, x, 2, length)
+    if hasattr(cases, "labels"):
+        y = cases.labels(cls, x, model, y)
+    yield "padded, with labels and hidden states", {**x, **y}, {"output_hidden_states": True}, "sdpa", torch.float32
+    yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
+    yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
+    embedding = model.get_input_embeddings()
+    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False):
+        e = {k: v for k, v in x.items() if k != "input_ids"}
+        e["inputs_embeds"] = embedding(x["input_ids"]).detach()
+        yield "embeddings", e, {}, "eager", torch.float32
+    yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
+
+
+def accepted(model, kwargs):
+    import inspect
+    names = inspect.signature(model.forward).parameters
+    takes_all = any(p.kind == p.VAR_KEYWORD for p in names.values())
+    return {k: v for k, v in kwargs.items() if k in names or takes_all}
+
+
+def check(folder, arch, task, cls, model, cases, failures):
+    count = 0
+    whole = model
+    config = model.config
+    for name, x, flags, attention, dtype in scenarios(arch, task, cls, model, cases):
+        count += 1
+        model = whole
+        if dtype != torch.float32:  # loaded in that dtype: buffers such as rotary frequencies stay as they are
+            copy.deepcopy(whole).to(dtype).save_pretrained(folder)
+            model = type(whole).from_pretrained(folder, dtype=dtype).eval()
+        model.save_pretrained(folder)
+        if hasattr(model, "set_attn_implementation"):
+            try:
+                model.set_attn_implementation(attention)
+            except (ValueError, NotImplementedError):
+                model.set_attn_implementation("eager")
+        given = {k: v.to(dtype) if v.is_floating_point() else v for k, v in x.items()}
+        with torch.no_grad():
+            expected = plain(model(**accepted(model, {**given, **flags})))
+        both = {**given, **{k: torch.tensor(v) for k, v in flags.items()}}
+        wrong = differences(run(folder, cls, both, ["--attention", attention]), expected, TOLERANCE[dtype])
+        if wrong:
+            failures.append(f"{cls} ({name}): " + "; ".join(wrong[:4]))
+    model = whole
+    model.save_pretrained(folder)
+    # A prompt, then more tokens with its cache.
+    if getattr(config, "use_cache", False) and cls.endswith(("ForCausalLM", "LMHeadModel", "ConditionalGeneration", "MTModel")) and not getattr(cases, "NO_CACHE", False):
+        count += 1
+        x, _ = zoo_cases.inputs(arch, task, cls)
+        key = "decoder_input_ids" if "decoder_input_ids" in x else "input_ids"
+        mask = {} if key == "decoder_input_ids" else {"attention_mask": torch.ones_like(x["input_ids"])}
+        if mask:
+            mask["attention_mask"][0, :2] = 0
+        rest = {k: v for k, v in x.items() if k not in (key, "attention_mask")} if key == "input_ids" else {k: v for k, v in x.items() if k != key}
+        with torch.no_grad():
+            first = model(**{**rest, key: x[key][:, :4], **{k: v[:, :4] for k, v in mask.items()}}, use_cache=True)
+            past = plain(first.past_key_values, "past_key_values")
+            past = {k: v.clone() for k, v in past.items()}
+            second = plain(model(**{**rest, key: x[key][:, 4:], **mask}, past_key_values=first.past_key_values, use_cache=True))
+        both = {**rest, key: x[key][:, 4:], **mask, **past, "use_cache": torch.tensor(True)}
+        wrong = differences(run(folder, cls, both), second, TOLERANCE[torch.float32])
+        if wrong:
+            failures.append(f"{cls} (cache): " + "; ".join(wrong[:4]))
+    return count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    transformers.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    count, failures = 0, []
+    for arch, task, cls in zoo_cases.classes(os.path.join(HERE, "zoo.tsv")):
+        cases = module_of(arch)
+        if cases is None or args.only and arch not in args.only and cls not in args.only:
+            continue
+        for i, settings in enumerate(cases.CONFIGS if args.all else cases.CONFIGS[:1]):
+            model = make(arch, cls, settings, cases)
+            if model is None:
+                break
+            with tempfile.TemporaryDirectory() as folder:
+                before = len(failures)
+                count += check(folder, arch, task, cls, model, cases, failures)
+                for text in failures[before:]:
+                    print(f"FAILED configuration {i} of {text}", flush=True)
+                if args.verbose:
+                    print(f"{cls}, configuration {i}: {'ok' if before == len(failures) else 'FAILED'}", flush=True)
+    print(f"models: {count - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
