@@ -234,7 +234,7 @@ def main():
                     print(f"FAILED configuration {i} of {text}", flush=True)
                 if args.verbose:
                     print(f"{cls}, configuration {i}: {'ok' if before == len(failures) else 'FAILED'}", flush=True)
-    print(f"models: {count - len(failures)} passed, {len(failures)} failed")
+    print(f"{count - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
