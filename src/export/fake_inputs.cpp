@@ -18,7 +18,7 @@ namespace calque {
 namespace {
 
 using Kind = DynamicShapes::Kind;
-constexpr int64_t unbounded = ValueRange::unbounded_above;
+constexpr int64_t no_upper_bound = ValueRange::unbounded_above;
 
 // A dimension of an input tensor; a tensor that is passed twice is one.
 struct Place {
@@ -244,7 +244,7 @@ class Maker {
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
 
-std::string bound_text(int64_t bound) { return bound == unbounded ? "int_oo" : std::to_string(bound); }
+std::string bound_text(int64_t bound) { return bound == no_upper_bound ? "int_oo" : std::to_string(bound); }
 std::string bound_text(const std::optional<int64_t>& bound) { return bound ? std::to_string(*bound) : "None"; }
 
 class Ranges {
@@ -293,7 +293,7 @@ class Ranges {
   ValueRange& at(const std::string& expression) {
     const auto found = std::ranges::find(ranges_, expression, &RangeConstraints::value_type::first);
     if (found != ranges_.end()) return found->second;
-    return ranges_.emplace_back(expression, ValueRange{0, unbounded}).second;
+    return ranges_.emplace_back(expression, ValueRange{0, no_upper_bound}).second;
   }
 
   void add_hint(SymInt value, const Value& example, const DimHint& hint, const std::string& where) {
@@ -305,7 +305,7 @@ class Ranges {
     if (hint.type == DimHint::Type::automatic && single && zero_one)
       warn("dimension " + where + " 0/1 specialized; Dim.AUTO was specified along with a sample input with hint = " +
            std::to_string(size) + ".");
-    const ValueRange wanted{hint.min.value_or(0), hint.max.value_or(unbounded)};
+    const ValueRange wanted{hint.min.value_or(0), hint.max.value_or(no_upper_bound)};
     const ValueRange both = range_intersect(traced, wanted);
     if (both.lower > both.upper) {
       violations_.push_back("- Received user-specified min/max range of [" + bound_text(hint.min) + ", " + bound_text(hint.max) +

@@ -24,8 +24,8 @@ struct GuardText::Node {
 
 namespace {
 
-using Node = GuardText::Node;
-using NodePtr = std::shared_ptr<const Node>;
+using TextNode = GuardText::Node;
+using NodePtr = std::shared_ptr<const TextNode>;
 
 struct OpInfo {
   const char* text;
@@ -92,7 +92,7 @@ class Parser {
   void need(std::string_view token) {
     if (!eat(token)) throw NotRead{};
   }
-  static NodePtr make(GuardOp op, std::vector<NodePtr> args) { return std::make_shared<const Node>(Node{op, std::move(args)}); }
+  static NodePtr make(GuardOp op, std::vector<NodePtr> args) { return std::make_shared<const TextNode>(TextNode{op, std::move(args)}); }
 
   NodePtr any_of() {
     if (++depth_ > max_depth) throw NotRead{};
@@ -168,7 +168,7 @@ class Parser {
     }
     if (rest_.empty()) throw NotRead{};
     if (std::isdigit(static_cast<unsigned char>(rest_.front()))) {
-      auto node = std::make_shared<Node>(Node{GuardOp::number});
+      auto node = std::make_shared<TextNode>(TextNode{GuardOp::number});
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), node->number);
       if (error != std::errc()) throw NotRead{};
       rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
@@ -179,7 +179,7 @@ class Parser {
     for (const char* name : {"max", "min", "abs"})
       if (eat_word(name)) {
         need("(");
-        auto node = std::make_shared<Node>(Node{GuardOp::call});
+        auto node = std::make_shared<TextNode>(TextNode{GuardOp::call});
         node->name = name;
         do node->args.push_back(any_of());
         while (eat(","));
@@ -223,7 +223,7 @@ class Parser {
       return o.source == v.source && o.property == v.property && o.dimension == v.dimension;
     };
     const auto at = std::ranges::find_if(variables_, same);
-    auto node = std::make_shared<Node>(Node{GuardOp::variable});
+    auto node = std::make_shared<TextNode>(TextNode{GuardOp::variable});
     node->number = at - variables_.begin();
     if (at == variables_.end()) variables_.push_back(std::move(v));
     return node;
@@ -264,7 +264,7 @@ int64_t times(int64_t a, int64_t b) {
   return out;
 }
 
-int64_t evaluate(const Node& n, const std::vector<int64_t>& values) {
+int64_t evaluate(const TextNode& n, const std::vector<int64_t>& values) {
   const auto arg = [&](size_t i) { return evaluate(*n.args[i], values); };
   int64_t out;
   switch (n.op) {
@@ -311,7 +311,7 @@ int64_t evaluate(const Node& n, const std::vector<int64_t>& values) {
   throw NotRead{};
 }
 
-std::string text(const Node& n, const std::vector<std::string>& names) {
+std::string text(const TextNode& n, const std::vector<std::string>& names) {
   const int own = info(n.op).precedence;
   const auto child = [&](size_t i, int at_least) {
     const std::string inner = text(*n.args[i], names);

@@ -59,7 +59,7 @@ std::string place_of(const KeyPath& path) {
   return path[1].key.str() + keystr(KeyPath(path.begin() + 2, path.end()));
 }
 
-std::string plain(const Value& v) { return v.kind() == Value::Kind::string ? v.to_string() : v.str(); }
+std::string plain_text(const Value& v) { return v.kind() == Value::Kind::string ? v.to_string() : v.str(); }
 
 std::string size_text(SymIntList sizes) {
   std::string out;
@@ -298,8 +298,8 @@ struct InputChecks::Impl {
           return !given.equals(c.constant);
         };
         if (differs())
-          refuse("Expected input at " + c.path + " to be equal to " + plain(c.constant) + ", but got " +
-                 (given.is_tensor() ? python_type_text(given) : plain(given)));
+          refuse("Expected input at " + c.path + " to be equal to " + plain_text(c.constant) + ", but got " +
+                 (given.is_tensor() ? python_type_text(given) : plain_text(given)));
         return;
       }
       case LeafCheck::Kind::tensor: break;

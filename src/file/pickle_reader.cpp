@@ -23,7 +23,7 @@ using Kind = PickleObject::Kind;
 constexpr size_t max_depth = 200;
 // Lists may hold the same list many times: a small file can stand for a tree that no memory holds.
 constexpr uint64_t max_leaves = 10'000'000;
-constexpr size_t max_dims = 64;
+constexpr size_t max_pickled_dims = 64;
 
 std::string dotted(std::string_view global) {
   std::string out(global);
@@ -187,7 +187,7 @@ class PickleReader {
   std::vector<int64_t> sizes(const PickleObject* o) const {
     if (o->kind == Kind::reduced && o->items.size() == 2 && o->items[0]->text == "torch Size" && !o->items[1]->items.empty()) o = o->items[1]->items[0];
     if (o->kind != Kind::tuple && o->kind != Kind::list) fail("a tensor whose sizes are no tuple");
-    if (o->items.size() > max_dims) fail("a tensor with " + std::to_string(o->items.size()) + " dimensions");
+    if (o->items.size() > max_pickled_dims) fail("a tensor with " + std::to_string(o->items.size()) + " dimensions");
     std::vector<int64_t> out;
     for (const PickleObject* item : o->items) {
       if (item->kind != Kind::integer) fail("a tensor with a size that is no integer");

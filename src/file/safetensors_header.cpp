@@ -14,7 +14,7 @@
 namespace calque {
 namespace {
 
-using Json = nlohmann::json;
+using HeaderJson = nlohmann::json;
 
 constexpr size_t max_dims = 64;  // as many as PyTorch's operators and numpy take
 
@@ -24,7 +24,7 @@ constexpr size_t max_dims = 64;  // as many as PyTorch's operators and numpy tak
 
 // Receives the header piece by piece. Where it is in the document: the root object, a tensor's object, one of a
 // tensor's lists, the metadata, or a value that the format does not define and that is skipped.
-class HeaderReader : public nlohmann::json_sax<Json> {
+class HeaderReader : public nlohmann::json_sax<HeaderJson> {
  public:
   HeaderReader(uint64_t data_bytes, const std::string& path, SafetensorsHeader& out)
       : data_bytes_(data_bytes), path_(path), out_(out) {}
@@ -36,7 +36,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool boolean(bool) override { return scalar("a boolean"); }
   bool number_integer(int64_t value) override { return scalar(fmt::format("the negative number {}", value)); }
   bool number_float(double, const std::string& text) override { return scalar("the number " + text.substr(0, 40)); }
-  bool binary(Json::binary_t&) override { return scalar("binary data"); }
+  bool binary(HeaderJson::binary_t&) override { return scalar("binary data"); }
 
   bool number_unsigned(uint64_t value) override {
     if (place_ == Place::shape) {
@@ -302,7 +302,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 
   SafetensorsHeader out;
   HeaderReader reader(data_bytes, path, out);
-  Json::sax_parse(json.begin(), json.end(), &reader);
+  HeaderJson::sax_parse(json.begin(), json.end(), &reader);
 
   const auto& entries = out.entries;
   std::sort(out.entries.begin(), out.entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {

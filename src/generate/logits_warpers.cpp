@@ -11,7 +11,7 @@
 namespace calque {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double never = std::numeric_limits<double>::infinity();
 
 void check_kept(int64_t min_tokens_to_keep) {
   if (min_tokens_to_keep < 1)
@@ -41,7 +41,7 @@ LogitsProcessor top_k_logits_warper(int64_t top_k, int64_t min_tokens_to_keep) {
   if (top_k <= 0) throw UserError("`top_k` has to be a strictly positive integer, but is " + std::to_string(top_k));
   const int64_t k = std::max(top_k, min_tokens_to_keep);
   return {"TopKLogitsWarper", [=](const Tensor&, const Tensor& scores) {
-            return scores.masked_fill(scores.lt(kth_score(scores, k)), -infinity);
+            return scores.masked_fill(scores.lt(kth_score(scores, k)), -never);
           }};
 }
 
@@ -53,7 +53,7 @@ LogitsProcessor top_p_logits_warper(double top_p, int64_t min_tokens_to_keep) {
             Tensor remove = sorted.softmax(-1).cumsum(-1).le(1 - top_p);
             const int64_t kept = std::min(min_tokens_to_keep, scores.size(-1));
             remove.narrow(-1, scores.size(-1) - kept, kept).fill_(false);
-            return scores.masked_fill(unsorted(remove, indices), -infinity);
+            return scores.masked_fill(unsorted(remove, indices), -never);
           }};
 }
 
@@ -65,7 +65,7 @@ LogitsProcessor min_p_logits_warper(double min_p, int64_t min_tokens_to_keep) {
             const Tensor p = scores.softmax(-1);
             const Tensor remove = p.lt(p.amax({-1}, true).mul(min_p));
             const Tensor best = std::get<1>(p.topk(std::min(min_tokens_to_keep, scores.size(-1))));
-            return scores.masked_fill(remove.scatter(-1, best, Scalar(false)), -infinity);
+            return scores.masked_fill(remove.scatter(-1, best, Scalar(false)), -never);
           }};
 }
 
@@ -79,7 +79,7 @@ LogitsProcessor top_h_logits_warper(double top_h) {
             const Tensor within = p.neg().mul(p.log()).cumsum(-1).le(limit);
             within.select(1, 0).fill_(true);
             const Tensor keep = zeros_like(scores, DType::bool_).scatter(1, indices, within);
-            return scores.masked_fill(keep.logical_not(), -infinity);
+            return scores.masked_fill(keep.logical_not(), -never);
           }};
 }
 
@@ -94,7 +94,7 @@ LogitsProcessor typical_logits_warper(double mass, int64_t min_tokens_to_keep) {
             const Tensor last = cumulative.lt(mass).sum({1}).clamp(std::nullopt, Scalar(scores.size(-1) - 1)).unsqueeze(-1);
             Tensor remove = sorted.gt(sorted.gather(1, last));
             remove.narrow(-1, 0, std::min(min_tokens_to_keep, scores.size(-1))).fill_(false);
-            return scores.masked_fill(unsorted(remove, indices), -infinity);
+            return scores.masked_fill(unsorted(remove, indices), -never);
           }};
 }
 
@@ -105,7 +105,7 @@ LogitsProcessor epsilon_logits_warper(double epsilon, int64_t min_tokens_to_keep
   return {"EpsilonLogitsWarper", [=](const Tensor&, const Tensor& scores) {
             const Tensor remove =
                 scores.softmax(-1).lt(epsilon).logical_and(scores.lt(kth_score(scores, min_tokens_to_keep)));
-            return scores.masked_fill(remove, -infinity);
+            return scores.masked_fill(remove, -never);
           }};
 }
 
@@ -117,7 +117,7 @@ LogitsProcessor eta_logits_warper(double epsilon, int64_t min_tokens_to_keep) {
             const Tensor limit = scalar_tensor(epsilon, DType::float32);
             const Tensor eta = limit.minimum(limit.sqrt().mul(entropy(scores).neg().exp())).unsqueeze(-1);
             const Tensor remove = scores.softmax(-1).lt(eta).logical_and(scores.lt(kth_score(scores, min_tokens_to_keep)));
-            return scores.masked_fill(remove, -infinity);
+            return scores.masked_fill(remove, -never);
           }};
 }
 

@@ -19,7 +19,7 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; }
 
-bool is_identifier(std::string_view s) { return !s.empty() && !is_digit(s[0]) && std::all_of(s.begin(), s.end(), is_word); }
+bool is_python_name(std::string_view s) { return !s.empty() && !is_digit(s[0]) && std::all_of(s.begin(), s.end(), is_word); }
 
 // Runs of characters that no identifier has become one underscore.
 std::string legal(std::string_view candidate) {
@@ -58,7 +58,7 @@ std::string snake_case(std::string_view text) {
 bool is_reserved_name(std::string_view name) { return std::binary_search(reserved.begin(), reserved.end(), name); }
 
 std::string Namespace::create_name(std::string_view wanted, bool allow_reserved) {
-  std::string candidate = is_identifier(wanted) ? std::string(wanted) : legal(wanted);
+  std::string candidate = is_python_name(wanted) ? std::string(wanted) : legal(wanted);
   const size_t length = base_length(candidate);
   const bool has_number = length < candidate.size();
   const std::string base = candidate.substr(0, length);

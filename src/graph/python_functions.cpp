@@ -22,7 +22,7 @@ using Kind = Value::Kind;
 bool is_integral(const Value& v) { return v.kind() == Kind::integer || v.kind() == Kind::boolean; }
 bool is_real(const Value& v) { return is_integral(v) || v.kind() == Kind::floating; }
 bool is_number(const Value& v) { return is_real(v) || v.kind() == Kind::complex; }
-bool is_sequence(const Value& v) { return v.kind() == Kind::list || v.kind() == Kind::tuple; }
+bool is_list_or_tuple(const Value& v) { return v.kind() == Kind::list || v.kind() == Kind::tuple; }
 
 SymInt as_int(const Value& v) { return v.kind() == Kind::boolean ? sym_int(v.to_sym_bool()) : v.to_sym_int(); }
 SymFloat as_float(const Value& v) { return v.kind() == Kind::floating ? v.to_sym_float() : sym_float(as_int(v)); }
@@ -175,7 +175,7 @@ bool same_value(const Value& a, const Value& b) {
     if (is_integral(a) && is_integral(b)) return guard(as_int(a) == as_int(b));
     return a.to_complex() == b.to_complex();
   }
-  if (is_sequence(a) && a.kind() == b.kind()) return std::equal(a.to_items().begin(), a.to_items().end(), b.to_items().begin(), b.to_items().end(), same_value);
+  if (is_list_or_tuple(a) && a.kind() == b.kind()) return std::equal(a.to_items().begin(), a.to_items().end(), b.to_items().begin(), b.to_items().end(), same_value);
   return a.equals(b);
 }
 
@@ -198,13 +198,13 @@ Value binary(Binary op, const Values& args) {
   if (is_number(a) && is_number(b)) return on_complex(op, a.to_complex(), b.to_complex());
   if (op == Binary::eq || op == Binary::ne) return same_value(a, b) == (op == Binary::eq);
   if (op == Binary::add && a.kind() == Kind::string && b.kind() == Kind::string) return a.to_string() + b.to_string();
-  if (op == Binary::add && is_sequence(a) && a.kind() == b.kind()) {
+  if (op == Binary::add && is_list_or_tuple(a) && a.kind() == b.kind()) {
     Values items = a.to_items();
     items.insert(items.end(), b.to_items().begin(), b.to_items().end());
     return sequence_of(a.kind(), std::move(items));
   }
-  if (op == Binary::mul && is_sequence(a) && is_integral(b)) return repeat(a, b);
-  if (op == Binary::mul && is_sequence(b) && is_integral(a)) return repeat(b, a);
+  if (op == Binary::mul && is_list_or_tuple(a) && is_integral(b)) return repeat(a, b);
+  if (op == Binary::mul && is_list_or_tuple(b) && is_integral(a)) return repeat(b, a);
   unsupported(names_of(op).python, args);
 }
 
@@ -329,7 +329,7 @@ Value setitem(const Values& args, const Kwargs&) {
 
 Value contains(const Values& args, const Kwargs&) {
   need("operator.contains", args, 2);
-  if (is_sequence(args[0])) return std::any_of(args[0].to_items().begin(), args[0].to_items().end(), [&](const Value& v) { return same_value(v, args[1]); });
+  if (is_list_or_tuple(args[0])) return std::any_of(args[0].to_items().begin(), args[0].to_items().end(), [&](const Value& v) { return same_value(v, args[1]); });
   if (args[0].kind() == Kind::dict) return std::any_of(args[0].to_dict().items.begin(), args[0].to_dict().items.end(), [&](const auto& e) { return same_value(e.first, args[1]); });
   unsupported("operator.contains", args);
 }
@@ -376,7 +376,7 @@ Value to_floating(const Values& args, const Kwargs&) {
 
 template <bool want_max>
 Value extreme(const Values& args, const Kwargs&) {
-  const Values& items = args.size() == 1 && is_sequence(args[0]) ? args[0].to_items() : args;
+  const Values& items = args.size() == 1 && is_list_or_tuple(args[0]) ? args[0].to_items() : args;
   if (items.empty()) throw UserError(want_max ? "max() of an empty sequence" : "min() of an empty sequence");
   Value best = items[0];
   for (size_t i = 1; i < items.size(); ++i) {
@@ -393,7 +393,7 @@ Value extreme(const Values& args, const Kwargs&) {
 }
 
 Value summed(const Values& args, const Kwargs&) {
-  if (args.empty() || !is_sequence(args[0])) unsupported("sum", args);
+  if (args.empty() || !is_list_or_tuple(args[0])) unsupported("sum", args);
   Value total = args.size() > 1 ? args[1] : Value(0);
   for (const Value& v : args[0].to_items()) total = binary(Binary::add, {total, v});
   return total;

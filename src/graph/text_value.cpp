@@ -11,10 +11,10 @@
 namespace calque {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 bool is_path(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
-int hex_digit(char c) { return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int hex_digit(char c) { return is_decimal(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Value ValueParser::value() {
   if (c == '(') return in_parentheses();
   if (c == '{') return in_braces();
   if (c == '\'' || c == '"') return quoted();
-  if (is_digit(c) || c == '-' || c == '.') return number();
+  if (is_decimal(c) || c == '-' || c == '.') return number();
   return named();
 }
 
@@ -59,8 +59,8 @@ Value ValueParser::number() {
     return std::complex<double>(0, v);
   }
   bool is_float = false;
-  while (is_digit(in_.peek()) || in_.peek() == '.' || in_.peek() == 'e' || ((in_.peek() == '-' || in_.peek() == '+') && !text.empty() && text.back() == 'e')) {
-    is_float |= !is_digit(in_.peek());
+  while (is_decimal(in_.peek()) || in_.peek() == '.' || in_.peek() == 'e' || ((in_.peek() == '-' || in_.peek() == '+') && !text.empty() && text.back() == 'e')) {
+    is_float |= !is_decimal(in_.peek());
     text += in_.peek();
     in_.advance();
   }
@@ -135,7 +135,7 @@ Value ValueParser::in_parentheses() {
   const size_t start = in_.position();
   in_.advance();
   in_.skip_blank();
-  if (is_digit(in_.peek()) || in_.peek() == '-' || in_.starts_with("inf") || in_.starts_with("nan")) {
+  if (is_decimal(in_.peek()) || in_.peek() == '-' || in_.starts_with("inf") || in_.starts_with("nan")) {
     const Value real = number();
     const char sign = in_.peek();
     if ((sign == '+' || sign == '-') && (real.kind() == Value::Kind::integer || real.kind() == Value::Kind::floating)) {
@@ -420,7 +420,7 @@ Value ValueParser::atom() {
     in_.expect(")");
     return v;
   }
-  if (is_digit(in_.peek())) return number();
+  if (is_decimal(in_.peek())) return number();
   const size_t start = in_.position();
   const std::string name(in_.identifier());
   if (name.empty()) in_.fail("expected an expression");

@@ -176,7 +176,7 @@ void Module::finish_loading(IncompatibleKeys& keys) {
     entry.hook(*this, keys);
 }
 
-static std::string quoted(const std::vector<std::string>& keys) {
+static std::string quoted_keys(const std::vector<std::string>& keys) {
   std::string out;
   for (const std::string& key : keys)
     out += (out.empty() ? "\"" : ", \"") + key + "\"";
@@ -212,9 +212,9 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, bool strict, bo
   if (!complete() || !loading.errors.empty()) {
     std::string text = "Error(s) in loading state_dict for " + class_name() + ":";
     if (strict && !loading.keys.missing_keys.empty())
-      text += "\n\tMissing key(s) in state_dict: " + quoted(loading.keys.missing_keys) + ". ";
+      text += "\n\tMissing key(s) in state_dict: " + quoted_keys(loading.keys.missing_keys) + ". ";
     if (strict && !loading.keys.unexpected_keys.empty())
-      text += "\n\tUnexpected key(s) in state_dict: " + quoted(loading.keys.unexpected_keys) + ". ";
+      text += "\n\tUnexpected key(s) in state_dict: " + quoted_keys(loading.keys.unexpected_keys) + ". ";
     for (const std::string& error : loading.errors)
       text += "\n\t" + error;
     throw UserError(text);

@@ -15,7 +15,7 @@ using nn_detail::sym;
 using nn_detail::text;
 using nn_detail::tuple_text;
 
-static Tensor fresh(const std::vector<int64_t>& sizes, const Factory& factory, bool wanted) {
+static Tensor fresh_if(const std::vector<int64_t>& sizes, const Factory& factory, bool wanted) {
   return wanted ? empty(sym(sizes), factory.dtype, std::nullopt, factory.device) : Tensor();
 }
 
@@ -28,9 +28,9 @@ LayerNorm::LayerNorm(const Sizes& normalized_shape, LayerNormOptions options)
     : normalized_shape(normalized_shape.values()),
       eps(options.eps),
       elementwise_affine(options.elementwise_affine),
-      weight(register_parameter("weight", fresh(this->normalized_shape, options.factory, options.elementwise_affine))),
+      weight(register_parameter("weight", fresh_if(this->normalized_shape, options.factory, options.elementwise_affine))),
       bias(register_parameter("bias",
-                              fresh(this->normalized_shape, options.factory, options.elementwise_affine && options.bias))) {
+                              fresh_if(this->normalized_shape, options.factory, options.elementwise_affine && options.bias))) {
   reset_parameters();
 }
 
@@ -47,7 +47,7 @@ RMSNorm::RMSNorm(const Sizes& normalized_shape, RMSNormOptions options)
     : normalized_shape(normalized_shape.values()),
       eps(options.eps),
       elementwise_affine(options.elementwise_affine),
-      weight(register_parameter("weight", fresh(this->normalized_shape, options.factory, options.elementwise_affine))) {
+      weight(register_parameter("weight", fresh_if(this->normalized_shape, options.factory, options.elementwise_affine))) {
   reset_parameters();
 }
 
@@ -65,8 +65,8 @@ GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, GroupNormOptions 
       num_channels(num_channels),
       eps(options.eps),
       affine(options.affine),
-      weight(register_parameter("weight", fresh({num_channels}, options.factory, options.affine))),
-      bias(register_parameter("bias", fresh({num_channels}, options.factory, options.affine && options.bias))) {
+      weight(register_parameter("weight", fresh_if({num_channels}, options.factory, options.affine))),
+      bias(register_parameter("bias", fresh_if({num_channels}, options.factory, options.affine && options.bias))) {
   if (num_groups <= 0 || num_channels % num_groups != 0)
     throw UserError("num_channels (" + std::to_string(num_channels) + ") must be divisible by num_groups (" +
                     std::to_string(num_groups) + ")");
@@ -98,10 +98,10 @@ RunningNorm::RunningNorm(int64_t num_features, const RunningNormOptions& options
       momentum(options.momentum),
       affine(options.affine),
       track_running_stats(options.track_running_stats),
-      weight(register_parameter("weight", fresh({num_features}, options.factory, options.affine))),
-      bias(register_parameter("bias", fresh({num_features}, options.factory, options.affine && options.bias))),
-      running_mean(register_buffer("running_mean", fresh({num_features}, options.factory, options.track_running_stats))),
-      running_var(register_buffer("running_var", fresh({num_features}, options.factory, options.track_running_stats))),
+      weight(register_parameter("weight", fresh_if({num_features}, options.factory, options.affine))),
+      bias(register_parameter("bias", fresh_if({num_features}, options.factory, options.affine && options.bias))),
+      running_mean(register_buffer("running_mean", fresh_if({num_features}, options.factory, options.track_running_stats))),
+      running_var(register_buffer("running_var", fresh_if({num_features}, options.factory, options.track_running_stats))),
       num_batches_tracked(register_buffer(
           "num_batches_tracked",
           options.track_running_stats ? zeros({}, DType::int64, std::nullopt, options.factory.device) : Tensor())) {

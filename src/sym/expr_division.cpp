@@ -13,7 +13,7 @@ namespace {
 constexpr size_t most_expanded_terms = 2048;
 constexpr size_t most_division_steps = 64;
 
-int64_t magnitude(int64_t v) {
+int64_t divisor_magnitude(int64_t v) {
   if (v == INT64_MIN) return 1;  // its magnitude does not fit; 1 is always a divisor
   return v < 0 ? -v : v;
 }
@@ -21,7 +21,7 @@ int64_t magnitude(int64_t v) {
 int64_t content(const Terms& terms) {
   int64_t g = 0;
   for (const Term& t : terms)
-    g = std::gcd(g, magnitude(t.coefficient));
+    g = std::gcd(g, divisor_magnitude(t.coefficient));
   return g;
 }
 

@@ -301,7 +301,7 @@ Rational between(const std::optional<Rational>& from, const std::optional<Ration
   return to ? Rational(to->ceil() - 1) : Rational(0);
 }
 
-bool holds(Comparison comparison, int sign) {
+bool sign_satisfies(Comparison comparison, int sign) {
   switch (comparison) {
     case Comparison::equal: return sign == 0;
     case Comparison::unequal: return sign != 0;
@@ -325,7 +325,7 @@ std::vector<Interval> solve_comparison(const Quotient& q, Comparison comparison)
     const End* from = i == 0 ? nullptr : &ends[i - 1];
     const End* to = i == ends.size() ? nullptr : &ends[i];
     const auto value = [](const End* e) { return e == nullptr ? std::nullopt : std::optional(e->value); };
-    if (holds(comparison, sign_at(between(value(from), value(to))))) {
+    if (sign_satisfies(comparison, sign_at(between(value(from), value(to))))) {
       if (!joined) out.push_back({value(from), {}, true, true, from != nullptr && from->rounded, false});
       out.back().upper = value(to);
       out.back().upper_open = true;
@@ -335,7 +335,7 @@ std::vector<Interval> solve_comparison(const Quotient& q, Comparison comparison)
       joined = false;
     }
     if (to == nullptr) break;
-    if (to->rounded || to->is_pole || !holds(comparison, 0)) {
+    if (to->rounded || to->is_pole || !sign_satisfies(comparison, 0)) {
       joined = false;
     } else if (joined) {
       out.back().upper_open = false;

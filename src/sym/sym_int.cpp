@@ -43,7 +43,7 @@ bool integer_value(SymInt a, int64_t& value) {
 
 bool integer_values(SymInt a, SymInt b, int64_t& x, int64_t& y) { return integer_value(a, x) && integer_value(b, y); }
 
-ShapeEnv::Impl& common_env(SymInt a, SymInt b) { return calque::common_env({a.expr(), b.expr()}); }
+ShapeEnv::Impl& env_of_both(SymInt a, SymInt b) { return calque::common_env({a.expr(), b.expr()}); }
 
 const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
   const Expr* e = env.expr(b);
@@ -52,7 +52,7 @@ const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
 }
 
 SymBool compare(ExprKind kind, SymInt a, SymInt b) {
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return SymBool(env.pool.relation(kind, env.expr(a), env.expr(b)));
 }
 
@@ -191,7 +191,7 @@ SymInt add(SymInt a, SymInt b) {
     if (__builtin_add_overflow(x, y, &r)) throw_overflow("add", x, "+", y);
     return r;
   }
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("operator.add", SymInt(env.pool.add(env.expr(a), env.expr(b))), a, b);
 }
 
@@ -201,7 +201,7 @@ SymInt sub(SymInt a, SymInt b) {
     if (__builtin_sub_overflow(x, y, &r)) throw_overflow("sub", x, "-", y);
     return r;
   }
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   const SymInt out(env.pool.sub(env.expr(a), env.expr(b)));
   // -b is written as 0 - b.
   return identical(a, 0) ? observed("operator.neg", out, b) : observed("operator.sub", out, a, b);
@@ -213,7 +213,7 @@ SymInt mul(SymInt a, SymInt b) {
     if (__builtin_mul_overflow(x, y, &r)) throw_overflow("mul", x, "*", y);
     return r;
   }
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("operator.mul", SymInt(env.pool.mul(env.expr(a), env.expr(b))), a, b);
 }
 
@@ -224,7 +224,7 @@ SymInt floor_div(SymInt a, SymInt b) {
     if (x == INT64_MIN && y == -1) throw_overflow("floor_div", x, "//", y);
     return floor_quotient(x, y);
   }
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("operator.floordiv", SymInt(env.pool.floor_div(env.expr(a), divisor(env, "floor_div", a, b))), a, b);
 }
 
@@ -234,21 +234,21 @@ SymInt mod(SymInt a, SymInt b) {
     if (y == 0) throw UserError("mod: division of " + std::to_string(x) + " by zero");
     return floor_remainder(x, y);
   }
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("operator.mod", SymInt(env.pool.mod(env.expr(a), divisor(env, "mod", a, b))), a, b);
 }
 
 SymInt min(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? a : b;
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("torch.sym_min", SymInt(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)})), a, b);
 }
 
 SymInt max(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? b : a;
-  ShapeEnv::Impl& env = common_env(a, b);
+  ShapeEnv::Impl& env = env_of_both(a, b);
   return observed("torch.sym_max", SymInt(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)})), a, b);
 }
 

@@ -65,17 +65,17 @@ bool put_value(std::string& key, const Value& v) {
 }
 
 template <class F>
-void each_tensor(const Values& values, F&& f) {
+void each_cached_tensor(const Values& values, F&& f) {
   for (const Value& v : values) {
     if (v.is_tensor()) f(v.to_tensor());
-    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) each_tensor(v.to_items(), f);
+    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) each_cached_tensor(v.to_items(), f);
   }
 }
 
 const Tensor& tensor_at(const Values& args, int32_t at) {
   const Tensor* found = nullptr;
   int32_t i = 0;
-  each_tensor(args, [&](const Tensor& t) {
+  each_cached_tensor(args, [&](const Tensor& t) {
     if (i++ == at) found = &t;
   });
   return *found;
@@ -92,7 +92,7 @@ bool FakeCache::key(const Operator& op, const Values& args, std::string& out) {
   for (const Value& v : args) good = good && put_value(out, v);
   // Whether two arguments are one tensor or share memory may matter.
   std::vector<const Storage*> storages;
-  each_tensor(args, [&](const Tensor& t) { storages.push_back(t.storage().get()); });
+  each_cached_tensor(args, [&](const Tensor& t) { storages.push_back(t.storage().get()); });
   for (size_t i = 0; i < storages.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (storages[i] == storages[j]) put(out, static_cast<uint32_t>(i << 16 | j));
@@ -146,7 +146,7 @@ void FakeCache::remember(const std::string& key, const Values& args, const Value
     } else {
       const Tensor& t = v.to_tensor();
       int32_t i = 0;
-      each_tensor(args, [&](const Tensor& a) {
+      each_cached_tensor(args, [&](const Tensor& a) {
         if (a.is_same(t)) {
           p.input = i;
           p.same = true;

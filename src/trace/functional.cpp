@@ -41,7 +41,7 @@ class FunctionalExtra : public TensorOwner {
   uint64_t seen = 0;  // base->written when `value` was computed
 };
 
-FunctionalExtra* extra_of(const Tensor& t) {
+FunctionalExtra* functional_extra_of(const Tensor& t) {
   return t.defined() && t.impl().special && t.impl().extra ? dynamic_cast<FunctionalExtra*>(t.impl().extra.get()) : nullptr;
 }
 
@@ -94,7 +94,7 @@ Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<B
 
 // Writes a new value through the views that lead to it.
 void commit(const Tensor& outer, const Tensor& value) {
-  FunctionalExtra& x = *extra_of(outer);
+  FunctionalExtra& x = *functional_extra_of(outer);
   std::vector<Tensor> on_the_way{x.base->value};
   for (size_t i = 0; i + 1 < x.steps.size(); ++i) on_the_way.push_back(replay(x.steps[i], on_the_way.back()));
   Tensor whole = value;
@@ -161,7 +161,7 @@ const Operator* copied_view(const Operator& op) {
 
 }  // namespace
 
-bool is_functional(const Tensor& t) { return extra_of(t) != nullptr; }
+bool is_functional(const Tensor& t) { return functional_extra_of(t) != nullptr; }
 
 Tensor FunctionalMode::wrap(const Tensor& value) {
   if (!value.defined() || is_functional(value)) return value;
@@ -176,7 +176,7 @@ Value FunctionalMode::wrap(const Value& tree) {
 }
 
 Tensor FunctionalMode::unwrap(const Tensor& t) const {
-  FunctionalExtra* x = extra_of(t);
+  FunctionalExtra* x = functional_extra_of(t);
   return x ? current(*x) : t;
 }
 
@@ -185,7 +185,7 @@ Value FunctionalMode::unwrap(const Value& tree) const {
 }
 
 bool FunctionalMode::was_written(const Tensor& t) const {
-  const FunctionalExtra* x = extra_of(t);
+  const FunctionalExtra* x = functional_extra_of(t);
   return x && x->base->written != 0;
 }
 
@@ -209,7 +209,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   const auto self = shared_from_this();
 
   if (is_view(op)) {
-    const FunctionalExtra* x = args[0].is_tensor() ? extra_of(args[0].to_tensor()) : nullptr;
+    const FunctionalExtra* x = args[0].is_tensor() ? functional_extra_of(args[0].to_tensor()) : nullptr;
     if (!x) return call_next(op, inner);
     Values rest = inner;
     rest[0] = Value();
@@ -228,7 +228,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (op.has_tag(Tag::inplace_view) && args[0].is_tensor() && is_functional(args[0].to_tensor())) {
     // The tensor becomes another view of the same memory.
     const Tensor& outer = args[0].to_tensor();
-    FunctionalExtra& x = *extra_of(outer);
+    FunctionalExtra& x = *functional_extra_of(outer);
     const Operator& form = functional_form(op);
     Values rest = inner;
     const Value out = call_next(form, inner);

@@ -9,7 +9,7 @@
 namespace calque {
 namespace {
 
-std::vector<SymInt> sizes_of(const Tensor& t) { return {t.sym_sizes().begin(), t.sym_sizes().end()}; }
+std::vector<SymInt> own_sizes(const Tensor& t) { return {t.sym_sizes().begin(), t.sym_sizes().end()}; }
 
 int64_t wrapped(const Value& dim, const Tensor& base, int64_t extra = 0) {
   return wrap_dim(dim.to_int(), base.dim() + extra, "functionalisation");
@@ -22,7 +22,7 @@ struct Entry {
   Inverse inverse;
 };
 
-Tensor same_elements(const Values&, size_t, const Tensor& base, const Tensor& view) { return view.view(sizes_of(base)); }
+Tensor same_elements(const Values&, size_t, const Tensor& base, const Tensor& view) { return view.view(own_sizes(base)); }
 Tensor itself(const Values&, size_t, const Tensor&, const Tensor& view) { return view; }
 
 Tensor from_split(const Tensor& base, const Tensor& view, int64_t dim, SymInt start, SymInt length) {

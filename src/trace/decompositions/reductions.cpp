@@ -29,7 +29,7 @@ Scalar correction_of(const std::optional<Scalar>& correction) {
 
 DType real_of(DType dtype) { return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype; }
 
-bool is_one(const Scalar& s) { return !s.is_symbolic() && (s.is_floating() ? s.to_double() == 1 : s.is_complex() ? s.to_complex() == 1.0 : s.to_int() == 1); }
+bool is_unit(const Scalar& s) { return !s.is_symbolic() && (s.is_floating() ? s.to_double() == 1 : s.is_complex() ? s.to_complex() == 1.0 : s.to_int() == 1); }
 bool is_nought(const Scalar& s) { return !s.is_symbolic() && (s.is_floating() ? s.to_double() == 0 : s.is_complex() ? s.to_complex() == 0.0 : s.to_int() == 0); }
 
 }  // namespace
@@ -110,9 +110,9 @@ void decompose_reductions(DecompositionBuilder& table) {
     const Scalar b = whole ? Scalar(beta.to_int()) : beta;
     const Scalar a = whole ? Scalar(alpha.to_int()) : alpha;
     Tensor result = bmm(batch1, batch2);
-    if (!is_one(a)) result = result * a;
+    if (!is_unit(a)) result = result * a;
     if (is_nought(b)) return result;
-    return is_one(b) ? self + result : self * b + result;
+    return is_unit(b) ? self + result : self * b + result;
   });
 }
 
