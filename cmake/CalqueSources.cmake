@@ -10,7 +10,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE
 # shares them between clones. For work on a room, -DCALQUE_GROUPS=OFF compiles its files one by one.
 option(CALQUE_GROUPS "Compile the library's files in groups" ON)
 function(calque_group name size files result)
-  if(NOT CALQUE_GROUPS)
+  if(NOT CALQUE_GROUPS AND NOT name STREQUAL "stanzas")
     set(${result} ${files} PARENT_SCOPE)
     return()
   endif()
