@@ -10,7 +10,7 @@
 namespace calque::pt2 {
 namespace {
 
-constexpr std::string_view higher_order = "torch.ops.higher_order.";
+constexpr std::string_view higher_order_prefix = "torch.ops.higher_order_prefix.";
 constexpr int positional = 1;
 constexpr int keyword = 2;
 
@@ -534,7 +534,7 @@ class GraphWriter {
   void write_node(JsonWriter& out, const Node& node) {
     if (is_getitem(node)) return;
     const std::string target = target_name(node.target());
-    const bool is_higher_order = target.starts_with(higher_order);
+    const bool is_higher_order = target.starts_with(higher_order_prefix);
     // Results first: the names of symbolic values decide how later arguments are written, and duplicates of getitems.
     JsonWriter results;
     write_results(results, node);

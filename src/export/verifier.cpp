@@ -131,7 +131,7 @@ void check_state(const ExportedProgram& program, const InputSpec& spec) {
   }
 }
 
-bool is_mutation(OutputKind kind) {
+bool writes_state(OutputKind kind) {
   return kind == OutputKind::buffer_mutation || kind == OutputKind::parameter_mutation || kind == OutputKind::user_input_mutation;
 }
 
@@ -178,7 +178,7 @@ void verify_signature(const ExportedProgram& program) {
     }
     if (spec.arg.kind == ArgumentKind::constant || spec.arg.kind == ArgumentKind::token || spec.kind == OutputKind::token) continue;
     if (spec.arg.name == found) continue;
-    if (is_mutation(spec.kind)) throw UserError("Mutation node " + found + " is not what the signature has in its place: " + spec.arg.name);
+    if (writes_state(spec.kind)) throw UserError("Mutation node " + found + " is not what the signature has in its place: " + spec.arg.name);
     throw UserError("User output " + found + " is not in the correct order or is not found in the exported program's user_output list: " + spec.arg.name);
   }
 }
