@@ -10,7 +10,7 @@
 namespace calque::pt2 {
 namespace {
 
-constexpr std::string_view higher_order_prefix = "torch.ops.higher_order_prefix.";
+constexpr std::string_view higher_order_prefix = "torch.ops.higher_order.";
 constexpr int positional = 1;
 constexpr int keyword = 2;
 
