@@ -1,32 +1,282 @@
 #include "calque/hub/from_pretrained.h"
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <unordered_set>
+
 #include "calque/base/error.h"
-#include "calque/file/safetensors.h"
+#include "calque/base/warning.h"
 #include "calque/hub/registry.h"
+#include "calque/nn/meta_parameters.h"
+#include "calque/tensor/default_dtype.h"
+#include "hub/near_names.h"
+#include "hub/weight_loading.h"
 
 namespace calque {
 
-std::shared_ptr<PretrainedModel> from_pretrained(const std::filesystem::path& folder, const LoadOptions& options) {
-  Config config = Config::from_file(folder);
-  if (!options.attention.empty()) config.attention_implementation = options.attention;
+namespace fs = std::filesystem;
+
+namespace {
+
+HubOptions hub_options(const LoadOptions& options) {
+  return {.revision = options.revision.empty() ? "main" : options.revision, .subfolder = options.subfolder, .cache_dir = options.cache_dir};
+}
+
+// ---- which class ----------------------------------------------------------------------------------------------------
+
+struct ChosenClass {
+  const Architecture* architecture;
+  const ModelClass* entry;
+};
+
+ChosenClass find_model_class(const std::string& name) {
+  for (const auto& architecture : model_registry().architectures())
+    for (const ModelClass& one : architecture->classes)
+      if (one.name == name) return {architecture.get(), &one};
+  return {nullptr, nullptr};
+}
+
+std::vector<std::string> class_names(const Architecture& architecture) {
+  std::vector<std::string> out;
+  for (const ModelClass& one : architecture.classes)
+    out.push_back(one.name);
+  return out;
+}
+
+[[noreturn]] void unknown_architecture(const Config& config, const std::string& wanted) {
+  std::vector<std::string> types;
+  for (const auto& architecture : model_registry().architectures())
+    types.push_back(architecture->model_type);
+  const std::string type = config.model_type();
+  throw UserError(ErrorKind::bad_file, config.where() + ": " + (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
+                                           (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque. " +
+                                           (type.empty() ? "It has " : "Near it: ") + near_names(type, types));
+}
+
+[[noreturn]] void unknown_class(const Config& config, const std::string& name) {
+  if (const Architecture* architecture = model_registry().find(config.model_type()))
+    throw UserError(ErrorKind::bad_file, config.where() + ": there is no model class " + name + "; of " + architecture->model_type + " there are " +
+                                             listed(class_names(*architecture)));
+  unknown_architecture(config, name);
+}
+
+ChosenClass choose_class(const Config& config, const LoadOptions& options) {
   std::string name = options.model_class;
+  if (name.empty() && !options.task.empty()) {
+    const Architecture* architecture = model_registry().find(config.model_type());
+    if (!architecture) unknown_architecture(config, "");
+    const ModelClass* found = model_registry().find_task(config.model_type(), options.task);
+    if (!found) {
+      std::vector<std::string> tasks;
+      for (const ModelClass& one : architecture->classes)
+        tasks.insert(tasks.end(), one.tasks.begin(), one.tasks.end());
+      throw UserError(config.where() + ": " + architecture->model_type + " has no class for the task \"" + options.task + "\"; it has " + listed(tasks));
+    }
+    return {architecture, found};
+  }
   if (name.empty()) {
     const std::vector<std::string> names = config.architectures();
-    if (names.empty()) throw UserError(ErrorKind::bad_file, config.where() + ": \"architectures\" is missing; name a class");
+    if (names.empty() && !model_registry().find(config.model_type())) unknown_architecture(config, "");
+    if (names.empty())
+      throw UserError(ErrorKind::bad_file, config.where() + ": \"architectures\" is missing; name a class: " +
+                                               listed(class_names(*model_registry().find(config.model_type()))));
     name = names.front();
   }
-  const ModelClass* found = model_registry().find_class(name);
-  if (!found) throw UserError(ErrorKind::bad_file, config.where() + ": no model class " + name);
-  std::shared_ptr<PretrainedModel> model = found->make(config);
-  const SafetensorsFile file = SafetensorsFile::open((folder / "model.safetensors").string());
-  StateDict state;
-  for (const auto& [key, tensor] : file.tensors())
-    state.set(key, tensor);
-  model->load_state_dict(state, false, true);
-  model->tie_weights();
-  if (options.dtype) model->to(*options.dtype);
-  model->eval();
+  const ChosenClass found = find_model_class(name);
+  if (!found.entry) unknown_class(config, name);
+  return found;
+}
+
+// A class of one architecture with the configuration of another one: what they share counts.
+Config config_for(const Config& config, const Architecture& architecture) {
+  if (config.model_type() == architecture.model_type) return config;
+  Config::Items items = config.items();
+  bool named = false;
+  for (auto& [key, value] : items) {
+    if (key != "model_type") continue;
+    value = architecture.model_type;
+    named = true;
+  }
+  if (!named) items.emplace_back("model_type", architecture.model_type);
+  if (!config.model_type().empty())
+    warn("You are using a model of type " + config.model_type() + " to instantiate a model of type " + architecture.model_type +
+         ". This is not supported for all configurations of models and can yield errors.");
+  Config out(std::move(items), config.where());
+  out.attention_implementation = config.attention_implementation;
+  return out;
+}
+
+// ---- making it ------------------------------------------------------------------------------------------------------
+
+void check_attention(const std::string& attention) {
+  if (attention.empty() || attention == "eager" || attention == "sdpa") return;
+  if (attention.starts_with("flash_attention"))
+    throw UserError("attention \"" + attention + "\" is not supported: it needs kernels for a GPU; use \"sdpa\" or \"eager\"");
+  throw UserError("specified attention \"" + attention + "\" is not supported; the only possible values are \"eager\" (written out) and \"sdpa\" "
+                  "(scaled_dot_product_attention)");
+}
+
+std::shared_ptr<PretrainedModel> make_model(const ChosenClass& chosen, Config config, DType dtype, const LoadOptions& options) {
+  if (!is_floating(dtype) || is_float8(dtype))
+    throw UserError(chosen.entry->name + " cannot be instantiated under dtype " + std::string(name(dtype)) + ", as it is not a floating-point dtype");
+  check_attention(options.attention);
+  if (!options.attention.empty()) config.attention_implementation = options.attention;
+  config.set("dtype", dtype);
+  const DefaultDTypeScope scope(dtype);
+  std::shared_ptr<PretrainedModel> model = chosen.entry->make(config);
+  if (model->supports_sdpa() || config.attention_implementation != "sdpa") return model;
+  if (options.attention == "sdpa")
+    throw UserError(chosen.entry->name + " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
+  model->config().attention_implementation = "eager";
   return model;
+}
+
+DType load_dtype(const Config& config, const CheckpointFiles& files, const Checkpoint& checkpoint, const LoadOptions& options) {
+  if (options.dtype) return *options.dtype;
+  if (const std::optional<DType> dtype = config.dtype()) return *dtype;
+  if (!files.dtype.empty()) {
+    const std::optional<DType> dtype = dtype_from_name(files.dtype);
+    if (!dtype) throw UserError(ErrorKind::bad_file, files.index.string() + ": metadata gives dtype \"" + files.dtype + "\", which is none");
+    return *dtype;
+  }
+  const DType dtype = checkpoint.dtype().value_or(DType::float32);
+  return is_floating(dtype) ? dtype : DType::float32;
+}
+
+void warn_of(const PretrainedModel& model, const LoadReport& report, const std::string& where) {
+  const std::vector<std::string> names = model.config().architectures();
+  const bool same_class = std::find(names.begin(), names.end(), model.class_name()) != names.end();
+  LoadReport said = report;
+  if (!same_class) said.unexpected_keys.clear();
+  if (!said.empty()) warn(model.class_name() + " load report from " + where + "\n" + said.table());
+}
+
+LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkpoint& checkpoint, const LoadOptions& options) {
+  const ChosenClass chosen = choose_class(config, options);
+  config = config_for(config, *chosen.architecture);
+  const DType dtype = load_dtype(config, files, checkpoint, options);
+  LoadedModel out;
+  {
+    const MetaParametersScope no_data;
+    out.model = make_model(chosen, std::move(config), dtype, options);
+  }
+  out.report = load_weights(*out.model, checkpoint,
+                            {.dtype = dtype,
+                             .ignore_mismatched_sizes = options.ignore_mismatched_sizes,
+                             .strict = options.strict,
+                             .key_mapping = options.key_mapping});
+  out.model->eval();
+  warn_of(*out.model, out.report, checkpoint.where());
+  return out;
+}
+
+Config updated_config(Config config, const LoadOptions& options) {
+  for (const auto& [key, value] : config.update(options.config_updates))
+    if (key != "dtype" && key != "torch_dtype")
+      throw UserError(config.where() + ": the configuration has no \"" + key + "\" to set");
+  return config;
+}
+
+bool names_a_config_file(const fs::path& path) { return path.extension() == ".json" && fs::is_regular_file(path); }
+
+std::string file_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
+  if (options.config) return updated_config(*options.config, options);
+  if (names_a_config_file(name_or_path)) return updated_config(Config::from_file(name_or_path), options);
+  const ModelFiles files(name_or_path.string(), hub_options(options));
+  files.at("config.json");
+  Config config = Config::from_file(files.folder());
+  config.set("_name_or_path", name_or_path.string());
+  return updated_config(std::move(config), options);
+}
+
+LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
+  const bool is_file = fs::is_regular_file(name_or_path) || (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
+  if (is_file) {
+    const fs::path folder = name_or_path.parent_path();
+    LoadOptions beside = options;
+    beside.subfolder.clear();
+    if (!options.config && !fs::is_regular_file(folder / "config.json"))
+      throw UserError(ErrorKind::bad_file, name_or_path.string() + " is a weight file, and there is no config.json beside it: give a config, or name a folder");
+    const Config config = config_from_pretrained(folder.empty() ? fs::path(".") : folder, beside);
+    const CheckpointFiles files = checkpoint_at(name_or_path);
+    return load_model(config, files, Checkpoint::open(files), options);
+  }
+  const ModelFiles where(name_or_path.string(), hub_options(options));
+  Config config = config_from_pretrained(name_or_path, options);
+  choose_class(config, options);  // an architecture that we do not have is said before weights are looked for
+  const CheckpointFiles files = find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});
+  LoadedModel out = load_model(std::move(config), files, Checkpoint::open(files), options);
+  if (const auto generation = where.find("generation_config.json")) out.model->generation_config_json = file_text(*generation);
+  return out;
+}
+
+LoadedModel load_pretrained(const Config& config, const StateDict& state, const LoadOptions& options) {
+  return load_model(updated_config(config, options), {}, Checkpoint::of(state.items()), options);
+}
+
+std::shared_ptr<PretrainedModel> from_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
+  return load_pretrained(name_or_path, options).model;
+}
+
+std::shared_ptr<PretrainedModel> from_config(const Config& given, const LoadOptions& options) {
+  const Config config = updated_config(given, options);
+  const ChosenClass chosen = choose_class(config, options);
+  const DType dtype = options.dtype ? *options.dtype : config.dtype().value_or(DType::float32);
+  std::shared_ptr<PretrainedModel> model = make_model(chosen, config_for(config, *chosen.architecture), dtype, options);
+  model->init_all_weights();
+  return model;
+}
+
+std::optional<DType> dtype_option(std::string_view text) {
+  if (text == "auto") return std::nullopt;
+  if (const std::optional<DType> dtype = dtype_from_name(text)) return dtype;
+  throw UserError("dtype can only be \"auto\" or the name of a dtype such as float32 or bfloat16, found \"" + std::string(text) + "\"");
+}
+
+DType parameter_dtype(const Module& module) {
+  const std::vector<Tensor> parameters = module.parameters();
+  if (parameters.empty()) throw UserError(module.class_name() + " has no parameters, and so no dtype");
+  for (const Tensor& parameter : parameters)
+    if (parameter.is_floating_point()) return parameter.dtype();
+  return parameters.back().dtype();
+}
+
+IncompatibleKeys load_sharded_checkpoint(Module& model, const fs::path& folder, bool strict, bool prefer_safetensors) {
+  const CheckpointFiles files = find_sharded_checkpoint(folder, prefer_safetensors);
+  const StateDict own = model.state_dict();
+  std::unordered_set<std::string> given;
+  IncompatibleKeys keys;
+  for (const auto& [key, file] : files.weight_map) {
+    given.insert(key);
+    if (!own.contains(key)) keys.unexpected_keys.push_back(key);
+  }
+  for (const auto& [key, tensor] : own)
+    if (!given.contains(key)) keys.missing_keys.push_back(key);
+  if (strict && !(keys.missing_keys.empty() && keys.unexpected_keys.empty())) {
+    const auto quoted = [](const std::vector<std::string>& names) {
+      std::string out;
+      for (const std::string& name : names)
+        out += (out.empty() ? "\"" : ",\"") + name + "\"";
+      return out;
+    };
+    std::string text = "Error(s) in loading state_dict for " + model.class_name();
+    if (!keys.missing_keys.empty()) text += "\nMissing key(s): " + quoted(keys.missing_keys) + ".";
+    if (!keys.unexpected_keys.empty()) text += "\nUnexpected key(s): " + quoted(keys.unexpected_keys) + ".";
+    throw UserError(ErrorKind::bad_file, text);
+  }
+  const Checkpoint checkpoint = Checkpoint::open(files);
+  model.load_state_dict(StateDict(checkpoint.tensors()), false);
+  return keys;
 }
 
 }  // namespace calque

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #endif
 
+#include "calque/nn/meta_parameters.h"
 #include "nn/hooks.h"
 #include "nn/text.h"
 
@@ -154,6 +155,12 @@ Parameter Module::register_parameter(std::string name, const Tensor& tensor, boo
     slot->is_parameter = true;
   }
   slot->tensor = tensor;
+  if (MetaParametersScope::active() && tensor.defined() && tensor.device().type != DeviceType::meta && !tensor.is_fake()) {
+    Meta meta = tensor.meta();
+    meta.device = Device(DeviceType::meta);
+    slot->tensor = make_tensor(meta);
+    slot->tensor.set_requires_grad(tensor.requires_grad());
+  }
   return Parameter(*slot);
 }
 

@@ -1,10 +1,12 @@
 #include "calque/tensor/dtype.h"
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "calque/base/error.h"
+#include "calque/tensor/default_dtype.h"
 
 namespace calque {
 namespace {
@@ -109,12 +111,25 @@ DType to_real(DType d) {
   return d;
 }
 
-DType default_dtype() { return current_default.load(std::memory_order_relaxed); }
+static thread_local std::optional<DType> scoped_default;
 
-void set_default_dtype(DType d) {
+static void check_default(DType d) {
   if (!is_floating(d) || is_float8(d))
     throw UserError("set_default_dtype: expected a floating point dtype, found " + std::string(name(d)));
+}
+
+DType default_dtype() { return scoped_default ? *scoped_default : current_default.load(std::memory_order_relaxed); }
+
+void set_default_dtype(DType d) {
+  check_default(d);
   current_default.store(d, std::memory_order_relaxed);
 }
+
+DefaultDTypeScope::DefaultDTypeScope(DType dtype) : before_(scoped_default) {
+  check_default(dtype);
+  scoped_default = dtype;
+}
+
+DefaultDTypeScope::~DefaultDTypeScope() { scoped_default = before_; }
 
 }  // namespace calque

@@ -43,6 +43,7 @@ class PretrainedModel : public Module {
   virtual std::string main_input_name() const { return "input_ids"; }
   virtual bool is_encoder_decoder() const { return config_.flag("is_encoder_decoder"); }
   virtual bool can_generate() const { return false; }
+  virtual bool supports_sdpa() const { return true; }  // false: its attention is always written out
 
   virtual Child<Embedding>* input_embeddings() { return nullptr; }
   virtual Child<Linear>* output_embeddings() { return nullptr; }
@@ -52,6 +53,9 @@ class PretrainedModel : public Module {
   virtual void init_weights(Module& module);
   void init_all_weights();  // of every module, then ties
   void tie_weights();       // makes tied parameters one tensor
+
+  // What generation_config.json said; empty when there was none, and config() has what is known.
+  std::string generation_config_json;
 
   // ---- settings of a call -----------------------------------------------------------------------------------------------
   bool wants_attentions(const ModelInputs& inputs) const { return inputs.output_attentions.value_or(config_.flag("output_attentions")); }
