@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Models of the zoo beside transformers: tiny random models of every class, in several configurations (model_cases/ARCH.py),
 saved by transformers and run by `calque forward`: with padding, labels, hidden states and attentions, embeddings instead of ids,
-caches, in float32 and bfloat16. By default the first configuration of each class; --all takes every one; --only NAME takes
+caches, in float32 and bfloat16. It also runs under transformers 4, which has classes, head masks and options (OLD_CONFIGS) that
+5 dropped. By default the first configuration of each class; --all takes every one; --only NAME takes
 architectures or classes.
 """
 
 import argparse
 import copy
 import importlib
+import inspect
 import logging
 import os
 import subprocess
@@ -63,7 +65,7 @@ def plain(value, name=""):
         return {}
     if isinstance(value, torch.Tensor):
         return {name: value}
-    if isinstance(value, transformers.EncoderDecoderCache):
+    if isinstance(value, getattr(transformers, "EncoderDecoderCache", ())):
         layers = []
         for mine, cross in zip(value.self_attention_cache.layers, value.cross_attention_cache.layers):
             layers.append((mine.keys, mine.values, cross.keys, cross.values) if getattr(cross, "keys", None) is not None else (mine.keys, mine.values))
@@ -95,6 +97,11 @@ def labels(cls, model, x, batch, length):
         return {"labels": torch.randint(0, 3, (batch,))}
     if "TokenClassification" in cls:
         return {"labels": torch.randint(0, config.num_labels, (batch, length))}
+    if cls.endswith("ForPreTraining"):
+        marked = x["input_ids"].clone()
+        marked[:, 0] = -100
+        names = inspect.signature(model.forward).parameters
+        return {"labels": marked, **{name: torch.randint(0, 2, (batch,)) for name in ("next_sentence_label", "sentence_order_label") if name in names}}
     if "NextSentence" in cls:
         return {"labels": torch.randint(0, 2, (batch,))}
     if any(part in cls for part in ("CausalLM", "LMHead", "MaskedLM", "ConditionalGeneration", "MTModel")):
@@ -152,11 +159,17 @@ def scenarios(arch, task, cls, model, cases):
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
+    if hasattr(cases, "extra"):  # (name, inputs, flags) of the family's own
+        for name, own, flags in cases.extra(cls, x, model):
+            yield name, own, flags, "eager" if flags.get("output_attentions") else "sdpa", torch.float32
+    if "head_mask" in inspect.signature(model.forward).parameters:  # transformers 4 only
+        heads = torch.rand(model.config.num_attention_heads)
+        yield "head mask", dict(x, head_mask=heads), {"output_attentions": True}, "eager", torch.float32
+        yield "head mask by layer", dict(x, head_mask=heads.expand(model.config.num_hidden_layers, -1) * torch.rand(model.config.num_hidden_layers, 1)), {}, "eager", torch.float32
     yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
 
 
 def accepted(model, kwargs):
-    import inspect
     names = inspect.signature(model.forward).parameters
     takes_all = any(p.kind == p.VAR_KEYWORD for p in names.values())
     return {k: v for k, v in kwargs.items() if k in names or takes_all}
@@ -171,7 +184,7 @@ def check(folder, arch, task, cls, model, cases, failures):
         model = whole
         if dtype != torch.float32:  # loaded in that dtype: buffers such as rotary frequencies stay as they are
             copy.deepcopy(whole).to(dtype).save_pretrained(folder)
-            model = type(whole).from_pretrained(folder, dtype=dtype).eval()
+            model = type(whole).from_pretrained(folder, **{"torch_dtype" if transformers.__version__ < "5" else "dtype": dtype}).eval()
         model.save_pretrained(folder)
         if hasattr(model, "set_attn_implementation"):
             try:
@@ -191,6 +204,8 @@ def check(folder, arch, task, cls, model, cases, failures):
     if getattr(config, "use_cache", False) and cls.endswith(("ForCausalLM", "LMHeadModel", "ConditionalGeneration", "MTModel")) and not getattr(cases, "NO_CACHE", False):
         count += 1
         x, _ = zoo_cases.inputs(arch, task, cls)
+        if hasattr(cases, "inputs"):
+            x = cases.inputs(cls, dict(x), model)
         key = "decoder_input_ids" if "decoder_input_ids" in x else "input_ids"
         mask = {} if key == "decoder_input_ids" else {"attention_mask": torch.ones_like(x["input_ids"])}
         if mask:
@@ -223,7 +238,8 @@ def main():
         cases = module_of(arch)
         if cases is None or args.only and arch not in args.only and cls not in args.only:
             continue
-        for i, settings in enumerate(cases.CONFIGS if args.all else cases.CONFIGS[:1]):
+        configs = cases.CONFIGS + getattr(cases, "OLD_CONFIGS", []) if transformers.__version__ < "5" else cases.CONFIGS
+        for i, settings in enumerate(configs if args.all else configs[:1]):
             model = make(arch, cls, settings, cases)
             if model is None:
                 break

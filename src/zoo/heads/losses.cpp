@@ -15,6 +15,10 @@ Tensor masked_lm_loss(const Tensor& logits, const Tensor& labels) {
   return functional::cross_entropy(logits.to(DType::float32).view({-1, logits.sym_size(-1)}), labels.view({-1}));
 }
 
+Tensor token_loss(const Tensor& logits, const Tensor& labels) {
+  return functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), labels.view({-1}));
+}
+
 Tensor causal_lm_loss(const Tensor& logits, const Tensor& labels) {
   const Tensor padded = constant_pad_nd(labels, {0, 1}, -100);
   const Tensor shifted = padded.slice(-1, 1).contiguous();

@@ -1,0 +1,68 @@
+#include "bert_heads.h"
+
+#include "calque/nn/init.h"
+#include "calque/op/ops.h"
+
+namespace calque {
+
+BertPredictionHeadTransform::BertPredictionHeadTransform(const Config& c, std::string family)
+    : FamilyModule(std::move(family)),
+      dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
+      act_fn(activation_named(c.text("hidden_act"))),
+      norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
+
+Tensor BertPredictionHeadTransform::forward(const Tensor& hidden_states) { return norm(act_fn(dense(hidden_states))); }
+
+BertLMPredictionHead::BertLMPredictionHead(const Config& c, const std::string& family)
+    : FamilyModule(family),
+      transform(child<BertPredictionHeadTransform>("transform", c, family)),
+      decoder(child<Linear>("decoder", c.integer("hidden_size"), c.integer("vocab_size"))),
+      bias(register_parameter("bias", zeros({c.integer("vocab_size")}))) {}
+
+Tensor BertLMPredictionHead::forward(const Tensor& hidden_states) { return decoder(transform(hidden_states)); }
+
+BertOnlyMLMHead::BertOnlyMLMHead(const Config& c, const std::string& family)
+    : FamilyModule(family), predictions(child<BertLMPredictionHead>("predictions", c, family)) {}
+
+Tensor BertOnlyMLMHead::forward(const Tensor& sequence_output) { return predictions(sequence_output); }
+
+BertOnlyNSPHead::BertOnlyNSPHead(const Config& c, std::string family)
+    : FamilyModule(std::move(family)), seq_relationship(child<Linear>("seq_relationship", c.integer("hidden_size"), 2)) {}
+
+Tensor BertOnlyNSPHead::forward(const Tensor& pooled_output) { return seq_relationship(pooled_output); }
+
+BertPreTrainingHeads::BertPreTrainingHeads(const Config& c, const std::string& family)
+    : FamilyModule(family),
+      predictions(child<BertLMPredictionHead>("predictions", c, family)),
+      seq_relationship(child<Linear>("seq_relationship", c.integer("hidden_size"), 2)) {}
+
+std::tuple<Tensor, Tensor> BertPreTrainingHeads::forward(const Tensor& sequence_output, const Tensor& pooled_output) {
+  return {predictions(sequence_output), seq_relationship(pooled_output)};
+}
+
+PretrainedModel::TiedWeights tied_predictions(const Config& config, const std::string& base) {
+  if (!config.flag("tie_word_embeddings")) return {};
+  return {{"cls.predictions.decoder.weight", base + ".embeddings.word_embeddings.weight"},
+          {"cls.predictions.decoder.bias", "cls.predictions.bias"}};
+}
+
+ModelOutput pretraining_output(const ModelOutput& base, const Tensor& words, const Tensor& sentences, const Tensor& labels,
+                               const Tensor& second, const char* name) {
+  ModelOutput out;
+  if (labels.defined() && second.defined()) {
+    const Tensor loss = token_loss(words, labels);
+    out.set("loss", loss + token_loss(sentences, second));
+  }
+  out.set("prediction_logits", words);
+  out.set(name, sentences);
+  out.take(base, {"hidden_states", "attentions"});
+  return out;
+}
+
+bool init_bert_head(Module& module) {
+  auto* head = dynamic_cast<BertLMPredictionHead*>(&module);
+  if (head) init::zeros_(head->bias);
+  return head != nullptr;
+}
+
+}  // namespace calque
