@@ -8,6 +8,7 @@ architectures or classes.
 import argparse
 import copy
 import importlib
+import itertools
 import logging
 import os
 import subprocess
@@ -65,7 +66,7 @@ def plain(value, name=""):
         return {name: value}
     if isinstance(value, transformers.EncoderDecoderCache):
         layers = []
-        for mine, cross in zip(value.self_attention_cache.layers, value.cross_attention_cache.layers):
+        for mine, cross in itertools.zip_longest(value.self_attention_cache.layers, value.cross_attention_cache.layers):
             layers.append((mine.keys, mine.values, cross.keys, cross.values) if getattr(cross, "keys", None) is not None else (mine.keys, mine.values))
         return plain(tuple(layers), name)
     if isinstance(value, transformers.Cache):
@@ -148,11 +149,15 @@ def scenarios(arch, task, cls, model, cases):
     yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
     yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
     embedding = model.get_input_embeddings()
-    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False):
+    without = getattr(cases, "NO_EMBEDS", ())  # classes, or True for all
+    if "SequenceClassification" not in cls and embedding is not None and without is not True and cls not in (without or ()):
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
-    yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
+    if not getattr(cases, "no_bfloat16", lambda model: False)(model):
+        yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
+    if hasattr(cases, "extra"):  # (name, inputs, flags, attention, dtype)
+        yield from cases.extra(cls, x, model)
 
 
 def accepted(model, kwargs):
@@ -168,7 +173,7 @@ def check(folder, arch, task, cls, model, cases, failures):
     config = model.config
     for name, x, flags, attention, dtype in scenarios(arch, task, cls, model, cases):
         count += 1
-        model = whole
+        model = copy.deepcopy(whole)  # some keep what they learnt of the lengths before
         if dtype != torch.float32:  # loaded in that dtype: buffers such as rotary frequencies stay as they are
             copy.deepcopy(whole).to(dtype).save_pretrained(folder)
             model = type(whole).from_pretrained(folder, dtype=dtype).eval()
@@ -191,6 +196,8 @@ def check(folder, arch, task, cls, model, cases, failures):
     if getattr(config, "use_cache", False) and cls.endswith(("ForCausalLM", "LMHeadModel", "ConditionalGeneration", "MTModel")) and not getattr(cases, "NO_CACHE", False):
         count += 1
         x, _ = zoo_cases.inputs(arch, task, cls)
+        if hasattr(cases, "inputs"):
+            x = cases.inputs(cls, dict(x), model)
         key = "decoder_input_ids" if "decoder_input_ids" in x else "input_ids"
         mask = {} if key == "decoder_input_ids" else {"attention_mask": torch.ones_like(x["input_ids"])}
         if mask:
