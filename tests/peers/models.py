@@ -10,6 +10,7 @@ import argparse
 import copy
 import importlib
 import inspect
+import itertools
 import logging
 import os
 import subprocess
@@ -67,7 +68,7 @@ def plain(value, name=""):
         return {name: value}
     if isinstance(value, getattr(transformers, "EncoderDecoderCache", ())):
         layers = []
-        for mine, cross in zip(value.self_attention_cache.layers, value.cross_attention_cache.layers):
+        for mine, cross in itertools.zip_longest(value.self_attention_cache.layers, value.cross_attention_cache.layers):
             layers.append((mine.keys, mine.values, cross.keys, cross.values) if getattr(cross, "keys", None) is not None else (mine.keys, mine.values))
         return plain(tuple(layers), name)
     if isinstance(value, transformers.Cache):
@@ -155,18 +156,21 @@ def scenarios(arch, task, cls, model, cases):
     yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
     yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
     embedding = model.get_input_embeddings()
-    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False):
+    without = getattr(cases, "NO_EMBEDS", ())  # classes, or True for all
+    if "SequenceClassification" not in cls and embedding is not None and without is not True and cls not in (without or ()):
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
-    if hasattr(cases, "extra"):  # (name, inputs, flags) of the family's own
-        for name, own, flags in cases.extra(cls, x, model):
-            yield name, own, flags, "eager" if flags.get("output_attentions") else "sdpa", torch.float32
+    if hasattr(cases, "extra"):  # (name, inputs, flags) of the family's own, or with attention and dtype
+        for name, own, flags, *how in cases.extra(cls, x, model):
+            attention, dtype = how or ("eager" if flags.get("output_attentions") else "sdpa", torch.float32)
+            yield name, own, flags, attention, dtype
     if "head_mask" in inspect.signature(model.forward).parameters:  # transformers 4 only
         heads = torch.rand(model.config.num_attention_heads)
         yield "head mask", dict(x, head_mask=heads), {"output_attentions": True}, "eager", torch.float32
         yield "head mask by layer", dict(x, head_mask=heads.expand(model.config.num_hidden_layers, -1) * torch.rand(model.config.num_hidden_layers, 1)), {}, "eager", torch.float32
-    yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
+    if not getattr(cases, "no_bfloat16", lambda model: False)(model):
+        yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
 
 
 def accepted(model, kwargs):
@@ -181,7 +185,7 @@ def check(folder, arch, task, cls, model, cases, failures):
     config = model.config
     for name, x, flags, attention, dtype in scenarios(arch, task, cls, model, cases):
         count += 1
-        model = whole
+        model = copy.deepcopy(whole)  # some keep what they learnt of the lengths before
         if dtype != torch.float32:  # loaded in that dtype: buffers such as rotary frequencies stay as they are
             copy.deepcopy(whole).to(dtype).save_pretrained(folder)
             model = type(whole).from_pretrained(folder, **{"torch_dtype" if transformers.__version__ < "5" else "dtype": dtype}).eval()

@@ -104,16 +104,27 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
     return {join_heads(out), {}};
   }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
-  Tensor scores = matmul(query, repeat_heads(key, groups).transpose(2, 3));
+  const bool wide = options.scores_in_float32;
+  Tensor scores = matmul(wide ? query.to(DType::float32) : query,
+                         repeat_heads(wide ? key.to(DType::float32) : key, groups).transpose(2, 3));
   if (scale != 1) scores = scores * scale;
   if (options.position_bias.defined()) scores = scores + options.position_bias;
   Tensor may = mask.mask;
   if (mask.is_causal) may = tril(ones({query.sym_size(2), key.sym_size(2)}, DType::bool_, std::nullopt, query.device()));
   if (may.defined()) scores = scores + additive_mask(may, scores.dtype());
-  Tensor weights = options.softmax_in_float32 ? softmax(scores, -1, DType::float32).to(query.dtype()) : softmax(scores, -1);
+  Tensor weights = options.softmax_in_float32 ? softmax(scores, -1, DType::float32) : softmax(scores, -1);
+  weights = weights.to(value.dtype());
   weights = functional::dropout(weights, options.dropout, options.dropout > 0);
   if (options.head_mask.defined()) weights = weights * options.head_mask;
   return {join_heads(matmul(weights, repeat_heads(value, groups))), weights};
+}
+
+Tensor head_mask_of_layer(const Tensor& head_mask, size_t layer) {
+  if (!head_mask.defined()) return {};
+  if (head_mask.dim() != 1 && head_mask.dim() != 2)
+    throw UserError("head_mask has " + std::to_string(head_mask.dim()) + " dimensions, expected 1 (heads) or 2 (layers, heads)");
+  const Tensor factors = head_mask.dim() == 1 ? head_mask : head_mask.select(0, static_cast<int64_t>(layer));
+  return factors.view({1, -1, 1, 1});
 }
 
 bool eager_attention(const Config& config, bool output_attentions, const Tensor& head_mask) {

@@ -39,6 +39,7 @@ struct AttentionOptions {
   Tensor head_mask = {};      // factors of the weights; eager only
   Tensor position_bias = {};  // added to the scores before the mask
   bool softmax_in_float32 = false;
+  bool scores_in_float32 = false;  // queries and keys too; eager only: fused attention sums in float32 anyway
 };
 struct AttentionResult {
   Tensor output;   // [batch, query, heads * head size]
@@ -52,6 +53,9 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
 Tensor split_heads(const Tensor& x, int64_t heads, int64_t head_size);
 Tensor join_heads(const Tensor& x);
 Tensor repeat_heads(const Tensor& x, int64_t times);  // each head so many times, side by side
+
+// A head mask is [heads] or [layers, heads]; of one layer it is factors that fit the weights. Undefined stays undefined.
+Tensor head_mask_of_layer(const Tensor& head_mask, size_t layer);
 
 // Whether a call computes attention eagerly: asked by the config, or weights are wanted.
 bool eager_attention(const Config& config, bool output_attentions, const Tensor& head_mask = {});

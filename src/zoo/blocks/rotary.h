@@ -1,6 +1,10 @@
-// Rotary position embeddings: the angles of a configuration's rope_parameters, and the turning of queries and keys.
+// Rotary position embeddings: the angles of a configuration's rope_parameters, and the turning of queries and keys. A pair of
+// numbers that turns together is (i, i + half) or, interleaved, (2i, 2i + 1).
+// Frequencies that depend on the length of the text (dynamic, longrope) follow from the positions of the call alone: a
+// module keeps nothing of calls before.
 #pragma once
 
+#include <optional>
 #include <tuple>
 
 #include "calque/hub/config.h"
@@ -13,16 +17,29 @@ void complete_rope_parameters(Config& config, double default_theta);
 
 struct RotaryEmbedding : Typed<RotaryEmbedding> {
   static constexpr const char* forward_arguments[] = {"x", "position_ids"};
-  RotaryEmbedding(const Config& config, int64_t head_size);
+  RotaryEmbedding(const Config& config, int64_t head_size, bool interleaved = false);
+  RotaryEmbedding(double theta, int64_t head_size, bool interleaved);  // without scaling
   // Cosines and sines [batch, length, head size], in the dtype of x.
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const Tensor& position_ids);
 
+  bool interleaved;
   double attention_scaling = 1;
   Buffer inv_freq;
+
+ private:
+  enum class Length { any, dynamic, longrope };  // what the frequencies ask of the text's length
+  Tensor frequencies(const Tensor& position_ids) const;
+
+  Length length_ = Length::any;
+  double limit_ = 0;                                           // the length that the model was trained with
+  double theta_ = 0, factor_ = 1;                              // of dynamic
+  std::optional<Buffer> long_inv_freq_;                        // of longrope
 };
 
 Tensor rotate_half(const Tensor& x);
+Tensor rotate_every_two(const Tensor& x);
 // x [batch, heads, length, head size].
 Tensor apply_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+Tensor apply_interleaved_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine);
 
 }  // namespace calque

@@ -1,0 +1,34 @@
+// Embeddings of words and positions that differ from a plain table: scaled words, learned positions that start at row 2,
+// sinusoids that are computed.
+#pragma once
+
+#include <optional>
+
+#include "calque/nn/linear.h"
+
+namespace calque {
+
+// Words times a factor. A family gives it its own class name.
+struct ScaledWordEmbedding : Typed<ScaledWordEmbedding, Embedding> {
+  static constexpr const char* forward_arguments[] = {"input_ids"};
+  ScaledWordEmbedding(const char* name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale);
+  Tensor forward(const Tensor& input_ids);
+  std::string type_name() const override { return name; }
+  const char* name;
+  double scale;
+};
+
+// Learned positions. Its first two rows are padding.
+struct OffsetPositions : Typed<OffsetPositions, Embedding> {
+  static constexpr int64_t offset = 2;
+  static constexpr const char* forward_arguments[] = {"position_ids"};
+  OffsetPositions(const char* name, int64_t positions, int64_t size);
+  Tensor forward(const Tensor& position_ids);
+  std::string type_name() const override { return name; }
+  const char* name;
+};
+
+// [rows, size]: sines in the first half of a row, cosines in the second; the padding's row is zeros.
+Tensor sinusoidal_table(int64_t rows, int64_t size, std::optional<int64_t> padding);
+
+}  // namespace calque

@@ -1,0 +1,249 @@
+// BLOOM: no position embeddings; scores sink with the distance of the key, by another slope for each head (ALiBi).
+#include <cmath>
+
+#include "blocks/attention.h"
+#include "calque/base/error.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/container.h"
+#include "calque/nn/dropout.h"
+#include "calque/nn/functional.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/normalization.h"
+#include "calque/op/ops.h"
+#include "heads/decoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+// Powers of 2^(-8/n) for n heads; where n is no power of two, those of the next smaller one, then every other one of the
+// next larger.
+Tensor alibi_slopes(int64_t heads) {
+  const int64_t lower = int64_t{1} << static_cast<int64_t>(std::floor(std::log2(static_cast<double>(heads))));
+  const auto base = [](int64_t n) { return std::exp2(-std::exp2(-(std::log2(static_cast<double>(n)) - 3))); };
+  std::vector<float> slopes;
+  for (int64_t i = 1; i <= lower; ++i)
+    slopes.push_back(std::pow(static_cast<float>(base(lower)), static_cast<float>(i)));
+  for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
+    slopes.push_back(std::pow(static_cast<float>(base(2 * lower)), static_cast<float>(i)));
+  return tensor_of<float>(slopes, {heads});
+}
+
+// A Linear over slices of its input that are summed, without its bias: how BLOOM was trained on several devices.
+Tensor sliced_linear(const Tensor& x, const Tensor& weight, int64_t slices) {
+  const double step = static_cast<double>(weight.size(1)) / static_cast<double>(slices);
+  const auto edge = [&](int64_t i) { return static_cast<int64_t>(static_cast<double>(i) * step); };
+  Tensor sum;
+  for (int64_t i = 0; i < slices; ++i) {
+    const Tensor part = linear(x.slice(2, edge(i), edge(i + 1)), weight.slice(1, edge(i), edge(i + 1)));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+struct BloomAttention : Typed<BloomAttention> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomAttention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "residual", "alibi", "attention_mask", "layer_past", "head_mask", "eager"};
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  explicit BloomAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        size(c.integer("hidden_size") / heads),
+        slices(c.flag("slow_but_exact") ? c.integer("pretraining_tp") : 1),
+        hidden_dropout(c.number("hidden_dropout")),
+        query_key_value(child<Linear>("query_key_value", c.integer("hidden_size"), 3 * c.integer("hidden_size"))),
+        dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
+        attention_dropout(child<Dropout>("attention_dropout", c.number("attention_dropout"))) {
+    if (size * heads != c.integer("hidden_size"))
+      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size (" + std::to_string(c.integer("hidden_size")) +
+                                               ") must be divisible by n_head (" + std::to_string(heads) + ")");
+  }
+
+  Result forward(const Tensor& x, const Tensor& residual, const Tensor& alibi, const AttentionMask& mask, const LayerCache& past,
+                 const Tensor& head_mask, bool eager) {
+    const Tensor fused = query_key_value(x);
+    const Tensor all = fused.view({fused.sym_size(0), fused.sym_size(1), heads, 3, size});
+    const auto part = [&](int64_t i) { return all.select(3, i).transpose(1, 2); };
+    const LayerCache now = past.updated(part(1), part(2));
+    const AttentionResult attended = attend(part(0), now.key, now.value, mask,
+                                            {.dropout = training() ? attention_dropout->p : 0,
+                                             .eager = eager,
+                                             .head_mask = head_mask,
+                                             .position_bias = alibi,
+                                             .softmax_in_float32 = true});
+    const Tensor out = slices > 1 ? sliced_linear(attended.output, dense->weight, slices) : dense(attended.output);
+    return {residual + functional::dropout(out, hidden_dropout, training()), attended.weights, now};
+  }
+
+  int64_t heads, size, slices;
+  double hidden_dropout;
+  Child<Linear> query_key_value, dense;
+  Child<Dropout> attention_dropout;
+};
+
+struct BloomGelu : Typed<BloomGelu> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomGelu";
+  static constexpr const char* forward_arguments[] = {"x"};
+  Tensor forward(const Tensor& x) { return gelu(x, "tanh"); }
+};
+
+struct BloomMLP : Typed<BloomMLP> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomMLP";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "residual"};
+  explicit BloomMLP(const Config& c)
+      : slices(c.flag("slow_but_exact") ? c.integer("pretraining_tp") : 1),
+        hidden_dropout(c.number("hidden_dropout")),
+        dense_h_to_4h(child<Linear>("dense_h_to_4h", c.integer("hidden_size"), 4 * c.integer("hidden_size"))),
+        gelu_impl(child<BloomGelu>("gelu_impl")),
+        dense_4h_to_h(child<Linear>("dense_4h_to_h", 4 * c.integer("hidden_size"), c.integer("hidden_size"))) {}
+  Tensor forward(const Tensor& x, const Tensor& residual) {
+    const Tensor inner = gelu_impl(dense_h_to_4h(x));
+    const Tensor out = slices > 1 ? sliced_linear(inner, dense_4h_to_h->weight, slices) : dense_4h_to_h(inner);
+    return residual + functional::dropout(out, hidden_dropout, training());
+  }
+  int64_t slices;
+  double hidden_dropout;
+  Child<Linear> dense_h_to_4h;
+  Child<BloomGelu> gelu_impl;
+  Child<Linear> dense_4h_to_h;
+};
+
+struct BloomBlock : Typed<BloomBlock> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomBlock";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "alibi", "attention_mask", "layer_past", "head_mask", "eager"};
+  explicit BloomBlock(const Config& c)
+      : residual_after_norm(c.flag("apply_residual_connection_post_layernorm")),
+        input_layernorm(child<LayerNorm>("input_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        self_attention(child<BloomAttention>("self_attention", c)),
+        post_attention_layernorm(
+            child<LayerNorm>("post_attention_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        mlp(child<BloomMLP>("mlp", c)) {}
+  BloomAttention::Result forward(const Tensor& x, const Tensor& alibi, const AttentionMask& mask, const LayerCache& past,
+                                 const Tensor& head_mask, bool eager) {
+    const Tensor before = input_layernorm(x);
+    auto [attended, weights, now] = self_attention(before, residual_after_norm ? before : x, alibi, mask, past, head_mask, eager);
+    const Tensor after = post_attention_layernorm(attended);
+    return {mlp(after, residual_after_norm ? after : attended), weights, now};
+  }
+  bool residual_after_norm;
+  Child<LayerNorm> input_layernorm;
+  Child<BloomAttention> self_attention;
+  Child<LayerNorm> post_attention_layernorm;
+  Child<BloomMLP> mlp;
+};
+
+struct BloomPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "transformer"; }
+  std::vector<std::string> no_split_modules() const override { return {"BloomBlock"}; }
+};
+
+struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomModel";
+  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",
+                                                      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
+  explicit BloomModel(const Config& c)
+      : ModelOf(c),
+        word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("hidden_size"))),
+        word_embeddings_layernorm(
+            child<LayerNorm>("word_embeddings_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        h(child<ModuleList>("h")),
+        ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        slopes(register_constant("alibi_slopes", alibi_slopes(c.integer("num_attention_heads")))) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      h->emplace<BloomBlock>(c);
+  }
+
+  ModelOutput forward(const ModelInputs& in) override {
+    if (in.attention_mask.defined() && in.attention_mask.dim() != 2)
+      throw UserError("BloomModel: attention_mask has " + std::to_string(in.attention_mask.dim()) +
+                      " dimensions, expected 2 (batch, length): distances are counted over what it keeps");
+    const Tensor embeds = embedded(in, word_embeddings);
+    const SymInt past = in.past_key_values.length();
+    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+
+    Tensor x = word_embeddings_layernorm(embeds);
+    const Tensor alibi = distances(embeds, in.attention_mask, past).to(x.dtype());
+    LayerOutputs outputs(*this, in);
+    size_t i = 0;
+    for (BloomBlock* block : h->items<BloomBlock>()) {
+      outputs.before_layer(x);
+      auto [hidden, weights, now] = (*block)(x, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      x = hidden;
+      outputs.after_layer(weights, now);
+      ++i;
+    }
+    x = ln_f(x);
+    outputs.before_layer(x);
+    return outputs.with("last_hidden_state", x);
+  }
+  // What is added to the scores, [batch or 1, heads, 1, keys]: a softmax does not see that a row of it has no zero.
+  Tensor distances(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) const {
+    const Tensor column = slopes->view({1, -1, 1, 1});
+    if (!attention_mask.defined()) return column * arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
+    const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask.to(DType::int64) : attention_mask;
+    const Tensor positions = (cumsum(kept, -1) - 1) * kept;
+    return column * positions.unsqueeze(1).unsqueeze(1);
+  }
+
+  Child<Embedding>* input_embeddings() override { return &word_embeddings; }
+
+  Child<Embedding> word_embeddings;
+  Child<LayerNorm> word_embeddings_layernorm;
+  Child<ModuleList> h;
+  Child<LayerNorm> ln_f;
+  Constant slopes;
+};
+
+struct BloomForCausalLM : CausalLM<BloomForCausalLM, BloomModel, BloomPretrained> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForCausalLM";
+  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",  "labels",
+                                                      "use_cache", "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
+  explicit BloomForCausalLM(const Config& c) : CausalLM(c, "transformer", "word_embeddings") {}
+};
+struct BloomForSequenceClassification : LastTokenClassification<BloomForSequenceClassification, BloomModel, BloomPretrained> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForSequenceClassification";
+  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds", "labels",
+                                                      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
+  explicit BloomForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
+};
+struct BloomForTokenClassification : DecoderTokenClassification<BloomForTokenClassification, BloomModel, BloomPretrained> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForTokenClassification";
+  static constexpr auto& forward_arguments = BloomForSequenceClassification::forward_arguments;
+  explicit BloomForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
+};
+struct BloomForQuestionAnswering : QuestionAnswering<BloomForQuestionAnswering, BloomModel, BloomPretrained> {
+  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask",    "inputs_embeds",        "start_positions",
+                                                      "end_positions", "output_attentions", "output_hidden_states", "head_mask"};
+  explicit BloomForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+};
+
+void complete(Config& config) {
+  if (config.has("n_embed")) config.set("hidden_size", config.integer("n_embed"));
+}
+
+}  // namespace
+
+void register_bloom(ModelRegistry& registry);
+void register_bloom(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "bloom",
+      .config_class = "BloomConfig",
+      .attribute_map = {{"num_hidden_layers", "n_layer"}, {"num_attention_heads", "n_head"}},
+      .defaults = R"({"vocab_size": 250880, "hidden_size": 64, "n_layer": 2, "n_head": 8, "layer_norm_epsilon": 1e-05,
+        "initializer_range": 0.02, "use_cache": true, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": null,
+        "apply_residual_connection_post_layernorm": false, "hidden_dropout": 0.0, "attention_dropout": 0.0, "pretraining_tp": 1,
+        "slow_but_exact": false, "tie_word_embeddings": true})",
+      .complete = complete,
+      .classes = {model_class<BloomModel>("BloomModel", {"default"}),
+                  model_class<BloomForCausalLM>("BloomForCausalLM", {"causal-lm", "pretraining"}),
+                  model_class<BloomForSequenceClassification>("BloomForSequenceClassification", {"sequence-classification"}),
+                  model_class<BloomForTokenClassification>("BloomForTokenClassification", {"token-classification"}),
+                  model_class<BloomForQuestionAnswering>("BloomForQuestionAnswering", {"question-answering"})},
+  });
+}
+
+}  // namespace calque

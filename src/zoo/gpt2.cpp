@@ -1,0 +1,364 @@
+// GPT-2: learned positions, norms before attention and feed-forward, Conv1D weights, cross attention where asked for.
+#include <cmath>
+
+#include "blocks/activations.h"
+#include "blocks/attention.h"
+#include "blocks/child_if.h"
+#include "blocks/conv1d.h"
+#include "calque/base/error.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/container.h"
+#include "calque/nn/dropout.h"
+#include "calque/nn/init.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/normalization.h"
+#include "calque/op/ops.h"
+#include "heads/decoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+struct GPT2Attention : Typed<GPT2Attention> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Attention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "encoder_hidden_states",
+                                                      "head_mask",     "eager"};
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  GPT2Attention(const Config& c, int64_t layer, bool cross)
+      : width(c.integer("hidden_size")),
+        heads(c.integer("num_attention_heads")),
+        size(width / heads),
+        cross(cross),
+        upcast(c.flag("reorder_and_upcast_attn")),
+        scale(c.flag("scale_attn_weights") ? 1 / std::sqrt(static_cast<double>(size)) : 1),
+        c_attn(child<Conv1D>("c_attn", (cross ? 2 : 3) * width, width)),
+        q_attn(child_if<Conv1D>(cross, *this, "q_attn", width, width)),
+        c_proj(child<Conv1D>("c_proj", width, width)),
+        attn_dropout(child<Dropout>("attn_dropout", c.number("attn_pdrop"))),
+        resid_dropout(child<Dropout>("resid_dropout", c.number("resid_pdrop"))) {
+    if (size * heads != width)
+      throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(width) + ") must be divisible by n_head (" +
+                                               std::to_string(heads) + ")");
+    if (c.flag("scale_attn_by_inverse_layer_idx")) scale /= static_cast<double>(layer + 1);
+  }
+
+  Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& encoder, const Tensor& head_mask, bool eager) {
+    Tensor query;
+    LayerCache now = past;
+    if (cross) {
+      query = (*q_attn)(x);
+      if (!past.cross_key.defined()) {
+        const std::vector<Tensor> parts = c_attn(encoder).split(size * heads, 2);
+        now.cross_key = split_heads(parts[0], heads, size);
+        now.cross_value = split_heads(parts[1], heads, size);
+      }
+    } else {
+      const std::vector<Tensor> parts = c_attn(x).split(size * heads, 2);
+      query = parts[0];
+      now = past.updated(split_heads(parts[1], heads, size), split_heads(parts[2], heads, size));
+    }
+    const AttentionResult attended =
+        attend(split_heads(query, heads, size), cross ? now.cross_key : now.key, cross ? now.cross_value : now.value, mask,
+               {.scale = scale,
+                .dropout = training() ? attn_dropout->p : 0,
+                .eager = eager,
+                .head_mask = head_mask,
+                .scores_in_float32 = upcast});
+    return {resid_dropout(c_proj(attended.output)), attended.weights, now};
+  }
+
+  int64_t width, heads, size;
+  bool cross, upcast;
+  double scale;
+  Child<Conv1D> c_attn;
+  std::optional<Child<Conv1D>> q_attn;
+  Child<Conv1D> c_proj;
+  Child<Dropout> attn_dropout, resid_dropout;
+};
+
+struct GPT2MLP : Typed<GPT2MLP> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2MLP";
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  explicit GPT2MLP(const Config& c)
+      : c_fc(child<Conv1D>("c_fc", inner_size(c), c.integer("hidden_size"))),
+        c_proj(child<Conv1D>("c_proj", c.integer("hidden_size"), inner_size(c))),
+        act(activation_named(c.text("activation_function"))),
+        dropout(child<Dropout>("dropout", c.number("resid_pdrop"))) {}
+  static int64_t inner_size(const Config& c) { return c.optional_integer("n_inner").value_or(4 * c.integer("hidden_size")); }
+  Tensor forward(const Tensor& x) { return dropout(c_proj(act(c_fc(x)))); }
+  Child<Conv1D> c_fc, c_proj;
+  Activation act;
+  Child<Dropout> dropout;
+};
+
+struct GPT2Block : Typed<GPT2Block> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Block";
+  static constexpr const char* forward_arguments[] = {"hidden_states",          "attention_mask", "past_key_values", "encoder_hidden_states",
+                                                      "encoder_attention_mask", "head_mask",      "eager"};
+  using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // hidden states, weights, cross weights, keys and values
+
+  GPT2Block(const Config& c, int64_t layer)
+      : ln_1(child<LayerNorm>("ln_1", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        attn(child<GPT2Attention>("attn", c, layer, false)),
+        ln_2(child<LayerNorm>("ln_2", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        crossattention(child_if<GPT2Attention>(c.flag("add_cross_attention"), *this, "crossattention", c, layer, true)),
+        ln_cross_attn(child_if<LayerNorm>(c.flag("add_cross_attention"), *this, "ln_cross_attn", c.integer("hidden_size"),
+                                          LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        mlp(child<GPT2MLP>("mlp", c)) {}
+
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const LayerCache& past, const Tensor& encoder,
+                 const AttentionMask& encoder_mask, const Tensor& head_mask, bool eager) {
+    auto [attended, weights, now] = attn(ln_1(hidden_states), mask, past, Tensor(), head_mask, eager);
+    Tensor x = attended + hidden_states;
+    Tensor cross_weights;
+    if (encoder.defined()) {
+      if (!crossattention)
+        throw UserError("encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+      auto [looked_up, its_weights, with_cross] = (*crossattention)((*ln_cross_attn)(x), encoder_mask, now, encoder, head_mask, eager);
+      x = x + looked_up;
+      cross_weights = its_weights;
+      now = with_cross;
+    }
+    return {x + mlp(ln_2(x)), weights, cross_weights, now};
+  }
+
+  Child<LayerNorm> ln_1;
+  Child<GPT2Attention> attn;
+  Child<LayerNorm> ln_2;
+  std::optional<Child<GPT2Attention>> crossattention;
+  std::optional<Child<LayerNorm>> ln_cross_attn;
+  Child<GPT2MLP> mlp;
+};
+
+struct GPT2Pretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "transformer"; }
+  std::vector<std::string> no_split_modules() const override { return {"GPT2Block"}; }
+  // Causal masks that old versions stored.
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {R"(attn\.bias)", R"(attn\.masked_bias)", R"(crossattention\.bias)", R"(crossattention\.masked_bias)"};
+  }
+  // What ends a residual path starts smaller, by the number of paths.
+  void init_weights(Module& module) override {
+    const double range = config().number("initializer_range");
+    const double smaller = range / std::sqrt(static_cast<double>(2 * config().integer("num_hidden_layers")));
+    if (auto* conv = dynamic_cast<Conv1D*>(&module)) {
+      init::normal_(conv->weight, 0, range);
+      init::zeros_(conv->bias);
+    } else if (auto* attention = dynamic_cast<GPT2Attention*>(&module)) {
+      init::normal_(attention->c_proj->weight, 0, smaller);
+    } else if (auto* mlp = dynamic_cast<GPT2MLP*>(&module)) {
+      init::normal_(mlp->c_proj->weight, 0, smaller);
+    } else {
+      PretrainedModel::init_weights(module);
+    }
+  }
+};
+
+struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Model";
+  static constexpr const char* forward_arguments[] = {"input_ids",         "past_key_values",      "attention_mask",        "token_type_ids",
+                                                      "position_ids",      "inputs_embeds",        "encoder_hidden_states", "encoder_attention_mask",
+                                                      "use_cache",         "output_attentions",    "output_hidden_states",  "head_mask"};
+  explicit GPT2Model(const Config& c)
+      : ModelOf(c),
+        wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
+        wpe(child<Embedding>("wpe", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
+        drop(child<Dropout>("drop", c.number("embd_pdrop"))),
+        h(child<ModuleList>("h")),
+        ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      h->emplace<GPT2Block>(c, i);
+  }
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const Tensor given = in.input_ids.defined() ? rows(in.input_ids) : in.inputs_embeds;
+    ModelInputs ids;
+    (in.input_ids.defined() ? ids.input_ids : ids.inputs_embeds) = given;
+    if (in.input_ids.defined()) ids.inputs_embeds = in.inputs_embeds;
+    const Tensor embeds = embedded(ids, wte);
+    const SymInt past = in.past_key_values.length();
+    const Tensor positions = in.position_ids.defined() ? rows(in.position_ids) : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+    const AttentionMask mask = causal_mask(embeds, in.attention_mask.defined() && in.attention_mask.dim() < 4 ? rows(in.attention_mask) : in.attention_mask,
+                                           {.past = past});
+    const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+
+    Tensor x = embeds + wpe(positions);
+    if (in.token_type_ids.defined()) x = x + wte(rows(in.token_type_ids));
+    x = drop(x);
+    LayerOutputs outputs(*this, in);
+    size_t i = 0;
+    for (GPT2Block* block : h->items<GPT2Block>()) {
+      outputs.before_layer(x);
+      auto [hidden, weights, cross_weights, now] = (*block)(x, mask, in.past_key_values.layer(i), in.encoder_hidden_states, encoder_mask,
+                                                            head_mask_of_layer(in.head_mask, i), eager);
+      x = hidden;
+      outputs.after_layer(weights, now);
+      if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
+      ++i;
+    }
+    x = ln_f(x);
+    // Ids of several choices [batch, choices, length] come back in that form.
+    if (in.input_ids.defined() && in.input_ids.dim() > 2) {
+      SymInts sizes(in.input_ids.sym_sizes().begin(), in.input_ids.sym_sizes().end());
+      sizes.front() = -1;
+      sizes.push_back(config().integer("hidden_size"));
+      x = x.view(sizes);
+    }
+    outputs.before_layer(x);
+    return outputs.with("last_hidden_state", x);
+  }
+  static Tensor rows(const Tensor& x) { return x.dim() == 2 ? x : x.view({-1, x.sym_size(-1)}); }
+
+  Child<Embedding>* input_embeddings() override { return &wte; }
+
+  Child<Embedding> wte, wpe;
+  Child<Dropout> drop;
+  Child<ModuleList> h;
+  Child<LayerNorm> ln_f;
+};
+
+struct GPT2LMHeadModel : CausalLM<GPT2LMHeadModel, GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",         "past_key_values",      "attention_mask",        "token_type_ids",
+                                                      "position_ids",      "inputs_embeds",        "encoder_hidden_states", "encoder_attention_mask",
+                                                      "labels",            "use_cache",            "logits_to_keep",        "output_attentions",
+                                                      "output_hidden_states", "head_mask"};
+  explicit GPT2LMHeadModel(const Config& c) : CausalLM(c, "transformer", "wte") {}
+};
+
+// One vector for a sequence: of its last, first or a given position, or the mean; then a projection.
+struct GPT2SequenceSummary : Typed<GPT2SequenceSummary> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2SequenceSummary";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "cls_index"};
+  explicit GPT2SequenceSummary(const Config& c)
+      : summary_type(c.optional_text("summary_type").value_or("last")),
+        summary(child_module<Module>("summary", projection(c))),
+        activation(c.has("summary_activation") ? activation_named(c.text("summary_activation")) : nullptr),
+        first_dropout(child_module<Module>("first_dropout", dropout_of(c, "summary_first_dropout"))),
+        last_dropout(child_module<Module>("last_dropout", dropout_of(c, "summary_last_dropout"))) {
+    if (summary_type != "last" && summary_type != "first" && summary_type != "mean" && summary_type != "cls_index")
+      throw UserError(ErrorKind::bad_file, c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
+  }
+  static std::shared_ptr<Module> projection(const Config& c) {
+    if (!c.flag("summary_use_proj")) return std::make_shared<Identity>();
+    const bool to_labels = c.flag("summary_proj_to_labels") && num_labels(c) > 0;
+    return std::make_shared<Linear>(c.integer("hidden_size"), to_labels ? num_labels(c) : c.integer("hidden_size"));
+  }
+  static std::shared_ptr<Module> dropout_of(const Config& c, const char* key) {
+    const double p = c.optional_number(key).value_or(0);
+    if (p > 0) return std::make_shared<Dropout>(p);
+    return std::make_shared<Identity>();
+  }
+
+  // Hidden states [batch, ..., length, size], positions [batch, ...].
+  Tensor forward(const Tensor& hidden_states, const Tensor& cls_index) {
+    Tensor x = chosen(hidden_states, cls_index);
+    x = first_dropout(x).to_tensor();
+    x = summary(x).to_tensor();
+    if (activation) x = activation(x);
+    return last_dropout(x).to_tensor();
+  }
+  Tensor chosen(const Tensor& hidden_states, const Tensor& cls_index) const {
+    if (summary_type == "last") return hidden_states.select(1, -1);
+    if (summary_type == "first") return hidden_states.select(1, 0);
+    if (summary_type == "mean") return hidden_states.mean({1});
+    if (!cls_index.defined()) return hidden_states.select(-2, -1);
+    const Tensor at = cls_index.unsqueeze(-1).unsqueeze(-1);
+    SymInts sizes(at.sym_sizes().begin(), at.sym_sizes().end());
+    sizes.back() = hidden_states.sym_size(-1);
+    return gather(hidden_states, -2, at.expand(sizes)).squeeze(-2);
+  }
+
+  std::string summary_type;
+  Child<Module> summary;
+  Activation activation;
+  Child<Module> first_dropout, last_dropout;
+};
+
+// One label, whatever the config says: a choice has one score.
+Config with_one_label(Config config) {
+  config.set("id2label", dict({{Value("0"), Value("LABEL_0")}}));
+  config.set("label2id", dict({{Value("LABEL_0"), Value(0)}}));
+  return config;
+}
+
+struct GPT2DoubleHeadsModel : CausalLM<GPT2DoubleHeadsModel, GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2DoubleHeadsModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "mc_token_ids",    "labels",         "mc_labels",         "use_cache",
+                                                      "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPT2DoubleHeadsModel(const Config& c)
+      : CausalLM(with_one_label(c), "transformer", "wte"),
+        multiple_choice_head(child<GPT2SequenceSummary>("multiple_choice_head", config())) {}
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    const Tensor& hidden = base["last_hidden_state"];
+    const Tensor logits = lm_head(hidden);
+    const Tensor mc_logits = multiple_choice_head(hidden, in.mc_token_ids).squeeze(-1);
+    ModelOutput out;
+    if (in.labels.defined()) {
+      const Tensor predicting = logits.slice(-2, 0, -1).contiguous();
+      const Tensor next = in.labels.slice(-1, 1).contiguous();
+      out.set("loss", functional::cross_entropy(predicting.view({-1, predicting.sym_size(-1)}), next.view({-1})));
+    }
+    if (in.mc_labels.defined())
+      out.set("mc_loss", functional::cross_entropy(mc_logits.view({-1, mc_logits.sym_size(-1)}), in.mc_labels.view({-1})));
+    out.set("logits", logits);
+    out.set("mc_logits", mc_logits);
+    out.take(base, {"past_key_values", "hidden_states", "attentions"});
+    return out;
+  }
+  Child<GPT2SequenceSummary> multiple_choice_head;
+};
+
+struct GPT2ForSequenceClassification : LastTokenClassification<GPT2ForSequenceClassification, GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForSequenceClassification";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
+                                                      "head_mask"};
+  explicit GPT2ForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
+};
+struct GPT2ForTokenClassification : DecoderTokenClassification<GPT2ForTokenClassification, GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForTokenClassification";
+  static constexpr auto& forward_arguments = GPT2ForSequenceClassification::forward_arguments;
+  explicit GPT2ForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
+};
+struct GPT2ForQuestionAnswering : QuestionAnswering<GPT2ForQuestionAnswering, GPT2Model, GPT2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPT2ForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+};
+
+}  // namespace
+
+void register_gpt2(ModelRegistry& registry);
+void register_gpt2(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "gpt2",
+      .config_class = "GPT2Config",
+      .attribute_map = {{"hidden_size", "n_embd"},
+                        {"max_position_embeddings", "n_positions"},
+                        {"num_attention_heads", "n_head"},
+                        {"num_hidden_layers", "n_layer"}},
+      .defaults = R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
+        "activation_function": "gelu_new", "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1, "layer_norm_epsilon": 1e-05,
+        "initializer_range": 0.02, "summary_type": "cls_index", "summary_use_proj": true, "summary_activation": null,
+        "summary_proj_to_labels": true, "summary_first_dropout": 0.1, "scale_attn_weights": true, "use_cache": true,
+        "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "scale_attn_by_inverse_layer_idx": false,
+        "reorder_and_upcast_attn": false, "add_cross_attention": false, "tie_word_embeddings": true})",
+      .classes = {model_class<GPT2Model>("GPT2Model", {"default"}),
+                  model_class<GPT2LMHeadModel>("GPT2LMHeadModel", {"causal-lm", "pretraining"}),
+                  model_class<GPT2DoubleHeadsModel>("GPT2DoubleHeadsModel", {"special"}),
+                  model_class<GPT2ForSequenceClassification>("GPT2ForSequenceClassification", {"sequence-classification"}),
+                  model_class<GPT2ForTokenClassification>("GPT2ForTokenClassification", {"token-classification"}),
+                  model_class<GPT2ForQuestionAnswering>("GPT2ForQuestionAnswering", {"question-answering"})},
+  });
+}
+
+}  // namespace calque

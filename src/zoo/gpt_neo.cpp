@@ -1,0 +1,233 @@
+// GPT-Neo: GPT-2's layout with Linear weights; layers that look at everything before them alternate with layers that look
+// back only so far. Scores are not scaled.
+#include "blocks/activations.h"
+#include "blocks/attention.h"
+#include "calque/base/error.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/container.h"
+#include "calque/nn/dropout.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/normalization.h"
+#include "calque/op/ops.h"
+#include "heads/decoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+struct GPTNeoSelfAttention : Typed<GPTNeoSelfAttention> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoSelfAttention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "layer_past", "head_mask", "eager"};
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  explicit GPTNeoSelfAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        size(c.integer("hidden_size") / heads),
+        attn_dropout(child<Dropout>("attn_dropout", c.number("attention_dropout"))),
+        resid_dropout(child<Dropout>("resid_dropout", c.number("resid_dropout"))),
+        k_proj(child<Linear>("k_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"))) {
+    if (size * heads != c.integer("hidden_size"))
+      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size (" + std::to_string(c.integer("hidden_size")) +
+                                               ") must be divisible by num_heads (" + std::to_string(heads) + ")");
+  }
+
+  Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+    const Tensor query = split_heads(q_proj(x), heads, size);
+    const LayerCache now = past.updated(split_heads(k_proj(x), heads, size), split_heads(v_proj(x), heads, size));
+    const AttentionResult attended = attend(query, now.key, now.value, mask,
+                                            {.scale = 1,
+                                             .dropout = training() ? attn_dropout->p : 0,
+                                             .eager = eager,
+                                             .head_mask = head_mask,
+                                             .scores_in_float32 = true});
+    return {resid_dropout(out_proj(attended.output)), attended.weights, now};
+  }
+
+  int64_t heads, size;
+  Child<Dropout> attn_dropout, resid_dropout;
+  Child<Linear> k_proj, v_proj, q_proj, out_proj;
+};
+
+struct GPTNeoAttention : Typed<GPTNeoAttention> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoAttention";
+  static constexpr auto& forward_arguments = GPTNeoSelfAttention::forward_arguments;
+  explicit GPTNeoAttention(const Config& c) : attention(child<GPTNeoSelfAttention>("attention", c)) {}
+  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+    return attention(x, mask, past, head_mask, eager);
+  }
+  Child<GPTNeoSelfAttention> attention;
+};
+
+struct GPTNeoMLP : Typed<GPTNeoMLP> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoMLP";
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  explicit GPTNeoMLP(const Config& c)
+      : c_fc(child<Linear>("c_fc", c.integer("hidden_size"), inner_size(c))),
+        c_proj(child<Linear>("c_proj", inner_size(c), c.integer("hidden_size"))),
+        act(activation_named(c.text("activation_function"))),
+        dropout(child<Dropout>("dropout", c.number("resid_dropout"))) {}
+  static int64_t inner_size(const Config& c) { return c.optional_integer("intermediate_size").value_or(4 * c.integer("hidden_size")); }
+  Tensor forward(const Tensor& x) { return dropout(c_proj(act(c_fc(x)))); }
+  Child<Linear> c_fc, c_proj;
+  Activation act;
+  Child<Dropout> dropout;
+};
+
+struct GPTNeoBlock : Typed<GPTNeoBlock> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoBlock";
+  static constexpr auto& forward_arguments = GPTNeoSelfAttention::forward_arguments;
+  explicit GPTNeoBlock(const Config& c)
+      : ln_1(child<LayerNorm>("ln_1", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        attn(child<GPTNeoAttention>("attn", c)),
+        ln_2(child<LayerNorm>("ln_2", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        mlp(child<GPTNeoMLP>("mlp", c)) {}
+  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+    auto [attended, weights, now] = attn(ln_1(x), mask, past, head_mask, eager);
+    const Tensor y = attended + x;
+    return {y + mlp(ln_2(y)), weights, now};
+  }
+  Child<LayerNorm> ln_1;
+  Child<GPTNeoAttention> attn;
+  Child<LayerNorm> ln_2;
+  Child<GPTNeoMLP> mlp;
+};
+
+struct GPTNeoPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "transformer"; }
+  std::vector<std::string> no_split_modules() const override { return {"GPTNeoBlock"}; }
+  // Causal masks that old versions stored.
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(attn\.attention\.bias)", R"(attn\.attention\.masked_bias)"}; }
+};
+
+struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
+                                                      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPTNeoModel(const Config& c)
+      : ModelOf(c),
+        wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
+        wpe(child<Embedding>("wpe", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
+        drop(child<Dropout>("drop", c.number("embed_dropout"))),
+        h(child<ModuleList>("h")),
+        ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})) {
+    for (const Value& type : c.find("attention_layers")->to_items()) {
+      h->emplace<GPTNeoBlock>(c);
+      local_.push_back(type.to_string() == "local");
+    }
+  }
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const Tensor embeds = embedded(in, wte);
+    const SymInt past = in.past_key_values.length();
+    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+    const bool any_local = std::find(local_.begin(), local_.end(), true) != local_.end();
+    const AttentionMask whole = mask_of(embeds, in.attention_mask, {.past = past});
+    const AttentionMask window = any_local ? mask_of(embeds, in.attention_mask, {.past = past, .window = config().integer("window_size")}) : whole;
+
+    Tensor x = embeds + wpe(positions);
+    if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
+    x = drop(x);
+    LayerOutputs outputs(*this, in);
+    size_t i = 0;
+    for (GPTNeoBlock* block : h->items<GPTNeoBlock>()) {
+      outputs.before_layer(x);
+      auto [hidden, weights, now] =
+          (*block)(x, local_[i] ? window : whole, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      x = hidden;
+      outputs.after_layer(weights, now);
+      ++i;
+    }
+    x = ln_f(x);
+    outputs.before_layer(x);
+    return outputs.with("last_hidden_state", x);
+  }
+  // A mask of four dimensions comes on top of what the layers may look at.
+  static AttentionMask mask_of(const Tensor& embeds, const Tensor& attention_mask, CausalMaskOptions options) {
+    if (!attention_mask.defined() || attention_mask.dim() < 4) return causal_mask(embeds, attention_mask, options);
+    options.explicit_mask = true;
+    const Tensor may = causal_mask(embeds, {}, options).mask;
+    if (attention_mask.dtype() == DType::bool_) return {bitwise_and(may, attention_mask), false};
+    return {where(may, attention_mask, lowest(attention_mask.dtype())), false};
+  }
+
+  Child<Embedding>* input_embeddings() override { return &wte; }
+
+  Child<Embedding> wte, wpe;
+  Child<Dropout> drop;
+  Child<ModuleList> h;
+  Child<LayerNorm> ln_f;
+
+ private:
+  std::vector<bool> local_;
+};
+
+struct GPTNeoForCausalLM : CausalLM<GPTNeoForCausalLM, GPTNeoModel, GPTNeoPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForCausalLM";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
+                                                      "logits_to_keep", "head_mask"};
+  explicit GPTNeoForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte") {}
+};
+struct GPTNeoForSequenceClassification : LastTokenClassification<GPTNeoForSequenceClassification, GPTNeoModel, GPTNeoPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForSequenceClassification";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
+                                                      "head_mask"};
+  explicit GPTNeoForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
+};
+struct GPTNeoForTokenClassification : DecoderTokenClassification<GPTNeoForTokenClassification, GPTNeoModel, GPTNeoPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForTokenClassification";
+  static constexpr auto& forward_arguments = GPTNeoForSequenceClassification::forward_arguments;
+  explicit GPTNeoForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
+};
+struct GPTNeoForQuestionAnswering : QuestionAnswering<GPTNeoForQuestionAnswering, GPTNeoModel, GPTNeoPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPTNeoForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+};
+
+// attention_types [[["global", "local"], 12]] says "these, so many times"; attention_layers is one name a layer.
+void complete(Config& config) {
+  Values layers;
+  for (const Value& item : config.find("attention_types")->to_items())
+    for (int64_t times = item.to_items().at(1).to_int(); times > 0; --times)
+      for (const Value& type : item.to_items().at(0).to_items()) {
+        if (type.to_string() != "global" && type.to_string() != "local")
+          throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" names \"" + type.to_string() + "\", expected global or local");
+        layers.push_back(type);
+      }
+  if (static_cast<int64_t>(layers.size()) != config.integer("num_layers"))
+    throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" gives " + std::to_string(layers.size()) +
+                                             " layers, but \"num_layers\" is " + std::to_string(config.integer("num_layers")));
+  config.set("attention_layers", list(std::move(layers)));
+}
+
+}  // namespace
+
+void register_gpt_neo(ModelRegistry& registry);
+void register_gpt_neo(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "gpt_neo",
+      .config_class = "GPTNeoConfig",
+      .attribute_map = {{"num_attention_heads", "num_heads"}, {"num_hidden_layers", "num_layers"}},
+      .defaults = R"({"vocab_size": 50257, "max_position_embeddings": 2048, "hidden_size": 2048, "num_layers": 24,
+        "attention_types": [[["global", "local"], 12]], "num_heads": 16, "intermediate_size": null, "window_size": 256,
+        "activation_function": "gelu_new", "resid_dropout": 0.0, "embed_dropout": 0.0, "attention_dropout": 0.0,
+        "classifier_dropout": 0.1, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true,
+        "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "tie_word_embeddings": true})",
+      .complete = complete,
+      .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}), model_class<GPTNeoForCausalLM>("GPTNeoForCausalLM", {"causal-lm"}),
+                  model_class<GPTNeoForSequenceClassification>("GPTNeoForSequenceClassification", {"sequence-classification"}),
+                  model_class<GPTNeoForTokenClassification>("GPTNeoForTokenClassification", {"token-classification"}),
+                  model_class<GPTNeoForQuestionAnswering>("GPTNeoForQuestionAnswering", {"question-answering"})},
+  });
+}
+
+}  // namespace calque

@@ -1,0 +1,200 @@
+// GPT-J: attention and feed-forward side by side after one norm; the first numbers of each head turn with the position,
+// neighbours together.
+#include "blocks/activations.h"
+#include "blocks/attention.h"
+#include "blocks/rotary.h"
+#include "calque/base/error.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/container.h"
+#include "calque/nn/dropout.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/normalization.h"
+#include "calque/op/ops.h"
+#include "heads/decoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+int64_t rotary_size(const Config& c) { return c.optional_integer("rotary_dim").value_or(c.integer("hidden_size")); }
+
+struct GPTJAttention : Typed<GPTJAttention> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJAttention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "cosine", "sine", "attention_mask", "layer_past", "head_mask", "eager"};
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  explicit GPTJAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        size(c.integer("hidden_size") / heads),
+        turning(rotary_size(c)),
+        attn_dropout(child<Dropout>("attn_dropout", c.number("attn_pdrop"))),
+        resid_dropout(child<Dropout>("resid_dropout", c.number("resid_pdrop"))),
+        k_proj(child<Linear>("k_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
+        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)) {
+    if (size * heads != c.integer("hidden_size"))
+      throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(c.integer("hidden_size")) +
+                                               ") must be divisible by n_head (" + std::to_string(heads) + ")");
+    if (turning > size)
+      throw UserError(ErrorKind::bad_file, c.where() + ": rotary_dim is " + std::to_string(turning) + ", expected at most the head size (" +
+                                               std::to_string(size) + ")");
+  }
+
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past,
+                 const Tensor& head_mask, bool eager) {
+    const Tensor query = turned(split_heads(q_proj(x), heads, size), cosine, sine);
+    const Tensor key = turned(split_heads(k_proj(x), heads, size), cosine, sine);
+    const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
+    const AttentionResult attended = attend(query, now.key, now.value, mask,
+                                            {.dropout = training() ? attn_dropout->p : 0,
+                                             .eager = eager,
+                                             .head_mask = head_mask,
+                                             .scores_in_float32 = true});
+    return {resid_dropout(out_proj(attended.output)), attended.weights, now};
+  }
+  Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine) const {
+    if (turning == size) return apply_interleaved_rotary(x, cosine, sine);
+    return cat({apply_interleaved_rotary(x.slice(-1, 0, turning), cosine, sine), x.slice(-1, turning)}, -1);
+  }
+
+  int64_t heads, size, turning;
+  Child<Dropout> attn_dropout, resid_dropout;
+  Child<Linear> k_proj, v_proj, q_proj, out_proj;
+};
+
+struct GPTJMLP : Typed<GPTJMLP> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJMLP";
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  explicit GPTJMLP(const Config& c)
+      : fc_in(child<Linear>("fc_in", c.integer("hidden_size"), inner_size(c))),
+        fc_out(child<Linear>("fc_out", inner_size(c), c.integer("hidden_size"))),
+        act(activation_named(c.text("activation_function"))),
+        dropout(child<Dropout>("dropout", c.number("resid_pdrop"))) {}
+  static int64_t inner_size(const Config& c) { return c.optional_integer("n_inner").value_or(4 * c.integer("hidden_size")); }
+  Tensor forward(const Tensor& x) { return dropout(fc_out(act(fc_in(x)))); }
+  Child<Linear> fc_in, fc_out;
+  Activation act;
+  Child<Dropout> dropout;
+};
+
+struct GPTJBlock : Typed<GPTJBlock> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJBlock";
+  static constexpr auto& forward_arguments = GPTJAttention::forward_arguments;
+  explicit GPTJBlock(const Config& c)
+      : ln_1(child<LayerNorm>("ln_1", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        attn(child<GPTJAttention>("attn", c)),
+        mlp(child<GPTJMLP>("mlp", c)) {}
+  GPTJAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past,
+                                const Tensor& head_mask, bool eager) {
+    const Tensor y = ln_1(x);
+    auto [attended, weights, now] = attn(y, cosine, sine, mask, past, head_mask, eager);
+    return {attended + mlp(y) + x, weights, now};
+  }
+  Child<LayerNorm> ln_1;
+  Child<GPTJAttention> attn;
+  Child<GPTJMLP> mlp;
+};
+
+struct GPTJPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "transformer"; }
+  std::vector<std::string> no_split_modules() const override { return {"GPTJBlock"}; }
+  // Causal masks that old versions stored.
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(attn\.bias)", R"(attn\.masked_bias)"}; }
+};
+
+struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
+                                                      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPTJModel(const Config& c)
+      : ModelOf(c),
+        wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
+        drop(child<Dropout>("drop", c.number("embd_pdrop"))),
+        h(child<ModuleList>("h")),
+        ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        rotary_emb(child<RotaryEmbedding>("rotary_emb", 10000.0, rotary_size(c), true)) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      h->emplace<GPTJBlock>(c);
+  }
+
+  ModelOutput forward(const ModelInputs& in) override {
+    const Tensor embeds = embedded(in, wte);
+    const SymInt past = in.past_key_values.length();
+    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const auto [cosine, sine] = rotary_emb(embeds, positions);
+
+    Tensor x = embeds;
+    if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
+    x = drop(x);
+    LayerOutputs outputs(*this, in);
+    size_t i = 0;
+    for (GPTJBlock* block : h->items<GPTJBlock>()) {
+      outputs.before_layer(x);
+      auto [hidden, weights, now] =
+          (*block)(x, cosine, sine, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      x = hidden;
+      outputs.after_layer(weights, now);
+      ++i;
+    }
+    x = ln_f(x);
+    outputs.before_layer(x);
+    return outputs.with("last_hidden_state", x);
+  }
+
+  Child<Embedding>* input_embeddings() override { return &wte; }
+
+  Child<Embedding> wte;
+  Child<Dropout> drop;
+  Child<ModuleList> h;
+  Child<LayerNorm> ln_f;
+  Child<RotaryEmbedding> rotary_emb;
+};
+
+struct GPTJForCausalLM : CausalLM<GPTJForCausalLM, GPTJModel, GPTJPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForCausalLM";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
+                                                      "logits_to_keep", "head_mask"};
+  explicit GPTJForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte", true) {}
+};
+struct GPTJForSequenceClassification : LastTokenClassification<GPTJForSequenceClassification, GPTJModel, GPTJPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForSequenceClassification";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
+                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
+                                                      "head_mask"};
+  explicit GPTJForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
+};
+struct GPTJForQuestionAnswering : QuestionAnswering<GPTJForQuestionAnswering, GPTJModel, GPTJPretrained> {
+  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  explicit GPTJForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+};
+
+}  // namespace
+
+void register_gptj(ModelRegistry& registry);
+void register_gptj(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "gptj",
+      .config_class = "GPTJConfig",
+      .attribute_map = {{"max_position_embeddings", "n_positions"},
+                        {"hidden_size", "n_embd"},
+                        {"num_attention_heads", "n_head"},
+                        {"num_hidden_layers", "n_layer"}},
+      .defaults = R"({"vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64,
+        "n_inner": null, "activation_function": "gelu_new", "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true, "bos_token_id": 50256, "eos_token_id": 50256,
+        "pad_token_id": null, "tie_word_embeddings": false})",
+      .classes = {model_class<GPTJModel>("GPTJModel", {"default"}), model_class<GPTJForCausalLM>("GPTJForCausalLM", {"causal-lm"}),
+                  model_class<GPTJForSequenceClassification>("GPTJForSequenceClassification", {"sequence-classification"}),
+                  model_class<GPTJForQuestionAnswering>("GPTJForQuestionAnswering", {"question-answering"})},
+  });
+}
+
+}  // namespace calque

@@ -1,0 +1,24 @@
+"""What the cases of decoders share: inputs beyond ids and masks."""
+
+import torch
+
+
+def encoder_inputs(size, batch=2, length=5):
+    """An encoder's output to look at, padded in the second row."""
+    mask = torch.ones(batch, length, dtype=torch.long)
+    mask[1, -2:] = 0
+    return {"encoder_hidden_states": torch.randn(batch, length, size, generator=torch.Generator().manual_seed(3)), "encoder_attention_mask": mask}
+
+
+def four_dimensional(x, additive=False):
+    """The causal mask of x with its padding, as [batch, 1, length, length]."""
+    batch, length = x["input_ids"].shape
+    may = torch.ones(length, length, dtype=torch.bool).tril()[None, None] & x["attention_mask"].bool()[:, None, None]
+    if not additive:
+        return may
+    return torch.zeros(may.shape).masked_fill(~may, torch.finfo(torch.float32).min)
+
+
+def positions(x, step=2):
+    batch, length = x["input_ids"].shape
+    return torch.arange(length).flip(0)[None].repeat(batch, 1) * step
