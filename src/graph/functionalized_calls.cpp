@@ -5,11 +5,26 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/graph/higher_order.h"
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
 
 namespace calque {
 namespace {
+
+constexpr const char* first_version = "torch.ops.higher_order.auto_functionalized";
+constexpr const char* second_version = "torch.ops.higher_order.auto_functionalized_v2";
+
+// Recorded as one call, or made.
+template <class F>
+Value recorded_or(const char* target, const Value& op, const Kwargs& kwargs, F&& run) {
+  if (HigherOrderTracer* tracer = higher_order_tracer())
+    return tracer->trace_call(target, {op}, kwargs, [&](const Kwargs& given) {
+      const HigherOrderTracerScope nobody(nullptr);
+      return run(given);
+    });
+  return run(kwargs);
+}
 
 const Operator& operator_of(const Value& v) {
   if (v.kind() != Value::Kind::structure || v.to_struct().type != "torch._ops.OpOverload") throw UserError("auto_functionalized: expected an operator, found " + std::string(Value::kind_name(v.kind())));
@@ -46,8 +61,7 @@ Value with_results(const Operator& op, const Value& result, const Values& writte
   return tuple(std::move(out));
 }
 
-Value auto_functionalized(const Values& args, const Kwargs& kwargs) {
-  const Operator& op = operator_of(args.at(0));
+Value run_first(const Operator& op, const Kwargs& kwargs) {
   Kwargs given;
   Values written;
   for (const auto& [name, v] : kwargs) {
@@ -71,8 +85,7 @@ Value view_of(const Kwargs& kwargs, const std::string& prefix, const Values& bas
   return base;
 }
 
-Value auto_functionalized_v2(const Values& args, const Kwargs& kwargs) {
-  const Operator& op = operator_of(args.at(0));
+Value run_second(const Operator& op, const Kwargs& kwargs) {
   Values bases;
   if (const Value* all = find(kwargs, "_all_bases"))
     for (const Value& base : all->to_items()) bases.push_back(copied(base));
@@ -95,10 +108,23 @@ Value auto_functionalized_v2(const Values& args, const Kwargs& kwargs) {
 
 }  // namespace
 
+Value auto_functionalized_v2(const Operator& op, const Kwargs& kwargs) {
+  const Value name = StructValue{"torch._ops.OpOverload", Target(&op).qualified_name(), {}, {}};
+  return recorded_or(second_version, name, kwargs, [&](const Kwargs& given) { return run_second(op, given); });
+}
+
 const std::vector<std::pair<const char*, Function::Body>>& functionalized_calls() {
   static const std::vector<std::pair<const char*, Function::Body>> functions = {
-      {"torch.ops.higher_order.auto_functionalized", auto_functionalized},
-      {"torch.ops.higher_order.auto_functionalized_v2", auto_functionalized_v2},
+      {first_version,
+       [](const Values& args, const Kwargs& kwargs) {
+         const Operator& op = operator_of(args.at(0));
+         return recorded_or(first_version, args[0], kwargs, [&](const Kwargs& given) { return run_first(op, given); });
+       }},
+      {second_version,
+       [](const Values& args, const Kwargs& kwargs) {
+         const Operator& op = operator_of(args.at(0));
+         return recorded_or(second_version, args[0], kwargs, [&](const Kwargs& given) { return run_second(op, given); });
+       }},
   };
   return functions;
 }

@@ -63,6 +63,7 @@ OperatorTable& OperatorTable::instance() {
       filling = true;
       register_builtin_operators();
       register_prims_operators();
+      register_torch_nn_operators();
       filling = false;
     });
   }

@@ -31,5 +31,6 @@ class OperatorTable {
 // Generated: calls the register function of every stanza file in src/op/aten.
 void register_builtin_operators();
 void register_prims_operators();
+void register_torch_nn_operators();
 
 }  // namespace calque

@@ -10,6 +10,7 @@
 #include "calque/op/ops.h"
 #include "calque/tensor/tree.h"
 #include "trace/functional_form.h"
+#include "trace/functionalized_view.h"
 #include "trace/view_inverse.h"
 
 namespace calque {
@@ -130,6 +131,71 @@ const Operator& functional_form(const Operator& op) {
   throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
 }
 
+// A user's operator that writes, and that was not derived from one that does not.
+bool has_no_functional_form(const Operator& op) {
+  const std::string& owner = op.schema().name_space;
+  return owner != "aten" && owner != "prim" && owner != "prims" && !op.base() && !writes_out(op);
+}
+
+// The call of an operator that writes as one that gives new values for the memory written; each argument is a view of it.
+Value call_functionalized(const FunctionalMode& mode, const Operator& op, const Values& args) {
+  std::vector<FunctionalExtra*> bases;  // one of the tensors that share each memory
+  std::vector<Tensor> written;
+  Kwargs plain, views;
+  const auto describe = [&](const std::string& prefix, const Value& v) {
+    const Tensor t = v.to_tensor_or_none();
+    if (!t.defined()) {
+      views.emplace_back(prefix + "_base_index", Value());
+      return;
+    }
+    FunctionalExtra* x = extra_of(t);
+    if (!x) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
+    const auto same = [&](const FunctionalExtra* other) { return other->base == x->base; };
+    const auto at = static_cast<size_t>(std::find_if(bases.begin(), bases.end(), same) - bases.begin());
+    if (at == bases.size()) {
+      bases.push_back(x);
+      written.push_back(t);
+    }
+    views.emplace_back(prefix + "_base_index", at);
+    if (!x->steps.empty()) describe_view(views, prefix, x->base->value, current(*x));
+  };
+  const auto& schema = op.schema().arguments;
+  for (size_t i = 0; i < schema.size(); ++i) {
+    if (!schema[i].is_written()) {
+      plain.emplace_back(schema[i].name, mode.unwrap(args[i]));
+    } else if (!schema[i].type.list) {
+      describe("_" + schema[i].name, args[i]);
+    } else if (args[i].is_none()) {
+      views.emplace_back("_" + schema[i].name + "_length", Value());
+    } else {
+      const Values& items = args[i].to_items();
+      views.emplace_back("_" + schema[i].name + "_length", items.size());
+      for (size_t k = 0; k < items.size(); ++k) describe("_" + schema[i].name + "_" + std::to_string(k), items[k]);
+    }
+  }
+  Values values;
+  for (const FunctionalExtra* x : bases) values.emplace_back(x->base->value);
+  plain.insert(plain.end(), views.begin(), views.end());
+  plain.emplace_back("_all_bases", list(std::move(values)));
+  const Values results = mode.unwrap(auto_functionalized_v2(op, plain)).to_items();
+  const size_t own = results.size() - bases.size();
+  for (size_t i = 0; i < bases.size(); ++i) {
+    bases[i]->base->value = results[own + i].to_tensor();
+    ++bases[i]->base->written;
+    written[i].storage()->bump_version();
+  }
+  const auto& returns = op.schema().returns;
+  if (returns.empty()) return {};
+  // A result that is one of the written arguments is that argument.
+  Values given;
+  for (size_t r = 0; r < returns.size(); ++r) {
+    const auto is_it = [&](const SchemaArgument& a) { return a.is_written() && !a.type.list && a.alias == returns[r].alias; };
+    const auto at = returns[r].is_written() ? std::find_if(schema.begin(), schema.end(), is_it) : schema.end();
+    given.push_back(at == schema.end() ? results[r] : args[static_cast<size_t>(at - schema.begin())]);
+  }
+  return given.size() == 1 ? given[0] : tuple(std::move(given));
+}
+
 // The arguments of the functional form of an out= operator. A factory that has no say of its own makes what out is.
 Values without_outs(const Operator& op, const Operator& form, const Values& args) {
   const Schema& s = op.schema();
@@ -248,6 +314,7 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   for (size_t i = 0; i < schema.size(); ++i)
     if (schema[i].is_written()) written.push_back(i);
   if (written.empty()) return wrap(call_next(op, inner));
+  if (has_no_functional_form(op)) return wrap(call_functionalized(*this, op, args));
 
   // out= arguments come last and are results only; an in-place operator writes its first argument.
   const bool is_out = writes_out(op);
@@ -312,6 +379,16 @@ class FunctionalTracer : public HigherOrderTracer {
         },
         result);
     return mode_.wrap(out);
+  }
+
+  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) override {
+    Values inner;
+    for (const Value& v : args) inner.push_back(mode_.unwrap(v));
+    Kwargs named;
+    for (const auto& [name, v] : kwargs) named.emplace_back(name, mode_.unwrap(v));
+    const FunctionalMode::OffScope off(mode_);
+    const HigherOrderTracerScope scope(&below_);
+    return mode_.wrap(below_.trace_call(target, inner, named, result));
   }
 
  private:

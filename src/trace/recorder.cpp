@@ -316,7 +316,6 @@ void Recorder::track(const Value& value, Node* node, const Value& constants) {
       static const FunctionRef getitem = get_function("operator.getitem");
       const Values& items = value.to_items();
       for (size_t i = 0; i < items.size(); ++i) {
-        if (items[i].is_none()) continue;
         Node* item = graph_.call_function(getitem, {node, i});
         describe(item);
         item->meta.val = snapshot(items[i]);
@@ -479,6 +478,24 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
     out = fresh(result(results));  // what the call gives is not what a branch gave
   }
   Node* node = graph_.call_function(get_function(target), std::move(node_args));
+  describe(node);
+  node->meta.val = snapshot(out);
+  track(out, node);
+  return out;
+}
+
+Value Recorder::trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) {
+  if (inner_) return inner_->trace_call(target, args, kwargs, result);
+  Values node_args;
+  for (const Value& v : args) node_args.push_back(argument(v));
+  Kwargs node_kwargs;
+  for (const auto& [name, v] : kwargs) node_kwargs.emplace_back(name, argument(v));
+  Value out;
+  {
+    const NoTraceScope quiet;
+    out = fresh(result(kwargs));
+  }
+  Node* node = graph_.call_function(get_function(target), std::move(node_args), std::move(node_kwargs));
   describe(node);
   node->meta.val = snapshot(out);
   track(out, node);

@@ -33,6 +33,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
 
   Value trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
               const std::function<Value(const std::vector<Value>&)>& result) override;
+  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) override;
 
   void enter(Module& module) override;
   void leave(Module& module) override;

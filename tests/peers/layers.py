@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every public layer of torch.nn and function of torch.nn.functional, exported by PyTorch in training IR and decomposed,
 static and with every size dynamic that may be, run by Calque at three sizes each: PyTorch's results.
---all takes more inputs of each; --table FILE writes the list of layers and states; --only NAME runs some.
+--all takes more inputs of each; --table FILE writes the list of layers and states; --only NAME runs some. With --round-trip, which
+--all includes, each program is also loaded and saved by Calque, and PyTorch prints both files alike.
 """
 
 import argparse
@@ -82,6 +83,7 @@ def main():
     p.add_argument("--table")
     p.add_argument("--keep")
     p.add_argument("--samples", type=int)
+    p.add_argument("--round-trip", action=argparse.BooleanOptionalAction)
     options = p.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)  # what PyTorch says of inputs that it refuses
@@ -94,7 +96,8 @@ def main():
     if options.kind:
         names = {options.kind: names[options.kind]}
     count = options.samples or (4 if options.all else 2)
-    passed = failed = 0
+    round_trip = options.all if options.round_trip is None else options.round_trip
+    passed = failed = kept = 0
     table = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or temporary
@@ -121,12 +124,16 @@ def main():
                         if form != "static":
                             runs += programs.other_sizes(ep, args, kwargs, 2)
                         try:
-                            batch.add(f"{name}.{number}.{form}", ep, runs)
+                            batch.add(f"{name}.{number}.{form}", ep, runs, save=round_trip)
                         except Exception as e:
                             refused["torch.export.save: " + first_line(e)] += 1
                 if batch.manifest:
                     for run, wrong in batch.run(os.path.join(BUILD, "bin", "program_peer")).items():
-                        states["equal" if wrong is None else "wrong"] += 1
+                        if run.endswith("#save"):
+                            kept += wrong is None
+                            failed += wrong is not None
+                        else:
+                            states["equal" if wrong is None else "wrong"] += 1
                         if wrong:
                             print(f"{kind} {run}: {wrong}", flush=True)
                 passed += states["equal"]
@@ -142,7 +149,9 @@ def main():
             for kind, name, equal, wrong, why in table:
                 f.write(f"| {kind} | {name} | {equal} | {wrong} | {why.replace('|', '/')} |\n")
     print(f"{len(table)} layers and functions, {sum(1 for t in table if t[3] == 0 and t[2])} equal in every run, {sum(1 for t in table if not t[2] and not t[3])} that PyTorch does not export")
-    print(f"{passed} passed, {failed} failed")
+    if round_trip:
+        print(f"{kept} programs loaded and saved: PyTorch prints both files alike")
+    print(f"{passed + kept} passed, {failed} failed")
     return 1 if failed else 0
 
 

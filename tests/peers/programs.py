@@ -1,8 +1,10 @@
 """Programs that PyTorch exports, for Calque to run: inputs of other sizes for dynamic ones, files, comparison of results."""
 
+import itertools
 import json
 import os
 import subprocess
+import warnings
 
 import torch
 import torch.utils._pytree as pytree
@@ -126,8 +128,28 @@ class Batch:
                 error = errors.get(name, f"no answer; {os.path.basename(program)} ended with status {done.returncode}: {done.stderr[-300:]}")
                 results[name] = error or compare(self.expected[name], load_file(r["outputs"]))
             if "save" in entry:
-                results[f"{entry['id']}#save"] = errors.get(f"{entry['id']}#save", "no answer")
+                results[f"{entry['id']}#save"] = errors.get(f"{entry['id']}#save", "no answer") or compare_printed(entry["program"], entry["save"])
         return results
+
+
+def compare_printed(path, other):
+    """None, or the first line in which PyTorch's printouts of two files differ."""
+    printed = []
+    for file in (path, other):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                ep = torch.export.load(file)
+            except Exception as e:
+                return f"torch.export.load({os.path.basename(file)}): {type(e).__name__}: {str(e).strip()[:200]}"
+        printed.append(str(ep) + ep.graph_module.print_readable(print_output=False, include_stride=True, include_device=True) + str(ep.module_call_graph) + "".join(sorted(str(w.message) for w in said)))
+    if printed[0] == printed[1]:
+        return None
+    a, b = (text.splitlines() for text in printed)
+    for x, y in itertools.zip_longest(a, b, fillvalue="(no line)"):
+        if x != y:
+            return f"round trip: expected {x.strip()[:300]!r}, found {y.strip()[:300]!r}"
+    return "round trip: the printouts differ"
 
 
 def ep_order(ep, kwargs):

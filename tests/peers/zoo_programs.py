@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tiny models of every architecture, exported by PyTorch from transformers, static and with dynamic batch and sequence, run by
 `calque run` on inputs of other sizes too: PyTorch's outputs. One program run by 16 threads at once gives the bits that one
-gives. --all takes every class, else one of each architecture is taken; --only CLASS takes some.
+gives. --all takes every class, else one of each architecture is taken; --only CLASS takes some. With --round-trip, which --all
+includes, each program is also loaded and saved by Calque, and PyTorch prints both files alike.
 """
 
 import argparse
@@ -71,12 +72,14 @@ def main():
     p.add_argument("--zoo", default=os.path.join(HERE, "zoo.tsv"))
     p.add_argument("--keep")
     p.add_argument("--quiet", action="store_true")
+    p.add_argument("--round-trip", action=argparse.BooleanOptionalAction)
     options = p.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)  # what PyTorch says of inputs that it refuses
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    passed = failed = absent = 0
+    round_trip = options.all if options.round_trip is None else options.round_trip
+    passed = failed = absent = kept = 0
     program = os.environ.get("CALQUE_BIN", os.path.join(BUILD, "bin", "calque"))
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or temporary
@@ -100,13 +103,20 @@ def main():
                     print(f"{cls} {form}: PyTorch does not export it: {str(e).strip().splitlines()[0][:120]}")
                     continue
                 torch.export.save(ep, path + ".pt2")
+                batch = programs.Batch(folder)
+                with torch.no_grad():
+                    entry = batch.add(cls, ep, [((), x, ep.module()(**programs.clone(x)))] if form == "static" else [], save=round_trip)
                 if form == "static":
-                    batch = programs.Batch(folder)
-                    with torch.no_grad():
-                        entry = batch.add(cls, ep, [((), x, ep.module()(**programs.clone(x)))])
                     entry["runs"][0]["threads"] = 16
                     runs += 1
-                    wrong += [f"16 threads: {w}" for w in batch.run(os.path.join(BUILD, "bin", "program_peer")).values() if w]
+                for what, w in batch.run(os.path.join(BUILD, "bin", "program_peer")).items():
+                    if what.endswith("#save"):
+                        kept += w is None
+                        failed += w is not None
+                        if w:
+                            print(f"{cls} {form}: {w}", flush=True)
+                    elif w:
+                        wrong.append(f"16 threads: {w}")
                 cases = [x]
                 if form == "dynamic":
                     cases += [zoo_cases.inputs(arch, task, cls, batch=b, length=n)[0] for b, n in ((3, 7), (1, 12), (2, 5))]
@@ -136,7 +146,9 @@ def main():
             if not options.quiet:
                 print(f"{cls}: {runs - len(wrong)} of {runs} runs equal, {time.time() - start:.1f} s", flush=True)
     print(f"{absent} classes that transformers {transformers.__version__} does not have")
-    print(f"{passed} passed, {failed} failed")
+    if round_trip:
+        print(f"{kept} programs loaded and saved: PyTorch prints both files alike")
+    print(f"{passed + kept} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -23,6 +23,12 @@ Value map(const GraphFunction& f, const Value& xs, const Values& args = {});
 using CombineFunction = std::function<std::pair<Value, Value>(const Value& carry, const Value& x)>;
 std::pair<Value, Value> scan(const CombineFunction& combine, const Value& initial, const Value& xs, bool reverse = false);
 
+// A call of an operator that writes its arguments, in a form that writes nothing: PyTorch's operator of that name, with its
+// keyword arguments. `_all_bases` are the memories written, copied first; `_x_base_index` and what may follow it say which
+// of them, and which part of it, the argument x is. Gives the operator's results (nothing, for one without) and the bases
+// as they are afterwards, as a tuple.
+Value auto_functionalized_v2(const Operator& op, const Kwargs& kwargs);
+
 // Who records such calls on this thread. Trees are flat here: lists of leaves.
 class HigherOrderTracer {
  public:
@@ -37,6 +43,9 @@ class HigherOrderTracer {
   virtual Value trace(const char* target, std::vector<Branch> branches,
                       const std::function<Values(const Values& graphs, const Values& lifted)>& arguments,
                       const std::function<Value(const std::vector<Value>& results)>& result) = 0;
+  // One node for a call without graphs; `result` computes what it gives from the keyword arguments
+  // and is asked while nothing is recorded.
+  virtual Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) = 0;
 };
 HigherOrderTracer* higher_order_tracer();  // null when nobody records
 
