@@ -148,7 +148,7 @@ Value call_functionalized(const FunctionalMode& mode, const Operator& op, const 
       views.emplace_back(prefix + "_base_index", Value());
       return;
     }
-    FunctionalExtra* x = extra_of(t);
+    FunctionalExtra* x = functional_extra_of(t);
     if (!x) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     const auto same = [&](const FunctionalExtra* other) { return other->base == x->base; };
     const auto at = static_cast<size_t>(std::find_if(bases.begin(), bases.end(), same) - bases.begin());
