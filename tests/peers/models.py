@@ -10,6 +10,7 @@ import argparse
 import copy
 import importlib
 import inspect
+import itertools
 import logging
 import os
 import subprocess
@@ -67,7 +68,7 @@ def plain(value, name=""):
         return {name: value}
     if isinstance(value, getattr(transformers, "EncoderDecoderCache", ())):
         layers = []
-        for mine, cross in zip(value.self_attention_cache.layers, value.cross_attention_cache.layers):
+        for mine, cross in itertools.zip_longest(value.self_attention_cache.layers, value.cross_attention_cache.layers):
             layers.append((mine.keys, mine.values, cross.keys, cross.values) if getattr(cross, "keys", None) is not None else (mine.keys, mine.values))
         return plain(tuple(layers), name)
     if isinstance(value, transformers.Cache):

@@ -8,4 +8,4 @@ CONFIGS = [
     dict(ROBERTA, is_decoder=True, add_cross_attention=True, hidden_act="relu", num_labels=5, problem_type="multi_label_classification"),
     dict(ROBERTA, num_hidden_layers=3, intermediate_size=64, pad_token_id=0, num_labels=4, output_hidden_states=True, is_decoder=True, use_cache=False),
 ]
-OLD_CONFIGS = [dict(ROBERTA, position_embedding_type="relative_key_query")]
+OLD_CONFIGS = [dict(ROBERTA, position_embedding_type="relative_key_query", use_cache=False)]
