@@ -165,7 +165,8 @@ EncoderInputs encoder_inputs(const PretrainedModel& model, const ModelInputs& in
   EncoderInputs out;
   out.hidden_states = embeddings;
   out.past = in.past_key_values;
-  out.mask = config.flag("is_decoder") ? causal_mask(embeddings, in.attention_mask, {.past = out.past.length()})
+  const bool causal = config.flag("is_decoder") && !(in.attention_mask.defined() && in.attention_mask.dim() > 2);
+  out.mask = causal ? causal_mask(embeddings, in.attention_mask, {.past = out.past.length()})
                                        : bidirectional_mask(in.attention_mask);
   out.head_mask = head_masks(in.head_mask, config.integer("num_hidden_layers"), embeddings.dtype());
   if (config.flag("is_decoder")) {

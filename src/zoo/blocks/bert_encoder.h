@@ -158,6 +158,24 @@ EncoderResult run_layers(const ModuleList& layers, const EncoderInputs& in) {
   return out;
 }
 
+// The same for layers of encoders only: (hidden states, mask, head mask, eager) to (hidden states, weights).
+template <class Layer>
+EncoderResult run_encoder_layers(const ModuleList& layers, const EncoderInputs& in) {
+  EncoderResult out;
+  Tensor x = in.hidden_states;
+  size_t i = 0;
+  for (Layer* layer : layers.items<Layer>()) {
+    if (in.want_hidden_states) out.hidden_states.push_back(x);
+    auto [y, weights] = (*layer)(x, in.mask, i < in.head_mask.size() ? in.head_mask[i] : Tensor(), in.eager);
+    x = y;
+    if (in.want_attentions) out.attentions.push_back(weights);
+    ++i;
+  }
+  out.last_hidden_state = x;
+  if (in.want_hidden_states) out.hidden_states.push_back(x);
+  return out;
+}
+
 struct BertEncoder : FamilyModule<BertEncoder> {
   static constexpr const char* part = "Encoder";
   static constexpr const char* forward_arguments[] = {"inputs"};

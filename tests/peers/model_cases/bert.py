@@ -8,6 +8,6 @@ CONFIGS = [
     dict(SIZES, num_hidden_layers=3, intermediate_size=64, pad_token_id=3, num_labels=4, output_hidden_states=True, is_decoder=True, use_cache=False),
 ]
 OLD_CONFIGS = [
-    dict(SIZES, position_embedding_type="relative_key"),
-    dict(SIZES, position_embedding_type="relative_key_query", is_decoder=True, add_cross_attention=True),
+    dict(SIZES, position_embedding_type="relative_key", use_cache=False),
+    dict(SIZES, position_embedding_type="relative_key_query", is_decoder=True, add_cross_attention=True, use_cache=False),
 ]

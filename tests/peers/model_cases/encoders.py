@@ -29,8 +29,8 @@ def inputs(cls, x, model):
     return x
 
 
-def extra(cls, x, model):
-    """Token types, positions and masks of four dimensions."""
+def extra(cls, x, model, mask_dims=4):
+    """Token types, positions and masks of three or four dimensions."""
     names = inspect.signature(model.forward).parameters
     y = dict(x)
     shape = x["input_ids"].shape
@@ -39,10 +39,10 @@ def extra(cls, x, model):
     if "position_ids" in names:
         y["position_ids"] = torch.randint(0, 20, shape)
     yield "token types and positions", y, {}
-    if len(shape) == 2:
+    if len(shape) == 2 and mask_dims > 2:
         may = torch.rand(2, 1, shape[1], shape[1]) > 0.4
         may |= torch.eye(shape[1], dtype=torch.bool)
-        if transformers.__version__ < "5":
+        if transformers.__version__ < "5" or mask_dims == 3:
             yield "a mask of three dimensions", dict(x, attention_mask=may[:, 0].long()), {"output_hidden_states": True}
             return
         yield "a mask of four dimensions", dict(x, attention_mask=torch.where(may, 0.0, torch.finfo(torch.float32).min)), {"output_hidden_states": True}

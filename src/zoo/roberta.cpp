@@ -1,0 +1,182 @@
+// RoBERTa: BERT's encoder with positions that start behind the padding's, and heads of its own.
+#include "blocks/bert_embeddings.h"
+#include "blocks/bert_encoder.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/init.h"
+#include "calque/op/ops.h"
+#include "heads/encoder_heads.h"
+
+namespace calque {
+
+namespace {
+
+constexpr const char* roberta_family = "transformers.models.roberta.modeling_roberta.Roberta";
+
+struct RobertaLMHead : Typed<RobertaLMHead> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaLMHead";
+  static constexpr const char* forward_arguments[] = {"features"};
+  explicit RobertaLMHead(const Config& c)
+      : dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
+        layer_norm(child<LayerNorm>("layer_norm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        decoder(child<Linear>("decoder", c.integer("hidden_size"), c.integer("vocab_size"))),
+        bias(register_parameter("bias", zeros({c.integer("vocab_size")}))) {}
+  Tensor forward(const Tensor& features) { return decoder(layer_norm(gelu(dense(features)))); }
+  Child<Linear> dense;
+  Child<LayerNorm> layer_norm;
+  Child<Linear> decoder;
+  Parameter bias;  // the decoder's, where word embeddings are tied
+
+ protected:
+  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override { add_decoder_bias(state, prefix); }
+};
+
+// Of the first token.
+struct RobertaClassificationHead : Typed<RobertaClassificationHead> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaClassificationHead";
+  static constexpr const char* forward_arguments[] = {"features"};
+  explicit RobertaClassificationHead(const Config& c)
+      : dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
+        dropout(child<Dropout>("dropout", classifier_dropout(c))),
+        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), num_labels(c))) {}
+  Tensor forward(const Tensor& features) {
+    const Tensor x = tanh(dense(dropout(features.select(1, 0))));
+    return out_proj(dropout(x));
+  }
+  Child<Linear> dense;
+  Child<Dropout> dropout;
+  Child<Linear> out_proj;
+};
+
+struct RobertaPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "roberta"; }
+  std::vector<std::string> no_split_modules() const override { return {"RobertaEmbeddings", "RobertaLayer"}; }
+  void init_weights(Module& module) override {
+    PretrainedModel::init_weights(module);
+    if (auto* head = dynamic_cast<RobertaLMHead*>(&module)) init::zeros_(head->bias);
+  }
+};
+
+struct RobertaModel : ModelOf<RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaModel";
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",       "encoder_hidden_states", "encoder_attention_mask",
+      "past_key_values", "use_cache",      "head_mask",      "output_attentions", "output_hidden_states"};
+  explicit RobertaModel(const Config& c, bool pools = true)
+      : ModelOf(c),
+        embeddings(child<BertEmbeddings>("embeddings", c, roberta_family,
+                                         BertEmbeddingsOptions{.position_padding = c.optional_integer("pad_token_id")})),
+        encoder(child<BertEncoder>("encoder", c, roberta_family)),
+        pooler(child_if<BertPooler>(pools, *this, "pooler", c, roberta_family)) {}
+
+  ModelOutput forward(const ModelInputs& given) override {
+    ModelInputs in = given;
+    check_one_input(in);
+    if (!in.position_ids.defined()) in.position_ids = positions(in);
+    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
+    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+
+  Child<BertEmbeddings> embeddings;
+  Child<BertEncoder> encoder;
+  std::optional<Child<BertPooler>> pooler;
+
+ private:
+  // Padding has the position of its own id; the other tokens count on from there.
+  Tensor positions(const ModelInputs& in) const {
+    const int64_t padding = config().integer("pad_token_id");
+    if (!in.input_ids.defined()) {
+      const SymInt batch = in.inputs_embeds.sym_size(0), length = in.inputs_embeds.sym_size(1);
+      const Tensor counted = arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in.inputs_embeds.device());
+      return counted.unsqueeze(0).expand({batch, length});
+    }
+    const Tensor kept = ne(in.input_ids, padding).to(DType::int32);
+    const Tensor counted = cumsum(kept, 1).to(DType::int32);
+    return ((counted + Scalar(in.past_key_values.length())) * kept).to(DType::int64) + padding;
+  }
+};
+
+PretrainedModel::TiedWeights tied_lm_head(const Config& config) {
+  if (!config.flag("tie_word_embeddings")) return {};
+  return {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"}, {"lm_head.decoder.bias", "lm_head.bias"}};
+}
+
+struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMaskedLM";
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask", "token_type_ids",    "position_ids",        "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask",
+      "labels",    "head_mask",      "output_attentions", "output_hidden_states"};
+  explicit RobertaForMaskedLM(const Config& c) : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    return masked_lm_output(base, lm_head(base["last_hidden_state"]), in.labels);
+  }
+  TiedWeights tied_weights() const override { return tied_lm_head(config()); }
+  Child<Linear>* output_embeddings() override { return &lm_head->decoder; }
+  Child<RobertaLMHead> lm_head;
+};
+
+struct RobertaForCausalLM : EncoderHead<RobertaForCausalLM, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForCausalLM";
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask",  "token_type_ids", "position_ids",   "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask",
+      "labels",    "past_key_values", "use_cache",      "logits_to_keep", "head_mask",     "output_attentions",     "output_hidden_states"};
+  explicit RobertaForCausalLM(const Config& c) : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    return causal_lm_output(in, [&](const ModelInputs& inner) { return model(inner); }, [&](const Tensor& x) { return lm_head(x); });
+  }
+  TiedWeights tied_weights() const override { return tied_lm_head(config()); }
+  bool can_generate() const override { return true; }
+  Child<Linear>* output_embeddings() override { return &lm_head->decoder; }
+  Child<RobertaLMHead> lm_head;
+};
+
+struct RobertaForSequenceClassification : EncoderHead<RobertaForSequenceClassification, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForSequenceClassification";
+  explicit RobertaForSequenceClassification(const Config& c)
+      : EncoderHead(c, "roberta", false), classifier(child<RobertaClassificationHead>("classifier", c)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const ModelOutput base = model(in);
+    return sequence_classification_output(config(), base, classifier(base["last_hidden_state"]), in.labels);
+  }
+  Child<RobertaClassificationHead> classifier;
+};
+
+struct RobertaForMultipleChoice : MultipleChoice<RobertaForMultipleChoice, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMultipleChoice";
+  explicit RobertaForMultipleChoice(const Config& c) : MultipleChoice(c, "roberta", c.number("hidden_dropout_prob")) {}
+};
+struct RobertaForTokenClassification : TokenClassification<RobertaForTokenClassification, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForTokenClassification";
+  explicit RobertaForTokenClassification(const Config& c) : TokenClassification(c, "roberta", classifier_dropout(c)) {}
+};
+struct RobertaForQuestionAnswering : SpanClassification<RobertaForQuestionAnswering, RobertaModel, RobertaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForQuestionAnswering";
+  explicit RobertaForQuestionAnswering(const Config& c) : SpanClassification(c, "roberta") {}
+};
+
+}  // namespace
+
+void register_roberta(ModelRegistry& registry);
+void register_roberta(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "roberta",
+      .config_class = "RobertaConfig",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
+        "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "use_cache": true, "classifier_dropout": null,
+        "is_decoder": false, "add_cross_attention": false, "tie_word_embeddings": true, "position_embedding_type": "absolute"})",
+      .classes = {model_class<RobertaModel>("RobertaModel", {"default"}),
+                  model_class<RobertaForMaskedLM>("RobertaForMaskedLM", {"pretraining", "masked-lm"}),
+                  model_class<RobertaForCausalLM>("RobertaForCausalLM", {"causal-lm"}),
+                  model_class<RobertaForMultipleChoice>("RobertaForMultipleChoice", {"multiple-choice"}),
+                  model_class<RobertaForQuestionAnswering>("RobertaForQuestionAnswering", {"question-answering"}),
+                  model_class<RobertaForSequenceClassification>("RobertaForSequenceClassification", {"sequence-classification"}),
+                  model_class<RobertaForTokenClassification>("RobertaForTokenClassification", {"token-classification"})},
+  });
+}
+
+}  // namespace calque
