@@ -156,8 +156,9 @@ def scenarios(arch, task, cls, model, cases):
     yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
     yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
     embedding = model.get_input_embeddings()
-    without = getattr(cases, "NO_EMBEDS", ())  # classes, or True for all
-    if "SequenceClassification" not in cls and embedding is not None and without is not True and cls not in (without or ()):
+    if hasattr(cases, "no_embeds"):
+        embedding = None if cases.no_embeds(cls, model) else embedding
+    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False):
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
@@ -169,7 +170,7 @@ def scenarios(arch, task, cls, model, cases):
         heads = torch.rand(model.config.num_attention_heads)
         yield "head mask", dict(x, head_mask=heads), {"output_attentions": True}, "eager", torch.float32
         yield "head mask by layer", dict(x, head_mask=heads.expand(model.config.num_hidden_layers, -1) * torch.rand(model.config.num_hidden_layers, 1)), {}, "eager", torch.float32
-    if not getattr(cases, "no_bfloat16", lambda model: False)(model):
+    if not (hasattr(cases, "no_bfloat16") and cases.no_bfloat16(cls, model)):
         yield "bfloat16", dict(x), {}, "eager", torch.bfloat16
 
 

@@ -43,6 +43,8 @@ Tensor positions_after(const SymInt& past, const Tensor& embeds) {
   return (positions + Scalar(past)).unsqueeze(0);
 }
 
+bool drops_layer(double probability) { return probability > 0 && rand({}).item_as<float>() < probability; }
+
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits) {
   const std::optional<int64_t> pad = config.optional_integer("pad_token_id");
   const SymInt batch = logits.sym_size(0);

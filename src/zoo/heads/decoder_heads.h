@@ -36,6 +36,8 @@ class LayerOutputs {
 // inputs_embeds, or the embedding of input_ids; UserError unless exactly one is given.
 Tensor embedded(const ModelInputs& inputs, const Child<Embedding>& embedding);
 Tensor positions_after(const SymInt& past, const Tensor& embeds);  // [1, length]
+// Whether a layer is left out of this call, with that probability: only while training.
+bool drops_layer(double probability);
 // For each row the last position that is no padding, [batch].
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits);
 // Of hidden states [batch, length, size] the last `keep` positions; 0: all.
