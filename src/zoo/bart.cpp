@@ -30,7 +30,9 @@ void register_bart(ModelRegistry& registry) {
   registry.add({
       .model_type = "bart",
       .config_class = "BartConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "encoder_layers"}},
+      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "encoder_layers"}},
       .defaults = R"({"vocab_size": 50265, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
         "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim": 4096, "decoder_attention_heads": 16,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "activation_function": "gelu", "d_model": 1024, "dropout": 0.1,
@@ -39,10 +41,12 @@ void register_bart(ModelRegistry& registry) {
         "decoder_start_token_id": 2, "forced_eos_token_id": 2, "is_decoder": false, "tie_word_embeddings": true})",
       .complete = complete_bart,
       .classes = {seq2seq_class<Seq2SeqModel>(bart_style, "Model", {"default"}),
-                  seq2seq_class<Seq2SeqConditionalGeneration>(bart_style, "ForConditionalGeneration", {"pretraining", "masked-lm", "seq2seq-lm"}),
+                  seq2seq_class<Seq2SeqConditionalGeneration>(bart_style, "ForConditionalGeneration",
+                                                              {"pretraining", "masked-lm", "seq2seq-lm"}),
                   seq2seq_class<Seq2SeqCausalLM>(bart_style, "ForCausalLM", {"causal-lm"}),
                   seq2seq_class<Seq2SeqQuestionAnswering>(bart_style, "ForQuestionAnswering", {"question-answering"}),
-                  seq2seq_class<Seq2SeqSequenceClassification>(bart_style, "ForSequenceClassification", {"sequence-classification"})},
+                  seq2seq_class<Seq2SeqSequenceClassification>(bart_style, "ForSequenceClassification",
+                                                               {"sequence-classification"})},
   });
 }
 

@@ -5,9 +5,8 @@ namespace calque {
 
 namespace {
 
-const Seq2SeqStyle blenderbot_style{.module = "transformers.models.blenderbot.modeling_blenderbot",
-                                    .prefix = "Blenderbot",
-                                    .pre_norm = true};
+const Seq2SeqStyle blenderbot_style{
+    .module = "transformers.models.blenderbot.modeling_blenderbot", .prefix = "Blenderbot", .pre_norm = true};
 
 }  // namespace
 
@@ -16,7 +15,9 @@ void register_blenderbot(ModelRegistry& registry) {
   registry.add({
       .model_type = "blenderbot",
       .config_class = "BlenderbotConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "encoder_layers"}},
+      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "encoder_layers"}},
       .defaults = R"({"vocab_size": 8008, "max_position_embeddings": 128, "encoder_layers": 2, "encoder_ffn_dim": 10240,
         "encoder_attention_heads": 32, "decoder_layers": 24, "decoder_ffn_dim": 10240, "decoder_attention_heads": 32,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,

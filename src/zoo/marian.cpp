@@ -24,8 +24,11 @@ void register_marian(ModelRegistry& registry) {
   registry.add({
       .model_type = "marian",
       .config_class = "MarianConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "encoder_layers"}},
-      .defaults = R"({"vocab_size": 58101, "decoder_vocab_size": null, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
+      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "encoder_layers"}},
+      .defaults =
+          R"({"vocab_size": 58101, "decoder_vocab_size": null, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
         "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim": 4096, "decoder_attention_heads": 16,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,
         "activation_function": "gelu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,

@@ -19,7 +19,9 @@ void register_pegasus(ModelRegistry& registry) {
   registry.add({
       .model_type = "pegasus",
       .config_class = "PegasusConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "encoder_layers"}},
+      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "encoder_layers"}},
       .defaults = R"({"vocab_size": 50265, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
         "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim": 4096, "decoder_attention_heads": 16,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,

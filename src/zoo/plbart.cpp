@@ -20,7 +20,10 @@ void register_plbart(ModelRegistry& registry) {
   registry.add({
       .model_type = "plbart",
       .config_class = "PLBartConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "encoder_layers"}, {"initializer_range", "init_std"}},
+      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "encoder_layers"},
+                        {"initializer_range", "init_std"}},
       .defaults = R"({"vocab_size": 50005, "max_position_embeddings": 1024, "encoder_layers": 6, "encoder_ffn_dim": 3072,
         "encoder_attention_heads": 12, "decoder_layers": 6, "decoder_ffn_dim": 3072, "decoder_attention_heads": 12,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,
@@ -30,7 +33,8 @@ void register_plbart(ModelRegistry& registry) {
       .classes = {seq2seq_class<Seq2SeqModel>(plbart_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(plbart_style, "ForConditionalGeneration", {"seq2seq-lm"}),
                   seq2seq_class<Seq2SeqCausalLM>(plbart_style, "ForCausalLM", {"causal-lm"}),
-                  seq2seq_class<Seq2SeqSequenceClassification>(plbart_style, "ForSequenceClassification", {"sequence-classification"})},
+                  seq2seq_class<Seq2SeqSequenceClassification>(plbart_style, "ForSequenceClassification",
+                                                               {"sequence-classification"})},
   });
 }
 

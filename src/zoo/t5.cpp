@@ -23,7 +23,8 @@ const T5Style mt5_style{.module = "transformers.models.mt5.modeling_mt5", .prefi
 
 // What the classes share. A class is made from its style, its name and a config.
 struct T5Pretrained : PretrainedModel {
-  T5Pretrained(const T5Style& style, std::string name, const Config& config) : PretrainedModel(config), style(&style), name(std::move(name)) {}
+  T5Pretrained(const T5Style& style, std::string name, const Config& config)
+      : PretrainedModel(config), style(&style), name(std::move(name)) {}
   std::string type_name() const override { return std::string(style->module) + "." + name; }
   std::string base_model_prefix() const override { return "transformer"; }
   std::vector<std::string> no_split_modules() const override { return {std::string(style->prefix) + "Block"}; }
@@ -44,7 +45,9 @@ struct T5Pretrained : PretrainedModel {
 template <class D>
 struct T5Base : T5Pretrained {
   using T5Pretrained::T5Pretrained;
-  std::vector<std::string> argument_names() const override { return {std::begin(D::forward_arguments), std::end(D::forward_arguments)}; }
+  std::vector<std::string> argument_names() const override {
+    return {std::begin(D::forward_arguments), std::end(D::forward_arguments)};
+  }
 
  protected:
   T5Base(const T5Base&) = default;
@@ -52,15 +55,17 @@ struct T5Base : T5Pretrained {
 };
 
 struct T5Stack : T5Base<T5Stack> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "inputs_embeds",
-                                                      "past_key_values", "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
-                                                      "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "inputs_embeds",
+      "past_key_values",     "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
+      "cross_attn_head_mask"};
   T5Stack(const T5Style& style, const Config& c, bool is_decoder)
       : T5Base(style, std::string(style.prefix) + "Stack", c),
         is_decoder(is_decoder),
         embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("d_model"))),
         block(child<ModuleList>("block")),
-        final_layer_norm(child<T5LayerNorm>("final_layer_norm", style, c.integer("d_model"), c.number("layer_norm_epsilon"))),
+        final_layer_norm(
+            child<T5LayerNorm>("final_layer_norm", style, c.integer("d_model"), c.number("layer_norm_epsilon"))),
         dropout(child<Dropout>("dropout", c.number("dropout_rate"))) {
     config().set("is_decoder", is_decoder);
     if (!is_decoder) config().set("use_cache", false);
@@ -74,10 +79,12 @@ struct T5Stack : T5Base<T5Stack> {
       throw UserError("You must specify exactly one of " + of + "input_ids or " + of + "inputs_embeds");
     }
     const Tensor embeds = in.inputs_embeds.defined() ? in.inputs_embeds : embed_tokens(in.input_ids);
-    const AttentionMask mask =
-        is_decoder ? causal_mask(embeds, in.attention_mask, {.past = in.past_key_values.length()}) : bidirectional_mask(in.attention_mask);
-    const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+    const AttentionMask mask = is_decoder ? causal_mask(embeds, in.attention_mask, {.past = in.past_key_values.length()})
+                                          : bidirectional_mask(in.attention_mask);
+    const AttentionMask encoder_mask =
+        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
+    const bool eager =
+        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
 
     LayerOutputs outputs(*this, in);
     Tensor x = dropout(embeds);
@@ -109,7 +116,8 @@ struct T5Stack : T5Base<T5Stack> {
 
 // Where no mask of the decoder's heads is given, the encoder's serves for both.
 ModelInputs with_head_masks(const Config& config, ModelInputs in) {
-  if (in.head_mask.defined() && !in.decoder_head_mask.defined() && config.integer("num_layers") == config.integer("num_decoder_layers"))
+  if (in.head_mask.defined() && !in.decoder_head_mask.defined() &&
+      config.integer("num_layers") == config.integer("num_decoder_layers"))
     in.decoder_head_mask = in.head_mask;
   return in;
 }
@@ -124,7 +132,8 @@ struct T5EncoderDecoder : T5Base<D> {
         decoder(this->template child<T5Stack>("decoder", style, c, true)) {}
   ModelOutput run(const ModelInputs& given) {
     const ModelInputs in = with_head_masks(this->config(), given);
-    const ModelOutput encoded = in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
+    const ModelOutput encoded =
+        in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
     return encoder_decoder_output(encoded, decoder(decoder_inputs(in, encoded)));
   }
   Child<Embedding>* input_embeddings() override { return &shared; }
@@ -137,19 +146,24 @@ struct T5EncoderDecoder : T5Base<D> {
 };
 
 struct T5Model : T5EncoderDecoder<T5Model> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "decoder_input_ids",     "decoder_attention_mask", "encoder_outputs",
-                                                      "past_key_values", "inputs_embeds",     "decoder_inputs_embeds", "use_cache",              "output_attentions",
-                                                      "output_hidden_states", "head_mask",    "decoder_head_mask",     "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",         "attention_mask",      "decoder_input_ids",    "decoder_attention_mask",
+      "encoder_outputs",   "past_key_values",     "inputs_embeds",        "decoder_inputs_embeds",
+      "use_cache",         "output_attentions",   "output_hidden_states", "head_mask",
+      "decoder_head_mask", "cross_attn_head_mask"};
   using T5EncoderDecoder::T5EncoderDecoder;
   ModelOutput forward(const ModelInputs& in) override { return run(in); }
 };
 
 struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration> {
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "decoder_input_ids",     "decoder_attention_mask", "encoder_outputs",
-                                                      "past_key_values",   "inputs_embeds",        "decoder_inputs_embeds", "labels",                 "use_cache",
-                                                      "output_attentions", "output_hidden_states", "head_mask",             "decoder_head_mask",      "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask",    "decoder_input_ids",   "decoder_attention_mask",
+      "encoder_outputs", "past_key_values",   "inputs_embeds",       "decoder_inputs_embeds",
+      "labels",          "use_cache",         "output_attentions",   "output_hidden_states",
+      "head_mask",       "decoder_head_mask", "cross_attn_head_mask"};
   T5ForConditionalGeneration(const T5Style& style, const std::string& name, const Config& c)
-      : T5EncoderDecoder(style, name, c), lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
+      : T5EncoderDecoder(style, name, c),
+        lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
     if (in.labels.defined() && !in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
@@ -176,7 +190,8 @@ struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration>
 };
 
 struct T5EncoderModel : T5Base<T5EncoderModel> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "inputs_embeds", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "inputs_embeds",
+                                                      "output_attentions", "output_hidden_states", "head_mask"};
   T5EncoderModel(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         shared(child<Embedding>("shared", c.integer("vocab_size"), c.integer("d_model"))),
@@ -194,19 +209,24 @@ struct T5EncoderModel : T5Base<T5EncoderModel> {
 };
 
 struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
-  static constexpr const char* forward_arguments[] = {"input_ids",            "attention_mask", "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
-                                                      "inputs_embeds",        "decoder_inputs_embeds", "labels",     "use_cache",              "output_attentions",
-                                                      "output_hidden_states", "head_mask",      "decoder_head_mask", "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",         "attention_mask",      "decoder_input_ids",     "decoder_attention_mask",
+      "encoder_outputs",   "inputs_embeds",       "decoder_inputs_embeds", "labels",
+      "use_cache",         "output_attentions",   "output_hidden_states",  "head_mask",
+      "decoder_head_mask", "cross_attn_head_mask"};
   T5ForSequenceClassification(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         transformer(child<T5Model>("transformer", style, std::string(style.prefix) + "Model", c)),
-        classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"), c.integer("d_model"), num_labels(c),
+        classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"),
+                                                             c.integer("d_model"), num_labels(c),
                                                              c.number("classifier_dropout"))) {}
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
     if (in.labels.defined()) in.use_cache = false;
-    if (!in.input_ids.defined()) throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
-    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) in.decoder_input_ids = shift_tokens_right(config(), in.input_ids);
+    if (!in.input_ids.defined())
+      throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
+    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
+      in.decoder_input_ids = shift_tokens_right(config(), in.input_ids);
     const ModelOutput base = transformer(in);
     const Tensor logits = classification_head(state_at_end(config(), in.input_ids, base["last_hidden_state"]));
     ModelOutput out;
@@ -217,7 +237,8 @@ struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
   }
   Child<Embedding>* input_embeddings() override { return transformer->input_embeddings(); }
   TiedWeights tied_weights() const override {
-    return {{"transformer.encoder.embed_tokens.weight", "transformer.shared.weight"}, {"transformer.decoder.embed_tokens.weight", "transformer.shared.weight"}};
+    return {{"transformer.encoder.embed_tokens.weight", "transformer.shared.weight"},
+            {"transformer.decoder.embed_tokens.weight", "transformer.shared.weight"}};
   }
 
   Child<T5Model> transformer;
@@ -225,7 +246,8 @@ struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
 };
 
 struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "inputs_embeds", "labels", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "inputs_embeds", "labels",
+                                                      "output_attentions", "output_hidden_states", "head_mask"};
   T5ForTokenClassification(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         transformer(child<T5EncoderModel>("transformer", style, std::string(style.prefix) + "EncoderModel", c)),
@@ -244,7 +266,9 @@ struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
     return out;
   }
   Child<Embedding>* input_embeddings() override { return transformer->input_embeddings(); }
-  TiedWeights tied_weights() const override { return {{"transformer.encoder.embed_tokens.weight", "transformer.shared.weight"}}; }
+  TiedWeights tied_weights() const override {
+    return {{"transformer.encoder.embed_tokens.weight", "transformer.shared.weight"}};
+  }
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {"decoder"}; }
 
   Child<T5EncoderModel> transformer;
@@ -253,9 +277,10 @@ struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
 };
 
 struct T5ForQuestionAnswering : T5EncoderDecoder<T5ForQuestionAnswering> {
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
-                                                      "start_positions",   "end_positions",        "inputs_embeds",     "decoder_inputs_embeds",  "use_cache",
-                                                      "output_attentions", "output_hidden_states", "head_mask",         "decoder_head_mask",      "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
+      "start_positions",   "end_positions",        "inputs_embeds",     "decoder_inputs_embeds",  "use_cache",
+      "output_attentions", "output_hidden_states", "head_mask",         "decoder_head_mask",      "cross_attn_head_mask"};
   T5ForQuestionAnswering(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c), qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), num_labels(c))) {}
   ModelOutput forward(const ModelInputs& given) override {
@@ -263,7 +288,9 @@ struct T5ForQuestionAnswering : T5EncoderDecoder<T5ForQuestionAnswering> {
     if (in.start_positions.defined() && in.end_positions.defined()) in.use_cache = false;
     if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) {
       if (!in.input_ids.defined())
-        throw UserError("without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not given either");
+        throw UserError(
+            "without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not "
+            "given either");
       in.decoder_input_ids = shift_tokens_right(config(), in.input_ids);
     }
     const ModelOutput base = run(in);
@@ -325,7 +352,8 @@ void complete_feed_forward(Config& config) {
   const std::string text = config.text("feed_forward_proj");
   const size_t dash = text.find('-');
   if (dash != std::string::npos && (text.substr(0, dash) != "gated" || text.find('-', dash + 1) != std::string::npos))
-    throw UserError(ErrorKind::bad_file, config.where() + ": \"feed_forward_proj\" is \"" + text + "\", expected an activation or gated- and an activation");
+    throw UserError(ErrorKind::bad_file, config.where() + ": \"feed_forward_proj\" is \"" + text +
+                                             "\", expected an activation or gated- and an activation");
   config.set("is_gated_act", dash != std::string::npos);
   config.set("dense_act_fn", text == "gated-gelu" ? "gelu_new" : dash == std::string::npos ? text : text.substr(dash + 1));
 }
@@ -355,13 +383,16 @@ std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string
 
 void register_t5(ModelRegistry& registry);
 void register_t5(ModelRegistry& registry) {
-  const std::vector<std::pair<std::string, std::string>> other_names = {
-      {"hidden_size", "d_model"}, {"num_attention_heads", "num_heads"}, {"num_hidden_layers", "num_layers"}, {"head_dim", "d_kv"}};
+  const std::vector<std::pair<std::string, std::string>> other_names = {{"hidden_size", "d_model"},
+                                                                        {"num_attention_heads", "num_heads"},
+                                                                        {"num_hidden_layers", "num_layers"},
+                                                                        {"head_dim", "d_kv"}};
   registry.add({
       .model_type = "t5",
       .config_class = "T5Config",
       .attribute_map = other_names,
-      .defaults = R"({"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_decoder_layers": null,
+      .defaults =
+          R"({"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_decoder_layers": null,
         "num_heads": 8, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "dropout_rate": 0.1,
         "layer_norm_epsilon": 1e-06, "initializer_factor": 1.0, "feed_forward_proj": "relu", "is_encoder_decoder": true,
         "use_cache": true, "pad_token_id": 0, "eos_token_id": 1, "classifier_dropout": 0.0, "is_decoder": false,
@@ -373,7 +404,8 @@ void register_t5(ModelRegistry& registry) {
       .model_type = "mt5",
       .config_class = "MT5Config",
       .attribute_map = other_names,
-      .defaults = R"({"vocab_size": 250112, "d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_decoder_layers": null,
+      .defaults =
+          R"({"vocab_size": 250112, "d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_decoder_layers": null,
         "num_heads": 6, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "dropout_rate": 0.1,
         "layer_norm_epsilon": 1e-06, "initializer_factor": 1.0, "feed_forward_proj": "gated-gelu", "is_encoder_decoder": true,
         "use_cache": true, "tie_word_embeddings": true, "bos_token_id": null, "pad_token_id": 0, "eos_token_id": 1,

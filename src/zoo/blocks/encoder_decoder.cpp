@@ -42,8 +42,9 @@ ModelOutput given_encoder_outputs(const Value& encoder_outputs) {
   }
   const Values& items = encoder_outputs.to_items();
   if (items.empty() || items.size() > 3)
-    throw UserError("encoder_outputs: expected last_hidden_state, hidden_states and attentions, or the first of them; found " +
-                    std::to_string(items.size()) + " items");
+    throw UserError(
+        "encoder_outputs: expected last_hidden_state, hidden_states and attentions, or the first of them; found " +
+        std::to_string(items.size()) + " items");
   const char* names[] = {"last_hidden_state", "hidden_states", "attentions"};
   for (size_t i = 0; i < items.size(); ++i)
     out.set(names[i], items[i]);
@@ -66,13 +67,14 @@ ModelOutput encoder_decoder_output(const ModelOutput& encoded, const ModelOutput
 }
 
 void take_encoder_decoder_fields(ModelOutput& out, const ModelOutput& base) {
-  out.take(base, {"past_key_values", "decoder_hidden_states", "decoder_attentions", "cross_attentions", "encoder_last_hidden_state",
-                  "encoder_hidden_states", "encoder_attentions"});
+  out.take(base, {"past_key_values", "decoder_hidden_states", "decoder_attentions", "cross_attentions",
+                  "encoder_last_hidden_state", "encoder_hidden_states", "encoder_attentions"});
 }
 
 static int64_t needed(const Config& config, const char* key) {
   const std::optional<int64_t> id = config.optional_integer(key);
-  if (!id) throw UserError(config.where() + ": " + key + " has to be defined for the decoder's ids to be made from other ids");
+  if (!id)
+    throw UserError(config.where() + ": " + key + " has to be defined for the decoder's ids to be made from other ids");
   return *id;
 }
 
@@ -111,7 +113,8 @@ Tensor state_at_end(const Config& config, const Tensor& input_ids, const Tensor&
   if (!modes_active() && !input_ids.is_fake()) {
     const Tensor counts = is_end.sum({1});
     const int64_t fewest = counts.min().item_as<int64_t>();
-    if (fewest != counts.max().item_as<int64_t>()) throw UserError("All examples must have the same number of <eos> tokens.");
+    if (fewest != counts.max().item_as<int64_t>())
+      throw UserError("All examples must have the same number of <eos> tokens.");
     if (fewest == 0) throw UserError("Each example must contain at least one <eos> token.");
   }
   const Tensor positions = arange(input_ids.sym_size(1), DType::int64, std::nullopt, input_ids.device());

@@ -22,7 +22,8 @@ Tensor sines(int64_t rows, int64_t columns) {
       const double frequency = std::pow(10000.0, static_cast<double>(2 * (column / 2)) / static_cast<double>(columns));
       const double angle = static_cast<double>(row) / frequency;
       const int64_t place = column % 2 == 0 ? column / 2 : half + column / 2;
-      values[static_cast<size_t>(row * columns + place)] = static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      values[static_cast<size_t>(row * columns + place)] =
+          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   return tensor_of<float>(values, {rows, columns});
 }
@@ -57,7 +58,8 @@ Tensor ScaledWordEmbedding::forward(const Tensor& input) {
   return embed_scale == 1 ? found : found * embed_scale;
 }
 
-PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_positions, int64_t embedding_dim, std::optional<int64_t> padding_idx)
+PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_positions, int64_t embedding_dim,
+                                     std::optional<int64_t> padding_idx)
     : style(&style), num_positions(num_positions), embedding_dim(embedding_dim), padding_idx(padding_idx) {
   const int64_t rows = num_positions + style.position_offset;
   switch (style.positions) {
@@ -73,7 +75,8 @@ PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_posi
 }
 
 std::string PositionEmbedding::type_name() const {
-  return style->type(style->positions == Positions::learned ? "LearnedPositionalEmbedding" : "SinusoidalPositionalEmbedding");
+  return style->type(style->positions == Positions::learned ? "LearnedPositionalEmbedding"
+                                                            : "SinusoidalPositionalEmbedding");
 }
 
 std::string PositionEmbedding::extra_repr() const {
@@ -98,7 +101,8 @@ void PositionEmbedding::reset(double deviation) {
 Tensor PositionEmbedding::forward(const Tensor& position_ids, const SymInt& rows) {
   if (weights) {
     const bool too_short = !rows.is_symbolic() && rows.as_int() > (**weights).size(0);
-    return functional::embedding(position_ids, too_short ? sines_of_ids(rows.as_int(), embedding_dim, padding_idx) : **weights);
+    return functional::embedding(position_ids,
+                                 too_short ? sines_of_ids(rows.as_int(), embedding_dim, padding_idx) : **weights);
   }
   return functional::embedding(style->position_offset == 0 ? position_ids : position_ids + style->position_offset, **weight);
 }
@@ -113,8 +117,9 @@ Seq2SeqAttention::Seq2SeqAttention(const Seq2SeqStyle& style, int64_t size, int6
       q_proj(child<Linear>("q_proj", size, size)),
       out_proj(child<Linear>("out_proj", size, size)) {}
 
-Seq2SeqAttention::Result Seq2SeqAttention::forward(const Tensor& hidden_states, const Tensor& key_value_states, const LayerCache& past,
-                                                   const AttentionMask& mask, const Tensor& head_mask, bool eager) {
+Seq2SeqAttention::Result Seq2SeqAttention::forward(const Tensor& hidden_states, const Tensor& key_value_states,
+                                                   const LayerCache& past, const AttentionMask& mask,
+                                                   const Tensor& head_mask, bool eager) {
   const Tensor query = split_heads(q_proj(hidden_states), heads, head_size);
   LayerCache now = past;
   const bool across = key_value_states.defined();
@@ -125,8 +130,9 @@ Seq2SeqAttention::Result Seq2SeqAttention::forward(const Tensor& hidden_states, 
     now.cross_key = split_heads(k_proj(key_value_states), heads, head_size);
     now.cross_value = split_heads(v_proj(key_value_states), heads, head_size);
   }
-  const AttentionResult attended = attend(query, across ? now.cross_key : now.key, across ? now.cross_value : now.value, mask,
-                                          {.dropout = training() ? dropout : 0, .eager = eager, .head_mask = factors(head_mask)});
+  const AttentionResult attended =
+      attend(query, across ? now.cross_key : now.key, across ? now.cross_value : now.value, mask,
+             {.dropout = training() ? dropout : 0, .eager = eager, .head_mask = factors(head_mask)});
   return {out_proj(attended.output), attended.weights, now};
 }
 
@@ -135,17 +141,19 @@ Seq2SeqEncoderLayer::Seq2SeqEncoderLayer(const Seq2SeqStyle& style, const Config
       dropout(config.number("dropout")),
       activation_dropout(config.number("activation_dropout")),
       activation(activation_named(config.text("activation_function"))),
-      self_attn(child<Seq2SeqAttention>("self_attn", style, config.integer("d_model"), config.integer("encoder_attention_heads"),
-                                        config.number("attention_dropout"))),
+      self_attn(child<Seq2SeqAttention>("self_attn", style, config.integer("d_model"),
+                                        config.integer("encoder_attention_heads"), config.number("attention_dropout"))),
       self_attn_layer_norm(child<LayerNorm>("self_attn_layer_norm", config.integer("d_model"))),
       fc1(child<Linear>("fc1", config.integer("d_model"), config.integer("encoder_ffn_dim"))),
       fc2(child<Linear>("fc2", config.integer("encoder_ffn_dim"), config.integer("d_model"))),
       final_layer_norm(child<LayerNorm>("final_layer_norm", config.integer("d_model"))) {}
 
-Seq2SeqEncoderLayer::Result Seq2SeqEncoderLayer::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
+Seq2SeqEncoderLayer::Result Seq2SeqEncoderLayer::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                                         const Tensor& head_mask, bool eager) {
   const bool before = style->pre_norm;
   Tensor x = hidden_states;
-  const auto [attended, weights, none] = self_attn(before ? self_attn_layer_norm(x) : x, Tensor(), LayerCache(), mask, head_mask, eager);
+  const auto [attended, weights, none] =
+      self_attn(before ? self_attn_layer_norm(x) : x, Tensor(), LayerCache(), mask, head_mask, eager);
   x = x + functional::dropout(attended, dropout, training());
   if (!before) x = self_attn_layer_norm(x);
 
@@ -161,19 +169,21 @@ Seq2SeqDecoderLayer::Seq2SeqDecoderLayer(const Seq2SeqStyle& style, const Config
       dropout(config.number("dropout")),
       activation_dropout(config.number("activation_dropout")),
       activation(activation_named(config.text("activation_function"))),
-      self_attn(child<Seq2SeqAttention>("self_attn", style, config.integer("d_model"), config.integer("decoder_attention_heads"),
-                                        config.number("attention_dropout"))),
+      self_attn(child<Seq2SeqAttention>("self_attn", style, config.integer("d_model"),
+                                        config.integer("decoder_attention_heads"), config.number("attention_dropout"))),
       self_attn_layer_norm(child<LayerNorm>("self_attn_layer_norm", config.integer("d_model"))),
-      encoder_attn(child<Seq2SeqAttention>("encoder_attn", style, config.integer("d_model"), config.integer("decoder_attention_heads"),
-                                           config.number("attention_dropout"))),
+      encoder_attn(child<Seq2SeqAttention>("encoder_attn", style, config.integer("d_model"),
+                                           config.integer("decoder_attention_heads"), config.number("attention_dropout"))),
       encoder_attn_layer_norm(child<LayerNorm>("encoder_attn_layer_norm", config.integer("d_model"))),
       fc1(child<Linear>("fc1", config.integer("d_model"), config.integer("decoder_ffn_dim"))),
       fc2(child<Linear>("fc2", config.integer("decoder_ffn_dim"), config.integer("d_model"))),
       final_layer_norm(child<LayerNorm>("final_layer_norm", config.integer("d_model"))) {}
 
-Seq2SeqDecoderLayer::Result Seq2SeqDecoderLayer::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder_hidden_states,
-                                                         const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask,
-                                                         const Tensor& cross_head_mask, bool eager) {
+Seq2SeqDecoderLayer::Result Seq2SeqDecoderLayer::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                                         const Tensor& encoder_hidden_states,
+                                                         const AttentionMask& encoder_mask, const LayerCache& past,
+                                                         const Tensor& head_mask, const Tensor& cross_head_mask,
+                                                         bool eager) {
   const bool before = style->pre_norm;
   Tensor x = hidden_states;
   auto [attended, weights, now] = self_attn(before ? self_attn_layer_norm(x) : x, Tensor(), past, mask, head_mask, eager);
@@ -182,7 +192,8 @@ Seq2SeqDecoderLayer::Result Seq2SeqDecoderLayer::forward(const Tensor& hidden_st
 
   Tensor cross_weights;
   if (encoder_hidden_states.defined()) {
-    const auto [across, found, both] = encoder_attn(before ? encoder_attn_layer_norm(x) : x, encoder_hidden_states, now, encoder_mask, cross_head_mask, eager);
+    const auto [across, found, both] = encoder_attn(before ? encoder_attn_layer_norm(x) : x, encoder_hidden_states, now,
+                                                    encoder_mask, cross_head_mask, eager);
     x = x + functional::dropout(across, dropout, training());
     if (!before) x = encoder_attn_layer_norm(x);
     cross_weights = found;

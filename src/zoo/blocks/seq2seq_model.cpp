@@ -21,7 +21,8 @@ std::optional<Child<LayerNorm>> norm_if(bool wanted, Module& module, const char*
 }
 
 // The positions of embeddings that follow `past` others: counted, or counting only what is no padding.
-Tensor positions_of(const Seq2SeqStyle& style, const Config& config, const Tensor& ids, const Tensor& embeds, const SymInt& past) {
+Tensor positions_of(const Seq2SeqStyle& style, const Config& config, const Tensor& ids, const Tensor& embeds,
+                    const SymInt& past) {
   if (style.positions != Seq2SeqStyle::Positions::sinusoidal_of_ids) return positions_after(past, embeds);
   const int64_t pad = config.integer("pad_token_id");
   if (!ids.defined()) return positions_after(past + pad + 1, embeds).expand({embeds.sym_size(0), embeds.sym_size(1)});
@@ -87,7 +88,8 @@ double Seq2SeqPretrained::scale_behind() const {
 Seq2SeqEncoder::Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& c)
     : Seq2SeqPretrained(style, part_name(style, "Encoder"), c),
       embed_tokens(child_module("embed_tokens", make_embedding(c.integer("vocab_size")))),
-      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"), c.integer("d_model"), c.optional_integer("pad_token_id"))),
+      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
+                                               c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
@@ -102,7 +104,8 @@ std::vector<std::string> Seq2SeqEncoder::argument_names() const {
 ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
   Tensor embeds = embedded(in, embed_tokens);
   if (in.input_ids.defined() && scale_behind() != 1) embeds = embeds * scale_behind();
-  const Tensor positions = embed_positions(positions_of(*style, config(), in.input_ids, embeds, 0), rows_for(config(), embeds, 0));
+  const Tensor positions =
+      embed_positions(positions_of(*style, config(), in.input_ids, embeds, 0), rows_for(config(), embeds, 0));
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));
   if (layernorm_embedding) x = (*layernorm_embedding)(x);
   x = functional::dropout(x, config().number("dropout"), training());
@@ -125,8 +128,10 @@ ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
 
 Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
     : Seq2SeqPretrained(style, part_name(style, "Decoder"), c),
-      embed_tokens(child_module("embed_tokens", make_embedding(c.integer(style.separate_vocabularies ? "decoder_vocab_size" : "vocab_size")))),
-      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"), c.integer("d_model"), c.optional_integer("pad_token_id"))),
+      embed_tokens(child_module(
+          "embed_tokens", make_embedding(c.integer(style.separate_vocabularies ? "decoder_vocab_size" : "vocab_size")))),
+      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
+                                               c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
@@ -135,8 +140,9 @@ Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
 }
 
 std::vector<std::string> Seq2SeqDecoder::argument_names() const {
-  return {"input_ids", "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values", "inputs_embeds",
-          "use_cache", "output_attentions", "output_hidden_states", "head_mask", "cross_attn_head_mask"};
+  return {"input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
+          "inputs_embeds",       "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
+          "cross_attn_head_mask"};
 }
 
 ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
@@ -145,22 +151,26 @@ ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
   Tensor embeds = in.inputs_embeds.defined() ? in.inputs_embeds : embed_tokens(in.input_ids);
   if (scale_behind() != 1 && (in.input_ids.defined() || style->scales_given_embeds)) embeds = embeds * scale_behind();
   const SymInt past = in.past_key_values.length();
-  const Tensor positions = embed_positions(positions_of(*style, config(), in.input_ids, embeds, past), rows_for(config(), embeds, past));
+  const Tensor positions =
+      embed_positions(positions_of(*style, config(), in.input_ids, embeds, past), rows_for(config(), embeds, past));
   if (layernorm_embedding && style->norm_before_positions) embeds = (*layernorm_embedding)(embeds);
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));
   if (layernorm_embedding && !style->norm_before_positions) x = (*layernorm_embedding)(x);
   x = functional::dropout(x, config().number("dropout"), training());
 
   const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-  const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
-  const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+  const AttentionMask encoder_mask =
+      in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
+  const bool eager =
+      eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
   LayerOutputs outputs(*this, in);
   const std::vector<Seq2SeqDecoderLayer*> all = layers->items<Seq2SeqDecoderLayer>();
   for (size_t i = 0; i < all.size(); ++i) {
     outputs.before_layer(x);
     if (drops_layer(training(), config().number("decoder_layerdrop"))) continue;
     auto [hidden, weights, cross_weights, now] =
-        (*all[i])(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(i), layer_head_mask(in.head_mask, i, all.size(), "head_mask"),
+        (*all[i])(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(i),
+                  layer_head_mask(in.head_mask, i, all.size(), "head_mask"),
                   layer_head_mask(in.cross_attn_head_mask, i, all.size(), "cross_attn_head_mask"), eager);
     x = hidden;
     outputs.after_layer(weights, now);
@@ -173,14 +183,16 @@ ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
 
 Seq2SeqModel::Seq2SeqModel(const Seq2SeqStyle& style, const std::string& name, const Config& c)
     : Seq2SeqPretrained(style, name, c),
-      shared(shares_embeddings() ? std::optional(child_module("shared", make_embedding(c.integer("vocab_size")))) : std::nullopt),
+      shared(shares_embeddings() ? std::optional(child_module("shared", make_embedding(c.integer("vocab_size"))))
+                                 : std::nullopt),
       encoder(child<Seq2SeqEncoder>("encoder", style, c)),
       decoder(child<Seq2SeqDecoder>("decoder", style, c)) {}
 
 std::vector<std::string> Seq2SeqModel::argument_names() const {
-  return {"input_ids",           "attention_mask",  "decoder_input_ids",     "decoder_attention_mask", "encoder_outputs",
-          "past_key_values",     "inputs_embeds",   "decoder_inputs_embeds", "use_cache",              "output_attentions",
-          "output_hidden_states", "head_mask",      "decoder_head_mask",     "cross_attn_head_mask"};
+  return {"input_ids",         "attention_mask",      "decoder_input_ids",    "decoder_attention_mask",
+          "encoder_outputs",   "past_key_values",     "inputs_embeds",        "decoder_inputs_embeds",
+          "use_cache",         "output_attentions",   "output_hidden_states", "head_mask",
+          "decoder_head_mask", "cross_attn_head_mask"};
 }
 
 Tensor Seq2SeqModel::shifted(const Tensor& ids) const {
@@ -191,10 +203,13 @@ ModelOutput Seq2SeqModel::forward(const ModelInputs& given) {
   ModelInputs in = given;
   if (style->decoder_ids_from_input_ids && !in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) {
     if (!in.input_ids.defined())
-      throw UserError("without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not given either");
+      throw UserError(
+          "without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not "
+          "given either");
     in.decoder_input_ids = shifted(in.input_ids);
   }
-  const ModelOutput encoded = in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
+  const ModelOutput encoded =
+      in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
   return encoder_decoder_output(encoded, decoder(decoder_inputs(in, encoded)));
 }
 
@@ -205,7 +220,8 @@ PretrainedModel::TiedWeights Seq2SeqModel::tied_weights() const {
 
 void Seq2SeqModel::upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) {
   if (!shared) return;
-  const std::string names[] = {prefix + "shared.weight", prefix + "encoder.embed_tokens.weight", prefix + "decoder.embed_tokens.weight"};
+  const std::string names[] = {prefix + "shared.weight", prefix + "encoder.embed_tokens.weight",
+                               prefix + "decoder.embed_tokens.weight"};
   Tensor found;
   for (const std::string& one : names)
     if (!found.defined() && state.contains(one)) found = state.at(one);

@@ -16,12 +16,16 @@ struct Seq2SeqPretrained : PretrainedModel {
   std::string type_name() const override { return std::string(style->module) + "." + name; }
   std::string base_model_prefix() const override { return "model"; }
   std::vector<std::string> no_split_modules() const override;
-  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {"encoder.version", "decoder.version"}; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {"encoder.version", "decoder.version"};
+  }
   std::vector<std::string> keys_to_ignore_on_load_missing() const override;
   std::vector<std::string> keys_to_ignore_on_save() const override;
   void init_weights(Module& module) override;
 
-  bool shares_embeddings() const { return !style->separate_vocabularies || config().flag("share_encoder_decoder_embeddings"); }
+  bool shares_embeddings() const {
+    return !style->separate_vocabularies || config().flag("share_encoder_decoder_embeddings");
+  }
 
   const Seq2SeqStyle* style;
   std::string name;

@@ -53,7 +53,9 @@ T5LayerFF::T5LayerFF(const T5Style& style, const Config& c)
       layer_norm(child<T5LayerNorm>("layer_norm", style, c.integer("d_model"), c.number("layer_norm_epsilon"))),
       dropout(child<Dropout>("dropout", c.number("dropout_rate"))) {}
 
-Tensor T5LayerFF::forward(const Tensor& hidden_states) { return hidden_states + dropout(DenseReluDense(layer_norm(hidden_states))); }
+Tensor T5LayerFF::forward(const Tensor& hidden_states) {
+  return hidden_states + dropout(DenseReluDense(layer_norm(hidden_states)));
+}
 
 Tensor relative_position_bucket(const Tensor& relative_position, bool bidirectional, int64_t buckets, int64_t max_distance) {
   Tensor first;
@@ -86,7 +88,9 @@ T5Attention::T5Attention(const T5Style& style, const Config& c, bool is_decoder,
       k(child<Linear>("k", c.integer("d_model"), heads * head_size, false)),
       v(child<Linear>("v", c.integer("d_model"), heads * head_size, false)),
       o(child<Linear>("o", heads * head_size, c.integer("d_model"), false)),
-      relative_attention_bias(has_relative_attention_bias ? std::optional(child<Embedding>("relative_attention_bias", buckets, heads)) : std::nullopt) {}
+      relative_attention_bias(has_relative_attention_bias
+                                  ? std::optional(child<Embedding>("relative_attention_bias", buckets, heads))
+                                  : std::nullopt) {}
 
 Tensor T5Attention::bias(const SymInt& queries, const SymInt& keys, const SymInt& past, const Tensor& like) const {
   const Tensor from = arange(queries, DType::int64, std::nullopt, like.device()).unsqueeze(1) + Scalar(past);
@@ -95,8 +99,9 @@ Tensor T5Attention::bias(const SymInt& queries, const SymInt& keys, const SymInt
   return (*relative_attention_bias)(bucket).permute({2, 0, 1}).unsqueeze(0);
 }
 
-T5Attention::Result T5Attention::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states,
-                                         const Tensor& position_bias, const LayerCache& past, const Tensor& head_mask, bool eager) {
+T5Attention::Result T5Attention::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                         const Tensor& key_value_states, const Tensor& position_bias, const LayerCache& past,
+                                         const Tensor& head_mask, bool eager) {
   const Tensor query = split_heads(q(hidden_states), heads, head_size);
   LayerCache now = past;
   const bool across = key_value_states.defined();
@@ -109,24 +114,31 @@ T5Attention::Result T5Attention::forward(const Tensor& hidden_states, const Atte
   }
   const Tensor& key = across ? now.cross_key : now.key;
   Tensor added = position_bias;
-  if (!added.defined() && relative_attention_bias) added = bias(hidden_states.sym_size(1), key.sym_size(2), past.length(), query);
-  const AttentionResult attended =
-      attend(query, key, across ? now.cross_value : now.value, mask,
-             {.scale = 1, .dropout = training() ? dropout : 0, .eager = eager, .head_mask = head_mask.defined() ? head_mask.view({1, -1, 1, 1}) : head_mask,
-              .position_bias = added});
+  if (!added.defined() && relative_attention_bias)
+    added = bias(hidden_states.sym_size(1), key.sym_size(2), past.length(), query);
+  const AttentionResult attended = attend(query, key, across ? now.cross_value : now.value, mask,
+                                          {.scale = 1,
+                                           .dropout = training() ? dropout : 0,
+                                           .eager = eager,
+                                           .head_mask = head_mask.defined() ? head_mask.view({1, -1, 1, 1}) : head_mask,
+                                           .position_bias = added});
   return {o(attended.output), added, attended.weights, now};
 }
 
-T5LayerAttention::T5LayerAttention(const T5Style& style, const Config& c, bool is_decoder, bool across, bool has_relative_attention_bias)
+T5LayerAttention::T5LayerAttention(const T5Style& style, const Config& c, bool is_decoder, bool across,
+                                   bool has_relative_attention_bias)
     : style(&style),
       across(across),
-      attention(child<T5Attention>(across ? "EncDecAttention" : "SelfAttention", style, c, is_decoder, has_relative_attention_bias)),
+      attention(child<T5Attention>(across ? "EncDecAttention" : "SelfAttention", style, c, is_decoder,
+                                   has_relative_attention_bias)),
       layer_norm(child<T5LayerNorm>("layer_norm", style, c.integer("d_model"), c.number("layer_norm_epsilon"))),
       dropout(child<Dropout>("dropout", c.number("dropout_rate"))) {}
 
-T5Attention::Result T5LayerAttention::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states,
-                                              const Tensor& position_bias, const LayerCache& past, const Tensor& head_mask, bool eager) {
-  auto [attended, bias, weights, now] = attention(layer_norm(hidden_states), mask, key_value_states, position_bias, past, head_mask, eager);
+T5Attention::Result T5LayerAttention::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                              const Tensor& key_value_states, const Tensor& position_bias,
+                                              const LayerCache& past, const Tensor& head_mask, bool eager) {
+  auto [attended, bias, weights, now] =
+      attention(layer_norm(hidden_states), mask, key_value_states, position_bias, past, head_mask, eager);
   return {hidden_states + dropout(attended), bias, weights, now};
 }
 
@@ -137,9 +149,12 @@ T5Block::T5Block(const T5Style& style, const Config& c, bool is_decoder, bool ha
   layer->emplace<T5LayerFF>(style, c);
 }
 
-T5Block::Result T5Block::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& position_bias, const Tensor& encoder_hidden_states,
-                                 const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask, const Tensor& cross_head_mask, bool eager) {
-  auto [x, bias, weights, now] = layer->at<T5LayerAttention>(0)(hidden_states, mask, Tensor(), position_bias, past, head_mask, eager);
+T5Block::Result T5Block::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& position_bias,
+                                 const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask,
+                                 const LayerCache& past, const Tensor& head_mask, const Tensor& cross_head_mask,
+                                 bool eager) {
+  auto [x, bias, weights, now] =
+      layer->at<T5LayerAttention>(0)(hidden_states, mask, Tensor(), position_bias, past, head_mask, eager);
   x = in_half_range(x);
   Tensor cross_weights;
   if (is_decoder && encoder_hidden_states.defined()) {

@@ -63,15 +63,15 @@ struct T5LayerFF : Typed<T5LayerFF> {
 Tensor relative_position_bucket(const Tensor& relative_position, bool bidirectional, int64_t buckets, int64_t max_distance);
 
 struct T5Attention : Typed<T5Attention> {
-  static constexpr const char* forward_arguments[] = {"hidden_states",   "mask",            "key_value_states", "position_bias",
-                                                      "past_key_values", "layer_head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states", "mask", "key_value_states", "position_bias", "past_key_values", "layer_head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // output, position bias, weights, keys and values
 
   T5Attention(const T5Style& style, const Config& config, bool is_decoder, bool has_relative_attention_bias);
   std::string type_name() const override { return style->type("Attention"); }
   // With key_value_states it looks across to them; their keys and values are made once and kept in the cache.
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states, const Tensor& position_bias,
-                 const LayerCache& past, const Tensor& head_mask, bool eager);
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states,
+                 const Tensor& position_bias, const LayerCache& past, const Tensor& head_mask, bool eager);
 
   const T5Style* style;
   bool is_decoder;
@@ -86,12 +86,13 @@ struct T5Attention : Typed<T5Attention> {
 
 // Attention to oneself ("SelfAttention") or across ("EncDecAttention"), with its norm in front.
 struct T5LayerAttention : Typed<T5LayerAttention> {
-  static constexpr const char* forward_arguments[] = {"hidden_states",   "attention_mask",  "key_value_states", "position_bias",
-                                                      "past_key_values", "layer_head_mask", "eager"};
-  T5LayerAttention(const T5Style& style, const Config& config, bool is_decoder, bool across, bool has_relative_attention_bias);
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states", "attention_mask", "key_value_states", "position_bias", "past_key_values", "layer_head_mask", "eager"};
+  T5LayerAttention(const T5Style& style, const Config& config, bool is_decoder, bool across,
+                   bool has_relative_attention_bias);
   std::string type_name() const override { return style->type(across ? "LayerCrossAttention" : "LayerSelfAttention"); }
-  T5Attention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states, const Tensor& position_bias,
-                              const LayerCache& past, const Tensor& head_mask, bool eager);
+  T5Attention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states,
+                              const Tensor& position_bias, const LayerCache& past, const Tensor& head_mask, bool eager);
 
   const T5Style* style;
   bool across;
@@ -101,15 +102,23 @@ struct T5LayerAttention : Typed<T5LayerAttention> {
 };
 
 struct T5Block : Typed<T5Block> {
-  static constexpr const char* forward_arguments[] = {"hidden_states",   "attention_mask",  "position_bias",              "encoder_hidden_states", "encoder_attention_mask",
-                                                      "past_key_values", "layer_head_mask", "cross_attn_layer_head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states",
+                                                      "attention_mask",
+                                                      "position_bias",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "layer_head_mask",
+                                                      "cross_attn_layer_head_mask",
+                                                      "eager"};
   // Output, position bias, weights, weights across, keys and values.
   using Result = std::tuple<Tensor, Tensor, Tensor, Tensor, LayerCache>;
 
   T5Block(const T5Style& style, const Config& config, bool is_decoder, bool has_relative_attention_bias);
   std::string type_name() const override { return style->type("Block"); }
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& position_bias, const Tensor& encoder_hidden_states,
-                 const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask, const Tensor& cross_head_mask, bool eager);
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& position_bias,
+                 const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past,
+                 const Tensor& head_mask, const Tensor& cross_head_mask, bool eager);
 
   const T5Style* style;
   bool is_decoder;

@@ -45,24 +45,28 @@ void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelI
   out.set("end_logits", end);
 }
 
-Seq2SeqConditionalGeneration::Seq2SeqConditionalGeneration(const Seq2SeqStyle& style, const std::string& name, const Config& c)
+Seq2SeqConditionalGeneration::Seq2SeqConditionalGeneration(const Seq2SeqStyle& style, const std::string& name,
+                                                           const Config& c)
     : Seq2SeqPretrained(style, name, c),
       model(child<Seq2SeqModel>("model", style, std::string(style.prefix) + "Model", c)),
       lm_head(child<Linear>("lm_head", c.integer("d_model"), target_vocabulary(*this), false)) {
-  if (style.final_logits_bias) final_logits_bias.emplace(register_buffer("final_logits_bias", zeros({1, target_vocabulary(*this)})));
+  if (style.final_logits_bias)
+    final_logits_bias.emplace(register_buffer("final_logits_bias", zeros({1, target_vocabulary(*this)})));
 }
 
 std::vector<std::string> Seq2SeqConditionalGeneration::argument_names() const {
-  return {"input_ids",         "attention_mask",       "decoder_input_ids",     "decoder_attention_mask", "encoder_outputs",
-          "past_key_values",   "inputs_embeds",        "decoder_inputs_embeds", "labels",                 "use_cache",
-          "output_attentions", "output_hidden_states", "head_mask",             "decoder_head_mask",      "cross_attn_head_mask"};
+  return {"input_ids",       "attention_mask",    "decoder_input_ids",   "decoder_attention_mask",
+          "encoder_outputs", "past_key_values",   "inputs_embeds",       "decoder_inputs_embeds",
+          "labels",          "use_cache",         "output_attentions",   "output_hidden_states",
+          "head_mask",       "decoder_head_mask", "cross_attn_head_mask"};
 }
 
 ModelOutput Seq2SeqConditionalGeneration::forward(const ModelInputs& given) {
   ModelInputs in = given;
   if (in.labels.defined()) {
     if (style->labels_switch_cache_off) in.use_cache = false;
-    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) in.decoder_input_ids = model->shifted(in.labels);
+    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
+      in.decoder_input_ids = model->shifted(in.labels);
   }
   const ModelOutput base = model(in);
   Tensor logits = lm_head(base["last_hidden_state"]);
@@ -82,7 +86,8 @@ PretrainedModel::TiedWeights Seq2SeqConditionalGeneration::tied_weights() const 
 }
 
 Seq2SeqDecoderWrapper::Seq2SeqDecoderWrapper(const Seq2SeqStyle& style, const Config& c)
-    : Seq2SeqPretrained(style, std::string(style.prefix) + "DecoderWrapper", c), decoder(child<Seq2SeqDecoder>("decoder", style, c)) {}
+    : Seq2SeqPretrained(style, std::string(style.prefix) + "DecoderWrapper", c),
+      decoder(child<Seq2SeqDecoder>("decoder", style, c)) {}
 
 Seq2SeqCausalLM::Seq2SeqCausalLM(const Seq2SeqStyle& style, const std::string& name, const Config& c)
     : Seq2SeqPretrained(style, name, decoder_alone(c)),
@@ -90,8 +95,18 @@ Seq2SeqCausalLM::Seq2SeqCausalLM(const Seq2SeqStyle& style, const std::string& n
       lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
 
 std::vector<std::string> Seq2SeqCausalLM::argument_names() const {
-  return {"input_ids",     "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",      "inputs_embeds",
-          "labels",        "use_cache",      "logits_to_keep",        "output_attentions",      "output_hidden_states", "head_mask",
+  return {"input_ids",
+          "attention_mask",
+          "encoder_hidden_states",
+          "encoder_attention_mask",
+          "past_key_values",
+          "inputs_embeds",
+          "labels",
+          "use_cache",
+          "logits_to_keep",
+          "output_attentions",
+          "output_hidden_states",
+          "head_mask",
           "cross_attn_head_mask"};
 }
 
@@ -115,22 +130,26 @@ Tensor Seq2SeqClassificationHead::forward(const Tensor& hidden_states) {
   return out_proj(dropout(inner));
 }
 
-Seq2SeqSequenceClassification::Seq2SeqSequenceClassification(const Seq2SeqStyle& style, const std::string& name, const Config& c)
+Seq2SeqSequenceClassification::Seq2SeqSequenceClassification(const Seq2SeqStyle& style, const std::string& name,
+                                                             const Config& c)
     : Seq2SeqPretrained(style, name, c),
       model(child<Seq2SeqModel>("model", style, std::string(style.prefix) + "Model", c)),
-      classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"), c.integer("d_model"), num_labels(c),
+      classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"),
+                                                           c.integer("d_model"), num_labels(c),
                                                            c.number("classifier_dropout"))) {}
 
 std::vector<std::string> Seq2SeqSequenceClassification::argument_names() const {
-  return {"input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
-          "inputs_embeds",     "decoder_inputs_embeds", "labels",           "use_cache",              "output_attentions",
-          "output_hidden_states", "head_mask",         "decoder_head_mask", "cross_attn_head_mask"};
+  return {"input_ids",         "attention_mask",      "decoder_input_ids",     "decoder_attention_mask",
+          "encoder_outputs",   "inputs_embeds",       "decoder_inputs_embeds", "labels",
+          "use_cache",         "output_attentions",   "output_hidden_states",  "head_mask",
+          "decoder_head_mask", "cross_attn_head_mask"};
 }
 
 ModelOutput Seq2SeqSequenceClassification::forward(const ModelInputs& given) {
   ModelInputs in = given;
   if (in.labels.defined()) in.use_cache = false;
-  if (!in.input_ids.defined()) throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
+  if (!in.input_ids.defined())
+    throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
   const ModelOutput base = model(in);
   const Tensor logits = classification_head(state_at_end(config(), in.input_ids, base["last_hidden_state"]));
   ModelOutput out;
@@ -140,7 +159,9 @@ ModelOutput Seq2SeqSequenceClassification::forward(const ModelInputs& given) {
   return out;
 }
 
-PretrainedModel::TiedWeights Seq2SeqSequenceClassification::tied_weights() const { return below("model.", model->tied_weights()); }
+PretrainedModel::TiedWeights Seq2SeqSequenceClassification::tied_weights() const {
+  return below("model.", model->tied_weights());
+}
 
 Seq2SeqQuestionAnswering::Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, const std::string& name, const Config& c)
     : Seq2SeqPretrained(style, name, c),
@@ -148,9 +169,10 @@ Seq2SeqQuestionAnswering::Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, co
       qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), 2)) {}
 
 std::vector<std::string> Seq2SeqQuestionAnswering::argument_names() const {
-  return {"input_ids",     "attention_mask",        "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",      "start_positions", "end_positions",
-          "inputs_embeds", "decoder_inputs_embeds", "use_cache",         "output_attentions",      "output_hidden_states", "head_mask",
-          "decoder_head_mask", "cross_attn_head_mask"};
+  return {
+      "input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
+      "start_positions",   "end_positions",        "inputs_embeds",     "decoder_inputs_embeds",  "use_cache",
+      "output_attentions", "output_hidden_states", "head_mask",         "decoder_head_mask",      "cross_attn_head_mask"};
 }
 
 ModelOutput Seq2SeqQuestionAnswering::forward(const ModelInputs& given) {
@@ -163,6 +185,8 @@ ModelOutput Seq2SeqQuestionAnswering::forward(const ModelInputs& given) {
   return out;
 }
 
-PretrainedModel::TiedWeights Seq2SeqQuestionAnswering::tied_weights() const { return below("model.", model->tied_weights()); }
+PretrainedModel::TiedWeights Seq2SeqQuestionAnswering::tied_weights() const {
+  return below("model.", model->tied_weights());
+}
 
 }  // namespace calque
