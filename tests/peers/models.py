@@ -56,6 +56,8 @@ def make(arch, cls, settings, cases):
     model = found(config_class(**settings)).eval()
     with torch.no_grad():  # initial values hide mistakes: zero biases, equal norms
         for parameter in model.parameters():
+            if not parameter.requires_grad:  # tables of positions, which some do not save
+                continue
             parameter.add_(torch.randn_like(parameter) * 0.05)
     return model
 
@@ -116,7 +118,7 @@ def labels(cls, model, x, batch, length):
 def run(folder, cls, x, extra=()):
     """`calque forward`; {path: tensor} or the text of the error."""
     inputs, outputs = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
-    save_file({name: t.contiguous() for name, t in x.items()}, inputs)
+    save_file({name: t.clone(memory_format=torch.contiguous_format) for name, t in plain(x).items()}, inputs)
     if os.path.exists(outputs):
         os.remove(outputs)
     done = subprocess.run([CALQUE, "forward", folder, "--inputs", inputs, "--outputs", outputs, "--class", cls, *extra], capture_output=True, text=True)
@@ -166,7 +168,7 @@ def scenarios(arch, task, cls, model, cases):
         for name, own, flags, *how in cases.extra(cls, x, model):
             attention, dtype = how or ("eager" if flags.get("output_attentions") else "sdpa", torch.float32)
             yield name, own, flags, attention, dtype
-    if "head_mask" in inspect.signature(model.forward).parameters:  # transformers 4 only
+    if "head_mask" in inspect.signature(model.forward).parameters and not getattr(cases, "OWN_HEAD_MASKS", False):  # transformers 4 only
         heads = torch.rand(model.config.num_attention_heads)
         yield "head mask", dict(x, head_mask=heads), {"output_attentions": True}, "eager", torch.float32
         yield "head mask by layer", dict(x, head_mask=heads.expand(model.config.num_hidden_layers, -1) * torch.rand(model.config.num_hidden_layers, 1)), {}, "eager", torch.float32
@@ -196,7 +198,7 @@ def check(folder, arch, task, cls, model, cases, failures):
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
                 model.set_attn_implementation("eager")
-        given = {k: v.to(dtype) if v.is_floating_point() else v for k, v in x.items()}
+        given = {k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in x.items()}
         with torch.no_grad():
             expected = plain(model(**accepted(model, {**given, **flags})))
         both = {**given, **{k: torch.tensor(v) for k, v in flags.items()}}

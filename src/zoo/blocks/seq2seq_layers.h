@@ -1,0 +1,132 @@
+// The layers of BART and its relatives (mBART, PLBart, Pegasus, Blenderbot, Marian, M2M100): attention to oneself and across
+// to the encoder, layers of encoder and decoder, word embeddings with a scale, tables of positions. What a family does in
+// its own way is in its Seq2SeqStyle, an object that lives as long as the program.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "activations.h"
+#include "attention.h"
+#include "calque/hub/cache.h"
+#include "calque/hub/config.h"
+#include "calque/nn/linear.h"
+#include "calque/nn/normalization.h"
+
+namespace calque {
+
+struct Seq2SeqStyle {
+  const char* module;  // of transformers: "transformers.models.bart.modeling_bart"
+  const char* prefix;  // of the class names: "Bart"
+
+  bool pre_norm = false;  // norms before attention and feed-forward, and one behind the last layer; otherwise behind each
+  bool embedding_norm = false;         // a norm of embeddings and positions together...
+  bool norm_before_positions = false;  // ... in the decoder of the embeddings alone
+  enum class Positions { learned, sinusoidal, sinusoidal_of_ids } positions = Positions::learned;
+  int64_t position_offset = 0;       // rows of the table in front of position 0
+  bool scaled_embedding = true;      // the scale is part of the embedding module; otherwise it follows it
+  bool scales_given_embeds = false;  // decoder_inputs_embeds are scaled as well
+
+  bool decoder_ids_from_input_ids = false;  // where no decoder_input_ids are given
+  bool starts_with_last_token = false;  // shifted labels start with their own last token, not with decoder_start_token_id
+  bool labels_switch_cache_off = true;
+  bool final_logits_bias = true;
+  bool separate_vocabularies = false;  // share_encoder_decoder_embeddings and decoder_vocab_size count
+  bool computed_positions = false;     // the tables of positions are neither saved nor missed
+  bool keeps_attention_whole = false;  // attention modules are not split over devices either
+
+  std::string type(const std::string& part) const { return std::string(module) + "." + prefix + part; }
+};
+
+// Embedding times a scale.
+struct ScaledWordEmbedding : Typed<ScaledWordEmbedding, Embedding> {
+  ScaledWordEmbedding(const Seq2SeqStyle& style, int64_t num_embeddings, int64_t embedding_dim,
+                      std::optional<int64_t> padding_idx, double scale)
+      : Typed(num_embeddings, embedding_dim, EmbeddingOptions{.padding_idx = padding_idx}),
+        style(&style),
+        embed_scale(scale) {}
+  std::string type_name() const override { return style->type("ScaledWordEmbedding"); }
+  Tensor forward(const Tensor& input);
+
+  const Seq2SeqStyle* style;
+  double embed_scale;
+};
+
+// A row for each position: a parameter (learned, or sines that are kept as one), or a buffer of sines.
+struct PositionEmbedding : Typed<PositionEmbedding> {
+  static constexpr const char* forward_arguments[] = {"position_ids", "rows"};
+  PositionEmbedding(const Seq2SeqStyle& style, int64_t num_positions, int64_t embedding_dim,
+                    std::optional<int64_t> padding_idx);
+  std::string type_name() const override;
+  std::string extra_repr() const override;
+  // A buffer of fewer than `rows` rows is computed anew, as long as is needed.
+  Tensor forward(const Tensor& position_ids, const SymInt& rows);
+  // What the table starts with; learned ones are normal with this deviation.
+  void reset(double deviation);
+
+  const Seq2SeqStyle* style;
+  int64_t num_positions, embedding_dim;
+  std::optional<int64_t> padding_idx;
+  std::optional<Parameter> weight;
+  std::optional<Buffer> weights;
+};
+
+struct Seq2SeqAttention : Typed<Seq2SeqAttention> {
+  static constexpr const char* forward_arguments[] = {"hidden_states",  "key_value_states", "past_key_values",
+                                                      "attention_mask", "layer_head_mask",  "eager"};
+  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
+
+  Seq2SeqAttention(const Seq2SeqStyle& style, int64_t size, int64_t heads, double dropout);
+  std::string type_name() const override { return style->type("Attention"); }
+  // With key_value_states it looks across to them; their keys and values are made once and kept in the cache.
+  Result forward(const Tensor& hidden_states, const Tensor& key_value_states, const LayerCache& past,
+                 const AttentionMask& mask, const Tensor& head_mask, bool eager);
+
+  const Seq2SeqStyle* style;
+  int64_t heads, head_size;
+  double dropout;
+  Child<Linear> k_proj, v_proj, q_proj, out_proj;
+};
+
+struct Seq2SeqEncoderLayer : Typed<Seq2SeqEncoderLayer> {
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "layer_head_mask", "eager"};
+  using Result = std::tuple<Tensor, Tensor>;  // output, weights
+
+  Seq2SeqEncoderLayer(const Seq2SeqStyle& style, const Config& config);
+  std::string type_name() const override { return style->type("EncoderLayer"); }
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, bool eager);
+
+  const Seq2SeqStyle* style;
+  double dropout, activation_dropout;
+  Activation activation;
+  Child<Seq2SeqAttention> self_attn;
+  Child<LayerNorm> self_attn_layer_norm;
+  Child<Linear> fc1, fc2;
+  Child<LayerNorm> final_layer_norm;
+};
+
+struct Seq2SeqDecoderLayer : Typed<Seq2SeqDecoderLayer> {
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states",   "attention_mask",  "encoder_hidden_states",      "encoder_attention_mask",
+      "past_key_values", "layer_head_mask", "cross_attn_layer_head_mask", "eager"};
+  using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // output, weights, weights across, keys and values
+
+  Seq2SeqDecoderLayer(const Seq2SeqStyle& style, const Config& config);
+  std::string type_name() const override { return style->type("DecoderLayer"); }
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder_hidden_states,
+                 const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask,
+                 const Tensor& cross_head_mask, bool eager);
+
+  const Seq2SeqStyle* style;
+  double dropout, activation_dropout;
+  Activation activation;
+  Child<Seq2SeqAttention> self_attn;
+  Child<LayerNorm> self_attn_layer_norm;
+  Child<Seq2SeqAttention> encoder_attn;
+  Child<LayerNorm> encoder_attn_layer_norm;
+  Child<Linear> fc1, fc2;
+  Child<LayerNorm> final_layer_norm;
+};
+
+}  // namespace calque
