@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
 #include "calque/op/composite_policy.h"
+#include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
 #include "trace/value_items.h"
 
@@ -54,7 +55,7 @@ Tensor without_data(const Tensor& t) {
     copy.impl().is_leaf = from.is_leaf;
     copy.impl().is_view = from.is_view;
     copy.impl().env = from.env;
-    copy.impl().extra = from.extra;
+    copy.impl().extra = extra_for_copy(from);
     return copy;
   }
   // Every node has one, so that it is made with what is known: the sizes are good, and whose symbols they are.
@@ -69,7 +70,7 @@ Tensor without_data(const Tensor& t) {
   impl.is_leaf = from.is_leaf;
   impl.is_view = from.is_view;
   impl.env = from.env;
-  impl.extra = from.extra;
+  impl.extra = extra_for_copy(from);
   return copy;
 }
 
@@ -86,7 +87,7 @@ Value fresh(const Value& v) {
     if (leaf.is_tensor() && leaf.to_tensor().is_fake()) {
       Tensor t = make_tensor(leaf.to_tensor().meta(), true);
       t.impl().env = leaf.to_tensor().impl().env;
-      t.impl().extra = leaf.to_tensor().impl().extra;
+      t.impl().extra = extra_for_copy(leaf.to_tensor().impl());
       leaves.emplace_back(std::move(t));
     } else {
       leaves.push_back(leaf.is_tensor() ? Value(leaf.to_tensor().clone()) : leaf);
