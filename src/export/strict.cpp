@@ -136,9 +136,6 @@ StrictCapture capture_strict(Module& module, const FakeInputs& inputs) {
     throw;
   }
   restore();
-  // The tensors are looked up anew; what stood for them while tracing goes.
-  for (Node* n : captured.graph.nodes())
-    if (n->kind() == NodeKind::get_attr) n->meta.val = {};
   return captured;
 }
 

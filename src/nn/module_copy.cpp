@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "calque/nn/module.h"
+#include "calque/op/owner.h"
 #include "nn/hooks.h"
 
 namespace calque {
@@ -37,7 +38,7 @@ struct Memo {
     made.impl().special = from.special;
     made.impl().requires_grad = from.requires_grad;
     made.impl().env = from.env;
-    made.impl().extra = from.extra;
+    made.impl().extra = extra_for_copy(from);
     return at->second = made;
   }
 };

@@ -4,6 +4,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/module.h"
 #include "calque/op/ops.h"
+#include "calque/op/owner.h"
 #include "nn/hooks.h"
 
 namespace calque {
@@ -238,7 +239,7 @@ static void set_data(const Tensor& tensor, const Tensor& data) {
   to.special = from.special;
   to.is_view = from.is_view;
   to.env = from.env;
-  to.extra = from.extra;
+  to.extra = extra_for_copy(from);
 }
 
 Module& Module::convert_tensors(const std::function<Tensor(const Tensor&)>& fn) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -44,19 +46,49 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   void narrowed(size_t symbol, ValueRange before) override;
   void replaced(size_t symbol, const Expr* target) override;
 
-  // What log() makes its records of; nothing is printed until somebody asks.
+  // The last products and comparisons, by their operands as they were given: a program asks for the same ones layer by
+  // layer. An answer holds for the state of knowledge that it was found in.
+  struct Asked {
+    int64_t a = 0;
+    int64_t b = 0;
+    uint32_t epoch = 0;
+    ExprKind kind = ExprKind::integer;
+    const Expr* result = nullptr;
+  };
+  template <class F>
+  const Expr* answer(ExprKind kind, SymInt a, SymInt b, F&& compute) {
+    if (asked.empty()) asked.resize(128);
+    const uint64_t key = (static_cast<uint64_t>(a.word()) + 3 * static_cast<uint64_t>(b.word()) + static_cast<uint64_t>(kind)) * 0x9e3779b97f4a7c15ULL;
+    Asked& last = asked[key >> 57];
+    if (last.a == a.word() && last.b == b.word() && last.kind == kind && last.epoch == knowledge.epoch()) return last.result;
+    const Expr* result = compute(expr(a), expr(b));
+    last = {a.word(), b.word(), knowledge.epoch(), kind, result};
+    return result;
+  }
+
+  // What log() makes its records of; nothing is printed until somebody asks. Inputs make most of them, so that one is
+  // small: what only others have is apart.
   struct Event {
     LogRecord::Kind kind;
-    const Expr* subject;
+    const Expr* subject = nullptr;
     const Expr* target = nullptr;
     const Expr* cause = nullptr;
-    ValueRange range;
+    ValueRange range = {};
     int64_t number = 0;
-    std::string text;
-    std::optional<Source> source = {};  // instead of the text
-    GuardOrigin origin;
+    std::string text = {};
+    GuardOrigin origin = {};
+  };
+  struct Logged {
+    std::unique_ptr<const Event> detail;
+    // Without a detail, a size of an input: it shares this symbol, and is at that place of its sources; or, with none, it
+    // is a plain number, and is there in static_sizes.
+    const Expr* symbol = nullptr;
+    size_t source = 0;
+    int64_t example = 0;
   };
   void note(Event event);
+  void note_shared(const Expr* symbol, size_t source, int64_t example);
+  void note_static(const Source& source, int64_t example);
 
   // Where each bound of a symbol's range, and its replacement, came from.
   struct SymbolCauses {
@@ -66,10 +98,12 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   ShapeEnvOptions options;
   ExprPool pool;
   Knowledge knowledge;
+  std::vector<Asked> asked;
   std::vector<Guard> guards;
   std::vector<SymBool> deferred_asserts;
   std::vector<RuntimeAssert> runtime_asserts;
-  std::vector<Event> events;
+  std::vector<Logged> events;
+  std::vector<Source> static_sizes;
   std::unordered_map<size_t, SymbolCauses> causes;
   std::unordered_map<int64_t, size_t> by_example;  // duck shaping: example size to symbol
   std::unordered_map<std::string, size_t> by_name;

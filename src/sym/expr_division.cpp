@@ -84,9 +84,11 @@ const Expr* ExprPool::expand_uncached(const Expr* e) {
   if (e->args().empty()) return e;
   if (e->kind() == ExprKind::mul || e->kind() == ExprKind::pow) {
     const Term whole = split_term(e);
+    const Factors factors_of_whole = factors_of(whole.rest);
+    if (std::ranges::all_of(factors_of_whole, [](const Factor& f) { return f.base->kind() == ExprKind::symbol; })) return e;
     Terms out{{whole.coefficient, nullptr}};
     Factors kept;  // what would grow too large
-    for (const Factor& f : factors_of(whole.rest)) {
+    for (const Factor& f : factors_of_whole) {
       const Terms part = terms_of(expand(f.base));
       if (part.size() == 1 || f.exponent > 32) {
         kept.push_back({expand(f.base), f.exponent});
@@ -103,7 +105,7 @@ const Expr* ExprPool::expand_uncached(const Expr* e) {
           for (const Term& y : part) {
             Factors factors = factors_of(x.rest);
             const Factors more = factors_of(y.rest);
-            factors.insert(factors.end(), more.begin(), more.end());
+            append(factors, more);
             const Expr* made = product(checked_mul(x.coefficient, y.coefficient), std::move(factors));
             for (const Term& t : terms_of(made))
               next.push_back(t);
@@ -123,14 +125,14 @@ const Expr* ExprPool::expand_uncached(const Expr* e) {
     }
     return sum(std::move(result));
   }
-  std::vector<const Expr*> args;
+  ExprArgs args;
   args.reserve(e->args().size());
   bool changed = false;
   for (const Expr* a : e->args()) {
     args.push_back(expand(a));
     changed |= args.back() != a;
   }
-  return changed ? rebuild(e, args) : e;
+  return changed ? rebuild(e, all(args)) : e;
 }
 
 const Expr* ExprPool::exact_quotient(const Expr* a, const Expr* b) {

@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "sym/knowledge.h"
+#include "sym/range.h"
 
 namespace calque {
 
@@ -80,6 +81,9 @@ bool ExprPool::is_not_negative_float(const Expr* e) const { return knowledge_->f
 
 ValueRange ExprPool::difference_range(const Expr* a, const Expr* b) {
   try {
+    // A number only shifts a range.
+    if (b->is_integer()) return range_add(range(expand(a)), range_negate(range_of_integer(b->integer())));
+    if (a->is_integer()) return range_add(range_of_integer(a->integer()), range_negate(range(expand(b))));
     return range(expand(sub(a, b)));
   } catch (const UserError&) {
     return {};
@@ -189,7 +193,7 @@ const Expr* ExprPool::sum(Terms terms) {
     any_float |= t.rest != nullptr && t.rest->kind() == ExprKind::float_number;
   if (any_float) {
     double total = 0;
-    std::erase_if(terms, [&](const Term& t) {
+    erase_where(terms, [&](const Term& t) {
       const bool number = t.rest == nullptr || t.rest->kind() == ExprKind::float_number;
       if (number) total += static_cast<double>(t.coefficient) * (t.rest != nullptr ? t.rest->float_value() : 1.0);
       return number;
@@ -214,15 +218,15 @@ const Expr* ExprPool::sum(Terms terms) {
     return t.rest == nullptr ? integer(t.coefficient) : scale(t.coefficient, t.rest);
   };
   if (terms.size() == 1) return build(terms[0]);
-  std::vector<const Expr*> args;
+  ExprArgs args;
   args.reserve(terms.size());
   bool same_rests = true;
   for (const Term& t : terms) {
     args.push_back(build(t));
     same_rests &= args.back()->kind() != ExprKind::add && split_term(args.back()).rest == t.rest;
   }
-  if (!same_rests) return sum_of(args);  // a division cancelled against its coefficient: collect again
-  return make(ExprKind::add, terms[0].rest == nullptr ? terms[0].coefficient : 0, args);
+  if (!same_rests) return sum_of(all(args));  // a division cancelled against its coefficient: collect again
+  return make(ExprKind::add, terms[0].rest == nullptr ? terms[0].coefficient : 0, all(args));
 }
 
 const Expr* ExprPool::sum_of(std::span<const Expr* const> args) {
@@ -246,16 +250,20 @@ const Expr* ExprPool::product_of(std::span<const Expr* const> args) {
 }
 
 const Expr* ExprPool::add(const Expr* a, const Expr* b) {
-  Terms left = terms_of(a);
-  const Terms right = terms_of(b);
-  const size_t middle = left.size();
-  left.insert(left.end(), right.begin(), right.end());
-  const auto less = [](const Term& x, const Term& y) {
-    return (x.rest == nullptr ? 0U : x.rest->id()) < (y.rest == nullptr ? 0U : y.rest->id());
-  };
   // Both are sorted already: one pass.
-  std::inplace_merge(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(middle), left.end(), less);
-  return sum(std::move(left));
+  const Terms left = terms_of(a), right = terms_of(b);
+  const auto key = [](const Term& t) { return t.rest == nullptr ? 0U : t.rest->id(); };
+  Terms both;
+  both.reserve(left.size() + right.size());
+  const Term* x = left.begin();
+  for (const Term& y : right) {
+    while (x != left.end() && key(*x) <= key(y))
+      both.push_back(*x++);
+    both.push_back(y);
+  }
+  while (x != left.end())
+    both.push_back(*x++);
+  return sum(std::move(both));
 }
 
 const Expr* ExprPool::sub(const Expr* a, const Expr* b) { return a == b ? integer(0) : add(a, scale(-1, b)); }
@@ -299,13 +307,13 @@ const Expr* ExprPool::product(int64_t coefficient, Factors factors) {
       else
         same->exponent -= 1;
       factors[i].exponent -= 1;
-      std::erase_if(factors, [](const Factor& f) { return f.exponent == 0; });
+      erase_where(factors, [](const Factor& f) { return f.exponent == 0; });
       return mul(product(coefficient, std::move(factors)), base->arg(0));
     }
     if (base->kind() == ExprKind::float_number && (coefficient != 1 || factors[i].exponent != 1)) {
       const double number =
           static_cast<double>(coefficient) * std::pow(base->float_value(), static_cast<double>(factors[i].exponent));
-      factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(i));
+      factors.erase(factors.begin() + i);
       factors.push_back({float_number(number), 1});
       return product(1, std::move(factors));
     }
@@ -315,7 +323,7 @@ const Expr* ExprPool::product(int64_t coefficient, Factors factors) {
     double number = 1;
     for (const Factor& f : factors)
       if (is_float_number(f)) number *= f.base->float_value();
-    std::erase_if(factors, is_float_number);
+    erase_where(factors, is_float_number);
     factors.push_back({float_number(number), 1});
     return product(1, std::move(factors));
   }
@@ -325,7 +333,7 @@ const Expr* ExprPool::product(int64_t coefficient, Factors factors) {
     if (coefficient == 1) return factors[0].base;
     if (factors[0].base->kind() == ExprKind::add) return scale(coefficient, factors[0].base);
   }
-  std::vector<const Expr*> args;
+  ExprArgs args;
   args.reserve(factors.size() + 1);
   if (coefficient != 1) args.push_back(integer(coefficient));
   for (const Factor& f : factors) {
@@ -337,9 +345,9 @@ const Expr* ExprPool::product(int64_t coefficient, Factors factors) {
     }
   }
   if (args.size() == 1) return args[0];
-  const Expr* e = make(ExprKind::mul, coefficient, args);
+  const Expr* e = make(ExprKind::mul, coefficient, all(args));
   if (coefficient != 1 && e->rest_ == e) {
-    const auto without = std::span(args).subspan(1);
+    const auto without = all(args).subspan(1);
     const_cast<Expr*>(e)->rest_ = without.size() == 1 ? without[0] : make(ExprKind::mul, 1, without);
   }
   return e;
@@ -364,7 +372,7 @@ const Expr* ExprPool::mul_uncached(const Expr* a, const Expr* b) {
   const Term x = split_term(a), y = split_term(b);
   Factors factors = factors_of(x.rest);
   const Factors more = factors_of(y.rest);
-  factors.insert(factors.end(), more.begin(), more.end());
+  append(factors, more);
   return product(checked_mul(x.coefficient, y.coefficient), std::move(factors));
 }
 

@@ -3,6 +3,7 @@
 // where a simplification depends on them (ranges only ever narrow, so a node once simplified stays right).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <memory_resource>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/base/small_vector.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 
@@ -22,14 +24,27 @@ struct Term {
   int64_t coefficient;
   const Expr* rest;
 };
-using Terms = std::vector<Term>;
+using Terms = SmallVector<Term, 6>;
 
 // base ** exponent, exponent > 0; base is never a mul or a pow.
 struct Factor {
   const Expr* base;
   int64_t exponent;
 };
-using Factors = std::vector<Factor>;
+using Factors = SmallVector<Factor, 6>;
+using ExprArgs = SmallVector<const Expr*, 6>;
+inline std::span<const Expr* const> all(const ExprArgs& args) { return {args.data(), args.size()}; }
+
+template <class List>
+void append(List& list, const List& more) {
+  list.reserve(list.size() + more.size());
+  for (const auto& item : more)
+    list.push_back(item);
+}
+template <class List, class Predicate>
+void erase_where(List& list, Predicate&& unwanted) {
+  list.resize(static_cast<size_t>(std::remove_if(list.begin(), list.end(), unwanted) - list.begin()));
+}
 
 Term split_term(const Expr* e);        // any node but an add
 Terms terms_of(const Expr* e);         // the sum's parts; one term for what is not a sum

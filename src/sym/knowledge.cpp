@@ -216,14 +216,14 @@ const Expr* Knowledge::replace(const Expr* e) {
       replacements_[e->symbol_index()] = out;
     }
   } else {
-    std::vector<const Expr*> args;
+    ExprArgs args;
     args.reserve(e->args().size());
     bool changed = false;
     for (const Expr* a : e->args()) {
       args.push_back(replace(a));
       changed |= args.back() != a;
     }
-    if (changed) out = pool_.expand(pool_.rebuild(e, args));
+    if (changed) out = pool_.expand(pool_.rebuild(e, all(args)));
   }
   cache.replaced = out;
   cache.replaced_at = replacement_epoch_;
@@ -242,14 +242,14 @@ const Expr* Knowledge::rewrite(const Expr* e) {
   if (e->args().empty()) return e;
   Expr::Cache& cache = e->cache();
   if (cache.simplified_at == epoch_) return cache.simplified;
-  std::vector<const Expr*> args;
+  ExprArgs args;
   args.reserve(e->args().size());
   bool changed = e->kind() == ExprKind::max || e->kind() == ExprKind::min;  // newer ranges may drop arguments
   for (const Expr* a : e->args()) {
     args.push_back(rewrite(a));
     changed |= args.back() != a;
   }
-  const Expr* out = changed ? pool_.rebuild(e, args) : e;
+  const Expr* out = changed ? pool_.rebuild(e, all(args)) : e;
   if (out->kind() == ExprKind::floor_div && knows_remainders_ && leaves_no_remainder(out->arg(0), out->arg(1)))
     out = pool_.divide(ExprKind::clean_div, out->arg(0), out->arg(1));
   // a // (a / n) is n.

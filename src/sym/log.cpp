@@ -23,7 +23,18 @@ std::string GuardOrigin::str() const {
 }
 
 void ShapeEnv::Impl::note(Event event) {
-  if (options.keep_log) events.push_back(std::move(event));
+  if (!options.keep_log) return;
+  events.push_back({std::make_unique<const Event>(std::move(event))});
+}
+
+void ShapeEnv::Impl::note_shared(const Expr* symbol, size_t source, int64_t example) {
+  if (options.keep_log) events.push_back({nullptr, symbol, source, example});
+}
+
+void ShapeEnv::Impl::note_static(const Source& source, int64_t example) {
+  if (!options.keep_log) return;
+  events.push_back({nullptr, nullptr, static_sizes.size(), example});
+  static_sizes.push_back(source);
 }
 
 void ShapeEnv::Impl::narrowed(size_t symbol, ValueRange before) {
@@ -57,7 +68,15 @@ void ShapeEnv::Impl::replaced(size_t symbol, const Expr* target) {
 
 std::vector<LogRecord> ShapeEnv::log() const {
   std::vector<LogRecord> out;
-  for (const Impl::Event& e : impl_->events) {
+  for (const Impl::Logged& logged : impl_->events) {
+    if (!logged.detail) {
+      const bool shared = logged.symbol != nullptr;
+      const Source& source = shared ? impl_->sources.at(logged.symbol->symbol_index())[logged.source] : impl_->static_sizes[logged.source];
+      out.push_back({shared ? LogRecord::Kind::shared_symbol : LogRecord::Kind::static_size, shared ? logged.symbol->str() : "", std::to_string(logged.example),
+                     source.described(), "", {}});
+      continue;
+    }
+    const Impl::Event& e = *logged.detail;
     LogRecord r{e.kind, e.subject == nullptr ? "" : e.subject->str(), "", "", "", e.origin};
     if (e.cause != nullptr) r.cause = e.cause->str();
     switch (e.kind) {
@@ -71,7 +90,7 @@ std::vector<LogRecord> ShapeEnv::log() const {
       }
       case LogRecord::Kind::shared_symbol:
       case LogRecord::Kind::static_size:
-        r.description = e.source ? e.source->described() : e.text;
+        r.description = e.text;
         r.detail = std::to_string(e.number);
         break;
       case LogRecord::Kind::assumption: r.detail = e.number != 0 ? "True" : "False"; break;

@@ -110,7 +110,7 @@ bool key_less(const Expr* a, const Expr* b) { return compare_keys(a, b) < 0; }
 // A float number in a product counts as its coefficient, not as one of its factors.
 Factors generators(const Expr* term) {
   Factors out = factors_of(split_term(term).rest);
-  std::erase_if(out, [](const Factor& f) { return f.base->kind() == ExprKind::float_number; });
+  erase_where(out, [](const Factor& f) { return f.base->kind() == ExprKind::float_number; });
   return out;
 }
 

@@ -43,7 +43,13 @@ bool integer_value(SymInt a, int64_t& value) {
 
 bool integer_values(SymInt a, SymInt b, int64_t& x, int64_t& y) { return integer_value(a, x) && integer_value(b, y); }
 
-ShapeEnv::Impl& env_of_both(SymInt a, SymInt b) { return calque::common_env({a.expr(), b.expr()}); }
+ShapeEnv::Impl& env_of_both(SymInt a, SymInt b) {
+  const Expr* x = a.expr();
+  const Expr* y = b.expr();
+  const bool plain_x = x == nullptr || x->env() == nullptr;
+  if (!plain_x && (y == nullptr || y->env() == x->env())) return x->env()->impl();
+  return calque::common_env({x, y});
+}
 
 const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
   const Expr* e = env.expr(b);
@@ -53,7 +59,7 @@ const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
 
 SymBool compare(ExprKind kind, SymInt a, SymInt b) {
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return SymBool(env.pool.relation(kind, env.expr(a), env.expr(b)));
+  return SymBool(env.answer(kind, a, b, [&](const Expr* x, const Expr* y) { return env.pool.relation(kind, x, y); }));
 }
 
 }  // namespace
@@ -214,7 +220,7 @@ SymInt mul(SymInt a, SymInt b) {
     return r;
   }
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("operator.mul", SymInt(env.pool.mul(env.expr(a), env.expr(b))), a, b);
+  return observed("operator.mul", SymInt(env.answer(ExprKind::mul, a, b, [&](const Expr* e, const Expr* f) { return env.pool.mul(e, f); })), a, b);
 }
 
 SymInt floor_div(SymInt a, SymInt b) {
@@ -242,14 +248,14 @@ SymInt min(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? a : b;
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("torch.sym_min", SymInt(env.pool.extremum(ExprKind::min, {env.expr(a), env.expr(b)})), a, b);
+  return observed("torch.sym_min", SymInt(env.answer(ExprKind::min, a, b, [&](const Expr* e, const Expr* f) { return env.pool.extremum(ExprKind::min, {e, f}); })), a, b);
 }
 
 SymInt max(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? b : a;
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("torch.sym_max", SymInt(env.pool.extremum(ExprKind::max, {env.expr(a), env.expr(b)})), a, b);
+  return observed("torch.sym_max", SymInt(env.answer(ExprKind::max, a, b, [&](const Expr* e, const Expr* f) { return env.pool.extremum(ExprKind::max, {e, f}); })), a, b);
 }
 
 SymBool eq(SymInt a, SymInt b) {

@@ -20,8 +20,11 @@ struct Dimension {
   const ValueRange* bounds = nullptr;
 };
 
-void add_source(ShapeEnv::Impl& impl, size_t symbol, const Source& source) {
-  impl.sources[symbol].push_back(source);
+// Its place among the symbol's sources.
+size_t add_source(ShapeEnv::Impl& impl, size_t symbol, const Source& source) {
+  std::vector<Source>& all = impl.sources[symbol];
+  all.push_back(source);
+  return all.size() - 1;
 }
 
 SymInt create_unbacked_input(ShapeEnv& env, const Source& source, const Dimension& dimension) {
@@ -69,26 +72,13 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   const bool zero_one = request.positive && (example == 0 || example == 1) && impl.options.specialize_zero_one;
   bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
   if (zero_one && !keeps && !request.do_not_specialize_zero_one) {
-    impl.note({.kind = LogRecord::Kind::static_size,
-               .subject = nullptr,
-               .range = {},
-               .number = example,
-               .text = {},
-               .source = source,
-               .origin = origin_at({})});
+    impl.note_static(source, example);
     return example;
   }
   if (duck) {
     if (const auto same = impl.by_example.find(example); same != impl.by_example.end()) {
       const Expr* node = impl.knowledge.node(same->second);
-      impl.note({.kind = LogRecord::Kind::shared_symbol,
-                 .subject = node,
-                 .range = {},
-                 .number = example,
-                 .text = {},
-                 .source = source,
-                 .origin = origin_at({})});
-      add_source(impl, same->second, source);
+      impl.note_shared(node, add_source(impl, same->second, source), example);
       return SymInt(node);
     }
   }
@@ -147,19 +137,17 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
   if (strides.size() != n)
     throw UserError(source.described() + ": " + std::to_string(n) + " sizes but " + std::to_string(strides.size()) +
                     " strides");
-  SymbolicContext plain;
-  if (context == nullptr) {
-    plain.sizes.assign(n, env.options().assume_static_by_default ? DimDynamic::static_size : DimDynamic::duck);
-    context = &plain;
-  }
-  check_length("sizes", context->sizes.size(), n, false);
+  static const SymbolicContext plain;
+  const DimDynamic by_default = env.options().assume_static_by_default ? DimDynamic::static_size : DimDynamic::duck;
+  check_length("sizes", context == nullptr ? n : context->sizes.size(), n, false);
+  if (context == nullptr) context = &plain;
   check_length("strides", context->strides.size(), n, true);
   check_length("size constraints", context->constraint_sizes.size(), n, true);
   check_length("stride constraints", context->constraint_strides.size(), n, true);
 
   TensorGeometry out;
   for (size_t i = 0; i < n; ++i) {
-    Dimension d{{context->sizes[i], at_or(context->constraint_sizes, i, DimConstraint{})}};
+    Dimension d{{at_or(context->sizes, i, by_default), at_or(context->constraint_sizes, i, DimConstraint{})}};
     if (const auto id = context->shape_ids.find(i); id != context->shape_ids.end()) d.shape_id = &id->second;
     if (const auto bounds = context->unbacked_bounds.find(i); bounds != context->unbacked_bounds.end())
       d.bounds = &bounds->second;
@@ -167,7 +155,8 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
   }
 
   // Smallest stride first, the last dimension first among equals: what a stride is a multiple of is known by then.
-  const bool all_static = std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
+  const bool all_static = context->sizes.empty() ? n == 0 || by_default == DimDynamic::static_size
+                                                 : std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
   SmallVector<size_t, 6> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
@@ -192,6 +181,7 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
       out.strides[i] =
           create(env, stride, source.stride(i), {{dynamic, at_or(context->constraint_strides, i, DimConstraint{})}});
     }
+    if (i == order.back()) break;  // nothing can follow it
     const Product next{sizes[i] * stride, out.sizes[i] * out.strides[i]};
     if (const auto at = product_at(next.example); at != products.end()) *at = next;
     else products.push_back(next);

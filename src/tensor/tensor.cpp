@@ -4,6 +4,7 @@
 #include <new>
 
 #include "calque/base/small_blocks.h"
+#include "calque/sym/expr.h"
 #include "calque/sym/observer.h"
 #include "calque/sym/shape_env.h"
 #include "calque/tensor/regions.h"
@@ -14,6 +15,18 @@ namespace {
 
 bool any_symbolic(SymIntList values) {
   return std::any_of(values.begin(), values.end(), [](SymInt v) { return v.is_symbolic(); });
+}
+
+// Whose symbols the sizes are; `likely` is shared where it is that one, which is cheaper than to ask the expression.
+std::shared_ptr<ShapeEnv> env_of_any(const TensorImpl& t, const std::shared_ptr<ShapeEnv>& likely = nullptr) {
+  const auto owner = [](SymInt s) { return s.is_symbolic() ? s.expr()->env() : nullptr; };
+  ShapeEnv* env = owner(t.offset);
+  for (size_t d = 0; d < t.sizes.size() && !env; ++d) {
+    env = owner(t.sizes[d]);
+    if (!env) env = owner(t.strides[d]);
+  }
+  if (!env) return nullptr;
+  return env == likely.get() ? likely : env->shared_from_this();
 }
 
 // A size or offset that is plainly out of its domain is caught here, once for every way to make a tensor.
@@ -45,10 +58,7 @@ thread_local constinit RegionObserver* thread_region_observer = nullptr;
 TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
     : sizes(meta.sizes), strides(meta.strides), offset(first), storage(std::move(s)), dtype(meta.dtype), device(meta.device) {
   symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
-  if (symbolic) [[unlikely]] {
-    env = env_of(offset);
-    for (size_t d = 0; d < sizes.size() && !env; ++d) env = sizes[d].is_symbolic() ? env_of(sizes[d]) : env_of(strides[d]);
-  }
+  if (symbolic) [[unlikely]] env = env_of_any(*this);
 }
 
 void* TensorImpl::operator new(size_t bytes) {
@@ -263,12 +273,16 @@ Tensor make_tensor(IntList sizes, DType dtype) {
 
 Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
   const TensorImpl& b = base.impl();
-  auto* impl = new TensorImpl(b.storage, Meta{sizes, strides, b.dtype, b.device, false}, offset);
+  auto* impl = new TensorImpl(b.storage, Meta{{}, {}, b.dtype, b.device, false}, 0);
+  impl->sizes = sizes;
+  impl->strides = strides;
+  impl->offset = offset;
+  impl->symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
+  if (impl->symbolic) impl->env = env_of_any(*impl, b.env);
   impl->special = b.special;
   impl->is_view = true;
   impl->requires_grad = b.requires_grad && grad_enabled();
   impl->is_leaf = !impl->requires_grad;
-  if (impl->symbolic && !impl->env) impl->env = b.env;
   return Tensor(Ref<TensorImpl>(impl));
 }
 

@@ -1,6 +1,7 @@
 #include "calque/trace/fake.h"
 
 #include <algorithm>
+#include <typeinfo>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -44,109 +45,128 @@ Value unbacked_number(ShapeEnv& env, DType dtype) {
 
 }  // namespace
 
-// What hangs on a fake tensor. Most tensors of a mode share one; a tensor of which something is known has its own.
-class FakeExtra : public TensorOwner {
+// What hangs on a fake tensor. Most tensors of a mode share one, of which nothing is known. One that stands for a real
+// tensor in the mode's memo hangs on that tensor alone: with it the entry goes, though copies may live on.
+class FakeExtra final : public TensorOwner {
  public:
-  explicit FakeExtra(std::shared_ptr<FakeMode> mode) : mode(std::move(mode)) {}
+  // What is known of a tensor, and of its copies, beside the layout.
+  struct Known {
+    explicit Known(FakeMode::Impl& mode) : mode(mode) {}
+    ~Known();
+    Known(const Known&) = delete;
+    Known& operator=(const Known&) = delete;
+    void set_constant(Tensor value);
+
+    FakeMode::Impl& mode;
+    std::string source;  // the input's name
+    Tensor real;         // what it was made from: the key of the mode's memo stays alive with it
+    Tensor constant;
+    struct Memo {
+      uint32_t version = 0;
+      Value symbol;
+    };
+    Memo memo[3];
+  };
+
+  explicit FakeExtra(std::shared_ptr<FakeMode> mode, std::shared_ptr<Known> known = nullptr) : mode(std::move(mode)), known(std::move(known)) {}
   ~FakeExtra() override;
 
   Value answer(const Operator& op, const Values& args) override { return mode->answer(op, args); }
   Value unknown(const Tensor& t, Unknown what) override;
-  void set_constant(Tensor value);
+  std::shared_ptr<TensorExtra> for_copy(const std::shared_ptr<TensorExtra>& self) override {
+    return made ? std::make_shared<FakeExtra>(mode, known) : self;
+  }
+  bool has_constant() const { return known && known->constant.defined(); }
+  // What is known of `t`, to be added to.
+  static Known& known_of(const Tensor& t);
 
-  std::shared_ptr<FakeMode> mode;
-  std::string source;             // the input's name
-  Tensor real;                    // what it was made from: the key of the mode's memo stays alive with it
+  std::shared_ptr<FakeMode> mode;  // outlives what is known
+  std::shared_ptr<Known> known;
   const TensorImpl* made = nullptr;
-  Tensor constant;
-  struct Memo {
-    uint32_t version = 0;
-    Value symbol;
-  };
-  Memo memo[3];
-  bool shared = false;
 };
 
 struct FakeMode::Impl {
-  std::unordered_map<const TensorImpl*, TensorImpl*> fake_of;            // a real tensor's living fake one
-  std::unordered_map<const Storage*, Storage*> storage_of;               // a real storage's living fake one
-  std::unordered_multimap<const Storage*, FakeExtra*> constants;         // by the storage of what they hold
-  std::weak_ptr<FakeExtra> plain;                                        // the one that most tensors share
+  std::unordered_map<const TensorImpl*, TensorImpl*> fake_of;     // a real tensor's living fake one
+  std::unordered_map<const Storage*, Storage*> storage_of;        // a real storage's living fake one
+  std::unordered_multimap<const Storage*, FakeExtra::Known*> constants;  // by the storage of what they hold
+  std::weak_ptr<FakeExtra> plain;                                 // the one that most tensors share
   FakeCache cache;
 
   std::shared_ptr<FakeExtra> shared_extra(std::shared_ptr<FakeMode> mode) {
     std::shared_ptr<FakeExtra> extra = plain.lock();
     if (!extra) {
       extra = std::make_shared<FakeExtra>(std::move(mode));
-      extra->shared = true;
       plain = extra;
     }
     return extra;
   }
-  void forget_constant(FakeExtra* extra) {
-    if (!extra->constant.defined()) return;
-    const auto [first, last] = constants.equal_range(extra->constant.storage().get());
+  void forget_constant(FakeExtra::Known* known) {
+    if (!known->constant.defined()) return;
+    const auto [first, last] = constants.equal_range(known->constant.storage().get());
     for (auto it = first; it != last; ++it)
-      if (it->second == extra) {
+      if (it->second == known) {
         constants.erase(it);
         break;
       }
-    extra->constant = Tensor();
+    known->constant = Tensor();
   }
   // What is written in a way that is not followed: nothing that lies in this storage is known any more.
   void invalidate(const Tensor& constant) {
     const Storage* storage = constant.storage().get();
     const auto [first, last] = constants.equal_range(storage);
-    std::vector<FakeExtra*> holders;
+    std::vector<FakeExtra::Known*> holders;
     for (auto it = first; it != last; ++it) holders.push_back(it->second);
     constants.erase(storage);
-    for (FakeExtra* holder : holders) holder->constant = Tensor();
+    for (FakeExtra::Known* holder : holders) holder->constant = Tensor();
   }
 };
 
-FakeExtra::~FakeExtra() {
-  FakeMode::Impl& m = *mode->impl_;
-  m.forget_constant(this);
-  if (made) m.fake_of.erase(made);
+FakeExtra::Known::~Known() { mode.forget_constant(this); }
+
+void FakeExtra::Known::set_constant(Tensor value) {
+  mode.forget_constant(this);
+  constant = std::move(value);
+  if (constant.defined()) mode.constants.emplace(constant.storage().get(), this);
 }
 
-void FakeExtra::set_constant(Tensor value) {
-  FakeMode::Impl& m = *mode->impl_;
-  m.forget_constant(this);
-  constant = std::move(value);
-  if (constant.defined()) m.constants.emplace(constant.storage().get(), this);
+FakeExtra::~FakeExtra() {
+  if (made) mode->impl_->fake_of.erase(made);
 }
 
 namespace {
 
 FakeExtra* extra_of(const Tensor& t) {
-  return t.defined() && t.impl().special && t.impl().extra ? dynamic_cast<FakeExtra*>(t.impl().extra.get()) : nullptr;
-}
-
-// One that is this tensor's alone.
-FakeExtra& own_extra(const Tensor& t) {
-  FakeExtra* extra = extra_of(t);
-  internal_assert(extra != nullptr, "a fake tensor has a mode");
-  if (!extra->shared) return *extra;
-  auto fresh = std::make_shared<FakeExtra>(extra->mode);
-  FakeExtra& result = *fresh;
-  t.impl().extra = std::move(fresh);
-  return result;
+  if (!t.defined() || !t.impl().special) return nullptr;
+  TensorExtra* extra = t.impl().extra.get();
+  return extra && typeid(*extra) == typeid(FakeExtra) ? static_cast<FakeExtra*>(extra) : nullptr;
 }
 
 }  // namespace
 
+FakeExtra::Known& FakeExtra::known_of(const Tensor& t) {
+  FakeExtra* extra = extra_of(t);
+  internal_assert(extra != nullptr, "a fake tensor has a mode");
+  if (!extra->known) {
+    auto own = std::make_shared<FakeExtra>(extra->mode, std::make_shared<Known>(*extra->mode->impl_));
+    extra = own.get();
+    t.impl().extra = std::move(own);
+  }
+  return *extra->known;
+}
+
 Value FakeExtra::unknown(const Tensor& t, Unknown what) {
   const std::shared_ptr<ShapeEnv>& env = mode->env();
   if (!env) return {};
-  Memo& remembered = own_extra(t).memo[static_cast<size_t>(what)];
+  Known& about = known_of(t);
+  Known::Memo& remembered = about.memo[static_cast<size_t>(what)];
+  const Tensor& real = about.real;
   if (!remembered.symbol.is_none() && remembered.version == t.version()) return remembered.symbol;
   remembered.version = t.version();
   if (what == Unknown::value && mode->options().backed_items && !mode->options().static_shapes && real.defined() && real.version() == 0 && real.dim() == 0 &&
       !real.is_fake() && (is_integral(real.dtype(), false) || real.dtype() == DType::float64)) {
     const NoModesScope real_work;
     const Scalar value = real.item();
-    const Source origin = Source::constant(source + ".item()");
+    const Source origin = Source::constant(about.source + ".item()");
     remembered.symbol = value.is_floating() ? Value(create_float_symbol(*env, value.to_double(), origin)) : Value(create_unspecified_symbol(*env, value.to_int(), origin, DimDynamic::dynamic_size));
     return remembered.symbol;
   }
@@ -207,9 +227,10 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
   f.is_leaf = r.is_leaf;
   f.is_view = r.is_view;
   f.wrapped_number = r.wrapped_number;
-  auto extra = std::make_shared<FakeExtra>(shared_from_this());
-  extra->real = real;
-  extra->source = source.name();
+  auto known = std::make_shared<FakeExtra::Known>(*impl_);
+  known->real = real;
+  known->source = source.name();
+  auto extra = std::make_shared<FakeExtra>(shared_from_this(), std::move(known));
   extra->made = &r;
   impl_->fake_of.emplace(&r, &f);
   adopt(fake, extra, options_.env);
@@ -230,8 +251,7 @@ Tensor FakeMode::from_closed_over(const Tensor& real) {
 
 Tensor FakeMode::from_constant(const Tensor& real) {
   Tensor fake = from_closed_over(real);
-  FakeExtra& extra = own_extra(fake);
-  if (small_enough(real) && !has_internal_overlap(real)) extra.set_constant(real);
+  if (small_enough(real) && !has_internal_overlap(real)) FakeExtra::known_of(fake).set_constant(real);
   return fake;
 }
 
@@ -278,7 +298,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
     symbolic = symbolic || t.is_symbolic();
     if (extra) {
       ++fakes;
-      all_constant = all_constant && extra->constant.defined();
+      all_constant = all_constant && extra->has_constant();
     } else if (!t.impl().special) {
       if (!t.impl().wrapped_number) ++reals;
     } else if (t.device().type == DeviceType::meta && !options_.allow_meta) {
@@ -310,7 +330,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
     for (const Value& v : *args)
       values.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
         const FakeExtra* extra = extra_of(t);
-        return extra ? extra->constant : t;
+        return extra ? extra->known->constant : t;
       }));
     const NoModesScope real_work;
     const Value out = op.run_eager(values);
@@ -324,7 +344,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   for (size_t i = 0; i < args->size() && i < schema.size(); ++i)
     if (schema[i].is_written())
       each_tensor((*args)[i], [&](const Tensor& t) {
-        if (const FakeExtra* extra = extra_of(t); extra && extra->constant.defined()) impl_->invalidate(Tensor(extra->constant));
+        if (const FakeExtra* extra = extra_of(t); extra && extra->has_constant()) impl_->invalidate(Tensor(extra->known->constant));
       });
 
   check_devices(op, *args);
@@ -350,7 +370,7 @@ FakeMode* fake_mode_of(const Tensor& t) {
 
 Tensor fake_constant(const Tensor& t) {
   const FakeExtra* extra = extra_of(t);
-  return extra ? extra->constant : Tensor();
+  return extra && extra->known ? extra->known->constant : Tensor();
 }
 
 }  // namespace calque

@@ -43,25 +43,26 @@ void refresh(Graph& graph, const ShapeEnv& env) {
   const auto& symbols = env.symbols();
   if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); })) return;
   // The tensors are the nodes' own.
-  std::unordered_map<const Expr*, SymInt> settled;  // few expressions, in many tensors
-  const auto now = [&](SymInt number) {
-    auto [at, is_new] = settled.try_emplace(number.expr());
-    if (is_new) at->second = env.simplify(number);
-    return at->second;
+  ExprMap<SymInt> settled;  // few expressions, in many tensors
+  const auto settle_all = [&](SymInts& numbers) {
+    for (SymInt& number : numbers) {
+      if (!number.is_symbolic()) continue;
+      const auto [at, is_new] = settled.try_emplace(number.expr());
+      if (is_new) *at = env.simplify(number);
+      number = *at;
+    }
   };
   const auto settle = [&](const Tensor& t) {
     if (!t.is_symbolic()) return;
-    for (SymInt& size : t.impl().sizes)
-      if (size.is_symbolic()) size = now(size);
-    for (SymInt& stride : t.impl().strides)
-      if (stride.is_symbolic()) stride = now(stride);
+    settle_all(t.impl().sizes);
+    settle_all(t.impl().strides);
   };
   for (Node* n : graph.nodes()) {
     Value& val = n->meta.val;
     if (val.is_tensor()) {
       settle(val.to_tensor());
     } else if (val.kind() == Value::Kind::integer) {
-      if (val.to_sym_int().is_symbolic()) val = now(val.to_sym_int());
+      val = env.simplify(val.to_sym_int());
     } else if (val.kind() == Value::Kind::list || val.kind() == Value::Kind::tuple) {
       for (const Value& item : val.to_items())
         if (item.is_tensor()) settle(item.to_tensor());

@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
 #include "calque/op/composite_policy.h"
+#include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
 #include "trace/value_items.h"
 
@@ -47,14 +48,29 @@ bool is_data_dependent_value(const Operator& op) {
 }
 
 Tensor without_data(const Tensor& t) {
-  Tensor copy = t.impl().special ? make_view(t, t.impl().sizes, t.impl().strides, t.impl().offset) : make_tensor(t.meta(), true);
+  const TensorImpl& from = t.impl();
+  if (!from.special) {
+    Tensor copy = make_tensor(t.meta(), true);
+    copy.impl().requires_grad = from.requires_grad;
+    copy.impl().is_leaf = from.is_leaf;
+    copy.impl().is_view = from.is_view;
+    copy.impl().env = from.env;
+    copy.impl().extra = extra_for_copy(from);
+    return copy;
+  }
+  // Every node has one, so that it is made with what is known: the sizes are good, and whose symbols they are.
+  Tensor copy(Ref<TensorImpl>(new TensorImpl(from.storage, Meta{{}, {}, from.dtype, from.device, false}, 0)));
   TensorImpl& impl = copy.impl();
-  impl.dtype = t.impl().dtype;
-  impl.requires_grad = t.impl().requires_grad;
-  impl.is_leaf = t.impl().is_leaf;
-  impl.is_view = t.impl().is_view;
-  impl.env = t.impl().env;
-  impl.extra = t.impl().extra;
+  impl.sizes = from.sizes;
+  impl.strides = from.strides;
+  impl.offset = from.offset;
+  impl.symbolic = from.symbolic;
+  impl.special = true;
+  impl.requires_grad = from.requires_grad;
+  impl.is_leaf = from.is_leaf;
+  impl.is_view = from.is_view;
+  impl.env = from.env;
+  impl.extra = extra_for_copy(from);
   return copy;
 }
 
@@ -71,7 +87,7 @@ Value fresh(const Value& v) {
     if (leaf.is_tensor() && leaf.to_tensor().is_fake()) {
       Tensor t = make_tensor(leaf.to_tensor().meta(), true);
       t.impl().env = leaf.to_tensor().impl().env;
-      t.impl().extra = leaf.to_tensor().impl().extra;
+      t.impl().extra = extra_for_copy(leaf.to_tensor().impl());
       leaves.emplace_back(std::move(t));
     } else {
       leaves.push_back(leaf.is_tensor() ? Value(leaf.to_tensor().clone()) : leaf);
@@ -299,13 +315,7 @@ void Recorder::track(const Value& value, Node* node, const Value& constants) {
     case Value::Kind::tensor: {
       const Tensor& t = value.to_tensor();
       tensors_[&t.impl()] = {node, constants.is_tensor() ? constants.to_tensor() : Tensor(), t};
-      if (!t.is_symbolic()) return;
-      const auto source = [&](SymInt s, SizeOf::What what, size_t d) {
-        if (s.is_symbolic()) sizes_.try_emplace(s.expr(), SizeOf{what, node, static_cast<int64_t>(d)});
-      };
-      for (size_t d = 0; d < t.sym_sizes().size(); ++d) source(t.sym_sizes()[d], SizeOf::What::size, d);
-      for (size_t d = 0; d < t.sym_strides().size(); ++d) source(t.sym_strides()[d], SizeOf::What::stride, d);
-      source(t.sym_storage_offset(), SizeOf::What::offset, 0);
+      if (t.is_symbolic()) unread_.push_back(node);
       return;
     }
     case Value::Kind::integer: remember(value.to_sym_int().expr(), node); return;
@@ -386,10 +396,10 @@ void Recorder::autocast_left() {
 
 // ---- graphs in graphs -----------------------------------------------------------------------------------------------
 
-bool Recorder::knows(const Value& v) const {
+bool Recorder::knows(const Value& v) {
   bool here = false;
   if (v.is_tensor()) here = tensors_.contains(&v.to_tensor().impl());
-  else if (const Expr* e = expression_of(v)) here = numbers_.contains(e) || sizes_.contains(e);
+  else if (const Expr* e = expression_of(v)) here = numbers_.contains(e) || size_source(e);
   return here || (outer_ && outer_->knows(v));
 }
 

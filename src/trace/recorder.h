@@ -13,6 +13,7 @@
 #include "calque/sym/observer.h"
 #include "calque/tensor/regions.h"
 #include "calque/trace/make_fx.h"
+#include "trace/expr_map.h"
 #include "trace/expression_nodes.h"
 
 namespace calque {
@@ -52,9 +53,9 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
     Tensor alive;     // an address must not be reused while it is a key
   };
   struct SizeOf {
-    enum class What : uint8_t { size, stride, numel, offset } what;
-    Node* node;
-    int64_t dim;
+    enum class What : uint8_t { size, stride, numel, offset } what = What::size;
+    Node* node = nullptr;
+    int64_t dim = 0;
   };
   // The outermost operator that is being answered: what a decomposition's nodes come from.
   class OriginalScope {
@@ -72,7 +73,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   };
   Value record(const Operator& called, const Values& args);
   bool is_off() const;
-  bool knows(const Value& v) const;
+  bool knows(const Value& v);
   Value lifted(const Value& v);
   Value constant_values(const Value& v) const;
   void describe(Node* node);
@@ -81,6 +82,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Value number(const Expr* e);
   Node* function(const char* name, Values args);
   void remember(const Expr* e, Node* node);
+  const SizeOf* size_source(const Expr* e);  // the first tensor that has this size, stride or offset; null if none has
 
   GraphModule& module_;
   Graph& graph_;
@@ -89,8 +91,9 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Recorder* inner_ = nullptr;  // records a graph that is called from this one now
   Values lifted_;              // of the outer trace, what became an input
   std::unordered_map<const TensorImpl*, Tracked> tensors_;
-  std::unordered_map<const Expr*, Node*> numbers_;
-  std::unordered_map<const Expr*, SizeOf> sizes_;
+  ExprMap<Node*> numbers_;
+  ExprMap<SizeOf> sizes_;
+  std::vector<Node*> unread_;  // tensors whose sizes are not in sizes_ yet: most are never asked for
   std::unordered_map<const TensorImpl*, std::string> attributes_;
   std::unordered_map<std::string_view, size_t> next_number_;  // of attributes and graphs of that name
   std::shared_ptr<const ModuleStack> modules_;

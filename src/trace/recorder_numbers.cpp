@@ -22,17 +22,32 @@ Value value_of(const SymNumber& n) {
 
 }  // namespace
 
+const Recorder::SizeOf* Recorder::size_source(const Expr* e) {
+  if (const SizeOf* known = sizes_.find(e)) return known;
+  for (Node* node : unread_) {
+    const TensorImpl& t = node->meta.val.to_tensor().impl();
+    const auto source = [&](SymInt s, SizeOf::What what, size_t d) {
+      if (s.is_symbolic()) sizes_.try_emplace(s.expr(), SizeOf{what, node, static_cast<int64_t>(d)});
+    };
+    for (size_t d = 0; d < t.sizes.size(); ++d) source(t.sizes[d], SizeOf::What::size, d);
+    for (size_t d = 0; d < t.strides.size(); ++d) source(t.strides[d], SizeOf::What::stride, d);
+    source(t.offset, SizeOf::What::offset, 0);
+  }
+  unread_.clear();
+  return sizes_.find(e);
+}
+
 void Recorder::computed(const char* function, std::span<const SymNumber> operands, const SymNumber& result) {
   if (is_off()) return;
-  const Value out = value_of(result);
-  const Expr* e = expression_of(out);
+  const Expr* e = std::visit([](auto number) { return number.expr(); }, result);
   if (e->kind() == ExprKind::symbol) return;
   // The first way in which a number was computed is how the graph does it, unless nothing came of that and what computed
   // it is over: a composite's own arithmetic does not decide how a later call, or the program itself, writes a number.
-  if (const auto it = numbers_.find(e); it != numbers_.end()) {
-    const std::source_location now = call_site().where, then = it->second->meta.location;
+  if (Node* const* known = numbers_.find(e)) {
+    const Node& before = **known;
+    const std::source_location now = call_site().where, then = before.meta.location;
     const bool same_call = mode_detail::site && now.line() == then.line() && now.column() == then.column();
-    if ((same_call && !is_accessor(*it->second)) || !is_unused(*it->second, 4)) return;
+    if ((same_call && !is_accessor(before)) || !is_unused(before, 4)) return;
   }
   const FunctionRef target = find_function(function);
   if (!target) return;
@@ -42,19 +57,20 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
     const Expr* part = expression_of(v);
     if (part && !part->is_integer()) {
       // What came from nowhere in this graph is written from its form when it is used.
-      if (part == e || !(numbers_.contains(part) || sizes_.contains(part))) return;
+      if (part == e || !(numbers_.contains(part) || size_source(part))) return;
       v = number(part);
     }
     args.push_back(std::move(v));
   }
   Node* node = graph_.call_function(target, std::move(args));
   describe(node);
-  node->meta.val = out;
+  node->meta.val = value_of(result);
   numbers_[e] = node;
 }
 
 void Recorder::counted(const TensorImpl& tensor, SymInt numel) {
   if (is_off()) return;
+  if (size_source(numel.expr())) return;
   if (const auto it = tensors_.find(&tensor); it != tensors_.end()) sizes_.try_emplace(numel.expr(), SizeOf{SizeOf::What::numel, it->second.node, 0});
 }
 
@@ -69,13 +85,13 @@ Value Recorder::number(const Expr* e) {
   // like this, and must not be taken for true by its own word.
   if (!e->is_boolean() && !e->is_float())
     if (const std::optional<int64_t> now = e->env()->evaluate(SymInt(e), {})) return *now;
-  if (const auto it = numbers_.find(e); it != numbers_.end()) return it->second;
-  if (outer_ && !sizes_.contains(e)) {
+  if (Node* const* known = numbers_.find(e)) return *known;
+  if (outer_ && !size_source(e)) {
     if (outer_->knows(value_of(e))) return lifted(value_of(e));
   }
   Node* node = nullptr;
-  if (const auto it = sizes_.find(e); it != sizes_.end()) {
-    const SizeOf& source = it->second;
+  if (const SizeOf* known = size_source(e)) {
+    const SizeOf source = *known;
     static const Operator& sym_size = get_operator("aten::sym_size.int");
     static const Operator& sym_stride = get_operator("aten::sym_stride.int");
     static const Operator& sym_numel = get_operator("aten::sym_numel");
@@ -96,7 +112,7 @@ Value Recorder::number(const Expr* e) {
     if (!node) throw UserError("make_fx: the number " + e->str() + " is not one that this trace made; pass it as an input");
   }
   node->meta.val = value_of(e);
-  numbers_.emplace(e, node);
+  numbers_.try_emplace(e, node);
   return node;
 }
 

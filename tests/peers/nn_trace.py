@@ -121,7 +121,7 @@ def main():
     shown = 0
     for mode, w, training, want, got in failures:
         shown += 1
-        if shown > 30:
+        if shown > (300 if args.strict else 30):
             break
         print(f"{mode} {w['id']} {'train' if training else 'eval'} {json.dumps(w['args'])} {json.dumps(w['kwargs'])}")
         lines = got.get("nodes", [got.get("error", "")])
@@ -129,6 +129,9 @@ def main():
             print(f"   PyTorch {a[:300]}\n   Calque  {b[:300]}")
         if got.get("nodes") == want:
             print("   the graph does not give what the layer gives")
+    if args.strict and args.all and not args.only:
+        failed = {name for _, w, *_ in failures for name in (w["layer"], w["id"])}
+        print("listed, but not different any more:", " ".join(sorted(gaps - failed)) or "none")
     print(f"{passed} passed, {len(failures)} failed")
     return 1 if failures else 0
 

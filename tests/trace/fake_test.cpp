@@ -9,6 +9,7 @@
 #include "calque/op/literal.h"
 #include "calque/op/operators.h"
 #include "calque/trace/fake.h"
+#include "calque/trace/make_fx.h"
 #include "support/conformance.h"
 
 namespace calque {
@@ -305,6 +306,19 @@ TEST(Fake, T177_nothing_is_kept_alive_by_the_mode) {
     EXPECT_EQ(view.storage().get(), mode->from_tensor(x).storage().get());  // the view keeps the fake storage
   }
   EXPECT_TRUE(gone.expired());
+}
+
+TEST(Fake, a_copy_of_a_fake_tensor_does_not_stand_for_it_when_it_is_gone) {
+  const auto mode = FakeMode::make();
+  const Tensor real = ones({2, 3});
+  const auto traced = make_fx([](const Tensor& x) { return x + 1; }, {.mode = TracingMode::fake, .fake = mode})(mode->from_tensor(real));
+  // The placeholder keeps a copy of what it was given, which is gone by now.
+  EXPECT_EQ(mode->memo_size(), 0U);
+  const Tensor again = mode->from_tensor(real);
+  EXPECT_EQ(again.use_count(), 1U);
+  EXPECT_EQ(str(again.sym_sizes()), "[2, 3]");
+  EXPECT_TRUE(again.is_same(mode->from_tensor(real)));
+  EXPECT_EQ(fake_mode_of(traced.graph().placeholders()[0]->meta.val.to_tensor()), mode.get());
 }
 
 TEST(Fake, T181_T183_the_cache_counts_hits_misses_and_what_it_must_not_keep) {
