@@ -1,5 +1,6 @@
 // run_decompositions: the program's graph run again under a functional mode, so that nothing in it writes, with operators
 // taken apart by a table on the way to the recorder.
+#include <array>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -16,9 +17,17 @@
 namespace calque {
 namespace {
 
-// What the functional mode leaves that a functional program has no use for, whatever the table says.
+// What PyTorch takes apart before its table is asked: operators whose Python form stands for their gradient.
+constexpr std::array always_apart = {"aten::hardshrink", "aten::softshrink", "aten::multi_margin_loss", "aten::multilabel_margin_loss_forward", "aten::upsample_bicubic2d", "aten::upsample_bilinear2d"};
+
+// The table with what is taken apart whatever it says: those, and what the functional mode leaves that a functional program
+// has no use for.
 DecompositionTable with_aliases(const DecompositionTable& table) {
   DecompositionTable out = table;
+  for (const char* name : always_apart) {
+    const Operator& op = get_operator(name);
+    if (const auto body = core_aten_decompositions().find(&op); body != core_aten_decompositions().end()) out.try_emplace(&op, body->second);
+  }
   const auto clone = [](const Values& args) -> std::optional<Value> { return args.at(0).to_tensor().clone(); };
   const auto same = [](const Values& args) -> std::optional<Value> { return args.at(0); };
   out.try_emplace(&get_operator("aten::lift_fresh_copy"), clone);

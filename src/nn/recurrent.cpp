@@ -191,7 +191,8 @@ LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool bias, Factory f
 
 std::tuple<Tensor, Tensor> LSTMCell::forward(const Tensor& given, const std::optional<std::tuple<Tensor, Tensor>>& hx) {
   const auto [input, has_batch] = batched(given);
-  const std::vector<Tensor> start{state(hx ? std::get<0>(*hx) : Tensor(), input, has_batch), state(hx ? std::get<1>(*hx) : Tensor(), input, has_batch)};
+  const Tensor h0 = state(hx ? std::get<0>(*hx) : Tensor(), input, has_batch);
+  const std::vector<Tensor> start{h0, hx ? state(std::get<1>(*hx), input, has_batch) : h0};
   auto [h, c] = lstm_cell(input, start, weight_ih, weight_hh, bias_ih, bias_hh);
   if (has_batch) return {h, c};
   return {h.squeeze(0), c.squeeze(0)};

@@ -241,6 +241,7 @@ Tensor batch_norm_body(const Tensor& input, const Tensor& weight, const Tensor& 
   if (modes_active() && (input.is_symbolic() || python_bodies()) && mean.defined() && var.defined())
     return training ? std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps))
                     : std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
+  if (modes_active() && (input.is_symbolic() || python_bodies()) && !mean.defined() && !var.defined()) return std::get<0>(_native_batch_norm_legit(input, weight, bias, training, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 

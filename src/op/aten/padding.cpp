@@ -126,8 +126,8 @@ Tensor circular_body(const Tensor& self, SymIntList padding) {
     from = from.slice(d, sym_max(-pad(d, 0), 0), self.sym_size(d) - sym_max(-pad(d, 1), 0), 1);
   }
   to.copy_(from);
-  // The first dimensions' borders are filled first, so that the later ones copy whole slabs of them.
-  for (int64_t d = first; d < self.dim(); ++d) {
+  // From the last dimension on: the slabs that a later copy takes have their own borders by then.
+  for (int64_t d = self.dim() - 1; d >= first; --d) {
     const SymInt size = shape[static_cast<size_t>(d)];
     const SymInt before = sym_max(pad(d, 0), 0);
     const SymInt after = sym_max(pad(d, 1), 0);

@@ -20,13 +20,17 @@ struct State {
 // From what the inputs contribute (already multiplied) and the state: the next state.
 using Step = State (*)(const Tensor& from_input, const State& state, const Weights& w);
 
-State lstm_step(const Tensor& from_input, const State& state, const Weights& w) {
-  const std::vector<Tensor> gates = (linear(state.h, w.w_hh, w.b_hh).add_(from_input)).chunk(4, 1);
+Tensor from_state(const State& state, const Weights& w) { return linear(state.h, w.w_hh, w.b_hh); }
+
+State lstm_gates(const Tensor& sum, const State& state, const Weights& w) {
+  const std::vector<Tensor> gates = sum.chunk(4, 1);
   const Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), cell = gates[2].tanh(), out = gates[3].sigmoid();
   const Tensor c = forget.mul(state.c).add_(in.mul(cell));
   const Tensor h = out.mul(c.tanh());
   return {w.w_hr.defined() ? matmul(h, w.w_hr.t()) : h, c};
 }
+
+State lstm_step(const Tensor& from_input, const State& state, const Weights& w) { return lstm_gates(from_state(state, w).add_(from_input), state, w); }
 
 State gru_step(const Tensor& from_input, const State& state, const Weights& w) {
   const std::vector<Tensor> i = from_input.chunk(3, 1);
@@ -37,9 +41,9 @@ State gru_step(const Tensor& from_input, const State& state, const Weights& w) {
   return {state.h.sub(fresh).mul(update).add(fresh), {}};
 }
 
-State tanh_step(const Tensor& from_input, const State& state, const Weights& w) { return {linear(state.h, w.w_hh, w.b_hh).add(from_input).tanh(), {}}; }
+State tanh_step(const Tensor& from_input, const State& state, const Weights& w) { return {from_state(state, w).add(from_input).tanh(), {}}; }
 
-State relu_step(const Tensor& from_input, const State& state, const Weights& w) { return {linear(state.h, w.w_hh, w.b_hh).add(from_input).relu(), {}}; }
+State relu_step(const Tensor& from_input, const State& state, const Weights& w) { return {from_state(state, w).add(from_input).relu(), {}}; }
 
 struct Network {
   const char* name;
@@ -147,14 +151,24 @@ void check_cell(const char* name, const Tensor& input, const Tensor& w_ih) {
 std::tuple<Tensor, Tensor> lstm_one(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   if (hx.size() != 2) throw UserError("lstm_cell: expects two hidden states, found " + std::to_string(hx.size()));
   check_cell("lstm_cell", input, w_ih);
-  const State next = lstm_step(linear(input, w_ih, b_ih), {hx[0], hx[1]}, {w_ih, w_hh, b_ih, b_hh, {}});
+  // In ATen the state's product comes first.
+  const State state{hx[0], hx[1]};
+  const Weights w{w_ih, w_hh, b_ih, b_hh, {}};
+  const Tensor sum = from_state(state, w);
+  const State next = lstm_gates(sum.add_(linear(input, w_ih, b_ih)), state, w);
   return {next.h, next.c};
 }
 
-template <Step step>
+Tensor gru_one(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+  check_cell("gru_cell", input, w_ih);
+  return gru_step(linear(input, w_ih, b_ih), {hx, {}}, {w_ih, w_hh, b_ih, b_hh, {}}).h;
+}
+
+template <Tensor (*function)(const Tensor&, std::source_location)>
 Tensor plain_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   check_cell("recurrent cell", input, w_ih);
-  return step(linear(input, w_ih, b_ih), {hx, {}}, {w_ih, w_hh, b_ih, b_hh, {}}).h;
+  const Tensor sum = linear(hx, w_hh, b_hh);
+  return function(sum.add(linear(input, w_ih, b_ih)), std::source_location());
 }
 
 }  // namespace
@@ -177,9 +191,9 @@ void register_recurrent(Library& aten) {
           "batch_first) -> (Tensor, Tensor)")
       .composite(rnn_relu_input);
   aten.def("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)").composite(lstm_one);
-  aten.def("gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<gru_step>);
-  aten.def("rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<tanh_step>);
-  aten.def("rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<relu_step>);
+  aten.def("gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(gru_one);
+  aten.def("rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<tanh>);
+  aten.def("rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<relu>);
 }
 
 }  // namespace calque

@@ -13,6 +13,7 @@ void decompose_interpolation(DecompositionBuilder& table);
 void decompose_losses(DecompositionBuilder& table);
 void decompose_normalization(DecompositionBuilder& table);
 void decompose_pointwise(DecompositionBuilder& table);
+void decompose_recurrent(DecompositionBuilder& table);
 void decompose_reductions(DecompositionBuilder& table);
 void decompose_resampling(DecompositionBuilder& table);
 void decompose_shaping(DecompositionBuilder& table);

@@ -1,6 +1,8 @@
 // Operators with a kernel of their own in ATen that PyTorch's Python side treats as composite: nearest-neighbour
 // interpolation and native_channel_shuffle. They are in the default table alone.
 
+#include <utility>
+
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
@@ -10,9 +12,21 @@ namespace {
 
 using MaybeDouble = std::optional<double>;
 
+// Whether the call comes from the form that interpolate calls, with a list of factors. PyTorch asserts nothing there.
+thread_local bool from_factors = false;
+
+std::optional<Value> with_factors(const Operator& op, const Values& args) {
+  struct Scope {
+    bool before = std::exchange(from_factors, true);
+    ~Scope() { from_factors = before; }
+  } const scope;
+  const CompositeBodyScope body(&args);
+  return op.run_eager(args);
+}
+
 // x.to(dtype) as an export records it: with an assertion of what x is.
 Tensor exported_to(const Tensor& x, DType dtype) {
-  if (python_bodies()) _assert_tensor_metadata(x, std::nullopt, std::nullopt, x.dtype(), x.device(), Layout::strided);
+  if (python_bodies() && !from_factors) _assert_tensor_metadata(x, std::nullopt, std::nullopt, x.dtype(), x.device(), Layout::strided);
   return converted(x, dtype);
 }
 
@@ -46,6 +60,8 @@ void add_nearest(DecompositionBuilder& table, const std::string& stem) {
 void decompose_interpolation(DecompositionBuilder& table) {
   add_nearest<false>(table, "upsample_nearest");
   add_nearest<true>(table, "_upsample_nearest_exact");
+  for (const char* name : {"upsample_nearest1d.vec", "upsample_nearest3d.vec", "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"})
+    table.add_boxed(name, [&op = get_operator(std::string("aten::") + name)](const Values& args) { return with_factors(op, args); });
   table.add("native_channel_shuffle", [](const Tensor& self, SymInt groups) -> Tensor {
     const Tensor split = view(self, SymInts{self.sym_size(0), groups, floor_div(self.sym_size(1), groups), SymInt(-1)});
     return reshape(contiguous(permute(split, IntList{0, 2, 1, 3})), self.sym_sizes());

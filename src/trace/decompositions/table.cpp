@@ -88,6 +88,7 @@ DecompositionTable make_default() {
   DecompositionTable table = core_aten_decompositions();
   DecompositionBuilder builder(table);
   decompose_interpolation(builder);
+  decompose_recurrent(builder);
   for (const Operator* op : all_operators())
     if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> {
       const CompositeBodyScope body(&args);
