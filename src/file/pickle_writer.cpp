@@ -1,8 +1,10 @@
 // Writes what torch.save writes: a pickle of protocol 2 in a zip, with the storages beside it.
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "calque/base/error.h"
+#include "calque/file/file_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
 
@@ -37,12 +39,11 @@ std::string_view storage_class(DType d) {
 
 class PickleWriter {
  public:
-  std::string run(const Value& value) {
+  void run(const Value& value, ZipWriter::Sink sink) {
     out_ = "\x80\x02";
     write(value, 0);
     out_ += '.';
-    std::string bytes;
-    ZipWriter zip([&](std::span<const std::byte> part) { bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); }, "archive");
+    ZipWriter zip(std::move(sink), "archive");
     zip.add("data.pkl", out_);
     zip.add(".format_version", "1");
     zip.add(".storage_alignment", "64");
@@ -51,7 +52,6 @@ class PickleWriter {
     zip.add("version", "3\n");
     zip.add(".data/serialization_id", std::to_string(zip.fingerprint()));
     zip.finish();
-    return bytes;
   }
 
  private:
@@ -192,6 +192,20 @@ class PickleWriter {
 
 }  // namespace
 
-std::string write_pickle(const Value& value) { return PickleWriter().run(value); }
+std::string write_pickle(const Value& value) {
+  std::string bytes;
+  PickleWriter().run(value, [&](std::span<const std::byte> part) { bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+  return bytes;
+}
+
+void save_pickle(const std::string& path, const Value& value, bool sync) {
+  // Opened at the first bytes: what cannot be written is found before anything is created.
+  std::optional<FileWriter> file;
+  PickleWriter().run(value, [&](std::span<const std::byte> part) {
+    if (!file) file.emplace(path);
+    file->write(part);
+  });
+  file->commit(sync);
+}
 
 }  // namespace calque

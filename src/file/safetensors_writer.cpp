@@ -113,14 +113,14 @@ void write_parts(const NamedTensors& tensors, const std::optional<SafetensorsMet
 }  // namespace
 
 void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const std::optional<SafetensorsMetadata>& metadata) {
+                      const std::optional<SafetensorsMetadata>& metadata, bool sync) {
   // Opened at the first bytes: what the caller got wrong is found before anything is created.
   std::optional<FileWriter> file;
   write_parts(tensors, metadata, [&](const void* data, size_t nbytes) {
     if (!file) file.emplace(path);
     file->write(data, nbytes);
   });
-  file->commit();
+  file->commit(sync);
 }
 
 std::vector<std::byte> serialize_safetensors(const NamedTensors& tensors,

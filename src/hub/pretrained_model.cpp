@@ -48,6 +48,7 @@ void PretrainedModel::init_weights(Module& module) {
 }
 
 void PretrainedModel::init_all_weights() {
+  const GradModeScope no_grad(false);
   for (Module* module : modules())
     init_weights(*module);
   tie_weights();

@@ -31,5 +31,7 @@ NamedTensors load_pickle_tensors(const std::string& path);
 // as dicts where their fields have names, as tuples otherwise. UserError for what has no plain form, and for tensors
 // without data.
 std::string write_pickle(const Value& value);
+// The same into a file, storage by storage, whole or not at all.
+void save_pickle(const std::string& path, const Value& value, bool sync = true);
 
 }  // namespace calque

@@ -81,7 +81,7 @@ class SafetensorsFile {
 // written once for each name (find_shared_memory tells which do). UserError for a dtype that the format lacks, a fake
 // tensor, a name given twice or not in UTF-8. Metadata is written sorted by key.
 void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const std::optional<SafetensorsMetadata>& metadata = std::nullopt);
+                      const std::optional<SafetensorsMetadata>& metadata = std::nullopt, bool sync = true);
 // The same bytes in memory.
 std::vector<std::byte> serialize_safetensors(const NamedTensors& tensors,
                                              const std::optional<SafetensorsMetadata>& metadata = std::nullopt);

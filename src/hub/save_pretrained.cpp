@@ -1,0 +1,232 @@
+#include "calque/hub/save_pretrained.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "calque/file/file_writer.h"
+#include "calque/file/json.h"
+#include "calque/file/pickle.h"
+#include "calque/hub/sharding.h"
+#include "calque/op/ops.h"
+#include "hub/json_text.h"
+
+namespace calque {
+namespace {
+
+void write_text(const std::filesystem::path& path, const std::string& text, bool sync) {
+  FileWriter writer(path.string());
+  writer.write(std::as_bytes(std::span(text.data(), text.size())));
+  writer.commit(sync);
+}
+
+std::string config_text(const Config& config, int transformers) {
+  std::vector<std::pair<Value, Value>> items;
+  const std::string_view other = transformers >= 5 ? "torch_dtype" : "dtype";
+  const std::string_view own = transformers >= 5 ? "dtype" : "torch_dtype";
+  const Value* dtype = config.find("dtype");
+  for (const auto& [key, value] : config.items())
+    if (key != other && key != own) items.emplace_back(key, value);
+  if (dtype) items.emplace_back(std::string(own), *dtype);
+  return json_text(dict(std::move(items))) + "\n";
+}
+
+std::vector<std::string> declared_ties(PretrainedModel& model) {
+  std::vector<std::string> names;
+  for (const auto& [path, module] : model.named_modules())
+    if (const auto* part = dynamic_cast<const PretrainedModel*>(module))
+      for (const auto& [name, source] : part->tied_weights())
+        names.push_back(path.empty() ? name : path + "." + name);
+  return names;
+}
+
+std::optional<DType> first_floating_dtype(const Module& model) {
+  for (const Tensor& parameter : model.parameters())
+    if (is_floating(parameter.dtype())) return parameter.dtype();
+  for (const Tensor& buffer : model.buffers())
+    if (is_floating(buffer.dtype())) return buffer.dtype();
+  return std::nullopt;
+}
+
+// Weights that the architecture keeps in float32 stay so in half precision, as they do when loading.
+class DTypes {
+ public:
+  DTypes(const PretrainedModel& model, std::optional<DType> dtype) : dtype_(dtype) {
+    if (dtype == DType::float16) kept_ = model.keep_in_fp32_modules();
+  }
+  DType of(const std::string& name, const Tensor& tensor) const {
+    if (!dtype_ || !is_floating(tensor.dtype())) return tensor.dtype();
+    for (const std::string& part : kept_)
+      if (("." + name).find("." + part + ".") != std::string::npos) return DType::float32;
+    return *dtype_;
+  }
+
+ private:
+  std::optional<DType> dtype_;
+  std::vector<std::string> kept_;
+};
+
+NamedTensors cast(const NamedTensors& tensors, const DTypes& dtypes) {
+  NamedTensors out;
+  std::map<std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>, Tensor> done;  // tied names stay one tensor
+  for (const auto& [name, tensor] : tensors) {
+    const DType dtype = dtypes.of(name, tensor);
+    if (dtype == tensor.dtype()) {
+      out.emplace_back(name, tensor);
+      continue;
+    }
+    const auto vec = [](IntList l) { return std::vector<int64_t>(l.begin(), l.end()); };
+    Tensor& made = done[{tensor.data(), dtype, vec(tensor.sizes()), vec(tensor.strides())}];
+    if (!made.defined()) made = tensor.to(dtype);
+    out.emplace_back(name, made);
+  }
+  return out;
+}
+
+void write_weights(const std::filesystem::path& path, const NamedTensors& tensors, bool safe, bool sync) {
+  if (safe) {
+    save_safetensors(path.string(), tensors, SafetensorsMetadata{{"format", "pt"}}, sync);
+    return;
+  }
+  std::vector<std::pair<Value, Value>> items;
+  for (const auto& [name, tensor] : tensors)
+    items.emplace_back(name, tensor.requires_grad() ? tensor.detach() : tensor);
+  save_pickle(path.string(), dict(std::move(items)), sync);
+}
+
+std::string index_text(const ShardPlan& plan, std::optional<int64_t> total_parameters) {
+  std::vector<std::pair<Value, Value>> metadata, map;
+  if (total_parameters) metadata.emplace_back("total_parameters", *total_parameters);
+  metadata.emplace_back("total_size", static_cast<int64_t>(plan.total_size));
+  for (const Shard& shard : plan.shards)
+    for (const auto& [name, tensor] : shard.tensors)
+      map.emplace_back(name, shard.file);
+  return json_text(dict({{"metadata", dict(std::move(metadata))}, {"weight_map", dict(std::move(map))}})) + "\n";
+}
+
+}  // namespace
+
+StateDict without_tied_weights(const StateDict& state, const std::vector<std::string>& tied) {
+  const std::set<std::string> declared(tied.begin(), tied.end());
+  std::set<std::string> gone;
+  std::string wrong;
+  NamedTensors tensors(state.begin(), state.end());
+  std::erase_if(tensors, [](const auto& item) { return item.second.is_fake() || !item.second.storage()->has_data(); });
+  for (const SharedMemory& group : find_shared_memory(tensors)) {
+    size_t left = group.names.size();
+    if (group.identical)
+      for (const std::string& name : group.names)
+        if (declared.count(name) && left > 1) {
+          gone.insert(name);
+          --left;
+        }
+    if (left < 2) continue;
+    wrong += wrong.empty() ? "" : ", ";
+    std::string names;
+    for (const std::string& name : group.names)
+      if (!gone.count(name)) names += (names.empty() ? "" : ", ") + name;
+    wrong += "{" + names + "}";
+  }
+  if (!wrong.empty())
+    throw UserError("save_pretrained: these tensors share memory, but the model does not declare them tied: " + wrong +
+                    ". A safetensors file would hold them as separate tensors. Save with safe_serialization=false, or undo the sharing.");
+  StateDict out;
+  out.versions = state.versions;
+  for (const auto& [name, tensor] : state)
+    if (!gone.count(name)) out.set(name, tensor);
+  return out;
+}
+
+std::string generation_config_from(const Config& config, int transformers) {
+  // What configurations may say of generating, and what GenerationConfig of transformers 4 has without being told.
+  static const std::vector<std::pair<std::string, Value>> keys = {
+      {"max_length", 20},        {"min_length", 0},          {"do_sample", false},           {"early_stopping", false},     {"num_beams", 1},
+      {"num_beam_groups", 1},    {"diversity_penalty", 0.0}, {"temperature", 1.0},           {"top_k", 50},                 {"top_p", 1.0},
+      {"typical_p", 1.0},        {"repetition_penalty", 1.0}, {"length_penalty", 1.0},        {"no_repeat_ngram_size", 0},   {"encoder_no_repeat_ngram_size", 0},
+      {"bad_words_ids", {}},     {"num_return_sequences", 1}, {"output_scores", false},       {"return_dict_in_generate", false}, {"forced_bos_token_id", {}},
+      {"forced_eos_token_id", {}}, {"remove_invalid_values", false}, {"exponential_decay_length_penalty", {}}, {"suppress_tokens", {}}, {"begin_suppress_tokens", {}},
+      {"pad_token_id", {}},      {"bos_token_id", {}},       {"eos_token_id", {}},           {"decoder_start_token_id", {}}, {"use_cache", true},
+      {"output_attentions", false}, {"output_hidden_states", false}};
+  std::vector<std::pair<Value, Value>> items{{"_from_model_config", true}};
+  const bool five = transformers >= 5;
+  for (const auto& [key, usual] : keys) {
+    Value value;
+    if (const Value* found = config.find(key)) value = *found;
+    if (const Value* decoder = config.find("decoder"); value.is_none() && decoder && decoder->kind() == Value::Kind::dict)
+      if (const Value* found = config.nested("decoder").find(key)) value = *found;
+    // Every configuration of transformers 5 has these two.
+    if (five && value.is_none() && key.starts_with("output_") && key != "output_scores") value = false;
+    if (value.is_none() || (!five && value.str() == usual.str())) continue;
+    items.emplace_back(key, value);
+  }
+  if (const Value* version = config.find("transformers_version")) items.emplace_back("transformers_version", *version);
+  return json_text(dict(std::move(items))) + "\n";
+}
+
+SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options) {
+  if (std::filesystem::is_regular_file(folder))
+    throw UserError(ErrorKind::bad_file, "save_pretrained: " + folder.string() + " should be a directory, not a file");
+  const bool five = options.transformers >= 5;
+  const uint64_t limit = parse_file_size(options.max_shard_size.empty() ? (five ? "50GB" : "5GB") : options.max_shard_size);
+
+  model.config().set("architectures", list({model.class_name()}));
+  if (const std::optional<DType> dtype = options.dtype ? options.dtype : first_floating_dtype(model))
+    model.config().set("dtype", std::string(name(*dtype)));
+
+  StateDict state = options.state_dict ? *options.state_dict : model.state_dict();
+  for (const std::string& key : model.keys_to_ignore_on_save())
+    state.erase(key);
+  if (options.safe_serialization) state = without_tied_weights(state, declared_ties(model));
+
+  const DTypes dtypes(model, options.dtype);
+  const std::string plain = options.safe_serialization ? "model.safetensors" : "pytorch_model.bin";
+  const ShardPlan plan = plan_shards(
+      state.items(), {.max_shard_size = limit,
+                      .weights_name = with_variant(plain, options.variant),
+                      .transformers = options.transformers,
+                      .bytes_of = [&](const std::string& key, const Tensor& t) { return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t)); }});
+
+  const auto replaces = [&](const std::string& file) {
+    if (is_weight_file(file, options.variant)) return true;
+    return options.is_main_process && (file == "config.json" || (file == "generation_config.json" && model.can_generate()));
+  };
+  SaveResult result;
+  result.total_size = plan.total_size;
+  FolderWriter writer(folder, replaces, options.at_best);
+  if (options.is_main_process) {
+    write_text(writer.path() / "config.json", config_text(model.config(), options.transformers), options.sync);
+    result.files.push_back("config.json");
+    if (model.can_generate()) {
+      const std::string text = options.generation_config.value_or(generation_config_from(model.config(), options.transformers));
+      write_text(writer.path() / "generation_config.json", text, options.sync);
+      result.files.push_back("generation_config.json");
+    }
+  }
+  uint64_t done = 0;
+  for (const Shard& shard : plan.shards) {
+    const NamedTensors tensors = cast(shard.tensors, dtypes);
+    write_weights(writer.path() / shard.file, tensors, options.safe_serialization, options.sync);
+    result.files.push_back(shard.file);
+    for (const auto& [key, tensor] : tensors)
+      done += tensor.nbytes();
+    if (options.progress) options.progress(std::min(done, plan.total_size), plan.total_size);
+  }
+  if (plan.sharded()) {
+    std::optional<int64_t> parameters;
+    if (five) {
+      parameters = 0;
+      for (const Tensor& parameter : model.parameters())
+        *parameters += parameter.numel();
+    }
+    const std::string index = with_variant(plain + ".index.json", options.variant);
+    write_text(writer.path() / index, index_text(plan, parameters), options.sync);
+    result.files.push_back(index);
+  }
+  result.exchange = writer.commit(options.sync);
+  return result;
+}
+
+}  // namespace calque
