@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,21 @@ struct ForwardOptions {
 };
 void run_forward(const ForwardOptions& options);
 
+struct GenerateCommandOptions {
+  std::string model;
+  std::string prompt;  // "-": standard input
+  std::string model_class, dtype;
+  std::optional<int64_t> max_new_tokens, top_k, num_beams, seed;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::vector<std::string> stop;
+  std::vector<std::string> set;  // KEY=VALUE of any other setting, the value as JSON
+  bool greedy = false;
+  bool no_prompt = false;
+  bool stats = false;
+  bool json = false;
+};
+void run_generate(const GenerateCommandOptions& options);
+
 struct DiffOptions {
   std::string a, b, reference;
   SameOptions same;
@@ -54,10 +70,13 @@ void run_diff(const DiffOptions& options);
 void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program = {});
 
 struct ExportCommandOptions {
-  std::string model;                 // an example's name, or a .pt2 file
+  std::string model;                 // a model folder, an example's name, or a .pt2 file
   std::string output;
   std::string inputs;                // a safetensors file, by names of arguments; by default the example's
   std::vector<std::string> dynamic;  // "x=batch,*", as parse_dynamic_shapes reads it
+  std::string model_class, dtype, attention;  // of a model folder
+  bool static_sizes = false;         // of a model folder: without --dynamic its batch and lengths are dynamic
+  bool cache = false;                // of a model folder: keys and values among the outputs
   bool strict = false;
   bool decompose = false;
   bool apply_fixes = false;
@@ -71,6 +90,8 @@ struct TraceOptions {
   std::string mode = "symbolic";   // real, fake or symbolic; of level aten
   std::string format;              // text, table, code, json, dot or html; by default from the file's name, or text
   std::string output;              // a file; by default standard output
+  std::string inputs;              // of a model folder: a safetensors file; by default made up
+  std::string model_class, attention;
   bool explain = false;
   bool list = false;
 };

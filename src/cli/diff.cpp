@@ -1,4 +1,4 @@
-// calque diff A B: are two tensor files, or two programs, the same?
+// calque diff A B: are two tensor files, two model folders or two programs the same?
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +13,7 @@
 #include "calque/base/error.h"
 #include "calque/file/compare.h"
 #include "cli/command.h"
+#include "cli/models.h"
 #include "cli/program.h"
 #include "cli/table.h"
 
@@ -141,6 +142,7 @@ void print_diff(const DiffOptions& options, const FileComparison& comparison, co
 }
 
 void run_diff(const DiffOptions& options) {
+  if (names_model(options.a) && names_model(options.b)) return run_model_diff(options);
   const bool programs = kind_of(options.a) == FileKind::program;
   if (programs != (kind_of(options.b) == FileKind::program)) throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");
   programs ? run_program_diff(options) : run(options);

@@ -1,4 +1,4 @@
-// calque export MODEL -o P.pt2: a program of a built-in example, or of another program, with sizes that may differ.
+// calque export MODEL -o P.pt2: a program of a model folder, a built-in example or another program, with sizes that may differ.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,7 +7,9 @@
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
+#include "calque/hub/pretrained_model.h"
 #include "cli/examples.h"
+#include "cli/models.h"
 #include "cli/program.h"
 
 namespace calque::cli {
@@ -35,6 +37,16 @@ Source example_source(const ExportCommandOptions& o) {
   if (o.inputs.empty()) return out;
   const SafetensorsFile file = SafetensorsFile::open(o.inputs);
   for (size_t i = 0; i < out.inputs.args.size(); ++i) out.inputs.args[i] = tensor_named(file, out.names.at(i));
+  return out;
+}
+
+Source model_source(const ExportCommandOptions& o) {
+  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, o.attention});
+  if (!o.cache) without_cache(*model);
+  const ModelInputs inputs = o.inputs.empty() ? example_inputs(*model) : read_model_inputs("export", o.inputs, *model);
+  Source out{model, {}, {}};
+  out.inputs.kwargs = inputs.to_kwargs(model->argument_names());
+  for (const auto& [name, value] : out.inputs.kwargs) out.names.push_back(name);
   return out;
 }
 
@@ -74,6 +86,15 @@ ExportedProgram export_source(const Source& source, const ExportCommandOptions& 
 
 ExportedProgram exported(const ExportCommandOptions& o) {
   const GradModeScope no_grad(false);
+  if (names_model(o.model)) {
+    const Source source = model_source(o);
+    ExportCommandOptions chosen = o;
+    if (o.dynamic.empty() && !o.static_sizes) {
+      chosen.dynamic = usual_dynamic_sizes(source.inputs.kwargs);
+      chosen.apply_fixes = true;  // a model may have a longest length
+    }
+    return export_source(source, chosen);
+  }
   if (!o.model.ends_with(".pt2") && !std::filesystem::is_regular_file(o.model)) return export_source(example_source(o), o);
   const auto program = load_program(o.model);
   // Without a word about sizes a program keeps those that it has.

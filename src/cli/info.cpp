@@ -9,6 +9,7 @@
 
 #include "calque/file/safetensors.h"
 #include "cli/command.h"
+#include "cli/models.h"
 #include "cli/program.h"
 #include "cli/table.h"
 
@@ -98,6 +99,7 @@ void print_text(const SafetensorsFile& file) {
 }  // namespace
 
 void run_info(const InfoOptions& options) {
+  if (names_model(options.path)) return run_model_info(options);
   switch (kind_of(options.path)) {
     case FileKind::program: return run_program_info(options);
     case FileKind::pickle: return run_pickle_info(options);

@@ -17,6 +17,25 @@ NamedTensors state_of(const ExportedProgram& program) {
   return out;
 }
 
+std::string ranges(const ExportedProgram& p) {
+  std::string out;
+  for (const auto& [symbol, range] : p.parts().range_constraints) out += (out.empty() ? "" : ", ") + symbol + ": " + str(range);
+  return out;
+}
+
+// Empty, or the first thing in which the programs differ, their state aside.
+std::string difference(const ExportedProgram& a, const ExportedProgram& b) {
+  std::string why;
+  if (!same_graph(a.graph(), b.graph(), &why, true)) return "graphs differ: " + why;
+  if (a.graph_signature().str() != b.graph_signature().str()) return "signatures differ:\n" + a.graph_signature().str() + "\n" + b.graph_signature().str();
+  if (!(a.in_spec() == b.in_spec())) return "inputs have another structure: " + a.in_spec().str() + " and " + b.in_spec().str();
+  if (!(a.out_spec() == b.out_spec())) return "outputs have another structure: " + a.out_spec().str() + " and " + b.out_spec().str();
+  if (ranges(a) != ranges(b)) return "ranges of symbols differ: " + ranges(a) + " and " + ranges(b);
+  return "";
+}
+
+}  // namespace
+
 FileComparison compare_states(const NamedTensors& a, const NamedTensors& b, const SameOptions& options) {
   FileComparison out;
   out.same = true;
@@ -45,25 +64,6 @@ FileComparison compare_states(const NamedTensors& a, const NamedTensors& b, cons
   out.same &= out.only_in_a.empty() && out.only_in_b.empty();
   return out;
 }
-
-std::string ranges(const ExportedProgram& p) {
-  std::string out;
-  for (const auto& [symbol, range] : p.parts().range_constraints) out += (out.empty() ? "" : ", ") + symbol + ": " + str(range);
-  return out;
-}
-
-// Empty, or the first thing in which the programs differ, their state aside.
-std::string difference(const ExportedProgram& a, const ExportedProgram& b) {
-  std::string why;
-  if (!same_graph(a.graph(), b.graph(), &why, true)) return "graphs differ: " + why;
-  if (a.graph_signature().str() != b.graph_signature().str()) return "signatures differ:\n" + a.graph_signature().str() + "\n" + b.graph_signature().str();
-  if (!(a.in_spec() == b.in_spec())) return "inputs have another structure: " + a.in_spec().str() + " and " + b.in_spec().str();
-  if (!(a.out_spec() == b.out_spec())) return "outputs have another structure: " + a.out_spec().str() + " and " + b.out_spec().str();
-  if (ranges(a) != ranges(b)) return "ranges of symbols differ: " + ranges(a) + " and " + ranges(b);
-  return "";
-}
-
-}  // namespace
 
 void run_program_diff(const DiffOptions& options) {
   const auto a = load_program(options.a);

@@ -1,5 +1,7 @@
-// calque trace EXAMPLE: the graph, in a form for people or tools.
+// calque trace MODEL: the graph of a model folder or a built-in example, in a form for people or tools.
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -10,10 +12,12 @@
 #include "calque/graph/code.h"
 #include "calque/graph/draw.h"
 #include "calque/graph/text.h"
+#include "calque/hub/pretrained_model.h"
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"
 #include "cli/command.h"
 #include "cli/examples.h"
+#include "cli/models.h"
 
 namespace calque::cli {
 namespace {
@@ -58,6 +62,42 @@ std::string explanation(const TracedGraph& traced) {
   return text;
 }
 
+// What to trace.
+struct Source {
+  std::shared_ptr<Module> module;
+  std::vector<std::string> names;  // of the inputs
+  Values inputs;
+  std::function<Value(const Values&)> call;
+  TraceInputs fx;  // level fx
+};
+
+Source example_source(const TraceOptions& o) {
+  const Example& example = find_example(o.model);
+  const std::shared_ptr<Module> module = example.make();
+  return {module, module->argument_names(), example.inputs(), [module](const Values& in) { return module->call(in); }, {}};
+}
+
+Source model_source(const TraceOptions& o) {
+  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, "", o.attention});
+  without_cache(*model);
+  const ModelInputs inputs = o.inputs.empty() ? example_inputs(*model) : read_model_inputs("trace", o.inputs, *model);
+  Source out{model, {}, {}, {}, {}};
+  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) {
+    out.names.push_back(name);
+    out.inputs.push_back(value);
+  }
+  out.call = [model, names = out.names](const Values& in) {
+    Kwargs kwargs;
+    for (size_t i = 0; i < names.size(); ++i) kwargs.emplace_back(names[i], in[i]);
+    return model->call({}, kwargs);
+  };
+  for (const std::string& name : model->argument_names())
+    if (std::find(out.names.begin(), out.names.end(), name) == out.names.end()) out.fx.concrete_args.emplace_back(name, Value());
+  for (size_t i = 0; i < out.names.size(); ++i) out.fx.examples.emplace_back(out.names[i], out.inputs[i]);
+  out.fx.symbolic = true;
+  return out;
+}
+
 }  // namespace
 
 void run_trace(const TraceOptions& o) {
@@ -66,21 +106,20 @@ void run_trace(const TraceOptions& o) {
     for (const Example& e : examples()) fmt::print("{:<12}{}\n", e.name, e.shows);
     return;
   }
-  const Example& example = find_example(o.model);
-  const std::shared_ptr<Module> module = example.make();
+  const Source source = names_model(o.model) ? model_source(o) : example_source(o);
   const GradModeScope no_grad(false);
   if (o.level == "fx") {
     if (o.explain) throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");
-    const auto traced = symbolic_trace(*module);
+    const auto traced = symbolic_trace(*source.module, source.fx);
     put(drawn(traced->graph(), format_of(o), o.model), o.output);
     return;
   }
   MakeFxOptions options;
   options.mode = o.mode == "real" ? TracingMode::real : o.mode == "fake" ? TracingMode::fake : TracingMode::symbolic;
-  options.names = module->argument_names();
+  options.names = source.names;
   options.allow_non_fake_inputs = true;
   options.record_module_stack = true;
-  const TracedGraph traced = make_fx_values([&](const Values& in) { return module->call(in); }, example.inputs(), options);
+  const TracedGraph traced = make_fx_values(source.call, source.inputs, options);
   put(drawn(traced.graph(), format_of(o), o.model), o.output);
   if (o.explain) fmt::print("{}{}", o.output.empty() ? "\n" : "", explanation(traced));
 }

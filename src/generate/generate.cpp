@@ -199,10 +199,13 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   const StoppingCriteriaList criteria = stopping_criteria_of(config, options);
   const bool details = config.return_dict_in_generate.value_or(false);
 
+  if (options.cache_position < 0 || options.cache_position >= prompt)
+    throw UserError("generate: " + std::to_string(options.cache_position) + " ids are in the cache already, of a prompt of " +
+                    std::to_string(prompt) + "; at least one has to be new");
   if (options.streamer) options.streamer->put(ids);
   GenerateOutput out;
   std::vector<bool> done(static_cast<size_t>(rows), false);
-  int64_t seen = 0;
+  int64_t seen = options.cache_position;
   for (;;) {
     const GenerationStep step{ids.narrow(1, seen, ids.size(1) - seen), seen, mask};
     const Tensor logits = last_scores(next_logits(step), rows);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Models of the zoo beside transformers: tiny random models of every class, in several configurations (model_cases/ARCH.py),
 saved by transformers and run by `calque forward`: with padding, labels, hidden states and attentions, embeddings instead of ids,
-caches, in float32 and bfloat16. It also runs under transformers 4, which has classes, head masks and options (OLD_CONFIGS) that
-5 dropped. By default the first configuration of each class; --all takes every one; --only NAME takes
-architectures or classes.
+caches, in float32 and bfloat16; exported by `calque export` with dynamic batch and sequence and run by PyTorch at other sizes. It also
+runs under transformers 4, which has classes, head masks and options (OLD_CONFIGS) that 5 dropped. By default the first
+configuration of each class; --all takes every one; --only NAME takes architectures or classes.
 """
 
 import argparse
@@ -230,6 +230,42 @@ def check(folder, arch, task, cls, model, cases, failures):
     return count
 
 
+def check_export(folder, arch, task, cls, model, cases, failures):
+    """`calque export` with dynamic batch and sequence: PyTorch loads it and gives transformers' results at other sizes."""
+    inputs, program = os.path.join(folder, "in.safetensors"), os.path.join(folder, "p.pt2")
+
+    def sized(batch, length):
+        x = dict(zoo_cases.inputs(arch, task, cls, batch=batch, length=length)[0])
+        if length < 3:  # nothing would be left
+            x["attention_mask"] = torch.ones_like(x["attention_mask"])
+        return cases.inputs(cls, x, model) if hasattr(cases, "inputs") else x
+
+    save_file({name: t.contiguous() for name, t in sized(2, 7).items()}, inputs)
+    done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls], capture_output=True, text=True)
+    if done.returncode != 0:
+        failures.append(f"{cls} (export): {done.stderr.strip()[-600:]}")
+        return
+    try:
+        exported = torch.export.load(program).module()
+        uncached = {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters or getattr(model.config, "use_cache", False) else {}
+        if hasattr(model, "set_attn_implementation"):
+            try:
+                model.set_attn_implementation("sdpa")
+            except (ValueError, NotImplementedError):
+                model.set_attn_implementation("eager")
+        for batch, length in ((2, 7), (3, 5), (1, 12), (1, 1)):
+            x = sized(batch, length)
+            with torch.no_grad():
+                expected = plain(model(**accepted(model, {**x, **uncached})))
+                found = plain(exported(**x))
+            wrong = differences(found, expected, TOLERANCE[torch.float32])
+            if wrong:
+                failures.append(f"{cls} (exported, {batch} x {length}): " + "; ".join(wrong[:4]))
+                return
+    except Exception as error:  # noqa: BLE001: whatever PyTorch says of our file
+        failures.append(f"{cls} (exported): {type(error).__name__}: {str(error)[-600:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
@@ -252,7 +288,8 @@ def main():
                 break
             with tempfile.TemporaryDirectory() as folder:
                 before = len(failures)
-                count += check(folder, arch, task, cls, model, cases, failures)
+                count += check(folder, arch, task, cls, model, cases, failures) + 1
+                check_export(folder, arch, task, cls, model, cases, failures)
                 for text in failures[before:]:
                     print(f"FAILED configuration {i} of {text}", flush=True)
                 if args.verbose:

@@ -22,6 +22,7 @@ struct GenerationStep {
   Tensor input_ids;
   int64_t cache_position = 0;  // 0: it starts anew
   Tensor attention_mask;       // int64 [batch, cache_position + n]
+  Tensor rows = {};            // int64 [batch]: the rows of the step before that these continue; undefined: the same ones
 };
 // Logits [batch, vocab], or [batch, n, vocab] of which the last position is taken.
 using NextLogits = std::function<Tensor(const GenerationStep&)>;
@@ -59,6 +60,7 @@ struct GenerateOptions {
   Streamer* streamer = nullptr;
   Generator* generator = nullptr;       // for sampling; the default one when null
   int64_t max_position_embeddings = 0;  // of the model; 0: not known
+  int64_t cache_position = 0;           // how many of the prompt's ids the callback has seen already
 };
 
 struct GenerateOutput {

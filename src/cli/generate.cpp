@@ -1,0 +1,148 @@
+// calque generate MODEL -p TEXT: text that goes on from a prompt, shown as it comes.
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/generate/model_generate.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/op/ops.h"
+#include "cli/command.h"
+#include "cli/models.h"
+
+namespace calque::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Counts tokens, and passes them on.
+class CountingStreamer final : public Streamer {
+ public:
+  explicit CountingStreamer(Streamer* next) : next_(next) {}
+  void put(const Tensor& ids) override {
+    const Clock::time_point now = Clock::now();
+    if (steps_ == 1) first_ = now;
+    last_ = now;
+    ++steps_;
+    if (next_) next_->put(ids);
+  }
+  void end() override {
+    if (next_) next_->end();
+  }
+  int64_t tokens() const { return steps_ - 1; }  // the prompt is the first call
+  double first_token_seconds(Clock::time_point start) const { return std::chrono::duration<double>(first_ - start).count(); }
+  double tokens_per_second() const {
+    const double seconds = std::chrono::duration<double>(last_ - first_).count();
+    return steps_ > 2 && seconds > 0 ? static_cast<double>(steps_ - 2) / seconds : 0;
+  }
+
+ private:
+  Streamer* next_;
+  int64_t steps_ = 0;
+  Clock::time_point first_, last_;
+};
+
+GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string& folder) {
+  GenerationConfig config = generation_config_of(folder);
+  const auto take = [](auto& to, const auto& from) {
+    if (from) to = *from;
+  };
+  take(config.temperature, o.temperature);
+  take(config.top_k, o.top_k);
+  take(config.top_p, o.top_p);
+  take(config.min_p, o.min_p);
+  take(config.repetition_penalty, o.repetition_penalty);
+  take(config.num_beams, o.num_beams);
+  if (!o.stop.empty()) config.stop_strings = o.stop;
+  // Whoever shapes the distribution means to draw from it.
+  if (o.temperature || o.top_k || o.top_p || o.min_p || o.seed) config.do_sample = true;
+  if (o.greedy) {
+    config.do_sample = false;
+    config.temperature = std::nullopt, config.top_k = std::nullopt, config.top_p = std::nullopt, config.min_p = std::nullopt;
+  }
+  for (const std::string& setting : o.set) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos) throw UserError("generate: --set takes KEY=VALUE, found '" + setting + "'");
+    config.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  if (o.max_new_tokens) config.max_new_tokens = *o.max_new_tokens;
+  if (config.max_new_tokens) config.max_length = std::nullopt;
+  else if (!config.max_length) config.max_new_tokens = 128;
+  return config;
+}
+
+std::string prompt_of(const GenerateCommandOptions& o) {
+  if (o.prompt != "-") return o.prompt;
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+void print_json(const GenerateCommandOptions& o, const std::string& prompt, const std::vector<std::string>& texts, const std::vector<std::vector<int64_t>>& ids,
+                int64_t prompt_ids, const CountingStreamer& counted, double seconds) {
+  using Json = nlohmann::ordered_json;
+  Json out;
+  out["model"] = o.model;
+  out["prompt"] = prompt;
+  out["prompt_tokens"] = prompt_ids;
+  out["new_tokens"] = counted.tokens();
+  out["seconds"] = seconds;
+  out["tokens_per_second"] = counted.tokens_per_second();
+  out["sequences"] = Json::array();
+  for (size_t i = 0; i < texts.size(); ++i) out["sequences"].push_back({{"text", texts[i]}, {"ids", ids[i]}});
+  fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void run_generate(const GenerateCommandOptions& o) {
+  const std::string folder = model_folder(o.model);
+  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, ""});
+  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  const GenerationConfig config = settings_of(o, folder);
+  const std::string prompt = prompt_of(o);
+  const std::vector<int64_t> ids = tokenizer.encode_ids(prompt);
+  const bool encoder_decoder = model->is_encoder_decoder();
+
+  ModelInputs inputs;
+  if (!ids.empty()) inputs.input_ids = tensor_of<int64_t>(ids, {1, std::ssize(ids)});
+  const bool one = config.num_return_sequences.value_or(1) == 1 && config.num_beams.value_or(1) == 1;
+  const auto show = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  TextStreamer text(tokenizer, show, o.no_prompt || encoder_decoder);
+  CountingStreamer counted(one && !o.json ? &text : nullptr);
+  Generator generator(o.seed ? static_cast<uint64_t>(*o.seed) : Generator::default_seed);
+  if (!o.seed) generator.seed();
+  GenerateOptions options;
+  options.tokenizer = &tokenizer;
+  options.streamer = &counted;
+  options.generator = &generator;
+  const Clock::time_point start = Clock::now();
+  const ModelGenerateOutput out = generate(*model, inputs, config, options);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+
+  const Tensor sequences = out.sequences.contiguous();
+  const int64_t skipped = o.no_prompt && !encoder_decoder ? std::ssize(ids) : 0;
+  std::vector<std::string> texts;
+  std::vector<std::vector<int64_t>> rows;
+  for (int64_t r = 0; r < sequences.size(0); ++r) {
+    const int64_t* row = sequences.data_as<int64_t>() + r * sequences.size(1);
+    rows.emplace_back(row, row + sequences.size(1));
+    texts.push_back(tokenizer.decode({row + skipped, row + sequences.size(1)}));
+  }
+  if (o.json)
+    print_json(o, prompt, texts, rows, std::ssize(ids), counted, seconds);
+  else if (one)
+    fmt::print("\n");
+  else
+    for (const std::string& t : texts) fmt::print("{}\n", t);
+  if (o.stats)
+    fmt::print(stderr, "{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n", counted.tokens(), seconds,
+               1000 * counted.first_token_seconds(start), counted.tokens_per_second());
+}
+
+}  // namespace calque::cli

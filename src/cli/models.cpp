@@ -1,0 +1,161 @@
+#include "cli/models.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "calque/base/error.h"
+#include "calque/file/safetensors.h"
+#include "calque/hub/from_pretrained.h"
+#include "calque/op/ops.h"
+
+namespace calque::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* built_in = "tiny-lm";
+
+// Paths below one name into tuples.
+Value nested(const std::string& name, const std::vector<std::pair<std::string, Tensor>>& leaves) {
+  if (leaves.size() == 1 && leaves[0].first.empty()) return leaves[0].second;
+  std::map<size_t, std::vector<std::pair<std::string, Tensor>>> parts;
+  for (const auto& [path, tensor] : leaves) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    const std::string index = path.substr(0, dot);
+    if (index.empty() || index.size() > 6 || index.find_first_not_of("0123456789") != std::string::npos)
+      throw UserError(fmt::format("'{}.{}': expected a number after the dot, as in past_key_values.0.1", name, path));
+    parts[std::stoul(index)].emplace_back(dot < path.size() ? path.substr(dot + 1) : "", tensor);
+  }
+  Values items;
+  for (const auto& [index, part] : parts) items.push_back(nested(fmt::format("{}.{}", name, index), part));
+  return tuple(std::move(items));
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& one : names) out += (out.empty() ? "" : ", ") + one;
+  return out;
+}
+
+std::optional<int64_t> token(const Config& config, const char* key) {
+  const Value* value = config.find(key);
+  return value && value->kind() == Value::Kind::integer ? std::optional(value->to_int()) : std::nullopt;
+}
+
+// Ids that differ, none of them padding or an end of text.
+Tensor some_ids(const Config& config, std::vector<int64_t> sizes) {
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  const int64_t vocab = std::max<int64_t>(config.optional_integer("vocab_size").value_or(100), 4);
+  std::vector<int64_t> ids;
+  for (int64_t i = 3; std::ssize(ids) < count; ++i) {
+    const int64_t id = i * 7 % vocab;
+    if (id != token(config, "pad_token_id") && id != token(config, "eos_token_id")) ids.push_back(id);
+  }
+  return tensor_of<int64_t>(ids, sizes);
+}
+
+}  // namespace
+
+bool names_model(const std::string& name) { return name == built_in || fs::is_directory(name); }
+
+std::string model_folder(const std::string& name) {
+  if (name != built_in || fs::is_directory(name)) return name;
+  std::error_code ignored;
+  const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path installed = bin.parent_path() / "share/calque/models" / name;
+  const fs::path in_tree = bin.parent_path().parent_path().parent_path() / "assets" / name;
+  for (const fs::path& folder : {installed, in_tree})
+    if (fs::is_regular_file(folder / "config.json")) return folder.string();
+  throw UserError(ErrorKind::bad_file, fmt::format("the model '{}' comes with the program, but is neither in {} nor in {}; name a model folder", name,
+                                                   installed.string(), in_tree.string()));
+}
+
+std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice) {
+  LoadOptions options;
+  options.model_class = choice.model_class;
+  options.attention = choice.attention;
+  if (!choice.dtype.empty() && choice.dtype != "auto") options.dtype = dtype_from_name(choice.dtype);
+  return from_pretrained(model_folder(choice.name), options);
+}
+
+void without_cache(PretrainedModel& model) {
+  for (Module* module : model.modules())  // the models inside a model have configurations of their own
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) part->config().set("use_cache", false);
+}
+
+ModelInputs read_model_inputs(const std::string& command, const std::string& path, const PretrainedModel& model) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const std::vector<std::string> arguments = model.argument_names();
+  std::map<std::string, std::vector<std::pair<std::string, Tensor>>> by_name;
+  for (const std::string& full : file.names()) {
+    const size_t dot = std::min(full.find('.'), full.size());
+    const std::string name = full.substr(0, dot);
+    if (std::find(arguments.begin(), arguments.end(), name) == arguments.end())
+      throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full, model.class_name(), joined(arguments)));
+    by_name[name].emplace_back(dot < full.size() ? full.substr(dot + 1) : "", file.tensor(full).clone());
+  }
+  ModelInputs inputs;
+  for (const auto& [name, leaves] : by_name) {
+    const Value value = nested(name, leaves);
+    const bool scalar = value.is_tensor() && value.to_tensor().dim() == 0;
+    if (scalar && value.to_tensor().dtype() == DType::bool_)
+      inputs.set(name, value.to_tensor().item_as<bool>());
+    else if (scalar && name == "logits_to_keep")
+      inputs.set(name, value.to_tensor().item_as<int64_t>());
+    else
+      inputs.set(name, value);
+  }
+  return inputs;
+}
+
+ModelInputs example_inputs(const PretrainedModel& model) {
+  constexpr int64_t batch = 2, choices = 3, length = 7, decoder_length = 5;
+  const std::vector<std::string> arguments = model.argument_names();
+  const auto takes = [&](const char* name) { return std::find(arguments.begin(), arguments.end(), name) != arguments.end(); };
+  const std::string name = model.class_name();
+  const Config& config = model.config();
+  const auto is = [&](const char* part) { return name.find(part) != std::string::npos; };
+
+  std::vector<int64_t> sizes = {batch, length};
+  if (is("MultipleChoice") || is("DoubleHeads")) sizes.insert(sizes.begin() + 1, choices);
+  ModelInputs in;
+  in.input_ids = some_ids(config, sizes);
+  if (takes("attention_mask")) in.attention_mask = ones_like(in.input_ids);
+  if (takes("bbox")) {
+    std::vector<SymInt> box(sizes.begin(), sizes.end());
+    box.emplace_back(4);
+    in.bbox = tensor_of<int64_t>({1, 2, 5, 7}, {4}).expand(box).contiguous();
+  }
+  if (takes("mc_token_ids")) in.mc_token_ids = full({batch, choices}, length - 1, DType::int64);
+  if (takes("decoder_input_ids")) {
+    // A class that reads the end of the text wants one in each row, and makes the decoder's input itself.
+    if (is("SequenceClassification")) {
+      if (const auto eos = token(config, "eos_token_id")) in.input_ids.select(1, length - 1).fill_(*eos);
+    } else if (!is("QuestionAnswering")) {
+      in.decoder_input_ids = some_ids(config, {batch, decoder_length});
+    }
+  }
+  return in;
+}
+
+std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : inputs) {
+    if (!value.is_tensor() || value.to_tensor().dim() == 0) continue;
+    const bool decoder = name.starts_with("decoder_"), encoder = name.starts_with("encoder_");
+    const bool wide = name.ends_with("embeds") || name.ends_with("hidden_states") || name == "bbox";  // the last dimension is the model's
+    const auto dims = static_cast<size_t>(value.to_tensor().dim());
+    const size_t length = dims - (wide ? 2 : 1);
+    std::string text = name + "=batch";
+    for (size_t i = 1; i < dims; ++i)
+      text += i != length || name == "mc_token_ids" ? ",*" : decoder ? ",decoder_seq" : encoder ? ",encoder_seq" : ",seq";
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+}  // namespace calque::cli

@@ -1,0 +1,233 @@
+#include "calque/generate/model_generate.h"
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "calque/file/mapped_file.h"
+#include "calque/hub/pretrained_model.h"
+#include "calque/hub/registry.h"
+#include "calque/op/mode.h"
+#include "calque/op/ops.h"
+
+namespace calque {
+namespace {
+
+bool all_ones(const Tensor& mask) { return mask.ne(0).all().item_as<bool>(); }
+
+// Classes of the same architecture that can.
+std::string classes_with_a_head(const PretrainedModel& model) {
+  std::string out;
+  if (const Architecture* architecture = model_registry().find(model.config().model_type()))
+    for (const ModelClass& one : architecture->classes)
+      for (const std::string& task : one.tasks)
+        if (task == "causal-lm" || task == "seq2seq-lm") out += (out.empty() ? "" : ", ") + one.name;
+  return out;
+}
+
+void check_class(const PretrainedModel& model) {
+  if (model.can_generate()) return;
+  const std::string others = classes_with_a_head(model);
+  throw UserError("generate: " + model.class_name() + " has no language modelling head" + (others.empty() ? "" : "; of this architecture there is " + others));
+}
+
+Tensor repeated(const Tensor& tensor, int64_t rows) {
+  return tensor.defined() && tensor.size(0) != rows ? tensor.repeat_interleave(rows / tensor.size(0), 0) : tensor;
+}
+
+KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
+  KeyValueCache out;
+  const auto chosen = [&](const Tensor& tensor) { return tensor.defined() ? tensor.index_select(0, rows) : tensor; };
+  for (const LayerCache& layer : cache.layers) {
+    LayerCache& made = out.layers.emplace_back();
+    made.key = chosen(layer.key);
+    made.value = chosen(layer.value);
+    made.cross_key = chosen(layer.cross_key);
+    made.cross_value = chosen(layer.cross_value);
+  }
+  return out;
+}
+
+// The model as the loop's callback.
+class Steps {
+ public:
+  Steps(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config, ModelGenerateOutput& out)
+      : model_(model), inputs_(inputs), config_(config), out_(out), arguments_(model.argument_names()), encoder_decoder_(model.is_encoder_decoder()) {}
+
+  Tensor operator()(const GenerationStep& step) {
+    const int64_t rows = step.input_ids.size(0);
+    if (step.rows.defined()) cache_ = with_rows(cache_, step.rows);
+    if (step.cache_position == 0) cache_ = {};
+    else if (cache_.empty()) cache_ = inputs_.past_key_values;
+
+    ModelInputs in;
+    in.use_cache = config_.use_cache.value_or(true);
+    in.past_key_values = cache_;
+    in.output_attentions = wants(config_.output_attentions);
+    in.output_hidden_states = wants(config_.output_hidden_states);
+    if (takes("logits_to_keep")) in.logits_to_keep = 1;
+    // Without padding there is nothing that the model would not do by itself, and does faster.
+    const bool padded = !all_ones(step.attention_mask);
+    if (encoder_decoder_) {
+      in.decoder_input_ids = step.input_ids;
+      if (padded) in.decoder_attention_mask = step.attention_mask;
+      in.attention_mask = repeated(inputs_.attention_mask, rows);
+      in.encoder_outputs = encoded(rows);
+    } else {
+      in.input_ids = step.input_ids;
+      in.encoder_hidden_states = repeated(inputs_.encoder_hidden_states, rows);
+      in.encoder_attention_mask = repeated(inputs_.encoder_attention_mask, rows);
+      if (padded) {
+        in.attention_mask = step.attention_mask;
+        if (takes("position_ids")) in.position_ids = positions(step);
+      }
+      if (inputs_.position_ids.defined()) in.position_ids = given_positions(step, rows);
+      if (inputs_.token_type_ids.defined()) in.token_type_ids = given_types(step, rows);
+    }
+    const ModelOutput result = model_(in);
+    if (*in.use_cache) cache_ = result.past_key_values();
+    if (config_.return_dict_in_generate.value_or(false)) keep(result);
+    return result["logits"];
+  }
+
+ private:
+  bool takes(std::string_view name) const { return std::find(arguments_.begin(), arguments_.end(), name) != arguments_.end(); }
+  bool wants(const std::optional<bool>& what) const { return what.value_or(false) && config_.return_dict_in_generate.value_or(false); }
+
+  // Counted from the first token that is no padding.
+  static Tensor positions(const GenerationStep& step) {
+    const Tensor all = (step.attention_mask.cumsum(-1) - 1).clamp_min(0);
+    return all.narrow(1, step.cache_position, step.input_ids.size(1));
+  }
+  // What was given for the prompt; then each position is one more than the last.
+  Tensor given_positions(const GenerationStep& step, int64_t rows) const {
+    const Tensor given = repeated(inputs_.position_ids, rows);
+    const int64_t known = given.size(1), end = step.cache_position + step.input_ids.size(1);
+    Tensor all = given;
+    if (end > known) all = cat({given, given.narrow(1, known - 1, 1) + arange(1, end - known + 1)}, 1);
+    return all.narrow(1, step.cache_position, step.input_ids.size(1));
+  }
+  // New tokens are of the last one's type.
+  Tensor given_types(const GenerationStep& step, int64_t rows) const {
+    const Tensor given = repeated(inputs_.token_type_ids, rows);
+    const int64_t known = given.size(1), end = step.cache_position + step.input_ids.size(1);
+    Tensor all = given;
+    if (end > known) all = cat({given, given.narrow(1, known - 1, 1).expand({rows, end - known})}, 1);
+    return all.narrow(1, step.cache_position, step.input_ids.size(1));
+  }
+
+  Value encoded(int64_t rows) {
+    if (encoder_rows_ == rows) return encoder_outputs_;
+    ModelOutput once;
+    if (!inputs_.encoder_outputs.is_none()) {
+      const Value& given = inputs_.encoder_outputs;
+      once = given.kind() == Value::Kind::dict ? ModelOutput::from_value(given) : ModelOutput();
+      if (once.items().empty()) once.set("last_hidden_state", given.to_items().at(0));
+    } else {
+      auto* encoder = dynamic_cast<PretrainedModel*>(model_.base_model().find_submodule("encoder"));
+      if (!encoder) throw UserError("generate: " + model_.class_name() + " has no encoder to run; give encoder_outputs");
+      ModelInputs in;
+      in.input_ids = inputs_.input_ids;
+      in.inputs_embeds = inputs_.inputs_embeds;
+      in.attention_mask = inputs_.attention_mask;
+      in.output_attentions = wants(config_.output_attentions);
+      in.output_hidden_states = wants(config_.output_hidden_states);
+      once = (*encoder)(in);
+    }
+    out_.encoder_hidden_states = once.tensors("hidden_states");
+    out_.encoder_attentions = once.tensors("attentions");
+    encoder_outputs_ = dict({{"last_hidden_state", repeated(once["last_hidden_state"], rows)}});
+    encoder_rows_ = rows;
+    return encoder_outputs_;
+  }
+
+  void keep(const ModelOutput& result) {
+    out_.past_key_values = cache_;
+    const std::string prefix = encoder_decoder_ ? "decoder_" : "";
+    if (wants(config_.output_hidden_states)) out_.hidden_states.push_back(result.tensors(prefix + "hidden_states"));
+    if (!wants(config_.output_attentions)) return;
+    out_.attentions.push_back(result.tensors(prefix + "attentions"));
+    if (result.has("cross_attentions")) out_.cross_attentions.push_back(result.tensors("cross_attentions"));
+  }
+
+  PretrainedModel& model_;
+  const ModelInputs& inputs_;
+  const GenerationConfig& config_;
+  ModelGenerateOutput& out_;
+  const std::vector<std::string> arguments_;
+  const bool encoder_decoder_;
+  KeyValueCache cache_;
+  Value encoder_outputs_;
+  int64_t encoder_rows_ = -1;
+};
+
+// Where an encoder-decoder starts to write: the start token, before what the user gave unless that has it.
+Tensor decoder_prompt(const ModelInputs& inputs, int64_t rows, int64_t start, Tensor& mask) {
+  const Tensor first = full({rows, 1}, start, DType::int64);
+  const Tensor& given = inputs.decoder_input_ids;
+  if (!given.defined() || given.numel() == 0) {
+    mask = ones({rows, 1}, DType::int64);
+    return first;
+  }
+  mask = inputs.decoder_attention_mask.defined() ? inputs.decoder_attention_mask.to(DType::int64) : ones({given.size(0), given.size(1)}, DType::int64);
+  if (!given.select(1, 0).ne(start).all().item_as<bool>()) return given;
+  mask = cat({ones({rows, 1}, DType::int64), mask}, 1);
+  return cat({first, given}, 1);
+}
+
+int64_t rows_of_source(const ModelInputs& inputs) {
+  if (inputs.input_ids.defined()) return inputs.input_ids.size(0);
+  if (inputs.inputs_embeds.defined()) return inputs.inputs_embeds.size(0);
+  const Value& given = inputs.encoder_outputs;
+  const Value* state = given.kind() == Value::Kind::dict ? given.to_dict().find("last_hidden_state") : &given.to_items().at(0);
+  if (!state) throw UserError("generate: encoder_outputs have no last_hidden_state");
+  return state->to_tensor().size(0);
+}
+
+}  // namespace
+
+ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& config, const GenerateOptions& given_options) {
+  check_class(model);
+  const GradModeScope no_grad(false);
+  ModelInputs inputs = given;
+  GenerateOptions options = given_options;
+  if (!options.max_position_embeddings) options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
+  if (inputs.input_ids.defined() && inputs.inputs_embeds.defined())
+    throw UserError("generate: both input_ids and inputs_embeds were given; give one of them");
+  if (inputs.attention_mask.defined() && inputs.attention_mask.dim() != 2)
+    throw UserError("generate: attention_mask has to be [batch, length], but is " + str(inputs.attention_mask.sizes()));
+
+  ModelGenerateOutput out;
+  Tensor prompt = inputs.input_ids;
+  if (!model.is_encoder_decoder()) {
+    if (inputs.inputs_embeds.defined()) throw UserError("generate: " + model.class_name() + " begins with input_ids, found inputs_embeds");
+    if (inputs.attention_mask.defined()) options.attention_mask = inputs.attention_mask;
+    if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
+  } else {
+    const std::optional<int64_t> start = config.decoder_start_token_id ? config.decoder_start_token_id : config.bos_token_id;
+    if (!start) throw UserError("generate: `decoder_start_token_id` or `bos_token_id` has to be set for an encoder-decoder");
+    if (!inputs.input_ids.defined() && !inputs.inputs_embeds.defined() && inputs.encoder_outputs.is_none()) {
+      if (!config.bos_token_id) throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
+      inputs.input_ids = full({1, 1}, *config.bos_token_id, DType::int64);
+    }
+    if (inputs.input_ids.defined() && !inputs.attention_mask.defined())
+      inputs.attention_mask = attention_mask_of(inputs.input_ids, config.pad_token_id, config.eos_token_id ? config.eos_token_id->ids : TokenIds{});
+    if (inputs.input_ids.defined() && !options.encoder_input_ids.defined()) options.encoder_input_ids = inputs.input_ids;
+    prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
+    if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
+  }
+  Steps steps(model, inputs, config, out);
+  GenerateOutput made = generate([&](const GenerationStep& step) { return steps(step); }, prompt, config, options);
+  static_cast<GenerateOutput&>(out) = std::move(made);
+  return out;
+}
+
+GenerationConfig generation_config_of(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / "generation_config.json")) return GenerationConfig::from_file(folder);
+  const std::filesystem::path file = folder / "config.json";
+  const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());
+  const std::span<const std::byte> bytes = mapped->bytes();
+  return GenerationConfig::from_model_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+}
+
+}  // namespace calque

@@ -1,0 +1,174 @@
+// generate with tiny-lm, beside what transformers made of it (assets/tiny-lm/reference.json, in float32).
+#include "calque/generate/model_generate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/hub/from_pretrained.h"
+#include "calque/op/ops.h"
+#include "generate/generate_support.h"
+
+namespace calque {
+namespace {
+
+using generate_test::error_of;
+using generate_test::ids_of;
+using generate_test::rows_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+const std::string tiny_lm = std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm";
+
+PretrainedModel& tiny() {
+  static const std::shared_ptr<PretrainedModel> model = [] {
+    LoadOptions options;
+    options.dtype = DType::float32;
+    return from_pretrained(tiny_lm, options);
+  }();
+  return *model;
+}
+
+GenerationConfig settings(const std::string& json) { return GenerationConfig::from_json(json); }
+
+const nlohmann::json& reference() {
+  static const nlohmann::json read = nlohmann::json::parse(std::ifstream(tiny_lm + "/reference.json"));
+  return read;
+}
+
+TEST(TinyLM, GreedyIdsAreTheReferences) {
+  for (const auto& entry : reference()) {
+    const auto prompt = entry["prompt_ids"].get<std::vector<int64_t>>();
+    const auto expected = entry["greedy_ids"].get<std::vector<int64_t>>();
+    GenerationConfig config = generation_config_of(tiny_lm);
+    config.max_new_tokens = std::ssize(expected) - std::ssize(prompt);
+    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected) << entry["prompt"];
+    config.use_cache = false;
+    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected) << "without a cache: " << entry["prompt"];
+  }
+}
+
+TEST(TinyLM, LastLogitsAreTheReferences) {
+  const GradModeScope no_grad(false);
+  for (const auto& entry : reference()) {
+    const Tensor ids = ids_of({entry["prompt_ids"].get<std::vector<int64_t>>()});
+    const Tensor logits = tiny()({.input_ids = ids, .logits_to_keep = 1})["logits"].select(1, 0).select(0, 0);
+    const auto [values, indices] = topk(logits, 5);
+    for (int64_t i = 0; i < 5; ++i) {
+      const auto& expected = entry["last_logits_top5"][static_cast<size_t>(i)];
+      EXPECT_EQ(indices.select(0, i).item_as<int64_t>(), expected[0].get<int64_t>());
+      EXPECT_NEAR(values.select(0, i).item_as<float>(), expected[1].get<double>(), 1e-4);  // four digits are written
+    }
+  }
+}
+
+TEST(TinyLM, ATextStreamsAsItIsDecoded) {
+  const Tokenizer tokenizer = Tokenizer::from_file(tiny_lm);
+  for (const auto& entry : reference()) {
+    std::string text;
+    TextStreamer streamer(tokenizer, [&](std::string_view part) { text += part; });
+    const Tensor ids = ids_of({tokenizer.encode_ids(entry["prompt"].get<std::string>())});
+    generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 48, "eos_token_id": 0})"), {.streamer = &streamer});
+    EXPECT_EQ(text, entry["greedy_text"].get<std::string>());
+  }
+}
+
+TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
+  const std::vector<std::vector<int64_t>> prompts = {{2799, 560, 268, 260, 530, 462}, {35, 475, 483}, {45}};
+  const GenerationConfig config = settings(R"({"max_new_tokens": 12, "eos_token_id": 0, "pad_token_id": 4095})");
+  std::vector<std::vector<int64_t>> padded = prompts, masks;
+  for (auto& row : padded) {
+    masks.emplace_back(6 - row.size(), 0);
+    masks.back().resize(6, 1);
+    row.insert(row.begin(), 6 - row.size(), 4095);
+  }
+  // The mask as given, and made from the padding.
+  const auto given = rows_of(generate(tiny(), {.input_ids = ids_of(padded), .attention_mask = ids_of(masks)}, config).sequences);
+  EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of(padded)}, config).sequences), given);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto alone = rows_of(generate(tiny(), {.input_ids = ids_of({prompts[i]})}, config).sequences).at(0);
+    EXPECT_EQ(std::vector(given[i].end() - 12, given[i].end()), std::vector(alone.end() - 12, alone.end()));
+  }
+}
+
+TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
+  const ModelGenerateOutput out =
+      generate(tiny(), {.input_ids = ids_of({{2799, 560, 268}})}, settings(R"({"max_new_tokens": 4, "return_dict_in_generate": true,
+      "output_hidden_states": true, "output_attentions": true, "output_scores": true, "output_logits": true})"));
+  ASSERT_THAT(out.hidden_states, SizeIs(4));
+  ASSERT_THAT(out.attentions, SizeIs(4));
+  EXPECT_THAT(out.scores, SizeIs(4));
+  EXPECT_THAT(out.hidden_states[0], SizeIs(7));
+  EXPECT_EQ(str(out.hidden_states[0][0].sizes()), "[1, 3, 192]");
+  EXPECT_EQ(str(out.hidden_states[3][6].sizes()), "[1, 1, 192]");
+  EXPECT_EQ(str(out.attentions[3][5].sizes()), "[1, 6, 1, 6]");
+  EXPECT_EQ(out.past_key_values.length().as_int(), 6) << "of every token but the last";
+}
+
+TEST(ModelGenerate, H244_ACacheGoesOnWhereItEnded) {
+  const std::string details = R"("return_dict_in_generate": true, "output_logits": true})";
+  const Tensor prompt = ids_of({{2799, 560, 268}, {35, 475, 483}});
+  const ModelGenerateOutput whole = generate(tiny(), {.input_ids = prompt}, settings(R"({"max_new_tokens": 4, )" + details));
+  const ModelGenerateOutput first = generate(tiny(), {.input_ids = prompt}, settings(R"({"max_new_tokens": 3, )" + details));
+  ASSERT_THAT(first.past_key_values.layers, SizeIs(6));
+  const LayerCache& layer = first.past_key_values.layers[5];
+  EXPECT_EQ(str(layer.key.sizes()), "[2, 2, 5, 32]") << "batch, heads, length, head size";
+  EXPECT_FALSE(layer.cross_key.defined());
+  const ModelGenerateOutput rest =
+      generate(tiny(), {.input_ids = first.sequences, .past_key_values = first.past_key_values}, settings(R"({"max_new_tokens": 1, )" + details));
+  EXPECT_EQ(rows_of(rest.sequences), rows_of(whole.sequences));
+  EXPECT_LE((rest.logits.at(0) - whole.logits.at(3)).abs().max().item_as<float>(), 1e-5f);
+  EXPECT_THAT(error_of([&] { generate(tiny(), {.input_ids = prompt, .past_key_values = rest.past_key_values}, settings(R"({"max_new_tokens": 1})")); }),
+              HasSubstr("6 ids are in the cache already, of a prompt of 3"));
+}
+
+TEST(ModelGenerate, H244_PaddingOnTheLeftChangesNothing) {
+  const GradModeScope no_grad(false);
+  const std::vector<int64_t> prompt = {2799, 560, 268, 260, 530, 462};
+  std::vector<int64_t> padded(32, 4095), mask(32, 0);
+  padded.insert(padded.end(), prompt.begin(), prompt.end());
+  mask.resize(padded.size(), 1);
+  const GenerationConfig config = settings(R"({"max_new_tokens": 2, "return_dict_in_generate": true, "output_logits": true})");
+  const auto plain = generate(tiny(), {.input_ids = ids_of({prompt})}, config);
+  const auto shifted = generate(tiny(), {.input_ids = ids_of({padded}), .attention_mask = ids_of({mask})}, config);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(allclose(plain.logits[i], shifted.logits[i], 1e-5, 1e-5));
+}
+
+TEST(ModelGenerate, H231_AClassWithoutAHeadNamesThoseWithOne) {
+  LoadOptions options;
+  options.model_class = "LlamaModel";
+  const auto model = from_pretrained(tiny_lm, options);
+  EXPECT_THAT(error_of([&] { generate(*model, {.input_ids = ids_of({{1}})}, settings(R"({"max_new_tokens": 1})")); }),
+              HasSubstr("LlamaModel has no language modelling head; of this architecture there is LlamaForCausalLM"));
+}
+
+TEST(ModelGenerate, H228_WithoutAPromptItBeginsWithBos) {
+  EXPECT_THAT(rows_of(generate(tiny(), {}, settings(R"({"max_new_tokens": 23, "bos_token_id": 0})")).sequences), ElementsAre(SizeIs(24)));
+}
+
+// torch.manual_seed(seed); model.generate(ids of the first prompt, do_sample=True, max_new_tokens=12, ...), transformers 5.22.
+TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
+  struct Case {
+    uint64_t seed;
+    const char* settings;
+    std::vector<int64_t> expected;
+  };
+  const Case cases[] = {
+#include "generate/tiny_lm_samples.inc"
+  };
+  for (const Case& c : cases) {
+    Generator generator(c.seed);
+    GenerationConfig config = settings(c.settings);
+    config.do_sample = true;
+    config.max_new_tokens = 12;
+    const auto rows = rows_of(generate(tiny(), {.input_ids = ids_of({{2799, 560, 268, 260, 530, 462}})}, config, {.generator = &generator}).sequences);
+    EXPECT_EQ(std::vector(rows[0].begin() + 6, rows[0].end()), c.expected) << c.settings;
+  }
+}
+
+}  // namespace
+}  // namespace calque
