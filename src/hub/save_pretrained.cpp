@@ -10,6 +10,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/json.h"
 #include "calque/file/pickle.h"
+#include "calque/hub/checkpoint.h"
 #include "calque/hub/sharding.h"
 #include "calque/op/ops.h"
 #include "hub/json_text.h"

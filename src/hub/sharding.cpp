@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpoint.h"
 
 namespace calque {
 
@@ -40,12 +41,6 @@ uint64_t parse_file_size(std::string_view text) {
   const double bytes = std::stod(number) * factor;
   if (!(bytes < 9e18)) throw wrong();
   return static_cast<uint64_t>(std::floor(bytes));
-}
-
-std::string with_variant(const std::string& weights_name, const std::string& variant) {
-  if (variant.empty()) return weights_name;
-  const size_t dot = weights_name.rfind('.');
-  return weights_name.substr(0, dot) + "." + variant + weights_name.substr(dot);
 }
 
 std::string shard_name(const std::string& weights_name, size_t number, size_t count) {

@@ -35,9 +35,7 @@ struct ShardOptions {
 };
 ShardPlan plan_shards(const NamedTensors& tensors, const ShardOptions& options = {});
 
-// The names that transformers gives: "model.safetensors" becomes "model.v2.safetensors" for a variant, and
-// "model-00001-of-00005.safetensors" for a shard; an index is "model.safetensors.index.v2.json".
-std::string with_variant(const std::string& weights_name, const std::string& variant);
+// As transformers names it: "model-00001-of-00005.safetensors".
 std::string shard_name(const std::string& weights_name, size_t number, size_t count);
 // Is this one of the files (single, index, shard) that hold the weights of that variant, in either format?
 bool is_weight_file(const std::string& name, const std::string& variant);

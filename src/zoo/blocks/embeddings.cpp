@@ -6,10 +6,13 @@
 
 namespace calque {
 
-ScaledWordEmbedding::ScaledWordEmbedding(const char* name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale)
-    : Typed(words, size, EmbeddingOptions{.padding_idx = padding}), name(name), scale(scale) {}
+ScaledWordEmbedding::ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale)
+    : Typed(words, size, EmbeddingOptions{.padding_idx = padding}), name(std::move(name)), scale(scale) {}
 
-Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) { return Embedding::forward(input_ids) * scale; }
+Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
+  const Tensor found = Embedding::forward(input_ids);
+  return scale == 1 ? found : found * scale;
+}
 
 OffsetPositions::OffsetPositions(const char* name, int64_t positions, int64_t size) : Typed(positions + offset, size), name(name) {}
 

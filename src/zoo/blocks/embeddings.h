@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "calque/nn/linear.h"
 
@@ -11,10 +12,10 @@ namespace calque {
 // Words times a factor. A family gives it its own class name.
 struct ScaledWordEmbedding : Typed<ScaledWordEmbedding, Embedding> {
   static constexpr const char* forward_arguments[] = {"input_ids"};
-  ScaledWordEmbedding(const char* name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale);
+  ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale);
   Tensor forward(const Tensor& input_ids);
   std::string type_name() const override { return name; }
-  const char* name;
+  std::string name;
   double scale;
 };
 

@@ -53,11 +53,6 @@ Tensor factors(const Tensor& head_mask) { return head_mask.defined() ? head_mask
 
 }  // namespace
 
-Tensor ScaledWordEmbedding::forward(const Tensor& input) {
-  const Tensor found = Embedding::forward(input);
-  return embed_scale == 1 ? found : found * embed_scale;
-}
-
 PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_positions, int64_t embedding_dim,
                                      std::optional<int64_t> padding_idx)
     : style(&style), num_positions(num_positions), embedding_dim(embedding_dim), padding_idx(padding_idx) {

@@ -13,6 +13,7 @@
 #include "calque/hub/config.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
+#include "embeddings.h"
 
 namespace calque {
 
@@ -37,20 +38,6 @@ struct Seq2SeqStyle {
   bool keeps_attention_whole = false;  // attention modules are not split over devices either
 
   std::string type(const std::string& part) const { return std::string(module) + "." + prefix + part; }
-};
-
-// Embedding times a scale.
-struct ScaledWordEmbedding : Typed<ScaledWordEmbedding, Embedding> {
-  ScaledWordEmbedding(const Seq2SeqStyle& style, int64_t num_embeddings, int64_t embedding_dim,
-                      std::optional<int64_t> padding_idx, double scale)
-      : Typed(num_embeddings, embedding_dim, EmbeddingOptions{.padding_idx = padding_idx}),
-        style(&style),
-        embed_scale(scale) {}
-  std::string type_name() const override { return style->type("ScaledWordEmbedding"); }
-  Tensor forward(const Tensor& input);
-
-  const Seq2SeqStyle* style;
-  double embed_scale;
 };
 
 // A row for each position: a parameter (learned, or sines that are kept as one), or a buffer of sines.

@@ -77,7 +77,7 @@ std::shared_ptr<Embedding> Seq2SeqPretrained::make_embedding(int64_t vocabulary)
   const std::optional<int64_t> pad = config().optional_integer("pad_token_id");
   if (!style->scaled_embedding) return std::make_shared<Embedding>(vocabulary, size, EmbeddingOptions{.padding_idx = pad});
   const double scale = config().flag("scale_embedding") ? std::sqrt(static_cast<double>(size)) : 1;
-  return std::make_shared<ScaledWordEmbedding>(*style, vocabulary, size, pad, scale);
+  return std::make_shared<ScaledWordEmbedding>(style->type("ScaledWordEmbedding"), vocabulary, size, pad, scale);
 }
 
 double Seq2SeqPretrained::scale_behind() const {

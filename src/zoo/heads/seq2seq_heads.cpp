@@ -5,7 +5,6 @@
 #include "calque/nn/functional.h"
 #include "calque/op/ops.h"
 #include "decoder_heads.h"
-#include "losses.h"
 
 namespace calque {
 
@@ -30,10 +29,6 @@ Config decoder_alone(Config config) {
 }
 
 }  // namespace
-
-Tensor token_loss(const Tensor& logits, const Tensor& labels) {
-  return functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), labels.view({-1}));
-}
 
 void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelInputs& inputs) {
   const std::vector<Tensor> both = logits.split(1, -1);

@@ -5,6 +5,7 @@
 #include "../blocks/seq2seq_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/dropout.h"
+#include "losses.h"
 
 namespace calque {
 
@@ -101,8 +102,6 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
 
 // start_logits and end_logits of [batch, length, 2], with the loss in front where positions are given.
 void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelInputs& inputs);
-// Logits [batch, length, vocabulary] against labels of the same places.
-Tensor token_loss(const Tensor& logits, const Tensor& labels);
 
 // A class entry for a class that is made from a style; the style outlives the registry.
 template <class M>
