@@ -80,6 +80,13 @@ CALQUE_INLINE double sum_of_exponentials(const S* x, int64_t n, Wide<S> max, Wid
 }
 
 template <class S>
+CALQUE_INLINE Wide<S> rounded(Wide<S> v) {
+  S narrow;
+  store_narrow_tail(&narrow, splat<Wide<S>>(0) + v, 1);
+  return load_wide_tail(&narrow, 1)[0];
+}
+
+template <class S>
 void softmax_run(const void* from, void* to, int64_t n, bool is_log, void* scratch) {
   using C = Wide<S>;
   constexpr int64_t step = lanes<C>;
@@ -87,9 +94,13 @@ void softmax_run(const void* from, void* to, int64_t n, bool is_log, void* scrat
   S* y = static_cast<S*>(to);
   const C max = largest(x, n);
   if (is_log) {
-    const C total = static_cast<C>(sum_of_exponentials(x, n, max, static_cast<C*>(nullptr)));
+    C total = static_cast<C>(sum_of_exponentials(x, n, max, static_cast<C*>(nullptr)));
+    // Of 16-bit numbers ATen keeps the sum, and then its logarithm, in 16 bits; not so over another dimension than the last.
+    if constexpr (!std::is_same_v<C, S>) total = rounded<S>(total);
+    C log_of_total = logarithm(total);
+    if constexpr (!std::is_same_v<C, S>) log_of_total = rounded<S>(log_of_total);
     const Vec<C> m = splat<C>(0) + max;
-    const Vec<C> shift = splat<C>(0) + logarithm(total);
+    const Vec<C> shift = splat<C>(0) + log_of_total;
     int64_t i = 0;
     for (; i + step <= n; i += step) store_narrow(y + i, load_wide(x + i) - m - shift);
     if (i < n) store_narrow_tail(y + i, load_wide_tail(x + i, n - i) - m - shift, n - i);
