@@ -39,8 +39,24 @@ Config::Config(Items items, std::string where) : where_(std::move(where)) {
     for (auto& [key, value] : parse_config_items(architecture_->defaults, architecture_->config_class))
       if (!position_.contains(key)) put(key, std::move(value));
     if (architecture_->complete) architecture_->complete(*this);
+    gather_rope();
   }
   check();
+}
+
+// transformers 4 has rope_theta and rope_scaling, 5 keeps all of it in rope_parameters, which `complete` has made.
+void Config::gather_rope() {
+  const Value* rope = find("rope_parameters");
+  if (!rope || rope->kind() != Value::Kind::dict) return;
+  const Value* scaling = find("rope_scaling");
+  const Value* type = scaling && scaling->kind() == Value::Kind::dict ? scaling->to_dict().find("type") : nullptr;
+  if (type && !rope->to_dict().find("type")) {
+    std::vector<std::pair<Value, Value>> items = rope->to_dict().items;
+    items.emplace_back("type", *type);
+    put("rope_parameters", dict(std::move(items)));
+  }
+  for (const char* name : {"rope_theta", "rope_scaling", "partial_rotary_factor"})
+    if (name == std::string_view("rope_scaling") || find("rope_parameters")->to_dict().find(name)) erase(name);
 }
 
 Config Config::from_json(std::string_view json, const std::string& where) { return Config(parse_config_items(json, where), where); }
@@ -361,10 +377,13 @@ Config Config::nested(std::string_view key) const {
 // ---- out ------------------------------------------------------------------------------------------------------------
 
 bool Config::operator==(const Config& other) const {
-  return items_.size() == other.items_.size() && std::all_of(items_.begin(), items_.end(), [&](const auto& item) {
-           const auto at = other.position_.find(item.first);
-           return at != other.position_.end() && same_value(item.second, other.items_[at->second].second);
-         });
+  const auto within = [](const Config& a, const Config& b) {
+    return std::all_of(a.items_.begin(), a.items_.end(), [&](const auto& item) {
+      const auto at = b.position_.find(item.first);
+      return item.first == "transformers_version" || (at != b.position_.end() && same_value(item.second, b.items_[at->second].second));
+    });
+  };
+  return within(*this, other) && within(other, *this);
 }
 
 static bool is_internal(std::string_view key) {

@@ -182,7 +182,7 @@ static CachedRepo scan_repo(const fs::path& folder, std::vector<std::string>& pr
   if (fs::is_directory(folder / "refs"))
     for (const auto& entry : fs::recursive_directory_iterator(folder / "refs"))
       if (entry.is_regular_file() && entry.path().filename() != ".DS_Store")
-        refs[first_word(entry.path())].push_back(fs::relative(entry.path(), folder / "refs").string());
+        refs[first_word(entry.path())].push_back(entry.path().lexically_relative(folder / "refs").string());
   if (!fs::is_directory(folder / "snapshots")) {
     problems.push_back(folder.string() + ": it has no snapshots");
     return repo;
@@ -203,7 +203,7 @@ static CachedRepo scan_repo(const fs::path& folder, std::vector<std::string>& pr
         problems.push_back(entry.path().string() + ": its blob is missing");
         continue;
       }
-      revision.files.push_back(fs::relative(entry.path(), snapshot).string());
+      revision.files.push_back(entry.path().lexically_relative(snapshot).string());
       revision.bytes += fs::file_size(entry.path());
     }
     std::sort(revision.files.begin(), revision.files.end());

@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
+#include "hub/weight_init.h"
 
 namespace calque {
 
@@ -47,10 +48,18 @@ void PretrainedModel::init_weights(Module& module) {
   }
 }
 
-void PretrainedModel::init_all_weights() {
+void init_modules(PretrainedModel& owner, Module& module, const std::function<bool(const Module&)>& wanted) {
   const GradModeScope no_grad(false);
-  for (Module* module : modules())
-    init_weights(*module);
+  for (Module* child : module.children()) {
+    if (!wanted(*child)) continue;
+    auto* inner = dynamic_cast<PretrainedModel*>(child);
+    init_modules(inner ? *inner : owner, *child, wanted);
+  }
+  owner.init_weights(module);
+}
+
+void PretrainedModel::init_all_weights() {
+  init_modules(*this, *this, [](const Module&) { return true; });
   tie_weights();
 }
 

@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/op/ops.h"
+#include "hub/weight_init.h"
 
 namespace calque {
 
@@ -80,58 +81,76 @@ std::vector<std::string> spellings(const std::string& key) {
   return out;
 }
 
+// Which tensor of the checkpoint goes where. Files of a base model and of a model with a head differ by the base model's
+// prefix; which of the two a file is, is decided for the file as a whole, since a head may have names that the base has too.
 class KeyMatcher {
  public:
-  KeyMatcher(PretrainedModel& model, LoadTargets& targets, const WeightOptions& options) : targets_(targets) {
-    prefix_ = model.base_model_prefix();
-    if (!prefix_.empty()) {
-      has_base_ = model.find_submodule(prefix_) != nullptr;
-      prefix_ += '.';
-    }
+  KeyMatcher(PretrainedModel& model, LoadTargets& targets, const Checkpoint& checkpoint, const WeightOptions& options) : targets_(targets) {
+    std::vector<std::pair<std::regex, std::string>> mapping;
     for (const auto& [pattern, replacement] : options.key_mapping)
-      mapping_.emplace_back(std::regex(pattern), replacement);
+      mapping.emplace_back(std::regex(pattern), replacement);
+    for (const auto& [key, tensor] : checkpoint.tensors()) {
+      keys_.push_back(key);
+      for (const auto& [pattern, replacement] : mapping)
+        keys_.back() = std::regex_replace(keys_.back(), pattern, replacement);
+    }
+    if (model.base_model_prefix().empty()) return;
+    prefix_ = model.base_model_prefix() + ".";
+    const auto starts = [&](const auto& name) { return name.starts_with(prefix_); };
+    const bool has = std::any_of(keys_.begin(), keys_.end(), starts);
+    const bool expects = std::any_of(targets.all.begin(), targets.all.end(), [&](const LoadTarget& target) { return starts(target.name); });
+    strips_ = has && !expects;
+    adds_ = expects && !has;
   }
 
-  // The model's name for a key of the checkpoint; "" when it has none. Counts how keys were found.
-  std::string match(const std::string& key) {
-    std::string mapped = key;
-    for (const auto& [pattern, replacement] : mapping_)
-      mapped = std::regex_replace(mapped, pattern, replacement);
-    for (const std::string& name : spellings(mapped)) {
-      if (targets_.find(name)) {
-        if (has_base_ && !name.starts_with(prefix_)) heads_.push_back(key);
-        if (has_base_ && name.starts_with(prefix_)) prefixed_ = true;
-        return name;
+  // For each key of the checkpoint its target, or null.
+  std::vector<LoadTarget*> match(const Checkpoint& checkpoint) {
+    std::vector<LoadTarget*> out(keys_.size());
+    std::unordered_set<const LoadTarget*> taken;
+    const auto take = [&](size_t i, LoadTarget* target) {
+      out[i] = target;
+      if (target) taken.insert(target);
+    };
+    for (size_t i = 0; i < keys_.size(); ++i)
+      take(i, find_with(keys_[i], strips_ ? Form::stripped : adds_ ? Form::added : Form::plain));
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      for (const Form form : {Form::plain, Form::stripped, Form::added}) {
+        if (out[i]) break;
+        LoadTarget* target = find_with(keys_[i], form);
+        if (target && !taken.contains(target)) take(i, target);
       }
-      if (prefix_.empty()) continue;
-      if (name.starts_with(prefix_) && targets_.find(name.substr(prefix_.size()))) return name.substr(prefix_.size());
-      if (targets_.find(prefix_ + name)) {
-        unprefixed_ = true;
-        return prefix_ + name;
-      }
+      // A base model's keys without its prefix, beside keys that only the head has: nothing writes such a file.
+      if (adds_ && out[i] && !out[i]->name.starts_with(prefix_) && any_added(out))
+        throw UserError(ErrorKind::bad_file, "the state dictionary of the model you are trying to load is corrupted: " + checkpoint.where() +
+                                                 " has the keys of the base model without the prefix \"" + prefix_ + "\", and beside them \"" +
+                                                 checkpoint.tensors()[i].first + "\" of the model with a head. Are you sure it was properly saved?");
     }
-    return "";
+    return out;
   }
   // Does the key name a buffer that models compute themselves?
   bool is_other_buffer(const std::string& key) const {
     if (targets_.other_buffers.contains(key) || targets_.other_buffers.contains(prefix_ + key)) return true;
     return !prefix_.empty() && key.starts_with(prefix_) && targets_.other_buffers.contains(key.substr(prefix_.size()));
   }
-  // A base model's keys without its prefix, beside keys that only the head has: nothing writes such a file.
-  void check(const Checkpoint& checkpoint) const {
-    if (!unprefixed_ || prefixed_ || heads_.empty()) return;
-    throw UserError(ErrorKind::bad_file, "the state dictionary of the model you are trying to load is corrupted: " + checkpoint.where() +
-                                             " has the keys of the base model without the prefix \"" + prefix_ + "\", and beside them \"" +
-                                             heads_[0] + "\" of the model with a head. Are you sure it was properly saved?");
-  }
 
  private:
+  enum class Form { plain, stripped, added };
+
+  LoadTarget* find_with(const std::string& key, Form form) const {
+    if (form != Form::plain && prefix_.empty()) return nullptr;
+    if (form == Form::stripped && !key.starts_with(prefix_)) return nullptr;
+    for (const std::string& name : spellings(form == Form::added ? prefix_ + key : form == Form::stripped ? key.substr(prefix_.size()) : key))
+      if (LoadTarget* target = targets_.find(name)) return target;
+    return nullptr;
+  }
+  bool any_added(const std::vector<LoadTarget*>& found) const {
+    return std::any_of(found.begin(), found.end(), [&](const LoadTarget* target) { return target && target->name.starts_with(prefix_); });
+  }
+
   LoadTargets& targets_;
+  std::vector<std::string> keys_;
   std::string prefix_;
-  bool has_base_ = false;
-  bool prefixed_ = false, unprefixed_ = false;
-  std::vector<std::string> heads_;
-  std::vector<std::pair<std::regex, std::string>> mapping_;
+  bool strips_ = false, adds_ = false;
 };
 
 bool has_part(const std::string& name, const std::vector<std::string>& parts) {
@@ -202,16 +221,6 @@ PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets
 
 // ---- what is missing ------------------------------------------------------------------------------------------------
 
-// Children first; each module by the model that it belongs to.
-void init_modules(PretrainedModel& owner, Module& module, const std::unordered_set<const Module*>& wanted) {
-  for (const auto& child : module.module_slots()) {
-    if (!child->module || !wanted.contains(child->module.get())) continue;
-    auto* inner = dynamic_cast<PretrainedModel*>(child->module.get());
-    init_modules(inner ? *inner : owner, *child->module, wanted);
-  }
-  owner.init_weights(module);
-}
-
 bool mark_with_missing(const Module& module, const std::unordered_set<const TensorSlot*>& missing, std::unordered_set<const Module*>& out) {
   bool any = false;
   for (const auto& slot : module.parameter_slots())
@@ -249,7 +258,7 @@ void init_missing(PretrainedModel& model, LoadTargets& targets, const Pretrained
   }
   const GradModeScope no_grad(false);
   try {
-    init_modules(model, model, wanted);
+    init_modules(model, model, [&](const Module& module) { return wanted.contains(&module); });
   } catch (...) {
     for (auto& [slot, tensor] : aside)
       slot->tensor = tensor;
@@ -286,19 +295,18 @@ void refuse_if_wrong(const PretrainedModel& model, const LoadReport& report, con
 LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, const WeightOptions& options) {
   LoadTargets targets;
   collect_targets(model, "", targets);
-  KeyMatcher matcher(model, targets, options);
+  KeyMatcher matcher(model, targets, checkpoint, options);
   LoadReport report;
 
   std::vector<std::pair<LoadTarget*, const Tensor*>> found;
-  for (const auto& [key, tensor] : checkpoint.tensors()) {
-    const std::string name = matcher.match(key);
-    if (name.empty()) {
-      if (!matcher.is_other_buffer(key)) report.unexpected_keys.push_back(key);
-      continue;
-    }
-    found.emplace_back(targets.find(name), &tensor);
+  const std::vector<LoadTarget*> matched = matcher.match(checkpoint);
+  for (size_t i = 0; i < matched.size(); ++i) {
+    const auto& [key, tensor] = checkpoint.tensors()[i];
+    if (matched[i])
+      found.emplace_back(matched[i], &tensor);
+    else if (!matcher.is_other_buffer(key))
+      report.unexpected_keys.push_back(key);
   }
-  matcher.check(checkpoint);
 
   const GradModeScope no_grad(false);
   for (auto& [target, given] : found) {

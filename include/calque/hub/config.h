@@ -77,12 +77,13 @@ class Config {
 
   const Items& items() const { return items_; }
   const std::string& where() const { return where_; }  // what to call it in errors
-  bool operator==(const Config& other) const;          // the same keys and values, in any order
+  bool operator==(const Config& other) const;          // the same keys and values, the version aside
 
  private:
   std::string_view name_of(std::string_view key) const;  // through the architecture's other names
   void put(std::string_view name, Value value);
   void set_labels(Value id2label);
+  void gather_rope();
   void check() const;
   [[noreturn]] void wrong(std::string_view key, const char* expected, const Value* found) const;
 

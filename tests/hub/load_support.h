@@ -1,0 +1,89 @@
+// What the tests of loading share: small models with a base and heads, folders, golden files, warnings that were given.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calque/base/error.h"
+#include "calque/base/warning.h"
+#include "calque/file/safetensors.h"
+#include "calque/hub/from_pretrained.h"
+#include "calque/nn/linear.h"
+
+namespace calque::load_test {
+
+std::filesystem::path golden(const std::string& name);  // tests/hub/golden/<name>
+
+class Folder {  // temporary; removed with its content
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  // Folders on the way are made.
+  std::filesystem::path write(const std::string& name, const std::string& content) const;
+  std::filesystem::path copy(const std::filesystem::path& from, const std::string& name) const;
+  void tensors(const std::string& name, const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata = SafetensorsMetadata{{"format", "pt"}}) const;
+  void pickle(const std::string& name, const NamedTensors& tensors) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text_of(const std::filesystem::path& path);
+// A copy with some left out or others in their place.
+NamedTensors tensors_of(Module& module);
+NamedTensors without(const NamedTensors& tensors, const std::vector<std::string>& names);
+
+// The text of the UserError that fn must throw.
+template <class F>
+std::string error_of(F&& fn) {
+  try {
+    fn();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class Warnings {  // those given while it lives
+ public:
+  Warnings();
+  ~Warnings();
+  const std::vector<std::string>& all() const { return all_; }
+  bool any(std::string_view part) const;
+
+ private:
+  std::vector<std::string> all_;
+  WarningSink before_;
+};
+
+// Sets a variable of the environment, puts it back.
+class Environment {
+ public:
+  Environment(std::string name, const std::optional<std::string>& value);
+  ~Environment();
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
+
+// ---- models: architecture "calque-test", after those that transformers tests itself with -----------------------------
+// BaseModel: linear and linear_2, 5 by 5. TiedBaseModel: linear_2.weight is linear.weight. HeadModel: base.*, linear,
+// linear2; prefix "base". TiedHeadModel: base.*, decoder whose weight is base.linear.weight. BufferModel: a persistent
+// and a non-persistent buffer; "kept" stays float32 in float16. ScaledModel: a parameter of its own and no initialiser for it.
+void register_test_models();
+std::shared_ptr<PretrainedModel> new_model(const std::string& name, const std::string& extra_json = "");
+Config test_config(const std::string& architecture, const std::string& extra_json = "");
+// config.json and model.safetensors of a model.
+void save_test_model(PretrainedModel& model, const std::filesystem::path& folder);
+
+bool same(const Tensor& a, const Tensor& b);  // shape, dtype, bytes
+
+}  // namespace calque::load_test
