@@ -16,4 +16,6 @@ install(FILES
   "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
   cmake/FindSleef.cmake
   DESTINATION "${calque_config_dir}")
+# The model that the program knows by name.
+install(DIRECTORY assets/tiny-lm DESTINATION "${CMAKE_INSTALL_DATADIR}/calque/models" PATTERN reference.json EXCLUDE)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -35,6 +35,8 @@ void run_program(const RunOptions& options);
 struct ForwardOptions {
   std::string model;        // a model folder
   std::string inputs;       // a safetensors file, by names of the forward's arguments
+  std::vector<std::string> prompts;  // or texts for the model's tokenizer, padded on the left
+  std::string save_inputs;  // a safetensors file to write the inputs to
   std::string outputs;      // a safetensors file to write; empty: nothing is written
   std::string model_class;  // by default what the config names
   std::string attention;    // eager or sdpa

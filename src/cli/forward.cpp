@@ -1,9 +1,13 @@
 // calque forward MODEL: one forward pass of a model folder, tensors in and out as safetensors files. Outputs are named as
 // transformers' output fields.
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/text/tokenizer.h"
 #include "cli/command.h"
 #include "cli/models.h"
 #include "cli/table.h"
@@ -19,14 +23,46 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
       flatten(name + "." + std::to_string(i), value.to_items()[i], out);
 }
 
+// Rows of ids as long as the longest, padding on the left.
+ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& model) {
+  const Tokenizer tokenizer = Tokenizer::from_file(model_folder(options.model));
+  std::vector<std::vector<int64_t>> rows;
+  size_t length = 0;
+  for (const std::string& prompt : options.prompts) {
+    rows.push_back(tokenizer.encode_ids(prompt));
+    length = std::max(length, rows.back().size());
+  }
+  if (length == 0) throw UserError("forward: the prompt has no tokens");
+  const int64_t pad = tokenizer.special_token_id("pad").value_or(0);
+  std::vector<int64_t> ids, mask;
+  for (const std::vector<int64_t>& row : rows) {
+    ids.insert(ids.end(), length - row.size(), pad);
+    ids.insert(ids.end(), row.begin(), row.end());
+    mask.insert(mask.end(), length - row.size(), 0);
+    mask.resize(ids.size(), 1);
+  }
+  const std::vector<int64_t> sizes = {std::ssize(rows), static_cast<int64_t>(length)};
+  ModelInputs in;
+  in.input_ids = tensor_of<int64_t>(ids, sizes);
+  const std::vector<std::string> arguments = model.argument_names();
+  if (std::find(arguments.begin(), arguments.end(), "attention_mask") != arguments.end()) in.attention_mask = tensor_of<int64_t>(mask, sizes);
+  return in;
+}
+
 }  // namespace
 
 void run_forward(const ForwardOptions& options) {
+  if (options.inputs.empty() == options.prompts.empty()) throw UserError("forward: give --inputs or --prompt, and not both");
   const std::shared_ptr<PretrainedModel> model = load_model({options.model, options.model_class, "", options.attention});
   if (options.train) model->train();
+  if (!options.prompts.empty()) without_cache(*model);
   const GradModeScope no_grad(false);
-  const ModelOutput result = (*model)(read_model_inputs("forward", options.inputs, *model));
-  NamedTensors out;
+  const ModelInputs inputs = options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
+  NamedTensors in, out;
+  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names()))
+    flatten(name, value, in);
+  if (!options.save_inputs.empty()) save_safetensors(options.save_inputs, in);
+  const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items())
     flatten(name, value, out);
   Table table({{"output"}, {"dtype"}, {"shape"}});

@@ -33,6 +33,7 @@ class CountingStreamer final : public Streamer {
   void end() override {
     if (next_) next_->end();
   }
+  bool takes_beams() const override { return true; }
   int64_t tokens() const { return steps_ - 1; }  // the prompt is the first call
   double first_token_seconds(Clock::time_point start) const { return std::chrono::duration<double>(first_ - start).count(); }
   double tokens_per_second() const {
@@ -72,6 +73,7 @@ GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string&
   if (o.max_new_tokens) config.max_new_tokens = *o.max_new_tokens;
   if (config.max_new_tokens) config.max_length = std::nullopt;
   else if (!config.max_length) config.max_new_tokens = 128;
+  if (!config.pad_token_id && config.eos_token_id) config.pad_token_id = config.eos_token_id->ids.at(0);  // of one row nothing is padded
   return config;
 }
 

@@ -10,6 +10,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/version.h"
+#include "calque/base/warning.h"
 #include "cli/command.h"
 
 namespace calque::cli {
@@ -38,7 +39,9 @@ void add_forward(CLI::App& app) {
   auto o = std::make_shared<ForwardOptions>();
   CLI::App* command = app.add_subcommand("forward", "One forward pass of a model folder on tensors from a safetensors file");
   command->add_option("model", o->model, "a folder with config.json and weights, or tiny-lm")->required();
-  command->add_option("--inputs", o->inputs, "a .safetensors file, tensors by the names of the forward's arguments")->required();
+  command->add_option("--inputs", o->inputs, "a .safetensors file, tensors by the names of the forward's arguments");
+  command->add_option("-p,--prompt", o->prompts, "instead of inputs: a text for the model's tokenizer (may be given several times)")->allow_extra_args(false);
+  command->add_option("--save-inputs", o->save_inputs, "a .safetensors file to write the inputs to");
   command->add_option("--outputs", o->outputs, "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
   command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
   command->add_option("--attention", o->attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
@@ -142,6 +145,7 @@ int main(int argc, char** argv) {
   calque::cli::add_export(app);
   calque::cli::add_diff(app);
   calque::cli::add_trace(app);
+  calque::set_warning_sink([](std::string_view message) { fmt::print(stderr, "calque: warning: {}\n", message); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

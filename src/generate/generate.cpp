@@ -1,9 +1,11 @@
 #include "calque/generate/generate.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/generate/beam_search.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"
@@ -72,6 +74,80 @@ void check_not_made_already(const std::vector<T>& made, const std::vector<T>& ow
       if (mine.name == other.name)
         throw UserError("generate: a custom " + std::string(what) + " of type " + mine.name +
                         " was passed, but the settings ask for one too; unset the setting or leave yours out");
+}
+
+// The scorer of beams looks after ends of text itself.
+StoppingCriteriaList without_ends(const StoppingCriteriaList& criteria) {
+  StoppingCriteriaList out;
+  for (const StoppingCriterion& one : criteria)
+    if (one.name != "EosTokenCriteria") out.push_back(one);
+  return out;
+}
+
+// What a search starts from: rows already repeated for the beams.
+struct Search {
+  Tensor ids, mask;
+  const GenerationConfig& config;
+  const LogitsProcessorList& processors;
+  const StoppingCriteriaList& criteria;
+  const GenerateOptions& options;
+};
+
+BeamSettings beam_settings_of(const GenerationConfig& config) {
+  BeamSettings out{config.num_beams.value_or(1), config.length_penalty.value_or(1), EarlyStopping::when_unlikely, config.max_length};
+  if (config.early_stopping) {
+    const bool* flag = std::get_if<bool>(&*config.early_stopping);
+    out.early_stopping = !flag ? EarlyStopping::never : *flag ? EarlyStopping::when_full : EarlyStopping::when_unlikely;
+  }
+  return out;
+}
+
+GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) {
+  const GenerationConfig& config = search.config;
+  const BeamSettings settings = beam_settings_of(config);
+  const TokenIds eos = ids_of(config.eos_token_id);
+  Tensor ids = search.ids, mask = search.mask;
+  const int64_t rows = ids.size(0), width = settings.num_beams, batch = rows / width, prompt = ids.size(1);
+  const int64_t count = config.num_return_sequences.value_or(1);
+  const int64_t candidates = std::max<int64_t>(2, 1 + std::ssize(eos)) * width;
+  const bool details = config.return_dict_in_generate.value_or(false);
+  BeamSearchScorer scorer(batch, settings, config.pad_token_id, eos, prompt);
+  // The beams of a prompt begin as copies: only the first may go on.
+  std::vector<float> running(static_cast<size_t>(rows), -1e9F);
+  for (int64_t b = 0; b < batch; ++b) running[static_cast<size_t>(b * width)] = 0;
+
+  GenerateOutput out;
+  Tensor chosen;
+  int64_t seen = search.options.cache_position;
+  for (;;) {
+    const Tensor logits = last_scores(next_logits({ids.narrow(1, seen, ids.size(1) - seen), seen, mask, chosen}), rows);
+    if (config.use_cache.value_or(true)) seen = ids.size(1);
+    const Tensor processed = process_scores(search.processors, ids, logits.log_softmax(-1));
+    if (details && config.output_scores.value_or(false)) out.scores.push_back(processed);
+    if (details && config.output_logits.value_or(false)) out.logits.push_back(logits);
+    const int64_t vocab = processed.size(1);
+    const Tensor sums = (processed + tensor_of<float>(running, {rows, 1})).view({batch, width * vocab});
+    Tensor best, places;
+    if (config.do_sample.value_or(false)) {
+      places = sums.softmax(-1).multinomial(candidates, false, search.options.generator);
+      const auto [sorted, order] = sums.gather(1, places).sort(-1, true);
+      best = sorted;
+      places = places.gather(1, order);
+    } else {
+      std::tie(best, places) = topk(sums, candidates);
+    }
+    const NextBeams next = scorer.process(ids, best, places.remainder(vocab), places.floor_divide(vocab));
+    chosen = tensor_of<int64_t>(next.rows, {rows});
+    running = next.scores;
+    ids = cat({ids.index_select(0, chosen), tensor_of<int64_t>(next.tokens, {rows, 1})}, 1);
+    mask = cat({mask.index_select(0, chosen), ones({rows, 1}, DType::int64)}, 1);
+    if (search.options.streamer) search.options.streamer->put(tensor_of<int64_t>(next.tokens, {rows}));
+    const std::vector<bool> stop = rows_done(without_ends(search.criteria), ids);
+    if (scorer.is_done() || std::all_of(stop.begin(), stop.end(), [](bool d) { return d; })) break;
+  }
+  if (search.options.streamer) search.options.streamer->end();
+  out.sequences = scorer.finalize(ids, running, count);
+  return out;
 }
 
 }  // namespace
@@ -174,9 +250,12 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   for (const std::string& issue : config.validate())
     warn("generate: " + issue);
   const GenerationMode mode = config.mode();
-  if (mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
+  const bool beams = mode == GenerationMode::beam_search || mode == GenerationMode::beam_sample;
+  if (!beams && mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
     throw UserError("generate: the settings ask for " + std::string(name_of(mode)) +
-                    "; supported are greedy_search and sample");
+                    "; supported are greedy_search, sample, beam_search and beam_sample");
+  if (beams && options.streamer && config.num_beams.value_or(1) > 1 && !options.streamer->takes_beams())
+    throw UserError("generate: a streamer shows tokens as they come, which beams do not allow; leave it out or set num_beams to 1");
 
   Tensor ids = prompt_of(input_ids, config);
   const TokenIds eos = ids_of(config.eos_token_id);
@@ -189,7 +268,7 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   if (mask.dim() != 2 || mask.size(0) != ids.size(0) || mask.size(1) != ids.size(1))
     throw UserError("generate: attention_mask has to be as large as input_ids, " + str(ids.sizes()) + ", but is " +
                     str(mask.sizes()));
-  if (const int64_t copies = config.num_return_sequences.value_or(1); copies > 1) {
+  if (const int64_t copies = std::max(config.num_return_sequences.value_or(1), beams ? config.num_beams.value_or(1) : 1); copies > 1) {
     ids = ids.repeat_interleave(copies, 0);
     mask = mask.repeat_interleave(copies, 0);
   }
@@ -203,6 +282,7 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
     throw UserError("generate: " + std::to_string(options.cache_position) + " ids are in the cache already, of a prompt of " +
                     std::to_string(prompt) + "; at least one has to be new");
   if (options.streamer) options.streamer->put(ids);
+  if (beams) return beam_search(next_logits, {ids, mask, config, processors, criteria, options});
   GenerateOutput out;
   std::vector<bool> done(static_cast<size_t>(rows), false);
   int64_t seen = options.cache_position;

@@ -276,8 +276,8 @@ TEST(Generate, WithoutACacheTheWholePromptIsAskedEachTime) {
 
 TEST(Generate, SaysWhatItCannotDo) {
   EXPECT_THAT(
-      error_of([] { generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"num_beams": 3, "max_new_tokens": 2})")); }),
-      HasSubstr("the settings ask for beam_search; supported are greedy_search and sample"));
+      error_of([] { generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"penalty_alpha": 0.6, "top_k": 4, "max_new_tokens": 2})")); }),
+      HasSubstr("the settings ask for contrastive_search; supported are greedy_search, sample, beam_search and beam_sample"));
   EXPECT_THAT(error_of([] {
                 generate(
                     [](const GenerationStep&) {

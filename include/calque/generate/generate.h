@@ -1,6 +1,6 @@
-// generate: greedy search and sampling over anything that gives the logits of the next token. The loop owns nothing of
-// the model: a callback maps new ids to logits and keeps its own cache. Beams, contrastive search and assistants are a
-// UserError.
+// generate: greedy search, sampling and beams over anything that gives the logits of the next token. The loop owns nothing
+// of the model: a callback maps new ids to logits and keeps its own cache. Groups of beams, contrastive search and assistants
+// are a UserError.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ class Streamer {
   virtual ~Streamer() = default;
   virtual void put(const Tensor& ids) = 0;
   virtual void end() = 0;
+  virtual bool takes_beams() const { return false; }  // put() is told of every beam's tokens
 };
 
 // Gives text out as soon as it is certain, of a batch of one. The tokenizer must outlive it.

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""generate beside transformers: greedy, sampled from the same seeds and with beams, with padding, processors and stop conditions,
+on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
+ARCH takes one architecture. Where the two likeliest tokens are within 1e-4 of each other at some step, a case proves nothing and is left out.
+"""
+import argparse
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TINY = os.path.join(ROOT, "assets", "tiny-lm")
+PEER = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release")), "bin", "generate_peer")
+
+SMALL = dict(vocab_size=99, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None, forced_bos_token_id=None)
+MODELS = {  # architecture: class, configuration; those whose files Calque has
+    "gpt2": ("GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "gptj": ("GPTJForCausalLM", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "bloom": ("BloomForCausalLM", dict(vocab_size=99, hidden_size=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "opt": ("OPTForCausalLM", dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=37, max_position_embeddings=64, word_embed_proj_dim=16, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "bart": ("BartForConditionalGeneration", dict(SMALL, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64)),
+    "t5": ("T5ForConditionalGeneration", dict(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_decoder_layers=2, num_heads=4, relative_attention_num_buckets=8, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)),
+}
+
+
+def random_model(name, folder):
+    cls, settings = MODELS[name]
+    torch.manual_seed(0)
+    config = type(transformers.AutoConfig.for_model(name))(**settings)
+    model = getattr(transformers, cls)(config).eval()
+    with torch.no_grad():  # larger, so that tokens are not all alike
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(folder)
+    return model
+
+
+def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
+    s = {"eos_token_id": eos, "pad_token_id": 1 if vocab < 1000 else 0, "max_new_tokens": r.randrange(3, 20)}
+    kind = r.choice(["greedy", "sample", "sample", "beams"])
+    if kind == "sample":
+        s["do_sample"] = True
+        for key, values in (("temperature", [0.7, 1.3]), ("top_k", [0, 5]), ("top_p", [0.8]), ("min_p", [0.05]), ("typical_p", [0.9])):
+            if r.random() < 0.35:
+                s[key] = r.choice(values)
+        if r.random() < 0.2:
+            s["num_return_sequences"] = 2
+    if kind == "beams":
+        s["num_beams"] = r.choice([2, 3, 5])
+        if r.random() < 0.4:
+            s["length_penalty"] = r.choice([0.0, 0.5, 2.0, -1.0])
+        if r.random() < 0.4:
+            s["early_stopping"] = r.choice([True, "never"])
+    for key, values in (("repetition_penalty", [1.2]), ("no_repeat_ngram_size", [2]), ("min_new_tokens", [5]), ("suppress_tokens", [[5, 7]]),
+                        ("bad_words_ids", [[[4], [5, 6]]]), ("forced_eos_token_id", [eos if isinstance(eos, int) else eos[0]]),
+                        ("begin_suppress_tokens", [[3]]), ("renormalize_logits", [True])):
+        if r.random() < 0.12:
+            s[key] = r.choice(values)
+    if encoder_decoder and r.random() < 0.3:
+        s[r.choice(["forced_bos_token_id", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty"])] = 3
+    if tokenizer and kind != "beams" and r.random() < 0.3:
+        s["stop_strings"] = r.choice([["e"], [" the"], ["of the", "and"]])
+    if r.random() < 0.15:
+        s["use_cache"] = False
+    return s
+
+
+def close_call(model, out, s):
+    """Whether another order of rounding could have chosen another token."""
+    for scores in out.scores:
+        top = torch.topk(scores, 2, -1).values
+        if ((top[:, 0] - top[:, 1]).abs() < 1e-4).any():
+            return True
+    return False
+
+
+def cases(r, name, folder, model, tokenizer, count):
+    encoder_decoder = model.config.is_encoder_decoder
+    vocab = model.config.vocab_size
+    made = 0
+    while made < count:
+        batch, length = r.choice([1, 1, 3]), r.randrange(1, 9)
+        ids = torch.tensor([[r.randrange(3, vocab) for _ in range(length)] for _ in range(batch)])
+        mask = torch.ones_like(ids)
+        if batch > 1 and length > 2:
+            for row in range(1, batch):
+                pad = r.randrange(length - 1)
+                mask[row, :pad] = 0
+                if encoder_decoder:
+                    mask[row] = mask[row].flip(0)
+            ids[mask == 0] = 1 if vocab < 1000 else 0
+        x = {"input_ids": ids, "attention_mask": mask}
+        eos = model.config.eos_token_id if r.random() < 0.7 else [model.config.eos_token_id, 7]
+        s = settings_of(r, eos, vocab, tokenizer, encoder_decoder)
+        if encoder_decoder:
+            s["decoder_start_token_id"] = model.config.decoder_start_token_id
+            if r.random() < 0.3:
+                x["decoder_input_ids"] = torch.randint(3, vocab, (batch, r.randrange(1, 4)))
+        seed = r.randrange(1000)
+        torch.manual_seed(seed)
+        model.generation_config = GenerationConfig()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            out = model.generate(**x, generation_config=GenerationConfig(**s, return_dict_in_generate=True, output_scores=True),
+                                 **({"tokenizer": tokenizer} if "stop_strings" in s else {}))
+        if not s.get("do_sample") and close_call(model, out, s):
+            continue
+        made += 1
+        yield ({"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": TINY if tokenizer else None}, out.sequences.tolist())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", action="append", default=[])
+    args = parser.parse_args()
+    logging.disable(logging.WARNING)
+    transformers.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    r = random.Random(0)
+    count = 200 if args.all else 20
+    failed, total = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ["tiny-lm", *MODELS]:
+            if args.only and name not in args.only:
+                continue
+            if name == "tiny-lm":
+                place, tokenizer = TINY, PreTrainedTokenizerFast(tokenizer_file=os.path.join(TINY, "tokenizer.json"))
+                model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
+            elif os.path.exists(os.path.join(ROOT, "src", "zoo", name + ".cpp")):
+                place, tokenizer = os.path.join(folder, name), None
+                model = random_model(name, place)
+            else:
+                continue
+            made = list(cases(r, name, place, model, tokenizer, count))
+            lines = os.path.join(folder, "cases")
+            with open(lines, "w") as f:
+                f.writelines(json.dumps(c) + "\n" for c, _ in made)
+            done = subprocess.run([PEER, lines], capture_output=True, text=True)
+            found = [json.loads(line) for line in done.stdout.splitlines()]
+            found += [{"error": f"the program died: {done.stderr[-300:]}"}] * (len(made) - len(found))
+            wrong = 0
+            for (case, expected), answer in zip(made, found):
+                total += 1
+                if answer.get("ids") == expected:
+                    continue
+                wrong += 1
+                if wrong <= 3:
+                    print("DIFFERENT", name, json.dumps({k: case[k] for k in ("inputs", "settings", "seed")})[:500], "\n   found", answer.get("ids", answer.get("error")), "\n   expected", expected)
+            failed += wrong
+            print(f"{name:10} {len(made) - wrong:5} equal, {wrong} differ", flush=True)
+    print(f"{total - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+// generate_peer CASES: runs generate on model folders. CASES has one JSON object a line: {"model": folder, "inputs": {name: rows of
+// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null}. For each a line of JSON: {"ids": rows} or {"error": text}.
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/generate/model_generate.h"
+#include "calque/hub/from_pretrained.h"
+#include "calque/op/ops.h"
+
+using namespace calque;
+using Nlohmann = nlohmann::json;
+
+namespace {
+
+Tensor rows_to_tensor(const std::vector<std::vector<int64_t>>& rows) {
+  std::vector<int64_t> all;
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+  return tensor_of<int64_t>(all, {std::ssize(rows), rows.empty() ? 0 : std::ssize(rows[0])});
+}
+
+Nlohmann run(const Nlohmann& c) {
+  static std::map<std::string, std::shared_ptr<PretrainedModel>> models;
+  static std::map<std::string, Tokenizer> tokenizers;
+  const std::string folder = c.at("model");
+  std::shared_ptr<PretrainedModel>& model = models[folder];
+  if (!model) model = from_pretrained(folder, {.dtype = DType::float32});
+  ModelInputs inputs;
+  for (const auto& [name, rows] : c.at("inputs").items()) inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
+  Generator generator(c.at("seed").get<uint64_t>());
+  GenerateOptions options;
+  options.generator = &generator;
+  if (const Nlohmann& name = c.at("tokenizer"); !name.is_null()) {
+    const auto found = tokenizers.find(name);
+    options.tokenizer = found != tokenizers.end() ? &found->second : &tokenizers.emplace(name, Tokenizer::from_file(name.get<std::string>())).first->second;
+  }
+  const Tensor ids = generate(*model, inputs, GenerationConfig::from_json(c.at("settings").dump()), options).sequences.contiguous();
+  Nlohmann out = Nlohmann::array();
+  for (int64_t r = 0; r < ids.size(0); ++r) {
+    const int64_t* row = ids.data_as<int64_t>() + r * ids.size(1);
+    out.push_back(std::vector<int64_t>(row, row + ids.size(1)));
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  std::ifstream cases(argv[1]);
+  for (std::string line; std::getline(cases, line);) {
+    Nlohmann out;
+    try {
+      out["ids"] = run(Nlohmann::parse(line));
+    } catch (const std::exception& error) {
+      out["error"] = error.what();
+    }
+    std::cout << out.dump() << "\n";
+  }
+}
