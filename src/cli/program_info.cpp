@@ -181,7 +181,7 @@ FileKind kind_of(const std::string& path) {
 
 void run_program_info(const InfoOptions& options) {
   const Pt2Archive archive = Pt2Archive::open(options.path);
-  LoadOptions load;
+  LoadProgramOptions load;
   load.example_inputs = false;
   const std::map<std::string, std::string> extra = archive.extra_files();
   const uint64_t bytes = std::filesystem::file_size(options.path);

@@ -97,7 +97,7 @@ struct Pt2Archive::Impl {
     std::vector<std::pair<std::string, Value>> values;  // tensors and custom objects, in the file's order
   };
 
-  Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy, const LoadOptions& options, pt2::SymbolReader& symbols) const {
+  Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy, const LoadProgramOptions& options, pt2::SymbolReader& symbols) const {
     if (const ZipEntry* pickled = zip.find(top + folder + legacy)) return pickled_payload(*pickled);
     const ZipEntry& e = entry(top + folder + config);
     const JsonDocument document = parse(e);
@@ -110,7 +110,7 @@ struct Pt2Archive::Impl {
     });
   }
 
-  Value read_tensor(const std::string& folder, const Json& info, const LoadOptions& options, pt2::SymbolReader& symbols, std::unordered_map<std::string_view, Ref<Storage>>& storages) const {
+  Value read_tensor(const std::string& folder, const Json& info, const LoadProgramOptions& options, pt2::SymbolReader& symbols, std::unordered_map<std::string_view, Ref<Storage>>& storages) const {
     const std::string_view path = info.at("path_name").to_string();
     const ZipEntry& data = entry(folder + std::string(path));
     const Json* meta = info.find("tensor_meta");
@@ -122,7 +122,7 @@ struct Pt2Archive::Impl {
     if (info.at("use_pickle").to_bool()) return read_pickle(data.data, owner, what + ": " + data.name);
     if (meta->at("layout").to_int() != pt2::number_of(Layout::strided)) meta->fail("a sparse tensor; strided ones are supported");
     if (const Device device = symbols.device(meta->at("device")); device.type != DeviceType::cpu)
-      meta->fail("a tensor on the device " + device.str() + "; map it with LoadOptions::devices, or load without weights");
+      meta->fail("a tensor on the device " + device.str() + "; map it with LoadProgramOptions::devices, or load without weights");
     const DType dtype = pt2::dtype_from_number(meta->at("dtype"));
     const std::vector<int64_t> sizes = pt2::plain_integers(meta->at("sizes"));
     const std::vector<int64_t> strides = pt2::plain_integers(meta->at("strides"));
@@ -200,13 +200,13 @@ struct Pt2Archive::Impl {
 
   // ---- the program --------------------------------------------------------------------------------------------------
 
-  std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadOptions& options) const {
+  std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadProgramOptions& options) const {
     const ZipEntry& e = model_entry(model);
     const JsonDocument document = parse(e);
     return in_part(e.name, [&] { return read_program(document.root(), model, options); });
   }
 
-  std::shared_ptr<const ExportedProgram> read_program(const Json& root, const std::string& model, const LoadOptions& options) const {
+  std::shared_ptr<const ExportedProgram> read_program(const Json& root, const std::string& model, const LoadProgramOptions& options) const {
     const int64_t major = root.at("schema_version").at("major").to_int();
     if (major != pt2::schema_major)
       root.fail("its schema version is " + std::to_string(major) + "." + std::to_string(root.at("schema_version").at("minor").to_int()) + ", expected " + std::to_string(pt2::schema_major) + ".x");
@@ -247,7 +247,7 @@ struct Pt2Archive::Impl {
     return std::make_shared<const ExportedProgram>(std::move(parts));
   }
 
-  Payload old_payload(const std::string& name, const LoadOptions&) const { return pickled_payload(checked_entry(name)); }
+  Payload old_payload(const std::string& name, const LoadProgramOptions&) const { return pickled_payload(checked_entry(name)); }
 
   std::shared_ptr<const void> owner;
   std::string what;
@@ -273,8 +273,8 @@ Pt2Archive Pt2Archive::open(int descriptor, const std::string& what) {
 
 const std::vector<std::string>& Pt2Archive::models() const { return impl_->models; }
 
-std::shared_ptr<const ExportedProgram> Pt2Archive::load(const std::string& model, const LoadOptions& options) const { return impl_->load(model, options); }
-std::shared_ptr<const ExportedProgram> Pt2Archive::load(const LoadOptions& options) const {
+std::shared_ptr<const ExportedProgram> Pt2Archive::load(const std::string& model, const LoadProgramOptions& options) const { return impl_->load(model, options); }
+std::shared_ptr<const ExportedProgram> Pt2Archive::load(const LoadProgramOptions& options) const {
   return impl_->load(impl_->models.size() == 1 ? impl_->models[0] : "model", options);
 }
 
@@ -295,9 +295,9 @@ std::string Pt2Archive::schema_version(const std::string& model) const {
   return std::to_string(version.at("major").to_int()) + "." + std::to_string(version.at("minor").to_int());
 }
 
-std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadOptions& options) { return Pt2Archive::open(path).load(options); }
-std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadOptions& options) { return Pt2Archive::open(descriptor).load(options); }
-std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadOptions& options) {
+std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options) { return Pt2Archive::open(path).load(options); }
+std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadProgramOptions& options) { return Pt2Archive::open(descriptor).load(options); }
+std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadProgramOptions& options) {
   return Pt2Archive::from_bytes(bytes, std::move(owner)).load(options);
 }
 

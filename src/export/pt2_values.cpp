@@ -70,7 +70,7 @@ Device DeviceMap::operator()(const Json& device) const {
   try {
     return Device(full);
   } catch (const UserError&) {
-    device.fail("the program uses the device '" + full + "', which Calque does not have; map it with LoadOptions::devices, e.g. {\"" + type + "\", \"cpu\"}");
+    device.fail("the program uses the device '" + full + "', which Calque does not have; map it with LoadProgramOptions::devices, e.g. {\"" + type + "\", \"cpu\"}");
   }
 }
 

@@ -62,7 +62,7 @@ std::string difference(const ExportedProgram& program, const std::string& name) 
   return "";
 }
 
-std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadOptions& options) {
+std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadProgramOptions& options) {
   const auto owner = std::make_shared<const std::string>(std::move(bytes));
   return load_program(std::as_bytes(std::span(*owner)), owner, options);
 }

@@ -17,7 +17,7 @@ Values golden_inputs(const ExportedProgram& program, const std::string& name);
 // Runs the program on its golden inputs; what differs from PyTorch's results, empty for nothing.
 std::string difference(const ExportedProgram& program, const std::string& name);
 
-std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadOptions& options = {});
+std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadProgramOptions& options = {});
 std::shared_ptr<const ExportedProgram> round_trip(const ExportedProgram& program);
 // An entry of an archive; the folder that all are in is left out.
 std::string entry(const std::string& archive, const std::string& name);

@@ -128,7 +128,7 @@ TEST(Pt2, ADerivedDimensionsSymbolLearnsItsHint) {
 }
 
 TEST(Pt2, WithoutWeightsTensorsHaveShapesOnly) {
-  LoadOptions options;
+  LoadProgramOptions options;
   options.weights = false;
   const auto program = load_program(golden("two_layers_dynamic.pt2"), options);
   const Tensor& weight = program->state_dict().at("a.weight");
@@ -144,7 +144,7 @@ TEST(Pt2, DevicesAreMapped) {
   const std::string on_cuda = with_entry(archive, "models/model.json", program);
   EXPECT_EQ(difference(*load_bytes(on_cuda), "device_dtype"), "");
 
-  LoadOptions keep;
+  LoadProgramOptions keep;
   keep.devices.clear();
   const auto kept = load_bytes(on_cuda, keep);
   EXPECT_EQ(kept->graph().placeholders().back()->meta.val.to_tensor().device(), Device("cuda:1"));
@@ -154,7 +154,7 @@ TEST(Pt2, DevicesAreMapped) {
     load_bytes(with_entry(archive, "models/model.json", program));
     FAIL();
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("the device 'mps:0', which Calque does not have; map it with LoadOptions::devices"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("the device 'mps:0', which Calque does not have; map it with LoadProgramOptions::devices"), std::string::npos) << e.what();
   }
 }
 

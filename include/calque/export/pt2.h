@@ -16,7 +16,7 @@
 
 namespace calque {
 
-struct LoadOptions {
+struct LoadProgramOptions {
   bool weights = true;         // false: parameters, buffers and constants have their shapes, but no data
   bool example_inputs = true;
   // From the device names in the file ("cuda:1", or "cuda" for all of that kind) to others. What is not named here stays.
@@ -30,8 +30,8 @@ class Pt2Archive {
   static Pt2Archive from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what = "the buffer");
 
   const std::vector<std::string>& models() const;  // usually one, "model"
-  std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadOptions& options = {}) const;
-  std::shared_ptr<const ExportedProgram> load(const LoadOptions& options = {}) const;  // "model", or the only one
+  std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadProgramOptions& options = {}) const;
+  std::shared_ptr<const ExportedProgram> load(const LoadProgramOptions& options = {}) const;  // "model", or the only one
   std::map<std::string, std::string> extra_files() const;
   std::string schema_version(const std::string& model) const;  // "8.20"
 
@@ -40,9 +40,9 @@ class Pt2Archive {
   std::shared_ptr<const Impl> impl_;
 };
 
-std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadOptions& options = {});
-std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadOptions& options = {});
-std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadOptions& options = {});
+std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options = {});
+std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadProgramOptions& options = {});
+std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadProgramOptions& options = {});
 
 struct SaveOptions {
   std::map<std::string, std::string> extra_files = {};
