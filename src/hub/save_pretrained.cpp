@@ -25,13 +25,28 @@ void write_text(const std::filesystem::path& path, const std::string& text, bool
 }
 
 std::string config_text(const Config& config, int transformers) {
+  if (transformers >= 5) return config.to_json_string();
   std::vector<std::pair<Value, Value>> items;
-  const std::string_view other = transformers >= 5 ? "torch_dtype" : "dtype";
-  const std::string_view own = transformers >= 5 ? "dtype" : "torch_dtype";
-  const Value* dtype = config.find("dtype");
-  for (const auto& [key, value] : config.items())
-    if (key != other && key != own) items.emplace_back(key, value);
-  if (dtype) items.emplace_back(std::string(own), *dtype);
+  for (const auto& [key, value] : config.to_diff()) {
+    if (key == "dtype") {
+      items.emplace_back("torch_dtype", value);
+    } else if (key == "rope_parameters" && value.kind() == Value::Kind::dict) {
+      // Transformers 4 has the base beside the scaling, and no scaling for the default.
+      std::vector<std::pair<Value, Value>> scaling;
+      bool scaled = false;
+      for (const auto& [name, part] : value.to_dict().items) {
+        if (name.to_string() == "rope_theta") {
+          items.emplace_back(name, part);
+          continue;
+        }
+        scaled = scaled || name.to_string() != "rope_type" || part.to_string() != "default";
+        scaling.emplace_back(name.to_string() == "rope_type" ? Value("type") : name, part);
+      }
+      items.emplace_back("rope_scaling", scaled ? dict(std::move(scaling)) : Value());
+    } else {
+      items.emplace_back(key, value);
+    }
+  }
   return json_text(dict(std::move(items))) + "\n";
 }
 
