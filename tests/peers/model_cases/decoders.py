@@ -3,10 +3,11 @@
 import torch
 
 
-def encoder_inputs(size, batch=2, length=5):
-    """An encoder's output to look at, padded in the second row."""
+def encoder_inputs(x, size, length=5):
+    """An encoder's output for x to look at, padded in the last row."""
+    batch = x["input_ids"].shape[0]
     mask = torch.ones(batch, length, dtype=torch.long)
-    mask[1, -2:] = 0
+    mask[-1, -2:] = 0
     return {"encoder_hidden_states": torch.randn(batch, length, size, generator=torch.Generator().manual_seed(3)), "encoder_attention_mask": mask}
 
 

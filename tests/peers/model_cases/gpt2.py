@@ -21,7 +21,7 @@ def takes_encoder(cls, model):
 
 def inputs(cls, x, model):
     if takes_encoder(cls, model):
-        x.update(decoders.encoder_inputs(32))
+        x.update(decoders.encoder_inputs(x, model.config.hidden_size))
     return x
 
 

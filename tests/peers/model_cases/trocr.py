@@ -8,10 +8,11 @@ CONFIGS = [
     dict(SIZES, scale_embedding=True, layernorm_embedding=False, activation_function="relu", decoder_attention_heads=2, tie_word_embeddings=False),
     dict(SIZES, use_learned_position_embeddings=False, cross_attention_hidden_size=32),
 ]
+GOLDEN_CLASS = "TrOCRForCausalLM"
 
 
 def inputs(cls, x, model):
-    x.update(decoders.encoder_inputs(model.config.cross_attention_hidden_size or 32))
+    x.update(decoders.encoder_inputs(x, model.config.cross_attention_hidden_size or model.config.hidden_size))
     return x
 
 

@@ -12,7 +12,7 @@ CONFIGS = [
 
 def inputs(cls, x, model):
     if model.config.add_cross_attention:
-        x.update(decoders.encoder_inputs(32))
+        x.update(decoders.encoder_inputs(x, model.config.hidden_size))
     return x
 
 
