@@ -59,6 +59,13 @@ struct GenerateCommandOptions {
 };
 void run_generate(const GenerateCommandOptions& options);
 
+struct SaveCommandOptions {
+  std::string model, output;
+  std::string model_class, dtype, max_shard_size, variant;
+  std::string format = "safetensors";  // or bin
+};
+void run_save(const SaveCommandOptions& options);
+
 struct DiffOptions {
   std::string a, b, reference;
   SameOptions same;

@@ -73,6 +73,19 @@ void add_generate(CLI::App& app) {
   command->callback([o] { run_generate(*o); });
 }
 
+void add_save(CLI::App& app) {
+  auto o = std::make_shared<SaveCommandOptions>();
+  CLI::App* command = app.add_subcommand("save", "A model folder written anew: another dtype, other shards, another format");
+  command->add_option("model", o->model, "a folder with config.json and weights, or tiny-lm")->required();
+  command->add_option("-o,--output", o->output, "the folder to write; one that is there is exchanged whole")->required();
+  command->add_option("--dtype", o->dtype, "of the weights: float32, bfloat16 or float16; by default as they are")->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
+  command->add_option("--max-shard-size", o->max_shard_size, "5GB, 200MiB: more than this is several files with an index");
+  command->add_option("--format", o->format, "safetensors or bin (torch.save's)")->check(CLI::IsMember({"safetensors", "bin"}))->capture_default_str();
+  command->add_option("--variant", o->variant, "fp16: model.fp16.safetensors");
+  command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
+  command->callback([o] { run_save(*o); });
+}
+
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportCommandOptions>();
   CLI::App* command = app.add_subcommand("export", "A .pt2 program of a model folder, of a built-in example, or of another program with other sizes or decomposed");
@@ -142,6 +155,7 @@ int main(int argc, char** argv) {
   calque::cli::add_run(app);
   calque::cli::add_forward(app);
   calque::cli::add_generate(app);
+  calque::cli::add_save(app);
   calque::cli::add_export(app);
   calque::cli::add_diff(app);
   calque::cli::add_trace(app);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Models of the zoo beside transformers: tiny random models of every class, in several configurations (model_cases/ARCH.py),
 saved by transformers and run by `calque forward`: with padding, labels, hidden states and attentions, embeddings instead of ids,
-caches, in float32 and bfloat16; exported by `calque export` with dynamic batch and sequence and run by PyTorch at other sizes. It also
-runs under transformers 4, which has classes, head masks and options (OLD_CONFIGS) that 5 dropped. By default the first
+caches, in float32 and bfloat16; exported by `calque export` with dynamic batch and sequence and run by PyTorch at other sizes; saved by
+`calque save` in shards and loaded by transformers. It also runs under transformers 4, which has classes, head masks and options
+(OLD_CONFIGS) that 5 dropped. By default the first
 configuration of each class; --all takes every one; --only NAME takes architectures or classes.
 """
 
@@ -266,6 +267,30 @@ def check_export(folder, arch, task, cls, model, cases, failures):
         failures.append(f"{cls} (exported): {type(error).__name__}: {str(error)[-600:]}")
 
 
+def check_save(folder, cls, model, failures):
+    """`calque save`, in shards: transformers loads it with no key missing or unexpected, and the same values."""
+    saved = os.path.join(folder, "saved")
+    done = subprocess.run([CALQUE, "save", folder, "-o", saved, "--class", cls, "--max-shard-size", "40KB"], capture_output=True, text=True)
+    if done.returncode != 0:
+        failures.append(f"{cls} (save): {done.stderr.strip()[-600:]}")
+        return
+    try:
+        loaded, report = type(model).from_pretrained(saved, output_loading_info=True)
+        wrong = [f"{kind} {sorted(report[kind])[:3]}" for kind in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs") if report.get(kind)]
+        expected = model.state_dict()
+        for name, tensor in loaded.state_dict().items():
+            if name not in expected or not torch.equal(tensor, expected[name]):
+                wrong.append(f"{name} differs")
+        if loaded.config.to_dict() != {**model.config.to_dict(), "transformers_version": loaded.config.to_dict().get("transformers_version")}:
+            mine, theirs = loaded.config.to_dict(), model.config.to_dict()
+            keys = [k for k in set(mine) | set(theirs) if mine.get(k) != theirs.get(k) and k not in ("transformers_version", "_name_or_path", "architectures", "dtype", "torch_dtype")]
+            wrong += [f"config {k}: {mine.get(k)} instead of {theirs.get(k)}" for k in sorted(keys)]
+        if wrong:
+            failures.append(f"{cls} (saved): " + "; ".join(wrong[:4]))
+    except Exception as error:  # noqa: BLE001: whatever transformers says of our files
+        failures.append(f"{cls} (saved): {type(error).__name__}: {str(error)[-600:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
@@ -288,8 +313,9 @@ def main():
                 break
             with tempfile.TemporaryDirectory() as folder:
                 before = len(failures)
-                count += check(folder, arch, task, cls, model, cases, failures) + 1
+                count += check(folder, arch, task, cls, model, cases, failures) + 2
                 check_export(folder, arch, task, cls, model, cases, failures)
+                check_save(folder, cls, model, failures)
                 for text in failures[before:]:
                     print(f"FAILED configuration {i} of {text}", flush=True)
                 if args.verbose:

@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
+#include "calque/op/mode.h"
 #include "calque/op/ops.h"
 
 namespace calque {
@@ -22,8 +23,15 @@ static Tensor padding_mask(const Tensor& attention_mask) {
   return kept.unsqueeze(1).unsqueeze(1);
 }
 
-AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, const CausalMaskOptions& options) {
-  if (attention_mask.defined() && attention_mask.dim() == 4) return {attention_mask, false};
+// Padding of a batch without any: to read it once is cheaper than to apply it in every layer. Whoever records wants the graph for all.
+static bool without_padding(const Tensor& attention_mask) {
+  return attention_mask.defined() && attention_mask.dim() == 2 && !modes_active() && !attention_mask.is_fake() && attention_mask.numel() > 0 &&
+         attention_mask.ne(0).all().item_as<bool>();
+}
+
+AttentionMask causal_mask(const Tensor& embeds, const Tensor& given_mask, const CausalMaskOptions& options) {
+  if (given_mask.defined() && given_mask.dim() == 4) return {given_mask, false};
+  const Tensor attention_mask = without_padding(given_mask) ? Tensor() : given_mask;
   const SymInt query = embeds.sym_size(1);
   const bool start = !options.past.is_symbolic() && options.past.as_int() == 0;
   if (!attention_mask.defined() && !options.window && !options.explicit_mask) {
@@ -42,7 +50,7 @@ AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, co
 }
 
 AttentionMask bidirectional_mask(const Tensor& attention_mask) {
-  if (!attention_mask.defined()) return {};
+  if (!attention_mask.defined() || without_padding(attention_mask)) return {};
   if (attention_mask.dim() == 4) return {attention_mask, false};
   if (attention_mask.dim() == 3) {
     const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask : ne(attention_mask, 0);
