@@ -59,7 +59,8 @@ TEST(BeamSearch, H217_TheCacheFollowsTheBeams) {
     std::vector<std::vector<int64_t>> before = histories;
     if (step.rows.defined()) {
       histories.clear();
-      for (const int64_t row : rows_of(step.rows.unsqueeze(0))[0]) histories.push_back(before.at(static_cast<size_t>(row)));
+      const auto rows = rows_of(step.rows.unsqueeze(0));
+      for (const int64_t row : rows[0]) histories.push_back(before.at(static_cast<size_t>(row)));
     }
     if (histories.empty()) histories.resize(fresh.size());
     for (size_t r = 0; r < fresh.size(); ++r) histories[r].insert(histories[r].end(), fresh[r].begin(), fresh[r].end());
