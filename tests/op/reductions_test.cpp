@@ -85,6 +85,16 @@ TEST(Reductions, BadDimensionsAreNamed) {
   EXPECT_THAT(error_of([&] { of<int64_t>({1}, {1}).mean(); }), HasSubstr("mean(): could not infer output dtype"));
 }
 
+// Values by PyTorch. Rounded once at the end, five of them would be others.
+TEST(Softmax, the_logarithm_over_the_last_dimension_of_16_bit_numbers_rounds_where_ATen_does) {
+  const Tensor x = of<float>({1.4765625F, 3.890625F, -1.3984375F, -2.609375F, -1.0234375F, -0.5390625F, 0.4921875F, 0.96875F, 0.90234375F, -1.9140625F, 3.0F, -0.62890625F}, {2, 6});
+  EXPECT_THAT(values_of<float>(log_softmax(x.to(DType::bfloat16), 1).to(DType::float32)),
+              ElementsAre(-2.53125F, -0.11083984375F, -5.40625F, -6.625F, -5.03125F, -4.53125F, -2.8125F, -2.34375F, -2.40625F, -5.21875F, -0.3125F, -3.9375F));
+  const Tensor y = of<float>({1.1884765625F, -0.254150390625F, -1.45703125F, 1.4423828125F, -1.1318359375F, 1.15625F}, {1, 6});
+  EXPECT_THAT(values_of<float>(log_softmax(y.to(DType::float16), 1).to(DType::float32)),
+              ElementsAre(-1.298828125F, -2.7421875F, -3.9453125F, -1.044921875F, -3.619140625F, -1.3310546875F));
+}
+
 TEST(Softmax, RowsAddUpToOneAndMaskedRowsAreNan) {
   const Tensor x = of<float>({0, 0, -inf, -inf, 1000, 0}, {3, 2});
   const std::vector<float> y = values_of<float>(x.softmax(1, std::nullopt));

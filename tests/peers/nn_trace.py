@@ -70,6 +70,7 @@ def main():
     p.add_argument("--keep")
     p.add_argument("--only", help="cases whose id starts so")
     p.add_argument("--strict", action="store_true", help="compare the graphs of the layers with gaps too")
+    p.add_argument("--listed", action="store_true", help="with --all --strict: nothing but the layers with gaps")
     p.add_argument("--mode", default="symbolic", help="real, fake or symbolic")
     args = p.parse_args()
     program = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release")), "bin", "nn_trace")
@@ -85,6 +86,8 @@ def main():
         for case in nn_cases.cases():
             plain = all(v.same_as is None for v in case["inputs"] if isinstance(v, nn_cases.T))  # an input twice is two inputs to a graph
             if "layer" not in case or not case["call"] or not plain or (args.only and not case["id"].startswith(args.only)):
+                continue
+            if args.listed and not gaps & {case["layer"], case["id"]}:
                 continue
             count[case["layer"]] = count.get(case["layer"], 0) + 1
             if count[case["layer"]] > 2 and not args.all:
