@@ -8,6 +8,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
+#include "hub/read_ahead.h"
 
 namespace calque {
 
@@ -89,10 +90,17 @@ void check_format(const SafetensorsFile& file, bool shard) {
   bad_checkpoint("incompatible safetensors file " + file.path() + ": its metadata gives format '" + format->second + "', expected pt, tf, flax or mlx");
 }
 
-void append_tensors(NamedTensors& out, const fs::path& path, bool shard) {
+// What tensors of a mapped file keep alive.
+struct MappedWeights {
+  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<ReadAhead> ahead;
+};
+
+void append_tensors(NamedTensors& out, const fs::path& path, bool shard, const std::shared_ptr<ReadAhead>& ahead) {
   refuse_lfs_pointer(path);
   if (is_safetensors(path)) {
-    const SafetensorsFile file = SafetensorsFile::open(path.string());
+    auto owner = std::make_shared<MappedWeights>(MappedFile::open(path.string()), ahead);
+    const SafetensorsFile file = SafetensorsFile::from_bytes(owner->file->bytes(), owner, path.string());
     check_format(file, shard);
     for (const SafetensorsEntry& entry : file.entries())
       if (entry.dtype) out.emplace_back(entry.name, file.tensor(entry));
@@ -169,8 +177,9 @@ CheckpointFiles find_sharded_checkpoint(const fs::path& folder, bool prefer_safe
 Checkpoint Checkpoint::open(const CheckpointFiles& files) {
   Checkpoint out;
   out.where_ = (files.is_sharded() ? files.index : files.files.at(0)).string();
+  const auto ahead = std::make_shared<ReadAhead>(files.files);
   for (const fs::path& file : files.files) {
-    append_tensors(out.tensors_, file, files.is_sharded());
+    append_tensors(out.tensors_, file, files.is_sharded(), ahead);
     if (&file == &files.files.front()) out.first_file_ = out.tensors_.size();
   }
   return out;

@@ -16,6 +16,14 @@ namespace fs = std::filesystem;
 
 // ---- in -------------------------------------------------------------------------------------------------------------
 
+// "type" is what transformers 4 calls "rope_type"; 5 keeps both.
+static Value older_rope_type(const Config& config) {
+  for (const char* name : {"rope_parameters", "rope_scaling"})
+    if (const Value* rope = config.find(name); rope && rope->kind() == Value::Kind::dict)
+      if (const Value* type = rope->to_dict().find("type")) return *type;
+  return {};
+}
+
 Config::Config(Items items, std::string where) : where_(std::move(where)) {
   if (const Value* type = find_item(items, "model_type"); type && type->kind() == Value::Kind::string)
     architecture_ = model_registry().find(type->to_string());
@@ -38,8 +46,15 @@ Config::Config(Items items, std::string where) : where_(std::move(where)) {
   if (architecture_) {
     for (auto& [key, value] : parse_config_items(architecture_->defaults, architecture_->config_class))
       if (!position_.contains(key)) put(key, std::move(value));
+    const Value rope_type = older_rope_type(*this);
     if (architecture_->complete) architecture_->complete(*this);
     gather_rope();
+    const Value* rope = find("rope_parameters");
+    if (!rope_type.is_none() && rope && rope->kind() == Value::Kind::dict && !rope->to_dict().find("type")) {
+      std::vector<std::pair<Value, Value>> parts = rope->to_dict().items;
+      parts.emplace_back("type", rope_type);
+      put("rope_parameters", dict(std::move(parts)));
+    }
   }
   check();
 }
@@ -48,13 +63,6 @@ Config::Config(Items items, std::string where) : where_(std::move(where)) {
 void Config::gather_rope() {
   const Value* rope = find("rope_parameters");
   if (!rope || rope->kind() != Value::Kind::dict) return;
-  const Value* scaling = find("rope_scaling");
-  const Value* type = scaling && scaling->kind() == Value::Kind::dict ? scaling->to_dict().find("type") : nullptr;
-  if (type && !rope->to_dict().find("type")) {
-    std::vector<std::pair<Value, Value>> items = rope->to_dict().items;
-    items.emplace_back("type", *type);
-    put("rope_parameters", dict(std::move(items)));
-  }
   for (const char* name : {"rope_theta", "rope_scaling", "partial_rotary_factor"})
     if (name == std::string_view("rope_scaling") || find("rope_parameters")->to_dict().find(name)) erase(name);
 }

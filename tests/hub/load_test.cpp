@@ -150,7 +150,7 @@ TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
   // A legacy file whose content is os.system("true"): the magic number, the protocol, no facts, the call.
   const std::string magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
   const std::string start = magic + std::string("\x80\x02M\xe9\x03.", 6) + std::string("\x80\x02}q\x00.", 6);
-  const std::string code = refused(start + "\x80\x02" "cos\nsystem\nX\x04" + std::string("\0\0\0true\x85R.", 11));
+  const std::string code = refused(start + "\x80\x02" "cos\nsystem\nX\x04" + std::string("\0\0\0true\x85R.\x80\x02].", 14));
   EXPECT_THAT(code, HasSubstr("unable to load weights from the checkpoint file"));
   EXPECT_THAT(code, HasSubstr("os.system"));
   EXPECT_THAT(refused(start + "\x80\x02}\xfe."), HasSubstr("opcode"));
@@ -265,12 +265,6 @@ TEST(Load, H024_MissingPartsAreInitialisedAsTransformersDoes) {
   const auto deep = from_pretrained(golden("tiny"), {.config_updates = {{"num_hidden_layers", 3}}});
   for (const char* name : {"self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj", "input_layernorm"})
     EXPECT_TRUE(same(deep->get_parameter("model.layers.2." + std::string(name) + ".weight"), expected.tensor("layers.2." + std::string(name) + ".weight"))) << name;
-}
-
-TEST(Load, ANewModelIsTheOneThatTransformersMakes) {
-  manual_seed(0);
-  const auto model = from_config(Config::from_file(golden("tiny")));
-  expect_equal_models(*model, *from_pretrained(golden("tiny")));
 }
 
 TEST(Load, H024_InsideTheScopeNothingIsInitialised) {

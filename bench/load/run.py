@@ -1,0 +1,168 @@
+"""A model folder to its first logits, Calque beside transformers on PyTorch, in one run.
+
+A Llama-shaped checkpoint of 1.1 billion parameters in bfloat16, three shards of safetensors (2.2 GB, made in a temporary folder), a prompt of 16
+tokens, two threads each. Warm: the files are in the page cache. Cold: posix_fadvise(DONTNEED) on each file before each run; beside it what the
+disk takes to read them all (four readers, O_DIRECT). Each run is a process of its own; imports are not counted. Rounds alternate, and so does
+who comes first; the table shows medians, and the peak of resident memory over the bytes of the weights.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHAPE = dict(vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=2048)
+
+PEER = """
+import json, os, resource, sys, time, warnings, logging
+os.environ["TRANSFORMERS_VERBOSITY"] = "critical"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+warnings.filterwarnings("ignore")
+import torch, transformers
+from transformers import LlamaForCausalLM
+transformers.utils.logging.disable_progress_bar()
+torch.set_num_threads(2)
+ids = (torch.arange(16) * 37 + 5).unsqueeze(0)
+with torch.no_grad():
+    start = time.perf_counter_ns()
+    model = LlamaForCausalLM.from_pretrained(sys.argv[1]).eval()
+    loaded = time.perf_counter_ns() - start
+    logits = model(ids).logits
+    first = time.perf_counter_ns() - start
+print(loaded, first, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, f"{logits.float().abs().mean().item():.4f}")
+"""
+
+
+def make(folder, layers):
+    import torch
+    from safetensors.torch import save_file
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(**dict(SHAPE, num_hidden_layers=layers), dtype="bfloat16", architectures=["LlamaForCausalLM"])
+    with torch.device("meta"):
+        shapes = [(name, tuple(t.shape)) for name, t in LlamaForCausalLM(config).state_dict().items()]
+    total = sum(2 * torch.Size(shape).numel() for _, shape in shapes)
+    torch.manual_seed(0)
+    shards, size = [{}], 0
+    for name, shape in shapes:
+        if size > total / 3 and len(shards) < 3:
+            shards.append({})
+            size = 0
+        shards[-1][name] = torch.ones(shape, dtype=torch.bfloat16) if len(shape) == 1 else torch.empty(shape, dtype=torch.bfloat16).normal_(0, 0.02)
+        size += 2 * shards[-1][name].numel()
+    weight_map = {}
+    for i, shard in enumerate(shards):
+        file = f"model-{i + 1:05}-of-{len(shards):05}.safetensors"
+        save_file(shard, os.path.join(folder, file), metadata={"format": "pt"})
+        weight_map.update(dict.fromkeys(shard, file))
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w") as f:
+        json.dump({"metadata": {"total_size": total}, "weight_map": weight_map}, f)
+    config.save_pretrained(folder)
+    return total
+
+
+def files_of(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".safetensors")]
+
+
+def forget(folder):
+    for path in files_of(folder):
+        with open(path, "rb") as f:
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def remember(folder):
+    for path in files_of(folder):
+        with open(path, "rb", buffering=0) as f:
+            while f.read(1 << 24):
+                pass
+
+
+def disk(folder, readers=4, piece=4 << 20):
+    """Seconds to read all bytes past the page cache."""
+    import mmap
+
+    forget(folder)
+    pieces = [(path, at) for path in files_of(folder) for at in range(0, os.path.getsize(path), piece)]
+    lock = threading.Lock()
+
+    def read():
+        buffer = mmap.mmap(-1, piece)
+        while True:
+            with lock:
+                if not pieces:
+                    return
+                path, at = pieces.pop(0)
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            os.preadv(fd, [buffer], at)
+            os.close(fd)
+
+    start = time.perf_counter()
+    threads = [threading.Thread(target=read) for _ in range(readers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--layers", type=int, default=22, help="22 make 1.1 billion parameters")
+    parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/bench_load"))
+    parser.add_argument("--folder", help="where to put the checkpoint; it is kept")
+    parser.add_argument("--json", help="where to write the results")
+    options = parser.parse_args()
+    import transformers
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or temporary
+        index = os.path.join(folder, "model.safetensors.index.json")
+        os.makedirs(folder, exist_ok=True)
+        if os.path.exists(index):
+            with open(index) as f:
+                weights = json.load(f)["metadata"]["total_size"]
+        else:
+            weights = make(folder, options.layers)
+        environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", CALQUE_NUM_THREADS="2", ONEDNN_MAX_CPU_ISA=os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"))
+        commands = {"transformers": [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
+        results = {(state, who): [] for state in ("warm", "cold") for who in commands}
+        disk_seconds = []
+        for state in ("warm", "cold"):
+            for round_ in range(options.rounds):
+                order = list(commands)
+                for who in order if round_ % 2 == 0 else reversed(order):
+                    (forget if state == "cold" else remember)(folder)
+                    done = subprocess.run(commands[who], capture_output=True, text=True, env=environment)
+                    if done.returncode != 0:
+                        sys.exit(f"{who}: {done.stderr.strip()[-800:]}")
+                    loaded, first, peak, mean = done.stdout.split()
+                    results[state, who].append((int(loaded) / 1e9, int(first) / 1e9, int(peak), float(mean)))
+                if state == "cold":
+                    disk_seconds.append(disk(folder))
+        print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; transformers {transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")
+        print(f"{'':8}{'':14}{'model':>10}{'logits':>10}{'ratio':>8}{'peak/weights':>14}{'mean |logit|':>14}")
+        table = []
+        for state in ("warm", "cold"):
+            medians = {who: [statistics.median(column) for column in zip(*results[state, who])] for who in commands}
+            for who in commands:
+                loaded, first, peak, mean = medians[who]
+                ratio = medians["transformers"][1] / first
+                print(f"{state:8}{who:14}{loaded:>8.3f} s{first:>8.3f} s{ratio:>7.2f}x{peak / weights:>14.3f}{mean:>14.4f}")
+                table.append(dict(state=state, who=who, model_s=loaded, logits_s=first, ratio=ratio, peak_over_weights=peak / weights))
+        print(f"{'cold':8}{'the disk':14}{'':>10}{statistics.median(disk_seconds):>8.3f} s")
+        table.append(dict(state="cold", who="disk", logits_s=statistics.median(disk_seconds)))
+        if options.json:
+            with open(options.json, "w") as f:
+                json.dump(dict(transformers=transformers.__version__, rounds=options.rounds, weights=weights, rows=table), f, indent=1)
+
+
+if __name__ == "__main__":
+    main()
