@@ -56,17 +56,14 @@ Tensor factors(const Tensor& head_mask) { return head_mask.defined() ? head_mask
 PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_positions, int64_t embedding_dim,
                                      std::optional<int64_t> padding_idx)
     : style(&style), num_positions(num_positions), embedding_dim(embedding_dim), padding_idx(padding_idx) {
-  const int64_t rows = num_positions + style.position_offset;
-  switch (style.positions) {
-    case Positions::learned: weight.emplace(register_parameter("weight", randn({rows, embedding_dim}))); break;
-    case Positions::sinusoidal:
-      weight.emplace(register_parameter("weight", sines(rows, embedding_dim)));
-      (**weight).set_requires_grad(false);
-      break;
-    case Positions::sinusoidal_of_ids:
-      weights.emplace(register_buffer("weights", sines_of_ids(rows, embedding_dim, padding_idx), false));
-      break;
+  const SymInts sizes = {num_positions + style.position_offset, embedding_dim};
+  if (style.positions == Positions::sinusoidal_of_ids) {
+    weights.emplace(register_buffer("weights", empty(sizes), false));
+  } else {
+    weight.emplace(register_parameter("weight", empty(sizes)));
+    if (style.positions == Positions::sinusoidal) (**weight).set_requires_grad(false);
   }
+  reset(1);
 }
 
 std::string PositionEmbedding::type_name() const {
@@ -82,22 +79,21 @@ std::string PositionEmbedding::extra_repr() const {
 
 void PositionEmbedding::reset(double deviation) {
   const int64_t rows = num_positions + style->position_offset;
+  const GradModeScope no_grad(false);
   switch (style->positions) {
     case Positions::learned: init::normal_(**weight, 0, deviation); break;
-    case Positions::sinusoidal: {
-      const GradModeScope no_grad(false);
-      (**weight).copy_(sines(rows, embedding_dim));
+    case Positions::sinusoidal:
+      if ((**weight).device().type != DeviceType::meta) (**weight).copy_(sines(rows, embedding_dim));
       break;
-    }
     case Positions::sinusoidal_of_ids: (**weights).copy_(sines_of_ids(rows, embedding_dim, padding_idx)); break;
   }
 }
 
 Tensor PositionEmbedding::forward(const Tensor& position_ids, const SymInt& rows) {
   if (weights) {
-    const bool too_short = !rows.is_symbolic() && rows.as_int() > (**weights).size(0);
-    return functional::embedding(position_ids,
-                                 too_short ? sines_of_ids(rows.as_int(), embedding_dim, padding_idx) : **weights);
+    if (rows.is_symbolic() || rows.as_int() <= (**weights).size(0)) return functional::embedding(position_ids, **weights);
+    const Tensor longer = sines_of_ids(rows.as_int(), embedding_dim, padding_idx).to((**weights).dtype());
+    return functional::embedding(position_ids, longer);
   }
   return functional::embedding(style->position_offset == 0 ? position_ids : position_ids + style->position_offset, **weight);
 }

@@ -214,20 +214,15 @@ ModelOutput Seq2SeqModel::forward(const ModelInputs& given) {
 }
 
 PretrainedModel::TiedWeights Seq2SeqModel::tied_weights() const {
-  if (!config().flag("tie_word_embeddings") || !shared) return {};
-  return {{"decoder.embed_tokens.weight", "shared.weight"}, {"encoder.embed_tokens.weight", "shared.weight"}};
-}
-
-void Seq2SeqModel::upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) {
-  if (!shared) return;
-  const std::string names[] = {prefix + "shared.weight", prefix + "encoder.embed_tokens.weight",
-                               prefix + "decoder.embed_tokens.weight"};
-  Tensor found;
-  for (const std::string& one : names)
-    if (!found.defined() && state.contains(one)) found = state.at(one);
-  if (!found.defined()) return;
-  for (const std::string& one : names)
-    if (!state.contains(one)) state.set(one, found);
+  if (!shared) return {};
+  TiedWeights out;
+  for (const char* name : {"decoder.embed_tokens.weight", "encoder.embed_tokens.weight"}) {
+    const Tensor& own = get_parameter(name);
+    if (config().flag("tie_word_embeddings") || own.is_same(get_parameter("shared.weight")) ||
+        own.device().type == DeviceType::meta)
+      out.emplace_back(name, "shared.weight");
+  }
+  return out;
 }
 
 }  // namespace calque

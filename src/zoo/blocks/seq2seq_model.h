@@ -71,6 +71,8 @@ struct Seq2SeqModel : Seq2SeqPretrained {
   Seq2SeqModel(const Seq2SeqStyle& style, const std::string& name, const Config& config);
   std::vector<std::string> argument_names() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
+  // Without tie_word_embeddings still those that are one tensor, and those that nothing has been loaded into: transformers 4
+  // shares these embeddings in any case, and saves them once.
   TiedWeights tied_weights() const override;
   Child<Embedding>* input_embeddings() override { return shared ? &*shared : &encoder->embed_tokens; }
 
@@ -83,8 +85,6 @@ struct Seq2SeqModel : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqModel>(*this); }
-  // Files that have the shared embedding only once, under any of its names.
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t> version) override;
 };
 
 }  // namespace calque

@@ -74,8 +74,8 @@ ModelOutput Seq2SeqConditionalGeneration::forward(const ModelInputs& given) {
 }
 
 PretrainedModel::TiedWeights Seq2SeqConditionalGeneration::tied_weights() const {
-  if (!config().flag("tie_word_embeddings")) return {};
   TiedWeights out = below("model.", model->tied_weights());
+  if (!config().flag("tie_word_embeddings")) return out;
   out.emplace_back("lm_head.weight", model->shared ? "model.shared.weight" : "model.decoder.embed_tokens.weight");
   return out;
 }

@@ -1,4 +1,6 @@
-from model_cases.seq2seq import CLASS_SETTINGS, NO_EMBEDS, OWN_HEAD_MASKS, SIZES, UNEVEN, extra  # noqa: F401
+from model_cases.seq2seq import (  # noqa: F401
+    CLASS_SETTINGS, GOLDEN_CASES, GOLDEN_CONFIG, OWN_HEAD_MASKS, SIZES, UNEVEN, extra, no_embeds,
+)
 
 CONFIGS = [
     dict(SIZES),

@@ -1,5 +1,8 @@
-from model_cases.seq2seq import CLASS_SETTINGS, NO_EMBEDS, OLD, OWN_HEAD_MASKS, SIZES, UNEVEN, extra  # noqa: F401
+from model_cases.seq2seq import (  # noqa: F401
+    CLASS_SETTINGS, GOLDEN_CASES, GOLDEN_CONFIG, OLD, OWN_HEAD_MASKS, SIZES, UNEVEN, extra, no_embeds,
+)
 
+GOLDEN_CLASS = "BlenderbotSmallForConditionalGeneration"
 CONFIGS = [
     dict(SIZES),
     # transformers 5 forgets the scale in the decoder

@@ -1,5 +1,8 @@
-from model_cases.seq2seq import CLASS_SETTINGS, NO_EMBEDS, OWN_HEAD_MASKS, SIZES, UNEVEN, extra  # noqa: F401
+from model_cases.seq2seq import (  # noqa: F401
+    CLASS_SETTINGS, GOLDEN_CASES, GOLDEN_CONFIG, OWN_HEAD_MASKS, SIZES, UNEVEN, extra, no_embeds,
+)
 
+GOLDEN_CLASS = "PLBartForConditionalGeneration"
 CONFIGS = [
     dict(SIZES, scale_embedding=False),
     dict(UNEVEN, scale_embedding=True, activation_function="relu", num_labels=1, tie_word_embeddings=False),

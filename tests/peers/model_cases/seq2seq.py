@@ -8,9 +8,10 @@ from model_cases.decoders import encoder_inputs, four_dimensional
 
 OLD = transformers.__version__ < "5"
 OWN_HEAD_MASKS = True
-NO_EMBEDS = [prefix + "ForQuestionAnswering" for prefix in ("Bart", "MBart", "T5", "MT5")]  # their decoder needs ids
 SIZES = dict(vocab_size=99, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64,
              pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2)
+GOLDEN_CONFIG = dict(SIZES, d_model=16, decoder_layers=1, encoder_ffn_dim=20, decoder_ffn_dim=20, max_position_embeddings=16)
+GOLDEN_CASES = ("eager, with attentions", "ids from labels")
 UNEVEN = dict(SIZES, encoder_layers=3, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=8, encoder_ffn_dim=20, decoder_ffn_dim=41)
 
 
@@ -22,6 +23,11 @@ class ClassSettings(dict):
 
 
 CLASS_SETTINGS = ClassSettings()
+
+
+def no_embeds(cls, model):
+    """The decoder's ids come from the encoder's."""
+    return cls.endswith("ForQuestionAnswering")
 
 
 def decoder_layers(config):
