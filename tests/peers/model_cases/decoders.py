@@ -23,3 +23,8 @@ def four_dimensional(x, additive=False):
 def positions(x, step=2):
     batch, length = x["input_ids"].shape
     return torch.arange(length).flip(0)[None].repeat(batch, 1) * step
+
+
+def long(x, length=70):
+    ids = torch.randint(3, 99, (x["input_ids"].shape[0], length))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

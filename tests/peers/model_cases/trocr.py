@@ -31,3 +31,4 @@ def extra(cls, x, model):
         padded = dict(x, input_ids=x["input_ids"].clone())
         padded["input_ids"][0, -2:] = 1
         yield "padding ids", padded, {}, "sdpa", torch.float32
+        yield "more than the table has", dict(decoders.long(x), **{k: v for k, v in x.items() if k.startswith("encoder")}), {}, "sdpa", torch.float32

@@ -6,7 +6,7 @@ SIZES = dict(vocab_size=99, d_model=32, num_layers=2, attention_heads=4, ffn_dim
 CONFIGS = [
     dict(SIZES),
     dict(SIZES, add_cross_attention=True, scale_embedding=False, activation_function="relu"),
-    dict(SIZES, attention_heads=2, d_model=34, tie_word_embeddings=False, max_position_embeddings=4),
+    dict(SIZES, attention_heads=2, d_model=34, tie_word_embeddings=False),
 ]
 
 
@@ -17,8 +17,8 @@ def inputs(cls, x, model):
 
 
 def extra(cls, x, model):
-    if model.config.max_position_embeddings > 4:
-        yield "positions", dict(x, position_ids=decoders.positions(x)), {}, "sdpa", torch.float32
+    yield "positions", dict(x, position_ids=decoders.positions(x)), {}, "sdpa", torch.float32
+    yield "more than the table has", dict(decoders.long(x), **{k: v for k, v in x.items() if k.startswith("encoder")}), {}, "sdpa", torch.float32
     if model.config.add_cross_attention:
         yield "without encoder", {k: v for k, v in x.items() if not k.startswith("encoder")}, {}, "sdpa", torch.float32
         yield "encoder without mask", {k: v for k, v in x.items() if k != "encoder_attention_mask"}, {"output_attentions": True}, "eager", torch.float32
