@@ -92,7 +92,7 @@ TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
 TEST_F(Models, TraceShowsBothLevels) {
   const Result aten = calque_run("trace tiny-lm");
   EXPECT_EQ(aten.status, 0) << aten.out;
-  EXPECT_THAT(aten.out, AllOf(HasSubstr("%input_ids : i64[s0, s1]"), HasSubstr("aten.mm.default"), HasSubstr("return {'logits': %")));
+  EXPECT_THAT(aten.out, AllOf(HasSubstr("%input_ids_1 : i64[s0, s1]"), HasSubstr("aten.mm.default"), HasSubstr("return {'logits': %")));
   const Result fx = calque_run("trace tiny-lm --level fx");
   EXPECT_EQ(fx.status, 0) << fx.out;
   EXPECT_THAT(fx.out, AllOf(HasSubstr("call_module[model.layers.5.mlp.down_proj]"), HasSubstr("return {'logits': %lm_head}")));

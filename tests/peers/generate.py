@@ -67,7 +67,8 @@ def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
         if r.random() < 0.12:
             s[key] = r.choice(values)
     if encoder_decoder and r.random() < 0.3:
-        s[r.choice(["forced_bos_token_id", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty"])] = 3
+        key, value = r.choice([("forced_bos_token_id", 3), ("encoder_no_repeat_ngram_size", 2), ("encoder_repetition_penalty", 1.5)])
+        s[key] = value
     if tokenizer and kind != "beams" and r.random() < 0.3:
         s["stop_strings"] = r.choice([["e"], [" the"], ["of the", "and"]])
     if r.random() < 0.15:
