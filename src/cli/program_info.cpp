@@ -163,6 +163,15 @@ Json json_of(const ExportedProgram& program, const std::string& schema) {
   return out;
 }
 
+// Who wrote the archive, as it says itself; nothing for files of PyTorch's.
+std::string producer_of(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  const ZipReader zip(file->bytes(), path);
+  for (const ZipEntry& e : zip.entries())
+    if (e.name.ends_with("/producer") && e.name.find('/') == e.name.size() - 9) return std::string(e.text().substr(0, 100));
+  return {};
+}
+
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
@@ -185,11 +194,13 @@ void run_program_info(const InfoOptions& options) {
   load.example_inputs = false;
   const std::map<std::string, std::string> extra = archive.extra_files();
   const uint64_t bytes = std::filesystem::file_size(options.path);
+  const std::string producer = producer_of(options.path);
   if (options.json) {
     Json out;
     out["path"] = options.path;
     out["format"] = "pt2";
     out["file_bytes"] = bytes;
+    out["producer"] = producer.empty() ? "pytorch" : producer;
     out["models"] = Json::object();
     for (const std::string& m : archive.models()) out["models"][m] = json_of(*archive.load(m, load), archive.schema_version(m));
     out["extra_files"] = Json::object();
@@ -200,7 +211,8 @@ void run_program_info(const InfoOptions& options) {
   fmt::print("{}: PyTorch program, {} model{}, {} ({} bytes)\n", options.path, archive.models().size(), archive.models().size() == 1 ? "" : "s", human_bytes(bytes), bytes);
   for (const std::string& m : archive.models()) {
     const auto program = archive.load(m, load);
-    fmt::print("schema {}, written by PyTorch {}\n", archive.schema_version(m), printable(program->parts().torch_version));
+    fmt::print("schema {}, written by {}\n", archive.schema_version(m),
+               producer.empty() ? "PyTorch " + printable(program->parts().torch_version) : printable(producer) + " for PyTorch " + printable(program->parts().torch_version));
     print_program(m, *program);
   }
   if (extra.empty()) return;

@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/graph_module.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/sym/srepr.h"
 #include "export/pt2_format.h"
 
@@ -557,7 +558,7 @@ class GraphWriter {
     const NodeMeta& meta = node.meta;
     out.begin_object();
     if (meta.stack_trace && !meta.stack_trace->empty()) out.member("stack_trace", *meta.stack_trace);
-    else if (meta.location.line() != 0) out.member("stack_trace", location_trace(meta.location));
+    else if (meta.location.line() != 0) out.member("stack_trace", calque::stack_trace(meta.location));
     if (meta.nn_module_stack && !meta.nn_module_stack->empty()) {
       std::string text;
       for (const ModuleStackEntry& e : *meta.nn_module_stack) text += (text.empty() ? "" : ";") + e.key + "," + e.path + "," + e.type;
@@ -577,11 +578,6 @@ class GraphWriter {
     if (const Value* from = meta.find("from_node"); from && from->kind() == Value::Kind::string) out.member("from_node", from->to_string());
     out.end_object();
   }
-  static std::string location_trace(const std::source_location& where) {
-    const std::string function = where.function_name();
-    return "File \"" + std::string(where.file_name()) + "\", line " + std::to_string(where.line()) + ", in " + (function.empty() ? "forward" : function.substr(0, function.find('('))) + "\n";
-  }
-
   bool write_outputs(JsonWriter& out, const Node& node) {
     const Value& result = node.args().at(0);
     out.begin_array();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "calque/base/version.h"
 #include "calque/file/file_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
@@ -16,6 +17,8 @@ using Models = std::vector<std::pair<std::string, const ExportedProgram*>>;
 
 // Programs made here are of the schema that this release writes.
 constexpr std::string_view written_version = "2.13.0";
+// Who wrote the archive; PyTorch does not look at it.
+constexpr std::string_view producer_entry = "producer";
 
 std::string folder_name(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -35,6 +38,7 @@ class ArchiveWriter {
     for (const auto& [name, content] : options_.extra_files) zip_.add("extra/" + name, content);
     zip_.add("archive_format", "pt2");
     zip_.add("archive_version", "0");
+    zip_.add(producer_entry, "calque " + std::string(version()));
     zip_.add(".data/version", "6\n");
     zip_.add("byteorder", "little");
     const std::string id = std::to_string(zip_.fingerprint());

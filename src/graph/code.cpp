@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/graph.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/graph/text.h"
 #include "value_print.h"
 
@@ -211,8 +212,7 @@ class CodeGenerator {
   static std::string origin(const Node& n) {
     if (n.meta.stack_trace)
       if (std::string s = summary_of_trace(*n.meta.stack_trace); !s.empty()) return s;
-    const std::source_location& at = n.meta.location;
-    if (at.line() != 0) return "File: " + std::string(at.file_name()) + ":" + std::to_string(at.line()) + " in " + at.function_name();
+    if (n.meta.location.line() != 0) return summary_of_trace(stack_trace(n.meta.location));
     return "No stacktrace found for following nodes";
   }
 

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "calque/base/error.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "graph/library_functions.h"
@@ -215,8 +216,7 @@ Node* Tracer::create_node(NodeKind kind, const Target& target, Values args, Kwar
   const std::source_location where = call_site().where;
   node->meta.location = where.line() != 0 ? where : s.where;
   if (record_stack_traces && kind != NodeKind::output) {
-    const std::source_location& at = node->meta.location;
-    node->meta.stack_trace = std::make_shared<const std::string>("File \"" + std::string(at.file_name()) + "\", line " + std::to_string(at.line()) + ", in " + at.function_name());
+    node->meta.stack_trace = std::make_shared<const std::string>(stack_trace(node->meta.location));
   }
   return node;
 }

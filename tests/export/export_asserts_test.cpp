@@ -118,14 +118,40 @@ TEST(ExportAsserts, T302_the_error_suggests_a_check) {
     return zeros({2});
   }, {"x"});
   const std::string error = error_of([&] { export_program(f, {tensor(7)}); });
-  EXPECT_THAT(error, testing::AllOf(HasSubstr("u0 > 5"), HasSubstr("export_asserts_test.cpp"), HasSubstr("say so with check()")));
+  EXPECT_THAT(error, testing::AllOf(HasSubstr("u0 > 5"), HasSubstr("export_asserts_test.cpp"), HasSubstr("say so with check(u0 > 5); if it never does, with check(u0 <= 5)")));
   const auto fixed = traceable([](const Tensor& x) -> Tensor {
     const SymInt n = integer_in(x);
     (void)check(n > 5);
     if (guard(n > 5)) return ones({2});
     return zeros({2});
   }, {"x"});
-  EXPECT_EQ(calls(export_program(fixed, {tensor(7)}).graph()).find("zeros"), std::string::npos);
+  const ExportedProgram holds = export_program(fixed, {tensor(7)});
+  EXPECT_EQ(calls(holds.graph()).find("zeros"), std::string::npos);
+  EXPECT_THAT(error_of([&] { holds.call({tensor(3)}); }), HasSubstr("u0"));
+  // The other fix takes the other branch.
+  const auto negated = traceable([](const Tensor& x) -> Tensor {
+    const SymInt n = integer_in(x);
+    (void)check(n <= 5);
+    if (guard(n > 5)) return ones({2});
+    return zeros({2});
+  }, {"x"});
+  const ExportedProgram never = export_program(negated, {tensor(3)});
+  EXPECT_EQ(calls(never.graph()).find("ones"), std::string::npos);
+  EXPECT_THAT(error_of([&] { never.call({tensor(7)}); }), HasSubstr("u0 <= 5"));
+  // One fix after the other: each error names what is open next.
+  const auto two = [](int fixes) {
+    return traceable([fixes](const Tensor& x, const Tensor& y) -> Tensor {
+      const SymInt n = integer_in(x);
+      const SymInt m = integer_in(y);
+      if (fixes > 0) (void)check(n == 4);
+      if (fixes > 1) (void)check(m > 2);
+      if (!guard(n == 4)) return zeros({2});
+      return guard(m > 2) ? ones({2}) : zeros({3});
+    }, {"x", "y"});
+  };
+  EXPECT_THAT(error_of([&] { export_program(two(0), {tensor(4), tensor(3)}); }), HasSubstr("cannot decide Eq(u0, 4)"));
+  EXPECT_THAT(error_of([&] { export_program(two(1), {tensor(4), tensor(3)}); }), HasSubstr("cannot decide u1 > 2"));
+  EXPECT_EQ(error_of([&] { export_program(two(2), {tensor(4), tensor(3)}); }), "");
 }
 
 // Refused by the release that the row was taken from; 2.13 exports it, with the value's sign left open until view needs it.

@@ -1,7 +1,10 @@
 // Programs exported by PyTorch 2.13, loaded and run. tools/golden/tiny_llama.py and tools/golden/pt2.py make the files.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <thread>
@@ -16,6 +19,7 @@ namespace calque {
 namespace {
 
 using namespace pt2_test;
+using ::testing::HasSubstr;
 
 std::vector<float> read_floats(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
@@ -267,6 +271,38 @@ TEST(Pt2, ManyThreadsLoadAtOnce) {
     });
   for (std::thread& t : threads) t.join();
   for (const std::string& w : wrong) EXPECT_EQ(w, "");
+}
+
+// As on a full disk: the file may not grow.
+TEST(Pt2, a_save_that_fails_leaves_nothing) {
+  const TemporaryFolder folder;
+  const auto program = load_golden("basic");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string error;
+  try {
+    save_program(*program, folder.path("p.pt2"));
+  } catch (const UserError& e) {
+    error = e.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_THAT(error, HasSubstr("cannot write " + folder.path("p.pt2") + ": "));
+  EXPECT_THAT(error, HasSubstr("nothing was left behind"));
+  EXPECT_TRUE(folder.names().empty());
+  // What had the name before is still there.
+  save_program(*program, folder.path("p.pt2"));
+  const std::string bytes = read_file(folder.path("p.pt2"));
+  std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(save_program(*program, folder.path("p.pt2")), UserError);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(read_file(folder.path("p.pt2")), bytes);
+  EXPECT_EQ(folder.names().size(), 1U);
 }
 
 }  // namespace

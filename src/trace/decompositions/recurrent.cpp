@@ -72,9 +72,11 @@ std::vector<Weights> weights_of(const Settings& net, TensorList params, bool pro
 
 // The outputs of all steps and the last state.
 std::pair<Tensor, State> one_layer(const Settings& net, const Tensor& input, const State& start, const Weights& w, bool reverse) {
-  State state{start.h.unsqueeze(0), start.c.defined() ? start.c.unsqueeze(0) : Tensor()};
+  State state;
+  if (start.c.defined()) state = {start.h.unsqueeze(0), start.c.unsqueeze(0)};
   Tensor from_input = linear(input, w.ih, w.ih_bias);
   if (reverse) from_input = from_input.flip({0});
+  if (!start.c.defined()) state.h = start.h.unsqueeze(0);
   std::vector<Tensor> steps;
   for (const Tensor& step : from_input.unbind(0)) {
     state = net.cell(step, state, w);
