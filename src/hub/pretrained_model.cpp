@@ -1,5 +1,6 @@
 #include "calque/hub/pretrained_model.h"
 
+#include <algorithm>
 #include <span>
 
 #include "calque/base/error.h"
@@ -8,6 +9,13 @@
 #include "hub/weight_init.h"
 
 namespace calque {
+
+PretrainedModel::PretrainedModel(Config config) : config_(std::move(config)) {
+  // Configurations of old said it; it is a setting of a training run, and is not written again.
+  if (!config_.has("gradient_checkpointing")) return;
+  gradient_checkpointing = config_.flag("gradient_checkpointing");
+  config_.erase("gradient_checkpointing");
+}
 
 ModelOutput PretrainedModel::operator()(const ModelInputs& inputs) {
   if (plain_call()) return forward(inputs);
@@ -61,6 +69,33 @@ void init_modules(PretrainedModel& owner, Module& module, const std::function<bo
 void PretrainedModel::init_all_weights() {
   init_modules(*this, *this, [](const Module&) { return true; });
   tie_weights();
+}
+
+void PretrainedModel::gradient_checkpointing_enable(bool use_reentrant) {
+  if (!supports_gradient_checkpointing()) throw UserError(class_name() + " does not support gradient checkpointing.");
+  bool found = false;
+  for (Module* module : modules())
+    if (auto* model = dynamic_cast<PretrainedModel*>(module); model && model->supports_gradient_checkpointing()) {
+      model->gradient_checkpointing = found = true;
+      model->gradient_checkpointing_reentrant = use_reentrant;
+    }
+  internal_assert(found, "gradient_checkpointing_enable: no model");
+}
+
+void PretrainedModel::gradient_checkpointing_disable() {
+  for (Module* module : modules())
+    if (auto* model = dynamic_cast<PretrainedModel*>(module)) model->gradient_checkpointing = false;
+}
+
+bool PretrainedModel::is_gradient_checkpointing() {
+  for (Module* module : modules())
+    if (const auto* model = dynamic_cast<const PretrainedModel*>(module); model && model->gradient_checkpointing) return true;
+  return false;
+}
+
+void PretrainedModel::add_model_tags(const std::vector<std::string>& tags) {
+  for (const std::string& tag : tags)
+    if (std::find(model_tags.begin(), model_tags.end(), tag) == model_tags.end()) model_tags.push_back(tag);
 }
 
 void PretrainedModel::tie_weights() {

@@ -8,12 +8,12 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/file_writer.h"
-#include "calque/file/json.h"
 #include "calque/file/pickle.h"
 #include "calque/hub/checkpoint.h"
+#include "calque/hub/offload.h"
 #include "calque/hub/sharding.h"
 #include "calque/op/ops.h"
-#include "hub/json_text.h"
+#include "hub/config_json.h"
 
 namespace calque {
 namespace {
@@ -26,7 +26,7 @@ void write_text(const std::filesystem::path& path, const std::string& text, bool
 
 std::string config_text(const Config& config, int transformers) {
   if (transformers >= 5) return config.to_json_string();
-  std::vector<std::pair<Value, Value>> items;
+  Config::Items items;
   for (const auto& [key, value] : config.to_diff()) {
     if (key == "dtype") {
       items.emplace_back("torch_dtype", value);
@@ -45,7 +45,7 @@ std::string config_text(const Config& config, int transformers) {
       items.emplace_back(key, value);
     }
   }
-  return json_text(dict(std::move(items))) + "\n";
+  return config_json(items);
 }
 
 std::vector<std::string> declared_ties(PretrainedModel& model) {
@@ -118,7 +118,7 @@ std::string index_text(const ShardPlan& plan, std::optional<int64_t> total_param
   for (const Shard& shard : plan.shards)
     for (const auto& [name, tensor] : shard.tensors)
       map.emplace_back(name, shard.file);
-  return json_text(dict({{"metadata", dict(std::move(metadata))}, {"weight_map", dict(std::move(map))}})) + "\n";
+  return config_json({{"metadata", dict(std::move(metadata))}, {"weight_map", dict(std::move(map))}});
 }
 
 }  // namespace
@@ -155,29 +155,47 @@ StateDict without_tied_weights(const StateDict& state, const std::vector<std::st
 }
 
 std::string generation_config_from(const Config& config, int transformers) {
-  // What configurations may say of generating, and what GenerationConfig of transformers 4 has without being told.
-  static const std::vector<std::pair<std::string, Value>> keys = {
-      {"max_length", 20},        {"min_length", 0},          {"do_sample", false},           {"early_stopping", false},     {"num_beams", 1},
-      {"num_beam_groups", 1},    {"diversity_penalty", 0.0}, {"temperature", 1.0},           {"top_k", 50},                 {"top_p", 1.0},
-      {"typical_p", 1.0},        {"repetition_penalty", 1.0}, {"length_penalty", 1.0},        {"no_repeat_ngram_size", 0},   {"encoder_no_repeat_ngram_size", 0},
-      {"bad_words_ids", {}},     {"num_return_sequences", 1}, {"output_scores", false},       {"return_dict_in_generate", false}, {"forced_bos_token_id", {}},
-      {"forced_eos_token_id", {}}, {"remove_invalid_values", false}, {"exponential_decay_length_penalty", {}}, {"suppress_tokens", {}}, {"begin_suppress_tokens", {}},
-      {"pad_token_id", {}},      {"bos_token_id", {}},       {"eos_token_id", {}},           {"decoder_start_token_id", {}}, {"use_cache", true},
-      {"output_attentions", false}, {"output_hidden_states", false}};
-  std::vector<std::pair<Value, Value>> items{{"_from_model_config", true}};
   const bool five = transformers >= 5;
-  for (const auto& [key, usual] : keys) {
-    Value value;
-    if (const Value* found = config.find(key)) value = *found;
-    if (const Value* decoder = config.find("decoder"); value.is_none() && decoder && decoder->kind() == Value::Kind::dict)
-      if (const Value* found = config.nested("decoder").find(key)) value = *found;
-    // Every configuration of transformers 5 has these two.
-    if (five && value.is_none() && key.starts_with("output_") && key != "output_scores") value = false;
-    if (value.is_none() || (!five && value.str() == usual.str())) continue;
-    items.emplace_back(key, value);
+  const Config decoder = config.has("decoder") ? config.nested("decoder") : Config();
+  Config::Items items{{"_from_model_config", true}};
+  const auto take = [&](const std::string& key, const Value& usual) {
+    const Value* found = find_item(config.items(), key);
+    if (!found || found->is_none()) found = find_item(decoder.items(), key);
+    // Transformers 4 leaves out what a GenerationConfig has anyway; for transformers 5 it has nothing.
+    if (found && !found->is_none() && (five || !same_value(*found, usual))) items.emplace_back(key, *found);
+  };
+  for (const auto& [key, usual] : generation_defaults())
+    take(key, usual);
+  for (const char* key : {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"})
+    take(key, {});
+  take("use_cache", true);
+  for (const char* key : {"output_attentions", "output_hidden_states"}) {
+    if (five && !find_item(config.items(), key))
+      items.emplace_back(key, false);
+    else
+      take(key, false);
   }
-  if (const Value* version = config.find("transformers_version")) items.emplace_back("transformers_version", *version);
-  return json_text(dict(std::move(items))) + "\n";
+  items.emplace_back("transformers_version", transformers_version);
+  return config_json(items);
+}
+
+// Of a model that can generate: what was given, what the model came with, or what its config says.
+static std::string generation_config_of(const PretrainedModel& model, const SaveOptions& options) {
+  if (options.generation_config) return *options.generation_config;
+  const std::string from_config = generation_config_from(model.config(), options.transformers);
+  if (model.generation_config_json.empty()) return from_config;
+  Config::Items own = parse_config_items(model.generation_config_json, "generation_config.json");
+  const Value* derived = find_item(own, "_from_model_config");
+  if (derived && derived->kind() == Value::Kind::boolean && derived->to_bool() && !model.config().non_default_generation_parameters().empty()) {
+    for (const auto& [key, value] : parse_config_items(from_config, "config.json")) {
+      const Value* mine = find_item(own, key);
+      if (key == "transformers_version" || (mine && same_value(*mine, value))) continue;
+      warn("save_pretrained: the generation config was made from the model config, but the model config has changed since (" + key + " is " + value.str() +
+           " there); the one that was made is saved. Set generation settings in the generation config, not in the model config.");
+      break;
+    }
+  }
+  return model.generation_config_json;
 }
 
 SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options) {
@@ -190,7 +208,7 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
   if (const std::optional<DType> dtype = options.dtype ? options.dtype : first_floating_dtype(model))
     model.config().set("dtype", std::string(name(*dtype)));
 
-  StateDict state = options.state_dict ? *options.state_dict : model.state_dict();
+  StateDict state = options.state_dict ? *options.state_dict : full_state_dict(model);
   for (const std::string& key : model.keys_to_ignore_on_save())
     state.erase(key);
   if (options.safe_serialization) state = without_tied_weights(state, declared_ties(model));
@@ -214,8 +232,7 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
     write_text(writer.path() / "config.json", config_text(model.config(), options.transformers), options.sync);
     result.files.push_back("config.json");
     if (model.can_generate()) {
-      const std::string text = options.generation_config.value_or(generation_config_from(model.config(), options.transformers));
-      write_text(writer.path() / "generation_config.json", text, options.sync);
+      write_text(writer.path() / "generation_config.json", generation_config_of(model, options), options.sync);
       result.files.push_back("generation_config.json");
     }
   }

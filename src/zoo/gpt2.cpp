@@ -1,5 +1,6 @@
 // GPT-2: learned positions, norms before attention and feed-forward, Conv1D weights, cross attention where asked for.
 #include <cmath>
+#include <set>
 
 #include "blocks/activations.h"
 #include "blocks/attention.h"
@@ -7,6 +8,7 @@
 #include "blocks/conv1d.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/prune.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
 #include "calque/nn/dropout.h"
@@ -15,12 +17,13 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
+#include "heads/sequence_summary.h"
 
 namespace calque {
 
 namespace {
 
-struct GPT2Attention : Typed<GPT2Attention> {
+struct GPT2Attention : Typed<GPT2Attention>, PrunableAttention {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Attention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "encoder_hidden_states",
                                                       "head_mask",     "eager"};
@@ -69,6 +72,23 @@ struct GPT2Attention : Typed<GPT2Attention> {
     return {resid_dropout(c_proj(attended.output)), attended.weights, now};
   }
 
+  void prune_heads(const std::vector<int64_t>& asked) override {
+    const PruneableHeads found = find_pruneable_heads_and_indices(asked, heads, size, pruned_heads);
+    if (found.heads.empty()) return;
+    std::vector<int64_t> of_all;  // queries, keys and values side by side
+    for (int64_t part = 0; part < 3; ++part)
+      for (const int64_t i : found.index)
+        of_all.push_back(i + part * heads * size);
+    prune_layer(*c_attn, of_all, 1);
+    prune_layer(*c_proj, found.index, 0);
+    c_attn->out_features = static_cast<int64_t>(of_all.size());
+    c_proj->in_features = static_cast<int64_t>(found.index.size());
+    heads -= static_cast<int64_t>(found.heads.size());
+    pruned_heads.insert(found.heads.begin(), found.heads.end());
+  }
+  bool is_self_attention() const override { return !cross; }
+
+  std::set<int64_t> pruned_heads;
   int64_t width, heads, size;
   bool cross, upcast;
   double scale;
@@ -230,53 +250,9 @@ struct GPT2LMHeadModel : CausalLM<GPT2LMHeadModel, GPT2Model, GPT2Pretrained> {
   explicit GPT2LMHeadModel(const Config& c) : CausalLM(c, "transformer", "wte") {}
 };
 
-// One vector for a sequence: of its last, first or a given position, or the mean; then a projection.
-struct GPT2SequenceSummary : Typed<GPT2SequenceSummary> {
+struct GPT2SequenceSummary : Typed<GPT2SequenceSummary, SequenceSummary> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2SequenceSummary";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "cls_index"};
-  explicit GPT2SequenceSummary(const Config& c)
-      : summary_type(c.optional_text("summary_type").value_or("last")),
-        summary(child_module<Module>("summary", projection(c))),
-        activation(c.has("summary_activation") ? activation_named(c.text("summary_activation")) : nullptr),
-        first_dropout(child_module<Module>("first_dropout", dropout_of(c, "summary_first_dropout"))),
-        last_dropout(child_module<Module>("last_dropout", dropout_of(c, "summary_last_dropout"))) {
-    if (summary_type != "last" && summary_type != "first" && summary_type != "mean" && summary_type != "cls_index")
-      throw UserError(ErrorKind::bad_file, c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
-  }
-  static std::shared_ptr<Module> projection(const Config& c) {
-    if (!c.flag("summary_use_proj")) return std::make_shared<Identity>();
-    const bool to_labels = c.flag("summary_proj_to_labels") && num_labels(c) > 0;
-    return std::make_shared<Linear>(c.integer("hidden_size"), to_labels ? num_labels(c) : c.integer("hidden_size"));
-  }
-  static std::shared_ptr<Module> dropout_of(const Config& c, const char* key) {
-    const double p = c.optional_number(key).value_or(0);
-    if (p > 0) return std::make_shared<Dropout>(p);
-    return std::make_shared<Identity>();
-  }
-
-  // Hidden states [batch, ..., length, size], positions [batch, ...].
-  Tensor forward(const Tensor& hidden_states, const Tensor& cls_index) {
-    Tensor x = chosen(hidden_states, cls_index);
-    x = first_dropout(x).to_tensor();
-    x = summary(x).to_tensor();
-    if (activation) x = activation(x);
-    return last_dropout(x).to_tensor();
-  }
-  Tensor chosen(const Tensor& hidden_states, const Tensor& cls_index) const {
-    if (summary_type == "last") return hidden_states.select(1, -1);
-    if (summary_type == "first") return hidden_states.select(1, 0);
-    if (summary_type == "mean") return hidden_states.mean({1});
-    if (!cls_index.defined()) return hidden_states.select(-2, -1);
-    const Tensor at = cls_index.unsqueeze(-1).unsqueeze(-1);
-    SymInts sizes(at.sym_sizes().begin(), at.sym_sizes().end());
-    sizes.back() = hidden_states.sym_size(-1);
-    return gather(hidden_states, -2, at.expand(sizes)).squeeze(-2);
-  }
-
-  std::string summary_type;
-  Child<Module> summary;
-  Activation activation;
-  Child<Module> first_dropout, last_dropout;
+  using Typed::Typed;
 };
 
 // One label, whatever the config says: a choice has one score.

@@ -79,7 +79,10 @@ void judge_leftovers(CrashReport& report, const fs::path& work) {
 
 CrashReport kill_while_saving(const fs::path& work, int rounds, uint64_t seed, FolderWriter::Exchange at_best) {
   Pair pair(work);
-  pair.options[0].at_best = pair.options[1].at_best = at_best;
+  for (SaveOptions& options : pair.options) {
+    options.at_best = at_best;
+    options.sync = false;  // a save is quick then, and a kill hits any part of it
+  }
   const fs::path folder = work / "model";
   pair.save(0, folder);
   write_text(folder / "README.md", "kept");

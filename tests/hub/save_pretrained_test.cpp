@@ -191,6 +191,23 @@ TEST(SavePretrained, H037_views_side_by_side_are_saved_apart) {
   EXPECT_TRUE(same_bits(file.tensor("two.weight"), both.slice(0, 3, 6)));
 }
 
+TEST(SavePretrained, H038_a_model_config_that_diverged_warns_once) {
+  const auto model = tiny_llama();
+  TemporaryFolder folder;
+  save_pretrained(*model, folder / "m");
+  const auto loaded = from_pretrained(folder / "m");
+  std::vector<std::string> warnings;
+  reset_warnings();
+  const WarningSink before = set_warning_sink([&](std::string_view text) { warnings.emplace_back(text); });
+  save_pretrained(*loaded, folder / "n");
+  EXPECT_TRUE(warnings.empty());
+  loaded->config().set("top_k", 1);
+  save_pretrained(*loaded, folder / "n");
+  set_warning_sink(before);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("the model config has changed since (top_k is 1 there)"), std::string::npos) << warnings[0];
+}
+
 TEST(SavePretrained, H084_tied_names_are_saved_once) {
   IgnoresOne model(Config{}, true);
   model.ties = {{"two.weight", "one.weight"}};

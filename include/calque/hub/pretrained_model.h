@@ -15,6 +15,8 @@
 
 namespace calque {
 
+struct Dispatched;
+
 class PretrainedModel : public Module {
  public:
   const Config& config() const { return config_; }
@@ -34,7 +36,7 @@ class PretrainedModel : public Module {
   // Tied parameters: the name, and the name of what it is (both full paths). Only those that the config asks for.
   using TiedWeights = std::vector<std::pair<std::string, std::string>>;
   virtual TiedWeights tied_weights() const { return {}; }
-  // Regular expressions.
+  // Regular expressions; on_save are names.
   virtual std::vector<std::string> keys_to_ignore_on_load_missing() const { return {}; }
   virtual std::vector<std::string> keys_to_ignore_on_load_unexpected() const { return {}; }
   virtual std::vector<std::string> keys_to_ignore_on_save() const { return {}; }
@@ -45,6 +47,12 @@ class PretrainedModel : public Module {
   virtual bool can_generate() const { return false; }
   virtual bool supports_sdpa() const { return true; }  // false: its attention is always written out
 
+  // Takes heads out of one layer's attention: by default of the n-th PrunableAttention (hub/prune.h), and a UserError where there
+  // are none.
+  virtual void prune_layer_heads(int64_t layer, const std::vector<int64_t>& heads);
+  // False where no gradient may be recomputed; enabling it is a UserError then.
+  virtual bool supports_gradient_checkpointing() const { return true; }
+
   virtual Child<Embedding>* input_embeddings() { return nullptr; }
   virtual Child<Linear>* output_embeddings() { return nullptr; }
 
@@ -53,6 +61,21 @@ class PretrainedModel : public Module {
   virtual void init_weights(Module& module);
   void init_all_weights();  // of every module, then ties
   void tie_weights();       // makes tied parameters one tensor
+
+  // ---- gradient checkpointing: recorded, for when gradients are computed ---------------------------------------------
+  // On for this model and those inside it. UserError for a class that does not support it.
+  void gradient_checkpointing_enable(bool use_reentrant = true);
+  void gradient_checkpointing_disable();
+  bool is_gradient_checkpointing();  // on for any model inside this one
+  bool gradient_checkpointing = false;
+  bool gradient_checkpointing_reentrant = true;
+
+  // For model cards; a tag that is there already is not added.
+  void add_model_tags(const std::vector<std::string>& tags);
+  std::vector<std::string> model_tags;
+
+  // Where a device map put it (hub/offload.h); null when none did.
+  std::shared_ptr<const Dispatched> dispatched;
 
   // What generation_config.json said; empty when there was none, and config() has what is known.
   std::string generation_config_json;
@@ -63,7 +86,7 @@ class PretrainedModel : public Module {
   bool wants_cache(const ModelInputs& inputs) const { return inputs.use_cache.value_or(config_.flag("use_cache")); }
 
  protected:
-  explicit PretrainedModel(Config config) : config_(std::move(config)) {}
+  explicit PretrainedModel(Config config);
   PretrainedModel(const PretrainedModel&) = default;
 
  private:

@@ -46,10 +46,13 @@ class ModelRegistry {
 // All of zoo/, and what users added. Adding while another thread looks up is the caller's to prevent.
 ModelRegistry& model_registry();
 
+// What a constructor cannot do, being in the middle of it: heads that the config says are pruned go.
+std::shared_ptr<PretrainedModel> finished_model(std::shared_ptr<PretrainedModel> model);
+
 // A class entry for a model class that is made from a Config alone.
 template <class M>
 ModelClass model_class(std::string name, std::vector<std::string> tasks) {
-  return {std::move(name), std::move(tasks), [](const Config& config) { return std::make_shared<M>(config); }};
+  return {std::move(name), std::move(tasks), [](const Config& config) { return finished_model(std::make_shared<M>(config)); }};
 }
 
 }  // namespace calque

@@ -80,6 +80,16 @@ BertSelfAttention::Result BertAttention::forward(const Tensor& hidden_states, co
   return {output(attended, hidden_states), weights, now};
 }
 
+void BertAttention::prune_heads(const std::vector<int64_t>& heads) {
+  const PruneableHeads found = find_pruneable_heads_and_indices(heads, self->heads, self->size, pruned_heads);
+  if (found.heads.empty()) return;
+  for (const Child<Linear>* layer : {&self->query, &self->key, &self->value})
+    prune_linear_layer(**layer, found.index);
+  prune_linear_layer(*output->dense, found.index, 1);
+  self->heads -= static_cast<int64_t>(found.heads.size());
+  pruned_heads.insert(found.heads.begin(), found.heads.end());
+}
+
 BertIntermediate::BertIntermediate(const Config& c, std::string family)
     : FamilyModule(std::move(family)),
       dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("intermediate_size"))),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "attention.h"
 #include "calque/hub/cache.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/prune.h"
 #include "calque/nn/activation.h"
 #include "calque/nn/container.h"
 #include "calque/nn/dropout.h"
@@ -64,14 +66,17 @@ struct BertResidual : Typed<BertResidual> {
   Child<Dropout> dropout;
 };
 
-struct BertAttention : FamilyModule<BertAttention> {
+struct BertAttention : FamilyModule<BertAttention>, PrunableAttention {
   static constexpr const char* part = "Attention";
   static constexpr auto& forward_arguments = BertSelfAttention::forward_arguments;
   BertAttention(const Config& c, const std::string& family, bool cross = false);
   BertSelfAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
                                     const Tensor& encoder_hidden_states, const LayerCache& past, bool eager);
+  void prune_heads(const std::vector<int64_t>& heads) override;
+  bool is_self_attention() const override { return !self->cross; }
   Child<BertSelfAttention> self;
   Child<BertResidual> output;
+  std::set<int64_t> pruned_heads;
 };
 
 struct BertIntermediate : FamilyModule<BertIntermediate> {
