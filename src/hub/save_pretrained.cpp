@@ -35,7 +35,7 @@ std::string config_text(const Config& config, int transformers) {
       std::vector<std::pair<Value, Value>> scaling;
       bool scaled = false;
       for (const auto& [name, part] : value.to_dict().items) {
-        if (name.to_string() == "rope_theta") items.emplace_back(name, part);
+        if (name.to_string() == "rope_theta") items.emplace_back("rope_theta", part);
         if (name.to_string() == "rope_theta" || name.to_string() == "type") continue;
         scaled = scaled || name.to_string() != "rope_type" || part.to_string() != "default";
         scaling.emplace_back(name.to_string() == "rope_type" ? Value("type") : name, part);
