@@ -126,9 +126,12 @@ TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
     }
     return scores_of(out);
   };
-  EXPECT_THAT(rows_of(generate(model, ids_of({{0}}), config_of(R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": 2, "pad_token_id": 0, "early_stopping": true})"))
-                          .sequences),
-              ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 0, 0)));
+  const auto search = [&](const std::string& early_stopping) {
+    return rows_of(generate(model, ids_of({{0}}), config_of(R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": 2, "pad_token_id": 0,
+      "early_stopping": )" + early_stopping + "}")).sequences);
+  };
+  EXPECT_THAT(search("false"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 0, 0)));
+  EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 0), ElementsAre(0, 3, 2))) << "two are finished before the best one is";
 }
 
 }  // namespace
