@@ -5,24 +5,24 @@
 
 namespace calque {
 
-BertPredictionHeadTransform::BertPredictionHeadTransform(const Config& c, std::string family)
+BertPredictionHeadTransform::BertPredictionHeadTransform(const Config& c, std::string family, std::optional<int64_t> size)
     : FamilyModule(std::move(family)),
-      dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
+      dense(child<Linear>("dense", c.integer("hidden_size"), size.value_or(c.integer("hidden_size")))),
       act_fn(activation_named(c.text("hidden_act"))),
-      norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
+      norm(child<LayerNorm>("LayerNorm", size.value_or(c.integer("hidden_size")), LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
 
 Tensor BertPredictionHeadTransform::forward(const Tensor& hidden_states) { return norm(act_fn(dense(hidden_states))); }
 
-BertLMPredictionHead::BertLMPredictionHead(const Config& c, const std::string& family)
+BertLMPredictionHead::BertLMPredictionHead(const Config& c, const std::string& family, std::optional<int64_t> size)
     : FamilyModule(family),
-      transform(child<BertPredictionHeadTransform>("transform", c, family)),
-      decoder(child<Linear>("decoder", c.integer("hidden_size"), c.integer("vocab_size"))),
+      transform(child<BertPredictionHeadTransform>("transform", c, family, size)),
+      decoder(child<Linear>("decoder", size.value_or(c.integer("hidden_size")), c.integer("vocab_size"))),
       bias(register_parameter("bias", zeros({c.integer("vocab_size")}))) {}
 
 Tensor BertLMPredictionHead::forward(const Tensor& hidden_states) { return decoder(transform(hidden_states)); }
 
-BertOnlyMLMHead::BertOnlyMLMHead(const Config& c, const std::string& family)
-    : FamilyModule(family), predictions(child<BertLMPredictionHead>("predictions", c, family)) {}
+BertOnlyMLMHead::BertOnlyMLMHead(const Config& c, const std::string& family, std::optional<int64_t> size)
+    : FamilyModule(family), predictions(child<BertLMPredictionHead>("predictions", c, family, size)) {}
 
 Tensor BertOnlyMLMHead::forward(const Tensor& sequence_output) { return predictions(sequence_output); }
 

@@ -13,7 +13,8 @@ namespace calque {
 struct BertPredictionHeadTransform : FamilyModule<BertPredictionHeadTransform> {
   static constexpr const char* part = "PredictionHeadTransform";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
-  BertPredictionHeadTransform(const Config& c, std::string family);
+  // `size` of the result; hidden_size by default.
+  BertPredictionHeadTransform(const Config& c, std::string family, std::optional<int64_t> size = std::nullopt);
   Tensor forward(const Tensor& hidden_states);
   Child<Linear> dense;
   Activation act_fn;
@@ -23,7 +24,7 @@ struct BertPredictionHeadTransform : FamilyModule<BertPredictionHeadTransform> {
 struct BertLMPredictionHead : FamilyModule<BertLMPredictionHead> {
   static constexpr const char* part = "LMPredictionHead";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
-  BertLMPredictionHead(const Config& c, const std::string& family);
+  BertLMPredictionHead(const Config& c, const std::string& family, std::optional<int64_t> size = std::nullopt);
   Tensor forward(const Tensor& hidden_states);
   Child<BertPredictionHeadTransform> transform;
   Child<Linear> decoder;
@@ -36,7 +37,7 @@ struct BertLMPredictionHead : FamilyModule<BertLMPredictionHead> {
 struct BertOnlyMLMHead : FamilyModule<BertOnlyMLMHead> {
   static constexpr const char* part = "OnlyMLMHead";
   static constexpr const char* forward_arguments[] = {"sequence_output"};
-  BertOnlyMLMHead(const Config& c, const std::string& family);
+  BertOnlyMLMHead(const Config& c, const std::string& family, std::optional<int64_t> size = std::nullopt);
   Tensor forward(const Tensor& sequence_output);
   Child<BertLMPredictionHead> predictions;
 };

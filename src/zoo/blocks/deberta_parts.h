@@ -1,0 +1,114 @@
+// What the two generations of DeBERTa share: embeddings that padding does not enter, layers around a disentangled attention
+// of their own, the pooler of the first token, and the new word head. A family gives the prefix of its class names
+// ("transformers.models.deberta.modeling_deberta.Deberta") and its norm.
+#pragma once
+
+#include <functional>
+
+#include "bert_encoder.h"
+
+namespace calque {
+
+using DebertaNorm = std::function<std::shared_ptr<Module>(int64_t size, double eps)>;
+
+// Who may look at whom: only pairs of tokens that are no padding. Boolean [batch, 1, length, length].
+Tensor deberta_mask(const Tensor& attention_mask);
+// Scores [batch, heads, query, 2 * span] by distance into scores by position; distances [1, 1, query, key].
+Tensor by_distance(const Tensor& scores, const Tensor& distances, int64_t span);
+// pos_att_type as a list; pooler_hidden_size.
+void complete_deberta(Config& config);
+bool attends_positions(const Config& config, const char* type);  // "c2p" or "p2c"
+int64_t max_relative_positions(const Config& config);
+std::optional<int64_t> positive_integer(const Config& config, const char* key);
+
+struct DebertaEmbeddings : FamilyModule<DebertaEmbeddings> {
+  static constexpr const char* part = "Embeddings";
+  static constexpr const char* forward_arguments[] = {"input_ids", "token_type_ids", "position_ids", "mask", "inputs_embeds"};
+  DebertaEmbeddings(const Config& c, std::string family, const DebertaNorm& make_norm);
+  Tensor forward(const Tensor& input_ids, const Tensor& token_type_ids, const Tensor& position_ids, const Tensor& mask,
+                 const Tensor& inputs_embeds);
+  Child<Embedding> word_embeddings;
+  std::optional<Child<Embedding>> position_embeddings, token_type_embeddings;
+  std::optional<Child<Linear>> embed_proj;
+  Child<Module> norm;
+  Child<Dropout> dropout;
+  Buffer position_ids;
+};
+
+struct DebertaResidual : Typed<DebertaResidual> {
+  static constexpr const char* forward_arguments[] = {"hidden_states", "input_tensor"};
+  DebertaResidual(const Config& c, std::string name, int64_t in_features, const DebertaNorm& make_norm);
+  std::string type_name() const override { return name; }
+  Tensor forward(const Tensor& hidden_states, const Tensor& input_tensor);
+  std::string name;
+  Child<Linear> dense;
+  Child<Module> norm;
+  Child<Dropout> dropout;
+};
+
+// Self is called as (hidden states, mask, distances, embeddings of distances) and gives (context, weights).
+template <class Self>
+struct DebertaAttention : FamilyModule<DebertaAttention<Self>> {
+  static constexpr const char* part = "Attention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "relative_pos", "rel_embeddings"};
+  DebertaAttention(const Config& c, const std::string& family, const DebertaNorm& make_norm)
+      : FamilyModule<DebertaAttention<Self>>(family),
+        self(this->template child<Self>("self", c)),
+        output(this->template child<DebertaResidual>("output", c, family + "SelfOutput", c.integer("hidden_size"), make_norm)) {}
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+    auto [attended, weights] = self(hidden_states, mask, distances, rel_embeddings);
+    return {output(attended, hidden_states), weights};
+  }
+  Child<Self> self;
+  Child<DebertaResidual> output;
+};
+
+template <class Self>
+struct DebertaLayer : FamilyModule<DebertaLayer<Self>> {
+  static constexpr const char* part = "Layer";
+  static constexpr auto& forward_arguments = DebertaAttention<Self>::forward_arguments;
+  DebertaLayer(const Config& c, const std::string& family, const DebertaNorm& make_norm)
+      : FamilyModule<DebertaLayer<Self>>(family),
+        attention(this->template child<DebertaAttention<Self>>("attention", c, family, make_norm)),
+        intermediate(this->template child<BertIntermediate>("intermediate", c, family)),
+        output(this->template child<DebertaResidual>("output", c, family + "Output", c.integer("intermediate_size"), make_norm)) {}
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+    auto [x, weights] = attention(hidden_states, mask, distances, rel_embeddings);
+    return {output(intermediate(x), x), weights};
+  }
+  Child<DebertaAttention<Self>> attention;
+  Child<BertIntermediate> intermediate;
+  Child<DebertaResidual> output;
+};
+
+struct DebertaContextPooler : Typed<DebertaContextPooler> {
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  DebertaContextPooler(const Config& c, std::string name);
+  std::string type_name() const override { return name; }
+  Tensor forward(const Tensor& hidden_states);
+  std::string name;
+  Child<Linear> dense;
+  Child<Dropout> dropout;
+  Activation act_fn;
+};
+
+// Words by the embeddings themselves, which are given to it.
+struct DebertaLMPredictionHead : FamilyModule<DebertaLMPredictionHead> {
+  static constexpr const char* part = "LMPredictionHead";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "word_embeddings"};
+  DebertaLMPredictionHead(const Config& c, std::string family);
+  Tensor forward(const Tensor& hidden_states, const Tensor& word_embeddings);
+  Child<Linear> dense;
+  Activation act_fn;
+  Child<LayerNorm> norm;
+  Parameter bias;
+};
+struct DebertaOnlyMLMHead : FamilyModule<DebertaOnlyMLMHead> {
+  static constexpr const char* part = "OnlyMLMHead";
+  static constexpr const char* forward_arguments[] = {"sequence_output", "word_embeddings"};
+  DebertaOnlyMLMHead(const Config& c, const std::string& family);
+  Tensor forward(const Tensor& sequence_output, const Tensor& word_embeddings) { return lm_head(sequence_output, word_embeddings); }
+  Child<DebertaLMPredictionHead> lm_head;
+};
+
+}  // namespace calque

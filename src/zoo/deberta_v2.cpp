@@ -1,0 +1,241 @@
+// DeBERTa-v2 (and v3): distances in buckets that grow with them, position projections that may be the contents', a convolution
+// beside the first layer.
+#include <cmath>
+
+#include "blocks/bert_embeddings.h"
+#include "blocks/deberta_parts.h"
+#include "calque/base/error.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/convolution.h"
+#include "calque/op/ops.h"
+#include "heads/deberta_heads.h"
+
+namespace calque {
+
+namespace {
+
+const std::string deberta_v2_path = "transformers.models.deberta_v2.modeling_deberta_v2.";
+const std::string deberta_v2_family = deberta_v2_path + "DebertaV2";
+
+std::shared_ptr<Module> deberta_v2_norm(int64_t size, double eps) { return std::make_shared<LayerNorm>(size, LayerNormOptions{.eps = eps}); }
+
+// Distances below half of the buckets as they are, longer ones by their logarithm.
+Tensor bucketed(const Tensor& distances, int64_t buckets, int64_t farthest) {
+  const int64_t middle = buckets / 2;
+  const Tensor near = bitwise_and(lt(distances, middle), gt(distances, -middle));
+  const Tensor length = where(near, middle - 1, distances.abs());
+  const double longest = static_cast<double>(farthest - 1) / static_cast<double>(middle);
+  const Tensor scale = log(full({}, longest, DType::float32, std::nullopt, distances.device()));
+  const Tensor logarithm = ceil(log(length / middle) / scale * (middle - 1)) + middle;
+  return where(le(length, middle), distances.to(DType::float32), logarithm * sign(distances)).to(DType::int64);
+}
+
+struct DebertaV2SelfAttention : Typed<DebertaV2SelfAttention> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DisentangledSelfAttention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "relative_pos", "rel_embeddings"};
+  explicit DebertaV2SelfAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        size(c.optional_integer("attention_head_size").value_or(c.integer("hidden_size") / heads)),
+        span(positive_integer(c, "position_buckets").value_or(max_relative_positions(c))),
+        content_to_position(attends_positions(c, "c2p")),
+        position_to_content(attends_positions(c, "p2c")),
+        query_proj(child<Linear>("query_proj", c.integer("hidden_size"), heads * size)),
+        key_proj(child<Linear>("key_proj", c.integer("hidden_size"), heads * size)),
+        value_proj(child<Linear>("value_proj", c.integer("hidden_size"), heads * size)),
+        pos_dropout(child_if<Dropout>(c.flag("relative_attention"), *this, "pos_dropout", c.number("hidden_dropout_prob"))),
+        pos_key_proj(child_if<Linear>(pos_dropout && content_to_position && !c.flag("share_att_key"), *this, "pos_key_proj",
+                                      c.integer("hidden_size"), heads * size)),
+        pos_query_proj(child_if<Linear>(pos_dropout && position_to_content && !c.flag("share_att_key"), *this, "pos_query_proj",
+                                        c.integer("hidden_size"), heads * size)),
+        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {
+    if (c.integer("hidden_size") % heads != 0)
+      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
+                                               ", expected a multiple of num_attention_heads, " + std::to_string(heads));
+  }
+
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+    const Tensor query = split_heads(query_proj(hidden_states), heads, size);
+    const Tensor key = split_heads(key_proj(hidden_states), heads, size);
+    const Tensor value = split_heads(value_proj(hidden_states), heads, size);
+    const double scale = std::sqrt(static_cast<double>(size * (1 + content_to_position + position_to_content)));
+    Tensor scores = matmul(query, key.transpose(-1, -2) / scale);
+    if (distances.defined()) {
+      const Tensor table = (*pos_dropout)(rel_embeddings).slice(0, 0, 2 * span).unsqueeze(0);
+      if (content_to_position) {
+        const Tensor position_key = split_heads((pos_key_proj ? *pos_key_proj : key_proj)(table), heads, size);
+        scores = scores + by_distance(matmul(query, position_key.transpose(-1, -2)), distances, span) / scale;
+      }
+      if (position_to_content) {
+        const Tensor position_query = split_heads((pos_query_proj ? *pos_query_proj : query_proj)(table), heads, size);
+        const Tensor found = by_distance(matmul(key, position_query.transpose(-1, -2)), neg(distances), span);
+        scores = scores + found.transpose(-1, -2) / scale;
+      }
+    }
+    scores = masked_fill(scores, logical_not(mask), lowest(scores.dtype()));
+    const Tensor weights = dropout(softmax(scores, -1));
+    return {join_heads(matmul(weights, value)), weights};
+  }
+
+  int64_t heads, size, span;
+  bool content_to_position, position_to_content;
+  Child<Linear> query_proj, key_proj, value_proj;
+  std::optional<Child<Dropout>> pos_dropout;
+  std::optional<Child<Linear>> pos_key_proj, pos_query_proj;
+  Child<Dropout> dropout;
+};
+
+struct DebertaV2ConvLayer : Typed<DebertaV2ConvLayer> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.ConvLayer";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "residual_states", "input_mask"};
+  explicit DebertaV2ConvLayer(const Config& c)
+      : act_fn(activation_named(c.optional_text("conv_act").value_or("tanh"))),
+        conv(child<Conv1d>("conv", c.integer("hidden_size"), c.integer("hidden_size"), c.integer("conv_kernel_size"), options(c))),
+        norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
+  static ConvOptions options(const Config& c) {
+    ConvOptions out;
+    out.padding = Sizes((c.integer("conv_kernel_size") - 1) / 2);
+    out.groups = c.optional_integer("conv_groups").value_or(1);
+    return out;
+  }
+  Tensor forward(const Tensor& hidden_states, const Tensor& residual_states, const Tensor& input_mask) {
+    Tensor x = conv(hidden_states.permute({0, 2, 1}).contiguous()).permute({0, 2, 1}).contiguous();
+    x = masked_fill(x, eq(input_mask, 0).unsqueeze(-1), 0);
+    x = act_fn(dropout(x));
+    return norm(residual_states + x) * input_mask.unsqueeze(2).to(x.dtype());
+  }
+  Activation act_fn;
+  Child<Conv1d> conv;
+  Child<LayerNorm> norm;
+  Child<Dropout> dropout;
+};
+
+struct DebertaV2Encoder : Typed<DebertaV2Encoder> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2Encoder";
+  static constexpr const char* forward_arguments[] = {"inputs", "input_mask"};
+  using Layer = DebertaLayer<DebertaV2SelfAttention>;
+  explicit DebertaV2Encoder(const Config& c)
+      : farthest(max_relative_positions(c)),
+        buckets(positive_integer(c, "position_buckets")),
+        layer(child<ModuleList>("layer")),
+        rel_embeddings(child_if<Embedding>(c.flag("relative_attention"), *this, "rel_embeddings", 2 * buckets.value_or(farthest),
+                                           c.integer("hidden_size"))),
+        norm(child_if<LayerNorm>(c.optional_text("norm_rel_ebd").value_or("none").find("layer_norm") != std::string::npos, *this, "LayerNorm",
+                                 c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        conv(child_if<DebertaV2ConvLayer>(positive_integer(c, "conv_kernel_size").has_value(), *this, "conv", c)) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      layer->emplace<Layer>(c, deberta_v2_family, deberta_v2_norm);
+  }
+  EncoderResult forward(const EncoderInputs& in, const Tensor& input_mask) {
+    EncoderResult out;
+    Tensor x = in.hidden_states, distances, table;
+    if (rel_embeddings) {
+      const Tensor positions = arange(x.sym_size(1), DType::int64, std::nullopt, x.device());
+      distances = positions.unsqueeze(1) - positions.unsqueeze(0);
+      if (buckets) distances = bucketed(distances, *buckets, farthest);
+      distances = distances.unsqueeze(0).unsqueeze(0);
+      table = (*rel_embeddings)->weight;
+      if (norm) table = (*norm)(table);
+    }
+    for (Layer* one : layer->items<Layer>()) {
+      if (in.want_hidden_states) out.hidden_states.push_back(x);
+      auto [y, weights] = (*one)(x, in.mask.mask, distances, table);
+      if (conv && one == &layer->at<Layer>(0)) y = (*conv)(x, y, input_mask);
+      x = y;
+      if (in.want_attentions) out.attentions.push_back(weights);
+    }
+    if (in.want_hidden_states) out.hidden_states.push_back(x);
+    out.last_hidden_state = x;
+    return out;
+  }
+  int64_t farthest;
+  std::optional<int64_t> buckets;
+  Child<ModuleList> layer;
+  std::optional<Child<Embedding>> rel_embeddings;
+  std::optional<Child<LayerNorm>> norm;
+  std::optional<Child<DebertaV2ConvLayer>> conv;
+};
+
+struct DebertaV2Pretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "deberta"; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {"position_embeddings", "mask_predictions.*"}; }
+  void init_weights(Module& module) override {
+    if (init_deberta_head(module)) return;
+    PretrainedModel::init_weights(module);
+  }
+};
+
+struct DebertaV2Model : ModelOf<DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2Model";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask",    "token_type_ids", "position_ids",
+                                                      "inputs_embeds", "output_attentions", "output_hidden_states"};
+  explicit DebertaV2Model(const Config& c, bool = false)
+      : ModelOf(c),
+        embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_v2_family, deberta_v2_norm)),
+        encoder(child<DebertaV2Encoder>("encoder", c)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    check_one_input(in);
+    const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
+    const Tensor mask = in.attention_mask.defined()
+                            ? in.attention_mask
+                            : ones({given.sym_size(0), given.sym_size(1)}, DType::float32, std::nullopt, given.device());
+    EncoderInputs inner;
+    inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
+    inner.mask.mask = deberta_mask(mask);
+    inner.want_attentions = wants_attentions(in);
+    inner.want_hidden_states = wants_hidden_states(in);
+    return encoder_output(encoder(inner, mask.dim() == 4 ? mask.squeeze(1).squeeze(1) : mask));
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+  Child<DebertaEmbeddings> embeddings;
+  Child<DebertaV2Encoder> encoder;
+};
+
+struct DebertaV2ForMaskedLM : DebertaMaskedLM<DebertaV2ForMaskedLM, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForMaskedLM";
+  explicit DebertaV2ForMaskedLM(const Config& c) : DebertaMaskedLM(c, deberta_v2_path, "DebertaV2") {}
+};
+struct DebertaV2ForSequenceClassification
+    : DebertaSequenceClassification<DebertaV2ForSequenceClassification, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForSequenceClassification";
+  explicit DebertaV2ForSequenceClassification(const Config& c) : DebertaSequenceClassification(c, deberta_v2_path) {}
+};
+struct DebertaV2ForMultipleChoice : DebertaMultipleChoice<DebertaV2ForMultipleChoice, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForMultipleChoice";
+  explicit DebertaV2ForMultipleChoice(const Config& c) : DebertaMultipleChoice(c, deberta_v2_path) {}
+};
+struct DebertaV2ForTokenClassification : TokenClassification<DebertaV2ForTokenClassification, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForTokenClassification";
+  explicit DebertaV2ForTokenClassification(const Config& c) : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
+};
+struct DebertaV2ForQuestionAnswering : SpanClassification<DebertaV2ForQuestionAnswering, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForQuestionAnswering";
+  explicit DebertaV2ForQuestionAnswering(const Config& c) : SpanClassification(c, "deberta") {}
+};
+
+}  // namespace
+
+void register_deberta_v2(ModelRegistry& registry);
+void register_deberta_v2(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "deberta-v2",
+      .config_class = "DebertaV2Config",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24,
+        "intermediate_size": 6144, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "type_vocab_size": 0, "initializer_range": 0.02, "layer_norm_eps": 1e-07,
+        "relative_attention": false, "max_relative_positions": -1, "pad_token_id": 0, "bos_token_id": null,
+        "eos_token_id": null, "position_biased_input": true, "pos_att_type": null, "pooler_dropout": 0.0,
+        "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
+      .complete = complete_deberta,
+      .classes = {model_class<DebertaV2Model>("DebertaV2Model", {"default"}),
+                  model_class<DebertaV2ForMaskedLM>("DebertaV2ForMaskedLM", {"pretraining", "masked-lm"}),
+                  model_class<DebertaV2ForMultipleChoice>("DebertaV2ForMultipleChoice", {"multiple-choice"}),
+                  model_class<DebertaV2ForQuestionAnswering>("DebertaV2ForQuestionAnswering", {"question-answering"}),
+                  model_class<DebertaV2ForSequenceClassification>("DebertaV2ForSequenceClassification", {"sequence-classification"}),
+                  model_class<DebertaV2ForTokenClassification>("DebertaV2ForTokenClassification", {"token-classification"})},
+  });
+}
+
+}  // namespace calque

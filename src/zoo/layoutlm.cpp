@@ -1,0 +1,132 @@
+// LayoutLM: BERT whose embeddings also say where on the page a token stands (bbox: left, top, right, bottom).
+#include "blocks/bert_embeddings.h"
+#include "blocks/bert_encoder.h"
+#include "calque/hub/registry.h"
+#include "calque/op/ops.h"
+#include "heads/bert_heads.h"
+
+namespace calque {
+
+namespace {
+
+constexpr const char* layoutlm_family = "transformers.models.layoutlm.modeling_layoutlm.LayoutLM";
+
+struct LayoutLMEmbeddings : Typed<LayoutLMEmbeddings> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMEmbeddings";
+  static constexpr const char* forward_arguments[] = {"input_ids", "bbox", "token_type_ids", "position_ids", "inputs_embeds"};
+  explicit LayoutLMEmbeddings(const Config& c)
+      : word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("hidden_size"),
+                                         EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
+        position_embeddings(child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
+        x_position_embeddings(child<Embedding>("x_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        y_position_embeddings(child<Embedding>("y_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        h_position_embeddings(child<Embedding>("h_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        w_position_embeddings(child<Embedding>("w_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        token_type_embeddings(child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), c.integer("hidden_size"))),
+        norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))),
+        position_ids(register_buffer("position_ids", arange(c.integer("max_position_embeddings")).unsqueeze(0), false)) {}
+
+  Tensor forward(const Tensor& input_ids, const Tensor& bbox, const Tensor& given_types, const Tensor& given_positions,
+                 const Tensor& inputs_embeds) {
+    const Tensor words = inputs_embeds.defined() ? inputs_embeds : word_embeddings(input_ids);
+    const SymInt batch = words.sym_size(0), length = words.sym_size(1);
+    const Tensor positions = given_positions.defined() ? given_positions : position_ids->slice(1, 0, length);
+    const Tensor types = given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, words.device());
+    const Tensor box = bbox.defined() ? bbox : zeros({batch, length, 4}, DType::int64, std::nullopt, words.device());
+    const Tensor left = box.select(-1, 0), top = box.select(-1, 1), right = box.select(-1, 2), bottom = box.select(-1, 3);
+    Tensor x = words + position_embeddings(positions);
+    x = x + x_position_embeddings(left);
+    x = x + y_position_embeddings(top);
+    x = x + x_position_embeddings(right);
+    x = x + y_position_embeddings(bottom);
+    x = x + h_position_embeddings(bottom - top);
+    x = x + w_position_embeddings(right - left);
+    x = x + token_type_embeddings(types);
+    return dropout(norm(x));
+  }
+
+  Child<Embedding> word_embeddings, position_embeddings;
+  Child<Embedding> x_position_embeddings, y_position_embeddings, h_position_embeddings, w_position_embeddings;
+  Child<Embedding> token_type_embeddings;
+  Child<LayerNorm> norm;
+  Child<Dropout> dropout;
+  Buffer position_ids;
+};
+
+struct LayoutLMPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "layoutlm"; }
+  void init_weights(Module& module) override {
+    if (!init_bert_head(module)) PretrainedModel::init_weights(module);
+  }
+};
+
+struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",     "bbox",      "attention_mask",    "token_type_ids",      "position_ids",
+                                                      "inputs_embeds", "head_mask", "output_attentions", "output_hidden_states"};
+  explicit LayoutLMModel(const Config& c, bool = true)
+      : ModelOf(c),
+        embeddings(child<LayoutLMEmbeddings>("embeddings", c)),
+        encoder(child<BertEncoder>("encoder", c, layoutlm_family)),
+        pooler(child<BertPooler>("pooler", c, layoutlm_family)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    check_one_input(in);
+    const Tensor embedded = embeddings(in.input_ids, in.bbox, in.token_type_ids, in.position_ids, in.inputs_embeds);
+    const EncoderResult result = encoder(encoder_inputs(*this, in, embedded));
+    return encoder_output(result, pooler(result.last_hidden_state));
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+  Child<LayoutLMEmbeddings> embeddings;
+  Child<BertEncoder> encoder;
+  Child<BertPooler> pooler;
+};
+
+constexpr const char* layoutlm_arguments[] = {"input_ids", "bbox",   "attention_mask", "token_type_ids",    "position_ids",
+                                              "inputs_embeds", "labels", "head_mask",      "output_attentions", "output_hidden_states"};
+
+struct LayoutLMForMaskedLM : BertMaskedLM<LayoutLMForMaskedLM, LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForMaskedLM";
+  static constexpr auto& forward_arguments = layoutlm_arguments;
+  explicit LayoutLMForMaskedLM(const Config& c) : BertMaskedLM(c, "layoutlm", layoutlm_family) {}
+};
+struct LayoutLMForSequenceClassification : PooledClassification<LayoutLMForSequenceClassification, LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForSequenceClassification";
+  static constexpr auto& forward_arguments = layoutlm_arguments;
+  explicit LayoutLMForSequenceClassification(const Config& c) : PooledClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
+};
+struct LayoutLMForTokenClassification : TokenClassification<LayoutLMForTokenClassification, LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForTokenClassification";
+  static constexpr auto& forward_arguments = layoutlm_arguments;
+  explicit LayoutLMForTokenClassification(const Config& c) : TokenClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
+};
+struct LayoutLMForQuestionAnswering : SpanClassification<LayoutLMForQuestionAnswering, LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "bbox",          "attention_mask", "token_type_ids",    "position_ids", "inputs_embeds",
+                                                      "start_positions", "end_positions", "head_mask",      "output_attentions", "output_hidden_states"};
+  explicit LayoutLMForQuestionAnswering(const Config& c) : SpanClassification(c, "layoutlm") {}
+};
+
+}  // namespace
+
+void register_layoutlm(ModelRegistry& registry);
+void register_layoutlm(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "layoutlm",
+      .config_class = "LayoutLMConfig",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
+        "pad_token_id": 0, "eos_token_id": null, "bos_token_id": null, "use_cache": true, "max_2d_position_embeddings": 1024,
+        "tie_word_embeddings": true})",
+      .classes = {model_class<LayoutLMModel>("LayoutLMModel", {"default"}),
+                  model_class<LayoutLMForMaskedLM>("LayoutLMForMaskedLM", {"pretraining", "masked-lm"}),
+                  model_class<LayoutLMForQuestionAnswering>("LayoutLMForQuestionAnswering", {"document-question-answering"}),
+                  model_class<LayoutLMForSequenceClassification>("LayoutLMForSequenceClassification", {"sequence-classification"}),
+                  model_class<LayoutLMForTokenClassification>("LayoutLMForTokenClassification", {"token-classification"})},
+  });
+}
+
+}  // namespace calque

@@ -1,0 +1,189 @@
+// Megatron-BERT: BERT with the norms before attention and feed-forward and one after the last layer.
+#include "blocks/bert_embeddings.h"
+#include "blocks/bert_encoder.h"
+#include "calque/base/error.h"
+#include "calque/hub/registry.h"
+#include "calque/op/ops.h"
+#include "heads/bert_heads.h"
+
+namespace calque {
+
+namespace {
+
+constexpr const char* megatron_family = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBert";
+
+LayerNormOptions megatron_norm(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
+
+// dense, dropout, residual; the norm is elsewhere.
+struct MegatronBertResidual : Typed<MegatronBertResidual> {
+  static constexpr const char* forward_arguments[] = {"hidden_states", "residual"};
+  MegatronBertResidual(const Config& c, const char* part, int64_t in_features)
+      : part(part),
+        dense(child<Linear>("dense", in_features, c.integer("hidden_size"))),
+        dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
+  std::string type_name() const override { return std::string(megatron_family) + part; }
+  Tensor forward(const Tensor& hidden_states, const Tensor& residual) { return residual + dropout(dense(hidden_states)); }
+  const char* part;
+  Child<Linear> dense;
+  Child<Dropout> dropout;
+};
+
+struct MegatronBertAttention : Typed<MegatronBertAttention> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertAttention";
+  static constexpr auto& forward_arguments = BertSelfAttention::forward_arguments;
+  explicit MegatronBertAttention(const Config& c, bool cross = false)
+      : ln(child<LayerNorm>("ln", c.integer("hidden_size"), megatron_norm(c))),
+        self(child<BertSelfAttention>("self", c, megatron_family, cross)),
+        output(child<MegatronBertResidual>("output", c, "SelfOutput", c.integer("hidden_size"))) {}
+  BertSelfAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                                    const Tensor& encoder_hidden_states, const LayerCache& past, bool eager) {
+    auto [attended, weights, now] = self(ln(hidden_states), mask, head_mask, encoder_hidden_states, past, eager);
+    return {output(attended, hidden_states), weights, now};
+  }
+  Child<LayerNorm> ln;
+  Child<BertSelfAttention> self;
+  Child<MegatronBertResidual> output;
+};
+
+struct MegatronBertLayer : Typed<MegatronBertLayer> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertLayer";
+  static constexpr auto& forward_arguments = BertLayer::forward_arguments;
+  explicit MegatronBertLayer(const Config& c)
+      : attention(child<MegatronBertAttention>("attention", c)),
+        crossattention(child_if<MegatronBertAttention>(c.flag("add_cross_attention"), *this, "crossattention", c, true)),
+        ln(child<LayerNorm>("ln", c.integer("hidden_size"), megatron_norm(c))),
+        intermediate(child<BertIntermediate>("intermediate", c, megatron_family)),
+        output(child<MegatronBertResidual>("output", c, "Output", c.integer("intermediate_size"))) {
+    if (crossattention && !c.flag("is_decoder"))
+      throw UserError(ErrorKind::bad_file, c.where() + ": add_cross_attention is true, expected is_decoder to be true too");
+  }
+  BertLayer::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                            const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past, bool eager) {
+    auto [x, weights, now] = attention(hidden_states, mask, head_mask, Tensor(), past, eager);
+    Tensor cross_weights;
+    if (encoder_hidden_states.defined()) {
+      if (!crossattention)
+        throw UserError(class_name() + ": encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+      auto [y, its_weights, both] = (*crossattention)(x, encoder_mask, head_mask, encoder_hidden_states, now, eager);
+      x = y;
+      cross_weights = its_weights;
+      now = both;
+    }
+    return {output(intermediate(ln(x)), x), weights, cross_weights, now};
+  }
+  Child<MegatronBertAttention> attention;
+  std::optional<Child<MegatronBertAttention>> crossattention;
+  Child<LayerNorm> ln;
+  Child<BertIntermediate> intermediate;
+  Child<MegatronBertResidual> output;
+};
+
+struct MegatronBertEncoder : Typed<MegatronBertEncoder> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertEncoder";
+  static constexpr const char* forward_arguments[] = {"inputs"};
+  explicit MegatronBertEncoder(const Config& c)
+      : layer(child<ModuleList>("layer")), ln(child<LayerNorm>("ln", c.integer("hidden_size"), megatron_norm(c))) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      layer->emplace<MegatronBertLayer>(c);
+  }
+  EncoderResult forward(const EncoderInputs& in) {
+    EncoderResult out = run_layers<MegatronBertLayer>(*layer, in);
+    out.last_hidden_state = ln(out.last_hidden_state);
+    if (in.want_hidden_states) out.hidden_states.back() = out.last_hidden_state;
+    return out;
+  }
+  Child<ModuleList> layer;
+  Child<LayerNorm> ln;
+};
+
+struct MegatronBertPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "bert"; }
+  void init_weights(Module& module) override {
+    if (!init_bert_head(module)) PretrainedModel::init_weights(module);
+  }
+};
+
+struct MegatronBertModel : ModelOf<MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertModel";
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",       "encoder_hidden_states", "encoder_attention_mask",
+      "past_key_values", "use_cache",      "head_mask",      "output_attentions", "output_hidden_states"};
+  explicit MegatronBertModel(const Config& c, bool pools = true)
+      : ModelOf(c),
+        embeddings(child<BertEmbeddings>("embeddings", c, megatron_family, BertEmbeddingsOptions{.norm = false})),
+        encoder(child<MegatronBertEncoder>("encoder", c)),
+        pooler(child_if<BertPooler>(pools, *this, "pooler", c, megatron_family)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
+    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+  Child<BertEmbeddings> embeddings;
+  Child<MegatronBertEncoder> encoder;
+  std::optional<Child<BertPooler>> pooler;
+};
+
+struct MegatronBertForPreTraining : BertPreTraining<MegatronBertForPreTraining, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForPreTraining";
+  explicit MegatronBertForPreTraining(const Config& c) : BertPreTraining(c, "bert", megatron_family) {}
+};
+struct MegatronBertForCausalLM : BertCausalLM<MegatronBertForCausalLM, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForCausalLM";
+  explicit MegatronBertForCausalLM(const Config& c) : BertCausalLM(c, "bert", megatron_family) {}
+};
+struct MegatronBertForMaskedLM : BertMaskedLM<MegatronBertForMaskedLM, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMaskedLM";
+  explicit MegatronBertForMaskedLM(const Config& c) : BertMaskedLM(c, "bert", megatron_family) {}
+};
+struct MegatronBertForNextSentencePrediction
+    : BertNextSentence<MegatronBertForNextSentencePrediction, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForNextSentencePrediction";
+  explicit MegatronBertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "bert", megatron_family) {}
+};
+struct MegatronBertForSequenceClassification
+    : PooledClassification<MegatronBertForSequenceClassification, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForSequenceClassification";
+  explicit MegatronBertForSequenceClassification(const Config& c) : PooledClassification(c, "bert", c.number("hidden_dropout_prob")) {}
+};
+struct MegatronBertForMultipleChoice : MultipleChoice<MegatronBertForMultipleChoice, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMultipleChoice";
+  explicit MegatronBertForMultipleChoice(const Config& c) : MultipleChoice(c, "bert", c.number("hidden_dropout_prob")) {}
+};
+struct MegatronBertForTokenClassification
+    : TokenClassification<MegatronBertForTokenClassification, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForTokenClassification";
+  explicit MegatronBertForTokenClassification(const Config& c) : TokenClassification(c, "bert", c.number("hidden_dropout_prob")) {}
+};
+struct MegatronBertForQuestionAnswering
+    : SpanClassification<MegatronBertForQuestionAnswering, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForQuestionAnswering";
+  explicit MegatronBertForQuestionAnswering(const Config& c) : SpanClassification(c, "bert") {}
+};
+
+}  // namespace
+
+void register_megatron_bert(ModelRegistry& registry);
+void register_megatron_bert(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "megatron-bert",
+      .config_class = "MegatronBertConfig",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 29056, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+        "intermediate_size": 4096, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
+        "pad_token_id": 0, "bos_token_id": null, "eos_token_id": null, "use_cache": true, "is_decoder": false,
+        "add_cross_attention": false, "tie_word_embeddings": true, "position_embedding_type": "absolute"})",
+      .classes = {model_class<MegatronBertModel>("MegatronBertModel", {"default"}),
+                  model_class<MegatronBertForPreTraining>("MegatronBertForPreTraining", {"pretraining"}),
+                  model_class<MegatronBertForNextSentencePrediction>("MegatronBertForNextSentencePrediction", {"next-sentence-prediction"}),
+                  model_class<MegatronBertForMaskedLM>("MegatronBertForMaskedLM", {"masked-lm"}),
+                  model_class<MegatronBertForCausalLM>("MegatronBertForCausalLM", {"causal-lm"}),
+                  model_class<MegatronBertForMultipleChoice>("MegatronBertForMultipleChoice", {"multiple-choice"}),
+                  model_class<MegatronBertForQuestionAnswering>("MegatronBertForQuestionAnswering", {"question-answering"}),
+                  model_class<MegatronBertForSequenceClassification>("MegatronBertForSequenceClassification", {"sequence-classification"}),
+                  model_class<MegatronBertForTokenClassification>("MegatronBertForTokenClassification", {"token-classification"})},
+  });
+}
+
+}  // namespace calque

@@ -1,0 +1,201 @@
+// NEZHA: BERT with fixed (sinusoidal) encodings of the distances between tokens, in the scores and in the values, instead of
+// positions in the embeddings.
+#include <cmath>
+
+#include "blocks/bert_embeddings.h"
+#include "blocks/bert_encoder.h"
+#include "calque/base/error.h"
+#include "calque/hub/registry.h"
+#include "calque/nn/functional.h"
+#include "calque/op/ops.h"
+#include "heads/bert_heads.h"
+
+namespace calque {
+
+namespace {
+
+constexpr const char* nezha_family = "transformers.models.nezha.modeling_nezha.Nezha";
+
+struct NezhaRelativePositionsEncoding : Typed<NezhaRelativePositionsEncoding> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaRelativePositionsEncoding";
+  static constexpr const char* forward_arguments[] = {"past", "length"};
+  NezhaRelativePositionsEncoding(int64_t length, int64_t depth, int64_t farthest)
+      : positions_encoding(register_buffer("positions_encoding", table(length, depth, farthest), false)) {}
+  // [length - past, length, depth]: queries after the past, keys from the start.
+  Tensor forward(const SymInt& past, const SymInt& length) { return positions_encoding->slice(0, past, length).slice(1, 0, length); }
+  static Tensor table(int64_t length, int64_t depth, int64_t farthest) {
+    const Tensor position = arange(2 * farthest + 1, DType::float32).unsqueeze(1);
+    const Tensor steps = exp(arange((depth + 1) / 2, DType::float32) * 2 * (-std::log(10000.0) / static_cast<double>(depth)));
+    const Tensor angles = position * steps;
+    const Tensor by_distance = stack({sin(angles), cos(angles)}, -1).flatten(1).slice(1, 0, depth);
+    const Tensor at = arange(length);
+    const Tensor distance = clamp(at.unsqueeze(0) - at.unsqueeze(1), -farthest, farthest) + farthest;
+    return embedding(by_distance, distance);
+  }
+  Buffer positions_encoding;
+};
+
+struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaSelfAttention";
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "past_key_value"};
+  using Result = BertSelfAttention::Result;
+  explicit NezhaSelfAttention(const Config& c)
+      : heads(c.integer("num_attention_heads")),
+        size(c.integer("hidden_size") / heads),
+        query(child<Linear>("query", c.integer("hidden_size"), heads * size)),
+        key(child<Linear>("key", c.integer("hidden_size"), heads * size)),
+        value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
+        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
+        relative_positions_encoding(child<NezhaRelativePositionsEncoding>("relative_positions_encoding", c.integer("max_position_embeddings"),
+                                                                          size, c.integer("max_relative_position"))) {
+    if (c.integer("hidden_size") % heads != 0)
+      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
+                                               ", expected a multiple of num_attention_heads, " + std::to_string(heads));
+  }
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
+    const Tensor query_layer = split_heads(query(hidden_states), heads, size);
+    const LayerCache now = past.updated(split_heads(key(hidden_states), heads, size), split_heads(value(hidden_states), heads, size));
+    const SymInt total = now.key.sym_size(2);
+    const Tensor relations = relative_positions_encoding(past.length(), total);
+    Tensor scores = matmul(query_layer, now.key.transpose(-1, -2)) + einsum("bhld,lrd->bhlr", {query_layer, relations});
+    scores = scores / std::sqrt(static_cast<double>(size));
+    Tensor may = mask.mask;
+    if (mask.is_causal) may = tril(ones({total, total}, DType::bool_, std::nullopt, scores.device()));
+    if (may.defined()) scores = scores + additive_mask(may, scores.dtype());
+    Tensor weights = dropout(softmax(scores, -1));
+    if (head_mask.defined()) weights = weights * head_mask;
+    const Tensor context = matmul(weights, now.value) + einsum("bhlr,lrd->bhld", {weights, relations});
+    return {join_heads(context), weights, now};
+  }
+  int64_t heads, size;
+  Child<Linear> query, key, value;
+  Child<Dropout> dropout;
+  Child<NezhaRelativePositionsEncoding> relative_positions_encoding;
+};
+
+struct NezhaAttention : Typed<NezhaAttention> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaAttention";
+  static constexpr auto& forward_arguments = NezhaSelfAttention::forward_arguments;
+  explicit NezhaAttention(const Config& c)
+      : self(child<NezhaSelfAttention>("self", c)),
+        output(child<BertResidual>("output", c, std::string(nezha_family) + "SelfOutput", c.integer("hidden_size"))) {}
+  NezhaSelfAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
+    auto [attended, weights, now] = self(hidden_states, mask, head_mask, past);
+    return {output(attended, hidden_states), weights, now};
+  }
+  Child<NezhaSelfAttention> self;
+  Child<BertResidual> output;
+};
+
+struct NezhaLayer : Typed<NezhaLayer> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaLayer";
+  static constexpr auto& forward_arguments = BertLayer::forward_arguments;
+  explicit NezhaLayer(const Config& c)
+      : attention(child<NezhaAttention>("attention", c)),
+        intermediate(child<BertIntermediate>("intermediate", c, nezha_family)),
+        output(child<BertResidual>("output", c, std::string(nezha_family) + "Output", c.integer("intermediate_size"))) {
+    if (c.flag("add_cross_attention"))
+      throw UserError(ErrorKind::bad_file, c.where() + ": add_cross_attention is true; distances to an encoder's tokens are not defined");
+  }
+  BertLayer::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const Tensor&,
+                            const AttentionMask&, const LayerCache& past, bool) {
+    auto [x, weights, now] = attention(hidden_states, mask, head_mask, past);
+    return {output(intermediate(x), x), weights, Tensor(), now};
+  }
+  Child<NezhaAttention> attention;
+  Child<BertIntermediate> intermediate;
+  Child<BertResidual> output;
+};
+
+struct NezhaEncoder : Typed<NezhaEncoder> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaEncoder";
+  static constexpr const char* forward_arguments[] = {"inputs"};
+  explicit NezhaEncoder(const Config& c) : layer(child<ModuleList>("layer")) {
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
+      layer->emplace<NezhaLayer>(c);
+  }
+  EncoderResult forward(const EncoderInputs& in) { return run_layers<NezhaLayer>(*layer, in); }
+  Child<ModuleList> layer;
+};
+
+struct NezhaPretrained : PretrainedModel {
+  using PretrainedModel::PretrainedModel;
+  std::string base_model_prefix() const override { return "nezha"; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {"positions_encoding"}; }
+  void init_weights(Module& module) override {
+    if (!init_bert_head(module)) PretrainedModel::init_weights(module);
+  }
+};
+
+struct NezhaModel : ModelOf<NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaModel";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "head_mask",           "inputs_embeds",
+                                                      "past_key_values", "use_cache",      "output_attentions", "output_hidden_states"};
+  explicit NezhaModel(const Config& c, bool pools = true)
+      : ModelOf(c),
+        embeddings(child<BertEmbeddings>("embeddings", c, nezha_family, BertEmbeddingsOptions{.positions = false})),
+        encoder(child<NezhaEncoder>("encoder", c)),
+        pooler(child_if<BertPooler>(pools, *this, "pooler", c, nezha_family)) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
+    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+  Child<BertEmbeddings> embeddings;
+  Child<NezhaEncoder> encoder;
+  std::optional<Child<BertPooler>> pooler;
+};
+
+struct NezhaForPreTraining : BertPreTraining<NezhaForPreTraining, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForPreTraining";
+  explicit NezhaForPreTraining(const Config& c) : BertPreTraining(c, "nezha", nezha_family) {}
+};
+struct NezhaForMaskedLM : BertMaskedLM<NezhaForMaskedLM, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForMaskedLM";
+  explicit NezhaForMaskedLM(const Config& c) : BertMaskedLM(c, "nezha", nezha_family) {}
+};
+struct NezhaForNextSentencePrediction : BertNextSentence<NezhaForNextSentencePrediction, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForNextSentencePrediction";
+  explicit NezhaForNextSentencePrediction(const Config& c) : BertNextSentence(c, "nezha", nezha_family) {}
+};
+struct NezhaForSequenceClassification : PooledClassification<NezhaForSequenceClassification, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForSequenceClassification";
+  explicit NezhaForSequenceClassification(const Config& c) : PooledClassification(c, "nezha", classifier_dropout(c)) {}
+};
+struct NezhaForMultipleChoice : MultipleChoice<NezhaForMultipleChoice, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForMultipleChoice";
+  explicit NezhaForMultipleChoice(const Config& c) : MultipleChoice(c, "nezha", classifier_dropout(c)) {}
+};
+struct NezhaForTokenClassification : TokenClassification<NezhaForTokenClassification, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForTokenClassification";
+  explicit NezhaForTokenClassification(const Config& c) : TokenClassification(c, "nezha", classifier_dropout(c)) {}
+};
+struct NezhaForQuestionAnswering : SpanClassification<NezhaForQuestionAnswering, NezhaModel, NezhaPretrained> {
+  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForQuestionAnswering";
+  explicit NezhaForQuestionAnswering(const Config& c) : SpanClassification(c, "nezha") {}
+};
+
+}  // namespace
+
+void register_nezha(ModelRegistry& registry);
+void register_nezha(ModelRegistry& registry) {
+  registry.add({
+      .model_type = "nezha",
+      .config_class = "NezhaConfig",
+      .attribute_map = {},
+      .defaults = R"({"vocab_size": 21128, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "max_relative_position": 64, "type_vocab_size": 2, "initializer_range": 0.02,
+        "layer_norm_eps": 1e-12, "classifier_dropout": 0.1, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
+        "use_cache": true, "tie_word_embeddings": true, "is_decoder": false, "add_cross_attention": false})",
+      .classes = {model_class<NezhaModel>("NezhaModel", {"default"}), model_class<NezhaForPreTraining>("NezhaForPreTraining", {"pretraining"}),
+                  model_class<NezhaForNextSentencePrediction>("NezhaForNextSentencePrediction", {"next-sentence-prediction"}),
+                  model_class<NezhaForMaskedLM>("NezhaForMaskedLM", {"masked-lm"}),
+                  model_class<NezhaForMultipleChoice>("NezhaForMultipleChoice", {"multiple-choice"}),
+                  model_class<NezhaForQuestionAnswering>("NezhaForQuestionAnswering", {"question-answering"}),
+                  model_class<NezhaForSequenceClassification>("NezhaForSequenceClassification", {"sequence-classification"}),
+                  model_class<NezhaForTokenClassification>("NezhaForTokenClassification", {"token-classification"})},
+  });
+}
+
+}  // namespace calque
