@@ -30,8 +30,8 @@ struct AlbertAttention : Typed<AlbertAttention> {
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
     AttentionOptions options{.dropout = training() ? attention_dropout->p : 0, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended =
-        attend(split_heads(query(x), heads, size), split_heads(key(x), heads, size), split_heads(value(x), heads, size), mask, options);
+    const AttentionResult attended = attend(split_heads(query(x), heads, size), split_heads(key(x), heads, size),
+                                            split_heads(value(x), heads, size), mask, options);
     return {norm(x + output_dropout(dense(attended.output))), attended.weights};
   }
   int64_t heads, size;
@@ -50,7 +50,8 @@ struct AlbertLayer : Typed<AlbertLayer> {
         ffn_output(child<Linear>("ffn_output", c.integer("intermediate_size"), c.integer("hidden_size"))),
         activation(activation_named(c.text("hidden_act"))),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                                     bool eager) {
     auto [x, weights] = attention(hidden_states, mask, head_mask, eager);
     return {full_layer_layer_norm(ffn_output(activation(ffn(x))) + x), weights};
   }
@@ -78,7 +79,8 @@ struct AlbertTransformer : Typed<AlbertTransformer> {
   explicit AlbertTransformer(const Config& c)
       : layers(c.integer("num_hidden_layers")),
         groups(c.integer("num_hidden_groups")),
-        embedding_hidden_mapping_in(child<Linear>("embedding_hidden_mapping_in", c.integer("embedding_size"), c.integer("hidden_size"))),
+        embedding_hidden_mapping_in(
+            child<Linear>("embedding_hidden_mapping_in", c.integer("embedding_size"), c.integer("hidden_size"))),
         albert_layer_groups(child<ModuleList>("albert_layer_groups")) {
     for (int64_t i = 0; i < groups; ++i)
       albert_layer_groups->emplace<AlbertLayerGroup>(c);
@@ -91,10 +93,12 @@ struct AlbertTransformer : Typed<AlbertTransformer> {
     for (int64_t i = 0; i < layers; ++i) {
       const int64_t group = i * groups / layers;
       // A group's head masks start at its first layer, whichever of its layers this is.
-      if (!in.head_mask.empty()) inner.head_mask.assign(in.head_mask.begin() + group * (layers / groups), in.head_mask.end());
+      if (!in.head_mask.empty())
+        inner.head_mask.assign(in.head_mask.begin() + group * (layers / groups), in.head_mask.end());
       EncoderResult made = albert_layer_groups->at<AlbertLayerGroup>(group)(inner);
       inner.hidden_states = made.last_hidden_state;
-      if (in.want_hidden_states) out.hidden_states.insert(out.hidden_states.end(), made.hidden_states.begin() + 1, made.hidden_states.end());
+      if (in.want_hidden_states)
+        out.hidden_states.insert(out.hidden_states.end(), made.hidden_states.begin() + 1, made.hidden_states.end());
       out.attentions.insert(out.attentions.end(), made.attentions.begin(), made.attentions.end());
     }
     out.last_hidden_state = inner.hidden_states;
@@ -121,7 +125,9 @@ struct AlbertMLMHead : Typed<AlbertMLMHead> {
   Activation activation;
 
  protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override { add_decoder_bias(state, prefix); }
+  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
+    add_decoder_bias(state, prefix);
+  }
 };
 
 struct AlbertSOPHead : Typed<AlbertSOPHead> {
@@ -146,17 +152,20 @@ struct AlbertPretrained : PretrainedModel {
 
 struct AlbertModel : ModelOf<AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "token_type_ids",
+                                                      "position_ids",      "inputs_embeds",       "head_mask",
+                                                      "output_attentions", "output_hidden_states"};
   explicit AlbertModel(const Config& c, bool pools = true)
       : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, albert_family, BertEmbeddingsOptions{.size = c.integer("embedding_size")})),
+        embeddings(child<BertEmbeddings>("embeddings", c, albert_family,
+                                         BertEmbeddingsOptions{.size = c.integer("embedding_size")})),
         encoder(child<AlbertTransformer>("encoder", c)),
         pooler(child_if<Linear>(pools, *this, "pooler", c.integer("hidden_size"), c.integer("hidden_size"))),
         pooler_activation(child_if<Tanh>(pools, *this, "pooler_activation")) {}
   ModelOutput forward(const ModelInputs& in) override {
     const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
-    return encoder_output(result, pooler ? (*pooler_activation)((*pooler)(result.last_hidden_state.select(1, 0))) : Tensor());
+    return encoder_output(result,
+                          pooler ? (*pooler_activation)((*pooler)(result.last_hidden_state.select(1, 0))) : Tensor());
   }
   Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
   Child<BertEmbeddings> embeddings;
@@ -167,15 +176,19 @@ struct AlbertModel : ModelOf<AlbertModel, AlbertPretrained> {
 
 PretrainedModel::TiedWeights albert_tied_weights(const Config& config) {
   if (!config.flag("tie_word_embeddings")) return {};
-  return {{"predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"}, {"predictions.decoder.bias", "predictions.bias"}};
+  return {{"predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"},
+          {"predictions.decoder.bias", "predictions.bias"}};
 }
 
 struct AlbertForPreTraining : EncoderHead<AlbertForPreTraining, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForPreTraining";
-  static constexpr const char* forward_arguments[] = {"input_ids",            "attention_mask", "token_type_ids",    "position_ids", "inputs_embeds", "labels",
-                                                      "sentence_order_label", "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask",       "token_type_ids", "position_ids",      "inputs_embeds",
+      "labels",    "sentence_order_label", "head_mask",      "output_attentions", "output_hidden_states"};
   explicit AlbertForPreTraining(const Config& c)
-      : EncoderHead(c, "albert", true), predictions(child<AlbertMLMHead>("predictions", c)), sop_classifier(child<AlbertSOPHead>("sop_classifier", c)) {}
+      : EncoderHead(c, "albert", true),
+        predictions(child<AlbertMLMHead>("predictions", c)),
+        sop_classifier(child<AlbertSOPHead>("sop_classifier", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     return pretraining_output(base, predictions(base["last_hidden_state"]), sop_classifier(base["pooler_output"]), in.labels,
@@ -189,7 +202,8 @@ struct AlbertForPreTraining : EncoderHead<AlbertForPreTraining, AlbertModel, Alb
 
 struct AlbertForMaskedLM : EncoderHead<AlbertForMaskedLM, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForMaskedLM";
-  explicit AlbertForMaskedLM(const Config& c) : EncoderHead(c, "albert", false), predictions(child<AlbertMLMHead>("predictions", c)) {}
+  explicit AlbertForMaskedLM(const Config& c)
+      : EncoderHead(c, "albert", false), predictions(child<AlbertMLMHead>("predictions", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     return masked_lm_output(base, predictions(base["last_hidden_state"]), in.labels);
@@ -199,14 +213,17 @@ struct AlbertForMaskedLM : EncoderHead<AlbertForMaskedLM, AlbertModel, AlbertPre
   Child<AlbertMLMHead> predictions;
 };
 
-struct AlbertForSequenceClassification : PooledClassification<AlbertForSequenceClassification, AlbertModel, AlbertPretrained> {
+struct AlbertForSequenceClassification
+    : PooledClassification<AlbertForSequenceClassification, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForSequenceClassification";
-  explicit AlbertForSequenceClassification(const Config& c) : PooledClassification(c, "albert", c.number("classifier_dropout_prob")) {}
+  explicit AlbertForSequenceClassification(const Config& c)
+      : PooledClassification(c, "albert", c.number("classifier_dropout_prob")) {}
 };
 struct AlbertForTokenClassification : TokenClassification<AlbertForTokenClassification, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForTokenClassification";
   explicit AlbertForTokenClassification(const Config& c)
-      : TokenClassification(c, "albert", c.optional_number("classifier_dropout_prob").value_or(c.number("hidden_dropout_prob"))) {}
+      : TokenClassification(c, "albert",
+                            c.optional_number("classifier_dropout_prob").value_or(c.number("hidden_dropout_prob"))) {}
 };
 struct AlbertForQuestionAnswering : SpanClassification<AlbertForQuestionAnswering, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForQuestionAnswering";
@@ -230,11 +247,13 @@ void register_albert(ModelRegistry& registry) {
         "hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "classifier_dropout_prob": 0.1, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "tie_word_embeddings": true})",
-      .classes = {model_class<AlbertModel>("AlbertModel", {"default"}), model_class<AlbertForPreTraining>("AlbertForPreTraining", {"pretraining"}),
+      .classes = {model_class<AlbertModel>("AlbertModel", {"default"}),
+                  model_class<AlbertForPreTraining>("AlbertForPreTraining", {"pretraining"}),
                   model_class<AlbertForMaskedLM>("AlbertForMaskedLM", {"masked-lm"}),
                   model_class<AlbertForMultipleChoice>("AlbertForMultipleChoice", {"multiple-choice"}),
                   model_class<AlbertForQuestionAnswering>("AlbertForQuestionAnswering", {"question-answering"}),
-                  model_class<AlbertForSequenceClassification>("AlbertForSequenceClassification", {"sequence-classification"}),
+                  model_class<AlbertForSequenceClassification>("AlbertForSequenceClassification",
+                                                               {"sequence-classification"}),
                   model_class<AlbertForTokenClassification>("AlbertForTokenClassification", {"token-classification"})},
   });
 }

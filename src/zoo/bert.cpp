@@ -21,9 +21,18 @@ struct BertPretrained : PretrainedModel {
 
 struct BertModel : ModelOf<BertModel, BertPretrained> {
   static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
-                                                      "encoder_hidden_states", "encoder_attention_mask", "past_key_values", "use_cache",
-                                                      "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   explicit BertModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, bert_family)),
@@ -86,8 +95,9 @@ void register_bert(ModelRegistry& registry) {
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "use_cache": true, "classifier_dropout": null, "is_decoder": false, "add_cross_attention": false,
-        "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true, "position_embedding_type": "absolute"})",
-      .classes = {model_class<BertModel>("BertModel", {"default"}), model_class<BertForPreTraining>("BertForPreTraining", {"pretraining"}),
+        "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
+      .classes = {model_class<BertModel>("BertModel", {"default"}),
+                  model_class<BertForPreTraining>("BertForPreTraining", {"pretraining"}),
                   model_class<BertForNextSentencePrediction>("BertForNextSentencePrediction", {"next-sentence-prediction"}),
                   model_class<BertForMaskedLM>("BertForMaskedLM", {"masked-lm"}),
                   model_class<BertLMHeadModel>("BertLMHeadModel", {"causal-lm"}),

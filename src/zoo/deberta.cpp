@@ -48,15 +48,18 @@ struct DebertaSelfAttention : Typed<DebertaSelfAttention> {
         head_logits_proj(child_if<Linear>(c.flag("talking_head"), *this, "head_logits_proj", heads, heads, false)),
         head_weights_proj(child_if<Linear>(c.flag("talking_head"), *this, "head_weights_proj", heads, heads, false)),
         pos_dropout(child_if<Dropout>(c.flag("relative_attention"), *this, "pos_dropout", c.number("hidden_dropout_prob"))),
-        pos_proj(child_if<Linear>(pos_dropout && attends_positions(c, "c2p"), *this, "pos_proj", c.integer("hidden_size"), heads * size, false)),
-        pos_q_proj(child_if<Linear>(pos_dropout && attends_positions(c, "p2c"), *this, "pos_q_proj", c.integer("hidden_size"), heads * size)),
+        pos_proj(child_if<Linear>(pos_dropout && attends_positions(c, "c2p"), *this, "pos_proj", c.integer("hidden_size"),
+                                  heads * size, false)),
+        pos_q_proj(child_if<Linear>(pos_dropout && attends_positions(c, "p2c"), *this, "pos_q_proj",
+                                    c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {
     if (c.integer("hidden_size") % heads != 0)
       throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
                                                ", expected a multiple of num_attention_heads, " + std::to_string(heads));
   }
 
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances,
+                                     const Tensor& rel_embeddings) {
     // Each head's query, key and value lie side by side.
     const std::vector<Tensor> parts = split_heads(in_proj(hidden_states), heads, 3 * size).chunk(3, -1);
     const double scale = std::sqrt(static_cast<double>(size) * static_cast<double>(factor));
@@ -83,7 +86,8 @@ struct DebertaSelfAttention : Typed<DebertaSelfAttention> {
   Child<Dropout> dropout;
 
  private:
-  Tensor with_positions(Tensor scores, const Tensor& query, const Tensor& key, const Tensor& distances, const Tensor& rel_embeddings, double scale) const {
+  Tensor with_positions(Tensor scores, const Tensor& query, const Tensor& key, const Tensor& distances,
+                        const Tensor& rel_embeddings, double scale) const {
     // No distance is longer than the text: where the length is known, the rest of the table need not be projected.
     const SymInt length = query.sym_size(2);
     const int64_t span = length.is_symbolic() ? farthest : std::min(length.as_int(), farthest);
@@ -105,8 +109,8 @@ struct DebertaEncoder : Typed<DebertaEncoder> {
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit DebertaEncoder(const Config& c)
       : layer(child<ModuleList>("layer")),
-        rel_embeddings(child_if<Embedding>(c.flag("relative_attention"), *this, "rel_embeddings", 2 * max_relative_positions(c),
-                                           c.integer("hidden_size"))) {
+        rel_embeddings(child_if<Embedding>(c.flag("relative_attention"), *this, "rel_embeddings",
+                                           2 * max_relative_positions(c), c.integer("hidden_size"))) {
     for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
       layer->emplace<DebertaLayer<DebertaSelfAttention>>(c, deberta_family, deberta_norm);
   }
@@ -151,10 +155,13 @@ struct DebertaPretrained : PretrainedModel {
 
 struct DebertaModel : ModelOf<DebertaModel, DebertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask",    "token_type_ids", "position_ids",
-                                                      "inputs_embeds", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
+                                                      "position_ids",        "inputs_embeds",  "output_attentions",
+                                                      "output_hidden_states"};
   explicit DebertaModel(const Config& c, bool = false)
-      : ModelOf(c), embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_family, deberta_norm)), encoder(child<DebertaEncoder>("encoder", c)) {}
+      : ModelOf(c),
+        embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_family, deberta_norm)),
+        encoder(child<DebertaEncoder>("encoder", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
     const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
@@ -177,13 +184,15 @@ struct DebertaForMaskedLM : DebertaMaskedLM<DebertaForMaskedLM, DebertaModel, De
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForMaskedLM";
   explicit DebertaForMaskedLM(const Config& c) : DebertaMaskedLM(c, deberta_path, "Deberta") {}
 };
-struct DebertaForSequenceClassification : DebertaSequenceClassification<DebertaForSequenceClassification, DebertaModel, DebertaPretrained> {
+struct DebertaForSequenceClassification
+    : DebertaSequenceClassification<DebertaForSequenceClassification, DebertaModel, DebertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForSequenceClassification";
   explicit DebertaForSequenceClassification(const Config& c) : DebertaSequenceClassification(c, deberta_path) {}
 };
 struct DebertaForTokenClassification : TokenClassification<DebertaForTokenClassification, DebertaModel, DebertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForTokenClassification";
-  explicit DebertaForTokenClassification(const Config& c) : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
+  explicit DebertaForTokenClassification(const Config& c)
+      : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
 };
 struct DebertaForQuestionAnswering : SpanClassification<DebertaForQuestionAnswering, DebertaModel, DebertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForQuestionAnswering";
@@ -208,7 +217,8 @@ void register_deberta(ModelRegistry& registry) {
       .classes = {model_class<DebertaModel>("DebertaModel", {"default"}),
                   model_class<DebertaForMaskedLM>("DebertaForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<DebertaForQuestionAnswering>("DebertaForQuestionAnswering", {"question-answering"}),
-                  model_class<DebertaForSequenceClassification>("DebertaForSequenceClassification", {"sequence-classification"}),
+                  model_class<DebertaForSequenceClassification>("DebertaForSequenceClassification",
+                                                                {"sequence-classification"}),
                   model_class<DebertaForTokenClassification>("DebertaForTokenClassification", {"token-classification"})},
   });
 }

@@ -17,7 +17,9 @@ namespace {
 const std::string deberta_v2_path = "transformers.models.deberta_v2.modeling_deberta_v2.";
 const std::string deberta_v2_family = deberta_v2_path + "DebertaV2";
 
-std::shared_ptr<Module> deberta_v2_norm(int64_t size, double eps) { return std::make_shared<LayerNorm>(size, LayerNormOptions{.eps = eps}); }
+std::shared_ptr<Module> deberta_v2_norm(int64_t size, double eps) {
+  return std::make_shared<LayerNorm>(size, LayerNormOptions{.eps = eps});
+}
 
 // Distances below half of the buckets as they are, longer ones by their logarithm.
 Tensor bucketed(const Tensor& distances, int64_t buckets, int64_t farthest) {
@@ -45,15 +47,16 @@ struct DebertaV2SelfAttention : Typed<DebertaV2SelfAttention> {
         pos_dropout(child_if<Dropout>(c.flag("relative_attention"), *this, "pos_dropout", c.number("hidden_dropout_prob"))),
         pos_key_proj(child_if<Linear>(pos_dropout && content_to_position && !c.flag("share_att_key"), *this, "pos_key_proj",
                                       c.integer("hidden_size"), heads * size)),
-        pos_query_proj(child_if<Linear>(pos_dropout && position_to_content && !c.flag("share_att_key"), *this, "pos_query_proj",
-                                        c.integer("hidden_size"), heads * size)),
+        pos_query_proj(child_if<Linear>(pos_dropout && position_to_content && !c.flag("share_att_key"), *this,
+                                        "pos_query_proj", c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {
     if (c.integer("hidden_size") % heads != 0)
       throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
                                                ", expected a multiple of num_attention_heads, " + std::to_string(heads));
   }
 
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances,
+                                     const Tensor& rel_embeddings) {
     const Tensor query = split_heads(query_proj(hidden_states), heads, size);
     const Tensor key = split_heads(key_proj(hidden_states), heads, size);
     const Tensor value = split_heads(value_proj(hidden_states), heads, size);
@@ -89,7 +92,8 @@ struct DebertaV2ConvLayer : Typed<DebertaV2ConvLayer> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "residual_states", "input_mask"};
   explicit DebertaV2ConvLayer(const Config& c)
       : act_fn(activation_named(c.optional_text("conv_act").value_or("tanh"))),
-        conv(child<Conv1d>("conv", c.integer("hidden_size"), c.integer("hidden_size"), c.integer("conv_kernel_size"), options(c))),
+        conv(child<Conv1d>("conv", c.integer("hidden_size"), c.integer("hidden_size"), c.integer("conv_kernel_size"),
+                           options(c))),
         norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
   static ConvOptions options(const Config& c) {
@@ -118,10 +122,11 @@ struct DebertaV2Encoder : Typed<DebertaV2Encoder> {
       : farthest(max_relative_positions(c)),
         buckets(positive_integer(c, "position_buckets")),
         layer(child<ModuleList>("layer")),
-        rel_embeddings(child_if<Embedding>(c.flag("relative_attention"), *this, "rel_embeddings", 2 * buckets.value_or(farthest),
-                                           c.integer("hidden_size"))),
-        norm(child_if<LayerNorm>(c.optional_text("norm_rel_ebd").value_or("none").find("layer_norm") != std::string::npos, *this, "LayerNorm",
-                                 c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        rel_embeddings(child_if<Embedding>(c.flag("relative_attention"), *this, "rel_embeddings",
+                                           2 * buckets.value_or(farthest), c.integer("hidden_size"))),
+        norm(child_if<LayerNorm>(c.optional_text("norm_rel_ebd").value_or("none").find("layer_norm") != std::string::npos,
+                                 *this, "LayerNorm", c.integer("hidden_size"),
+                                 LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         conv(child_if<DebertaV2ConvLayer>(positive_integer(c, "conv_kernel_size").has_value(), *this, "conv", c)) {
     for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
       layer->emplace<Layer>(c, deberta_v2_family, deberta_v2_norm);
@@ -159,7 +164,9 @@ struct DebertaV2Encoder : Typed<DebertaV2Encoder> {
 struct DebertaV2Pretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
   std::string base_model_prefix() const override { return "deberta"; }
-  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {"position_embeddings", "mask_predictions.*"}; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {"position_embeddings", "mask_predictions.*"};
+  }
   void init_weights(Module& module) override {
     if (init_deberta_head(module)) return;
     PretrainedModel::init_weights(module);
@@ -168,8 +175,9 @@ struct DebertaV2Pretrained : PretrainedModel {
 
 struct DebertaV2Model : ModelOf<DebertaV2Model, DebertaV2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2Model";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask",    "token_type_ids", "position_ids",
-                                                      "inputs_embeds", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
+                                                      "position_ids",        "inputs_embeds",  "output_attentions",
+                                                      "output_hidden_states"};
   explicit DebertaV2Model(const Config& c, bool = false)
       : ModelOf(c),
         embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_v2_family, deberta_v2_norm)),
@@ -198,19 +206,25 @@ struct DebertaV2ForMaskedLM : DebertaMaskedLM<DebertaV2ForMaskedLM, DebertaV2Mod
 };
 struct DebertaV2ForSequenceClassification
     : DebertaSequenceClassification<DebertaV2ForSequenceClassification, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForSequenceClassification";
+  static constexpr const char* torch_type =
+      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForSequenceClassification";
   explicit DebertaV2ForSequenceClassification(const Config& c) : DebertaSequenceClassification(c, deberta_v2_path) {}
 };
 struct DebertaV2ForMultipleChoice : DebertaMultipleChoice<DebertaV2ForMultipleChoice, DebertaV2Model, DebertaV2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForMultipleChoice";
   explicit DebertaV2ForMultipleChoice(const Config& c) : DebertaMultipleChoice(c, deberta_v2_path) {}
 };
-struct DebertaV2ForTokenClassification : TokenClassification<DebertaV2ForTokenClassification, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForTokenClassification";
-  explicit DebertaV2ForTokenClassification(const Config& c) : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
+struct DebertaV2ForTokenClassification
+    : TokenClassification<DebertaV2ForTokenClassification, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForTokenClassification";
+  explicit DebertaV2ForTokenClassification(const Config& c)
+      : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
 };
-struct DebertaV2ForQuestionAnswering : SpanClassification<DebertaV2ForQuestionAnswering, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForQuestionAnswering";
+struct DebertaV2ForQuestionAnswering
+    : SpanClassification<DebertaV2ForQuestionAnswering, DebertaV2Model, DebertaV2Pretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForQuestionAnswering";
   explicit DebertaV2ForQuestionAnswering(const Config& c) : SpanClassification(c, "deberta") {}
 };
 
@@ -233,7 +247,8 @@ void register_deberta_v2(ModelRegistry& registry) {
                   model_class<DebertaV2ForMaskedLM>("DebertaV2ForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<DebertaV2ForMultipleChoice>("DebertaV2ForMultipleChoice", {"multiple-choice"}),
                   model_class<DebertaV2ForQuestionAnswering>("DebertaV2ForQuestionAnswering", {"question-answering"}),
-                  model_class<DebertaV2ForSequenceClassification>("DebertaV2ForSequenceClassification", {"sequence-classification"}),
+                  model_class<DebertaV2ForSequenceClassification>("DebertaV2ForSequenceClassification",
+                                                                  {"sequence-classification"}),
                   model_class<DebertaV2ForTokenClassification>("DebertaV2ForTokenClassification", {"token-classification"})},
   });
 }

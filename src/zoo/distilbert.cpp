@@ -48,14 +48,14 @@ struct DistilBertSelfAttention : Typed<DistilBertSelfAttention> {
         out_lin(child<Linear>("out_lin", c.integer("dim"), c.integer("dim"))),
         dropout(child<Dropout>("dropout", c.number("attention_dropout"))) {
     if (c.integer("dim") % heads != 0)
-      throw UserError(ErrorKind::bad_file, c.where() + ": dim is " + std::to_string(c.integer("dim")) + ", expected a multiple of n_heads, " +
-                                               std::to_string(heads));
+      throw UserError(ErrorKind::bad_file, c.where() + ": dim is " + std::to_string(c.integer("dim")) +
+                                               ", expected a multiple of n_heads, " + std::to_string(heads));
   }
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
     AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended =
-        attend(split_heads(q_lin(x), heads, size), split_heads(k_lin(x), heads, size), split_heads(v_lin(x), heads, size), mask, options);
+    const AttentionResult attended = attend(split_heads(q_lin(x), heads, size), split_heads(k_lin(x), heads, size),
+                                            split_heads(v_lin(x), heads, size), mask, options);
     return {out_lin(attended.output), attended.weights};
   }
   int64_t heads, size;
@@ -84,7 +84,8 @@ struct DistilBertBlock : Typed<DistilBertBlock> {
         sa_layer_norm(child<LayerNorm>("sa_layer_norm", c.integer("dim"), distilbert_norm)),
         ffn(child<DistilBertFFN>("ffn", c)),
         output_layer_norm(child<LayerNorm>("output_layer_norm", c.integer("dim"), distilbert_norm)) {}
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                                     bool eager) {
     auto [attended, weights] = attention(hidden_states, mask, head_mask, eager);
     const Tensor x = sa_layer_norm(attended + hidden_states);
     return {output_layer_norm(ffn(x) + x), weights};
@@ -123,10 +124,13 @@ struct DistilBertPretrained : PretrainedModel {
 
 struct DistilBertModel : ModelOf<DistilBertModel, DistilBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask",    "inputs_embeds",       "position_ids",
-                                                      "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "inputs_embeds",
+                                                      "position_ids",        "head_mask",      "output_attentions",
+                                                      "output_hidden_states"};
   explicit DistilBertModel(const Config& c, bool = false)
-      : ModelOf(c), embeddings(child<DistilBertEmbeddings>("embeddings", c)), transformer(child<DistilBertTransformer>("transformer", c)) {}
+      : ModelOf(c),
+        embeddings(child<DistilBertEmbeddings>("embeddings", c)),
+        transformer(child<DistilBertTransformer>("transformer", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
     const Tensor embedded = embeddings(in.input_ids, in.inputs_embeds, in.position_ids);
@@ -139,8 +143,9 @@ struct DistilBertModel : ModelOf<DistilBertModel, DistilBertPretrained> {
 
 template <class D>
 struct DistilBertHead : EncoderHead<D, DistilBertModel, DistilBertPretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "inputs_embeds",     "labels",
-                                                      "position_ids", "head_mask",   "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",    "attention_mask", "inputs_embeds",     "labels",
+      "position_ids", "head_mask",      "output_attentions", "output_hidden_states"};
   explicit DistilBertHead(const Config& c) : EncoderHead<D, DistilBertModel, DistilBertPretrained>(c, "distilbert", false) {}
 };
 
@@ -176,13 +181,16 @@ struct DistilBertClassifier : DistilBertHead<D> {
         pre_classifier(this->template child<Linear>("pre_classifier", c.integer("dim"), c.integer("dim"))),
         classifier(this->template child<Linear>("classifier", c.integer("dim"), outputs)),
         dropout(this->template child<Dropout>("dropout", c.number("seq_classif_dropout"))) {}
-  Tensor classified(const Tensor& hidden_states) { return classifier(dropout(relu(pre_classifier(hidden_states.select(1, 0))))); }
+  Tensor classified(const Tensor& hidden_states) {
+    return classifier(dropout(relu(pre_classifier(hidden_states.select(1, 0)))));
+  }
   Child<Linear> pre_classifier, classifier;
   Child<Dropout> dropout;
 };
 
 struct DistilBertForSequenceClassification : DistilBertClassifier<DistilBertForSequenceClassification> {
-  static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertForSequenceClassification";
+  static constexpr const char* torch_type =
+      "transformers.models.distilbert.modeling_distilbert.DistilBertForSequenceClassification";
   explicit DistilBertForSequenceClassification(const Config& c) : DistilBertClassifier(c, num_labels(c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
@@ -200,10 +208,11 @@ struct DistilBertForMultipleChoice : DistilBertClassifier<DistilBertForMultipleC
 };
 
 struct DistilBertForQuestionAnswering : DistilBertHead<DistilBertForQuestionAnswering> {
-  static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "inputs_embeds", "start_positions",
-                                                      "end_positions", "position_ids",   "head_mask",     "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr const char* torch_type =
+      "transformers.models.distilbert.modeling_distilbert.DistilBertForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "inputs_embeds",
+                                                      "start_positions", "end_positions",     "position_ids",
+                                                      "head_mask",       "output_attentions", "output_hidden_states"};
   explicit DistilBertForQuestionAnswering(const Config& c)
       : DistilBertHead(c),
         qa_outputs(child<Linear>("qa_outputs", c.integer("dim"), num_labels(c))),
@@ -216,8 +225,10 @@ struct DistilBertForQuestionAnswering : DistilBertHead<DistilBertForQuestionAnsw
   Child<Dropout> dropout;
 };
 
-struct DistilBertForTokenClassification : TokenClassification<DistilBertForTokenClassification, DistilBertModel, DistilBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertForTokenClassification";
+struct DistilBertForTokenClassification
+    : TokenClassification<DistilBertForTokenClassification, DistilBertModel, DistilBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.distilbert.modeling_distilbert.DistilBertForTokenClassification";
   static constexpr auto& forward_arguments = DistilBertHead<DistilBertForTokenClassification>::forward_arguments;
   explicit DistilBertForTokenClassification(const Config& c) : TokenClassification(c, "distilbert", c.number("dropout")) {}
 };
@@ -238,8 +249,10 @@ void register_distilbert(ModelRegistry& registry) {
                   model_class<DistilBertForMaskedLM>("DistilBertForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<DistilBertForMultipleChoice>("DistilBertForMultipleChoice", {"multiple-choice"}),
                   model_class<DistilBertForQuestionAnswering>("DistilBertForQuestionAnswering", {"question-answering"}),
-                  model_class<DistilBertForSequenceClassification>("DistilBertForSequenceClassification", {"sequence-classification"}),
-                  model_class<DistilBertForTokenClassification>("DistilBertForTokenClassification", {"token-classification"})},
+                  model_class<DistilBertForSequenceClassification>("DistilBertForSequenceClassification",
+                                                                   {"sequence-classification"}),
+                  model_class<DistilBertForTokenClassification>("DistilBertForTokenClassification",
+                                                                {"token-classification"})},
   });
 }
 

@@ -20,19 +20,30 @@ struct ElectraPretrained : PretrainedModel {
 
 struct ElectraModel : ModelOf<ElectraModel, ElectraPretrained> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",       "encoder_hidden_states", "encoder_attention_mask",
-      "past_key_values", "use_cache",      "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   explicit ElectraModel(const Config& c, bool = false)
       : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, electra_family, BertEmbeddingsOptions{.size = c.integer("embedding_size")})),
-        embeddings_project(child_if<Linear>(c.integer("embedding_size") != c.integer("hidden_size"), *this, "embeddings_project",
-                                            c.integer("embedding_size"), c.integer("hidden_size"))),
+        embeddings(child<BertEmbeddings>("embeddings", c, electra_family,
+                                         BertEmbeddingsOptions{.size = c.integer("embedding_size")})),
+        embeddings_project(child_if<Linear>(c.integer("embedding_size") != c.integer("hidden_size"), *this,
+                                            "embeddings_project", c.integer("embedding_size"), c.integer("hidden_size"))),
         encoder(child<BertEncoder>("encoder", c, electra_family)) {}
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embedded = embed(embeddings, in);
-    return encoder_output(encoder(encoder_inputs(*this, in, embeddings_project ? (*embeddings_project)(embedded) : embedded)));
+    return encoder_output(
+        encoder(encoder_inputs(*this, in, embeddings_project ? (*embeddings_project)(embedded) : embedded)));
   }
   Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
 
@@ -58,7 +69,8 @@ struct ElectraGeneratorPredictions : Typed<ElectraGeneratorPredictions> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraGeneratorPredictions";
   static constexpr const char* forward_arguments[] = {"generator_hidden_states"};
   explicit ElectraGeneratorPredictions(const Config& c)
-      : norm(child<LayerNorm>("LayerNorm", c.integer("embedding_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+      : norm(
+            child<LayerNorm>("LayerNorm", c.integer("embedding_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("embedding_size"))) {}
   Tensor forward(const Tensor& hidden_states) { return norm(gelu(dense(hidden_states))); }
   Child<LayerNorm> norm;
@@ -94,7 +106,8 @@ struct ElectraSequenceSummary : Typed<ElectraSequenceSummary> {
         first_dropout(child<Dropout>("first_dropout", c.optional_number("summary_first_dropout").value_or(0))),
         last_dropout(child<Dropout>("last_dropout", c.optional_number("summary_last_dropout").value_or(0))) {
     if (summary_type != "last" && summary_type != "first" && summary_type != "mean" && summary_type != "cls_index")
-      throw UserError(ErrorKind::bad_file, c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
+      throw UserError(ErrorKind::bad_file,
+                      c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
   }
   Tensor forward(const Tensor& hidden_states) {
     Tensor x = summary_type == "first"  ? hidden_states.select(1, 0)
@@ -117,7 +130,8 @@ struct ElectraWords : EncoderHead<D, ElectraModel, ElectraPretrained> {
   explicit ElectraWords(const Config& c)
       : EncoderHead<D, ElectraModel, ElectraPretrained>(c, "electra", false),
         generator_predictions(this->template child<ElectraGeneratorPredictions>("generator_predictions", c)),
-        generator_lm_head(this->template child<Linear>("generator_lm_head", c.integer("embedding_size"), c.integer("vocab_size"))) {}
+        generator_lm_head(
+            this->template child<Linear>("generator_lm_head", c.integer("embedding_size"), c.integer("vocab_size"))) {}
   PretrainedModel::TiedWeights tied_weights() const override {
     if (!this->config().flag("tie_word_embeddings")) return {};
     return {{"generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"}};
@@ -138,9 +152,20 @@ struct ElectraForMaskedLM : ElectraWords<ElectraForMaskedLM> {
 
 struct ElectraForCausalLM : ElectraWords<ElectraForCausalLM> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask",  "token_type_ids", "position_ids",   "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask",
-      "labels",    "past_key_values", "use_cache",      "logits_to_keep", "head_mask",     "output_attentions",     "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "labels",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "logits_to_keep",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   using ElectraWords::ElectraWords;
   ModelOutput forward(const ModelInputs& in) override {
     return causal_lm_output(
@@ -153,7 +178,8 @@ struct ElectraForCausalLM : ElectraWords<ElectraForCausalLM> {
 struct ElectraForPreTraining : EncoderHead<ElectraForPreTraining, ElectraModel, ElectraPretrained> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForPreTraining";
   explicit ElectraForPreTraining(const Config& c)
-      : EncoderHead(c, "electra", false), discriminator_predictions(child<ElectraDiscriminatorPredictions>("discriminator_predictions", c)) {}
+      : EncoderHead(c, "electra", false),
+        discriminator_predictions(child<ElectraDiscriminatorPredictions>("discriminator_predictions", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const Tensor logits = discriminator_predictions(base["last_hidden_state"]);
@@ -219,15 +245,15 @@ void register_electra(ModelRegistry& registry) {
         "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02,
         "layer_norm_eps": 1e-12, "summary_type": "first", "summary_use_proj": true, "summary_activation": "gelu",
         "summary_last_dropout": 0.1, "pad_token_id": 0, "use_cache": true, "classifier_dropout": null, "is_decoder": false,
-        "add_cross_attention": false, "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true,
-        "position_embedding_type": "absolute"})",
+        "add_cross_attention": false, "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
       .classes = {model_class<ElectraModel>("ElectraModel", {"default"}),
                   model_class<ElectraForPreTraining>("ElectraForPreTraining", {"pretraining"}),
                   model_class<ElectraForMaskedLM>("ElectraForMaskedLM", {"masked-lm"}),
                   model_class<ElectraForCausalLM>("ElectraForCausalLM", {"causal-lm"}),
                   model_class<ElectraForMultipleChoice>("ElectraForMultipleChoice", {"multiple-choice"}),
                   model_class<ElectraForQuestionAnswering>("ElectraForQuestionAnswering", {"question-answering"}),
-                  model_class<ElectraForSequenceClassification>("ElectraForSequenceClassification", {"sequence-classification"}),
+                  model_class<ElectraForSequenceClassification>("ElectraForSequenceClassification",
+                                                                {"sequence-classification"}),
                   model_class<ElectraForTokenClassification>("ElectraForTokenClassification", {"token-classification"})},
   });
 }

@@ -13,16 +13,23 @@ constexpr const char* layoutlm_family = "transformers.models.layoutlm.modeling_l
 
 struct LayoutLMEmbeddings : Typed<LayoutLMEmbeddings> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMEmbeddings";
-  static constexpr const char* forward_arguments[] = {"input_ids", "bbox", "token_type_ids", "position_ids", "inputs_embeds"};
+  static constexpr const char* forward_arguments[] = {"input_ids", "bbox", "token_type_ids", "position_ids",
+                                                      "inputs_embeds"};
   explicit LayoutLMEmbeddings(const Config& c)
       : word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("hidden_size"),
                                          EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-        position_embeddings(child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
-        x_position_embeddings(child<Embedding>("x_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
-        y_position_embeddings(child<Embedding>("y_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
-        h_position_embeddings(child<Embedding>("h_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
-        w_position_embeddings(child<Embedding>("w_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
-        token_type_embeddings(child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), c.integer("hidden_size"))),
+        position_embeddings(
+            child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
+        x_position_embeddings(
+            child<Embedding>("x_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        y_position_embeddings(
+            child<Embedding>("y_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        h_position_embeddings(
+            child<Embedding>("h_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        w_position_embeddings(
+            child<Embedding>("w_position_embeddings", c.integer("max_2d_position_embeddings"), c.integer("hidden_size"))),
+        token_type_embeddings(
+            child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), c.integer("hidden_size"))),
         norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))),
         position_ids(register_buffer("position_ids", arange(c.integer("max_position_embeddings")).unsqueeze(0), false)) {}
@@ -32,7 +39,8 @@ struct LayoutLMEmbeddings : Typed<LayoutLMEmbeddings> {
     const Tensor words = inputs_embeds.defined() ? inputs_embeds : word_embeddings(input_ids);
     const SymInt batch = words.sym_size(0), length = words.sym_size(1);
     const Tensor positions = given_positions.defined() ? given_positions : position_ids->slice(1, 0, length);
-    const Tensor types = given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, words.device());
+    const Tensor types =
+        given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, words.device());
     const Tensor box = bbox.defined() ? bbox : zeros({batch, length, 4}, DType::int64, std::nullopt, words.device());
     const Tensor left = box.select(-1, 0), top = box.select(-1, 1), right = box.select(-1, 2), bottom = box.select(-1, 3);
     Tensor x = words + position_embeddings(positions);
@@ -64,8 +72,9 @@ struct LayoutLMPretrained : PretrainedModel {
 
 struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "bbox",      "attention_mask",    "token_type_ids",      "position_ids",
-                                                      "inputs_embeds", "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",     "bbox",      "attention_mask",    "token_type_ids",      "position_ids",
+      "inputs_embeds", "head_mask", "output_attentions", "output_hidden_states"};
   explicit LayoutLMModel(const Config& c, bool = true)
       : ModelOf(c),
         embeddings(child<LayoutLMEmbeddings>("embeddings", c)),
@@ -83,28 +92,35 @@ struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
   Child<BertPooler> pooler;
 };
 
-constexpr const char* layoutlm_arguments[] = {"input_ids", "bbox",   "attention_mask", "token_type_ids",    "position_ids",
-                                              "inputs_embeds", "labels", "head_mask",      "output_attentions", "output_hidden_states"};
+constexpr const char* layoutlm_arguments[] = {
+    "input_ids",     "bbox",   "attention_mask", "token_type_ids",    "position_ids",
+    "inputs_embeds", "labels", "head_mask",      "output_attentions", "output_hidden_states"};
 
 struct LayoutLMForMaskedLM : BertMaskedLM<LayoutLMForMaskedLM, LayoutLMModel, LayoutLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForMaskedLM";
   static constexpr auto& forward_arguments = layoutlm_arguments;
   explicit LayoutLMForMaskedLM(const Config& c) : BertMaskedLM(c, "layoutlm", layoutlm_family) {}
 };
-struct LayoutLMForSequenceClassification : PooledClassification<LayoutLMForSequenceClassification, LayoutLMModel, LayoutLMPretrained> {
-  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForSequenceClassification";
+struct LayoutLMForSequenceClassification
+    : PooledClassification<LayoutLMForSequenceClassification, LayoutLMModel, LayoutLMPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForSequenceClassification";
   static constexpr auto& forward_arguments = layoutlm_arguments;
-  explicit LayoutLMForSequenceClassification(const Config& c) : PooledClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
+  explicit LayoutLMForSequenceClassification(const Config& c)
+      : PooledClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
 };
-struct LayoutLMForTokenClassification : TokenClassification<LayoutLMForTokenClassification, LayoutLMModel, LayoutLMPretrained> {
+struct LayoutLMForTokenClassification
+    : TokenClassification<LayoutLMForTokenClassification, LayoutLMModel, LayoutLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForTokenClassification";
   static constexpr auto& forward_arguments = layoutlm_arguments;
-  explicit LayoutLMForTokenClassification(const Config& c) : TokenClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
+  explicit LayoutLMForTokenClassification(const Config& c)
+      : TokenClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
 };
 struct LayoutLMForQuestionAnswering : SpanClassification<LayoutLMForQuestionAnswering, LayoutLMModel, LayoutLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "bbox",          "attention_mask", "token_type_ids",    "position_ids", "inputs_embeds",
-                                                      "start_positions", "end_positions", "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "bbox",          "attention_mask", "token_type_ids",    "position_ids",        "inputs_embeds",
+      "start_positions", "end_positions", "head_mask",      "output_attentions", "output_hidden_states"};
   explicit LayoutLMForQuestionAnswering(const Config& c) : SpanClassification(c, "layoutlm") {}
 };
 
@@ -124,7 +140,8 @@ void register_layoutlm(ModelRegistry& registry) {
       .classes = {model_class<LayoutLMModel>("LayoutLMModel", {"default"}),
                   model_class<LayoutLMForMaskedLM>("LayoutLMForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<LayoutLMForQuestionAnswering>("LayoutLMForQuestionAnswering", {"document-question-answering"}),
-                  model_class<LayoutLMForSequenceClassification>("LayoutLMForSequenceClassification", {"sequence-classification"}),
+                  model_class<LayoutLMForSequenceClassification>("LayoutLMForSequenceClassification",
+                                                                 {"sequence-classification"}),
                   model_class<LayoutLMForTokenClassification>("LayoutLMForTokenClassification", {"token-classification"})},
   });
 }

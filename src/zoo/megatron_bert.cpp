@@ -58,12 +58,15 @@ struct MegatronBertLayer : Typed<MegatronBertLayer> {
       throw UserError(ErrorKind::bad_file, c.where() + ": add_cross_attention is true, expected is_decoder to be true too");
   }
   BertLayer::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
-                            const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past, bool eager) {
+                            const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past,
+                            bool eager) {
     auto [x, weights, now] = attention(hidden_states, mask, head_mask, Tensor(), past, eager);
     Tensor cross_weights;
     if (encoder_hidden_states.defined()) {
       if (!crossattention)
-        throw UserError(class_name() + ": encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+        throw UserError(class_name() +
+                        ": encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention "
+                        "in the config");
       auto [y, its_weights, both] = (*crossattention)(x, encoder_mask, head_mask, encoder_hidden_states, now, eager);
       x = y;
       cross_weights = its_weights;
@@ -106,9 +109,18 @@ struct MegatronBertPretrained : PretrainedModel {
 
 struct MegatronBertModel : ModelOf<MegatronBertModel, MegatronBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",       "encoder_hidden_states", "encoder_attention_mask",
-      "past_key_values", "use_cache",      "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   explicit MegatronBertModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, megatron_family, BertEmbeddingsOptions{.norm = false})),
@@ -125,39 +137,50 @@ struct MegatronBertModel : ModelOf<MegatronBertModel, MegatronBertPretrained> {
 };
 
 struct MegatronBertForPreTraining : BertPreTraining<MegatronBertForPreTraining, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForPreTraining";
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForPreTraining";
   explicit MegatronBertForPreTraining(const Config& c) : BertPreTraining(c, "bert", megatron_family) {}
 };
 struct MegatronBertForCausalLM : BertCausalLM<MegatronBertForCausalLM, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForCausalLM";
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForCausalLM";
   explicit MegatronBertForCausalLM(const Config& c) : BertCausalLM(c, "bert", megatron_family) {}
 };
 struct MegatronBertForMaskedLM : BertMaskedLM<MegatronBertForMaskedLM, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMaskedLM";
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMaskedLM";
   explicit MegatronBertForMaskedLM(const Config& c) : BertMaskedLM(c, "bert", megatron_family) {}
 };
 struct MegatronBertForNextSentencePrediction
     : BertNextSentence<MegatronBertForNextSentencePrediction, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForNextSentencePrediction";
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForNextSentencePrediction";
   explicit MegatronBertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "bert", megatron_family) {}
 };
 struct MegatronBertForSequenceClassification
     : PooledClassification<MegatronBertForSequenceClassification, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForSequenceClassification";
-  explicit MegatronBertForSequenceClassification(const Config& c) : PooledClassification(c, "bert", c.number("hidden_dropout_prob")) {}
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForSequenceClassification";
+  explicit MegatronBertForSequenceClassification(const Config& c)
+      : PooledClassification(c, "bert", c.number("hidden_dropout_prob")) {}
 };
-struct MegatronBertForMultipleChoice : MultipleChoice<MegatronBertForMultipleChoice, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMultipleChoice";
+struct MegatronBertForMultipleChoice
+    : MultipleChoice<MegatronBertForMultipleChoice, MegatronBertModel, MegatronBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMultipleChoice";
   explicit MegatronBertForMultipleChoice(const Config& c) : MultipleChoice(c, "bert", c.number("hidden_dropout_prob")) {}
 };
 struct MegatronBertForTokenClassification
     : TokenClassification<MegatronBertForTokenClassification, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForTokenClassification";
-  explicit MegatronBertForTokenClassification(const Config& c) : TokenClassification(c, "bert", c.number("hidden_dropout_prob")) {}
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForTokenClassification";
+  explicit MegatronBertForTokenClassification(const Config& c)
+      : TokenClassification(c, "bert", c.number("hidden_dropout_prob")) {}
 };
 struct MegatronBertForQuestionAnswering
     : SpanClassification<MegatronBertForQuestionAnswering, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForQuestionAnswering";
+  static constexpr const char* torch_type =
+      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForQuestionAnswering";
   explicit MegatronBertForQuestionAnswering(const Config& c) : SpanClassification(c, "bert") {}
 };
 
@@ -173,16 +196,19 @@ void register_megatron_bert(ModelRegistry& registry) {
         "intermediate_size": 4096, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "bos_token_id": null, "eos_token_id": null, "use_cache": true, "is_decoder": false,
-        "add_cross_attention": false, "tie_word_embeddings": true, "position_embedding_type": "absolute"})",
+        "add_cross_attention": false, "tie_word_embeddings": true})",
       .classes = {model_class<MegatronBertModel>("MegatronBertModel", {"default"}),
                   model_class<MegatronBertForPreTraining>("MegatronBertForPreTraining", {"pretraining"}),
-                  model_class<MegatronBertForNextSentencePrediction>("MegatronBertForNextSentencePrediction", {"next-sentence-prediction"}),
+                  model_class<MegatronBertForNextSentencePrediction>("MegatronBertForNextSentencePrediction",
+                                                                     {"next-sentence-prediction"}),
                   model_class<MegatronBertForMaskedLM>("MegatronBertForMaskedLM", {"masked-lm"}),
                   model_class<MegatronBertForCausalLM>("MegatronBertForCausalLM", {"causal-lm"}),
                   model_class<MegatronBertForMultipleChoice>("MegatronBertForMultipleChoice", {"multiple-choice"}),
                   model_class<MegatronBertForQuestionAnswering>("MegatronBertForQuestionAnswering", {"question-answering"}),
-                  model_class<MegatronBertForSequenceClassification>("MegatronBertForSequenceClassification", {"sequence-classification"}),
-                  model_class<MegatronBertForTokenClassification>("MegatronBertForTokenClassification", {"token-classification"})},
+                  model_class<MegatronBertForSequenceClassification>("MegatronBertForSequenceClassification",
+                                                                     {"sequence-classification"}),
+                  model_class<MegatronBertForTokenClassification>("MegatronBertForTokenClassification",
+                                                                  {"token-classification"})},
   });
 }
 

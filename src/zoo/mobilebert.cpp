@@ -14,12 +14,15 @@ namespace calque {
 namespace {
 
 constexpr const char* mobilebert_family = "transformers.models.mobilebert.modeling_mobilebert.MobileBert";
-std::string mobilebert_name(const char* part) { return std::string("transformers.models.mobilebert.modeling_mobilebert.") + part; }
+std::string mobilebert_name(const char* part) {
+  return std::string("transformers.models.mobilebert.modeling_mobilebert.") + part;
+}
 
 struct MobileBertNoNorm : Typed<MobileBertNoNorm> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.NoNorm";
   static constexpr const char* forward_arguments[] = {"input_tensor"};
-  explicit MobileBertNoNorm(int64_t size) : bias(register_parameter("bias", zeros({size}))), weight(register_parameter("weight", ones({size}))) {}
+  explicit MobileBertNoNorm(int64_t size)
+      : bias(register_parameter("bias", zeros({size}))), weight(register_parameter("weight", ones({size}))) {}
   Tensor forward(const Tensor& input) { return input * *weight + *bias; }
   Parameter bias, weight;
 };
@@ -29,7 +32,8 @@ std::shared_ptr<Module> mobilebert_norm(const Config& c, int64_t size, double ep
   const std::string type = c.text("normalization_type");
   if (type == "no_norm") return std::make_shared<MobileBertNoNorm>(size);
   if (type == "layer_norm") return std::make_shared<LayerNorm>(size, LayerNormOptions{.eps = eps});
-  throw UserError(ErrorKind::bad_file, c.where() + ": \"normalization_type\" is \"" + type + "\", expected no_norm or layer_norm");
+  throw UserError(ErrorKind::bad_file,
+                  c.where() + ": \"normalization_type\" is \"" + type + "\", expected no_norm or layer_norm");
 }
 double mobilebert_eps(const Config& c) { return c.number("layer_norm_eps"); }
 
@@ -41,14 +45,17 @@ struct MobileBertEmbeddings : Typed<MobileBertEmbeddings> {
         transforms(trigram_input || c.integer("embedding_size") != c.integer("hidden_size")),
         word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("embedding_size"),
                                          EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-        position_embeddings(child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
-        token_type_embeddings(child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), c.integer("hidden_size"))),
-        embedding_transformation(
-            child<Linear>("embedding_transformation", c.integer("embedding_size") * (trigram_input ? 3 : 1), c.integer("hidden_size"))),
+        position_embeddings(
+            child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("hidden_size"))),
+        token_type_embeddings(
+            child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), c.integer("hidden_size"))),
+        embedding_transformation(child<Linear>(
+            "embedding_transformation", c.integer("embedding_size") * (trigram_input ? 3 : 1), c.integer("hidden_size"))),
         norm(child_module<Module>("LayerNorm", mobilebert_norm(c, c.integer("hidden_size"), 1e-5))),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))),
         position_ids(register_buffer("position_ids", arange(c.integer("max_position_embeddings")).unsqueeze(0), false)) {}
-  Tensor forward(const Tensor& input_ids, const Tensor& given_types, const Tensor& given_positions, const Tensor& inputs_embeds) {
+  Tensor forward(const Tensor& input_ids, const Tensor& given_types, const Tensor& given_positions,
+                 const Tensor& inputs_embeds) {
     Tensor x = inputs_embeds.defined() ? inputs_embeds : word_embeddings(input_ids);
     const SymInt batch = x.sym_size(0), length = x.sym_size(1);
     if (trigram_input) {
@@ -58,7 +65,8 @@ struct MobileBertEmbeddings : Typed<MobileBertEmbeddings> {
     }
     if (transforms) x = embedding_transformation(x);
     const Tensor positions = given_positions.defined() ? given_positions : position_ids->slice(1, 0, length);
-    const Tensor types = given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, x.device());
+    const Tensor types =
+        given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, x.device());
     x = x + position_embeddings(positions);
     x = x + token_type_embeddings(types);
     return dropout(norm(x).to_tensor());
@@ -73,20 +81,23 @@ struct MobileBertEmbeddings : Typed<MobileBertEmbeddings> {
 
 struct MobileBertSelfAttention : Typed<MobileBertSelfAttention> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertSelfAttention";
-  static constexpr const char* forward_arguments[] = {"query_tensor", "key_tensor", "value_tensor", "attention_mask", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"query_tensor",   "key_tensor", "value_tensor",
+                                                      "attention_mask", "head_mask",  "eager"};
   explicit MobileBertSelfAttention(const Config& c)
       : heads(c.integer("num_attention_heads")),
         size(c.integer("true_hidden_size") / heads),
         query(child<Linear>("query", c.integer("true_hidden_size"), heads * size)),
         key(child<Linear>("key", c.integer("true_hidden_size"), heads * size)),
-        value(child<Linear>("value", c.integer(c.flag("use_bottleneck_attention") ? "true_hidden_size" : "hidden_size"), heads * size)),
+        value(child<Linear>("value", c.integer(c.flag("use_bottleneck_attention") ? "true_hidden_size" : "hidden_size"),
+                            heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {}
   std::tuple<Tensor, Tensor> forward(const Tensor& query_tensor, const Tensor& key_tensor, const Tensor& value_tensor,
                                      const AttentionMask& mask, const Tensor& head_mask, bool eager) {
     AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended = attend(split_heads(query(query_tensor), heads, size), split_heads(key(key_tensor), heads, size),
-                                            split_heads(value(value_tensor), heads, size), mask, options);
+    const AttentionResult attended =
+        attend(split_heads(query(query_tensor), heads, size), split_heads(key(key_tensor), heads, size),
+               split_heads(value(value_tensor), heads, size), mask, options);
     return {attended.output, attended.weights};
   }
   int64_t heads, size;
@@ -115,7 +126,8 @@ struct MobileBertResidual : Typed<MobileBertResidual> {
 
 struct MobileBertAttention : Typed<MobileBertAttention> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertAttention";
-  static constexpr const char* forward_arguments[] = {"query_tensor", "key_tensor", "value_tensor", "layer_input", "attention_mask", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"query_tensor",   "key_tensor", "value_tensor", "layer_input",
+                                                      "attention_mask", "head_mask",  "eager"};
   explicit MobileBertAttention(const Config& c)
       : self(child<MobileBertSelfAttention>("self", c)),
         output(child<MobileBertResidual>("output", c, mobilebert_name("MobileBertSelfOutput"), c.integer("true_hidden_size"),
@@ -147,8 +159,9 @@ struct MobileBertOutput : Typed<MobileBertOutput> {
       : dense(child<Linear>("dense", c.integer("intermediate_size"), c.integer("true_hidden_size"))),
         norm(child_module<Module>("LayerNorm", mobilebert_norm(c, c.integer("true_hidden_size"), 1e-5))),
         dropout(child_if<Dropout>(!c.flag("use_bottleneck"), *this, "dropout", c.number("hidden_dropout_prob"))),
-        bottleneck(child_if<MobileBertResidual>(c.flag("use_bottleneck"), *this, "bottleneck", c, mobilebert_name("OutputBottleneck"),
-                                                c.integer("true_hidden_size"), c.integer("hidden_size"), true)) {}
+        bottleneck(child_if<MobileBertResidual>(c.flag("use_bottleneck"), *this, "bottleneck", c,
+                                                mobilebert_name("OutputBottleneck"), c.integer("true_hidden_size"),
+                                                c.integer("hidden_size"), true)) {}
   Tensor forward(const Tensor& intermediate_states, const Tensor& inner, const Tensor& outer) {
     const Tensor x = dense(intermediate_states);
     const Tensor y = norm((dropout ? (*dropout)(x) : x) + inner).to_tensor();
@@ -196,7 +209,8 @@ struct MobileBertFFNLayer : Typed<MobileBertFFNLayer> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   explicit MobileBertFFNLayer(const Config& c)
       : intermediate(child<MobileBertIntermediate>("intermediate", c)),
-        output(child<MobileBertResidual>("output", c, mobilebert_name("FFNOutput"), c.integer("intermediate_size"), c.integer("true_hidden_size"), false)) {}
+        output(child<MobileBertResidual>("output", c, mobilebert_name("FFNOutput"), c.integer("intermediate_size"),
+                                         c.integer("true_hidden_size"), false)) {}
   Tensor forward(const Tensor& hidden_states) { return output(intermediate(hidden_states), hidden_states); }
   Child<MobileBertIntermediate> intermediate;
   Child<MobileBertResidual> output;
@@ -214,7 +228,8 @@ struct MobileBertLayer : Typed<MobileBertLayer> {
     for (int64_t i = 1; i < c.integer("num_feedforward_networks"); ++i)
       (*ffn)->emplace<MobileBertFFNLayer>(c);
   }
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                                     bool eager) {
     auto [query, key, value, layer_input] =
         bottleneck ? (*bottleneck)(hidden_states) : std::tuple(hidden_states, hidden_states, hidden_states, hidden_states);
     auto [x, weights] = attention(query, key, value, layer_input, mask, head_mask, eager);
@@ -246,7 +261,8 @@ struct MobileBertPooler : Typed<MobileBertPooler> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertPooler";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   explicit MobileBertPooler(const Config& c)
-      : dense(child_if<Linear>(c.flag("classifier_activation"), *this, "dense", c.integer("hidden_size"), c.integer("hidden_size"))) {}
+      : dense(child_if<Linear>(c.flag("classifier_activation"), *this, "dense", c.integer("hidden_size"),
+                               c.integer("hidden_size"))) {}
   Tensor forward(const Tensor& hidden_states) {
     const Tensor first = hidden_states.select(1, 0);
     return dense ? tanh((*dense)(first)) : first;
@@ -260,7 +276,8 @@ struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   explicit MobileBertLMPredictionHead(const Config& c)
       : transform(child<BertPredictionHeadTransform>("transform", c, mobilebert_family)),
-        dense(child<Linear>("dense", c.integer("vocab_size"), c.integer("hidden_size") - c.integer("embedding_size"), false)),
+        dense(
+            child<Linear>("dense", c.integer("vocab_size"), c.integer("hidden_size") - c.integer("embedding_size"), false)),
         decoder(child<Linear>("decoder", c.integer("embedding_size"), c.integer("vocab_size"))),
         bias(register_parameter("bias", zeros({c.integer("vocab_size")}))) {}
   Tensor forward(const Tensor& hidden_states) {
@@ -272,7 +289,9 @@ struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead> {
   Parameter bias;  // the decoder's, where word embeddings are tied
 
  protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override { add_decoder_bias(state, prefix); }
+  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
+    add_decoder_bias(state, prefix);
+  }
 };
 
 struct MobileBertOnlyMLMHead : Typed<MobileBertOnlyMLMHead> {
@@ -312,8 +331,9 @@ struct MobileBertPretrained : PretrainedModel {
 
 struct MobileBertModel : ModelOf<MobileBertModel, MobileBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "token_type_ids",
+                                                      "position_ids",      "inputs_embeds",       "head_mask",
+                                                      "output_attentions", "output_hidden_states"};
   explicit MobileBertModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<MobileBertEmbeddings>("embeddings", c)),
@@ -333,9 +353,11 @@ struct MobileBertModel : ModelOf<MobileBertModel, MobileBertPretrained> {
 
 struct MobileBertForPreTraining : EncoderHead<MobileBertForPreTraining, MobileBertModel, MobileBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForPreTraining";
-  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",    "position_ids", "inputs_embeds", "labels",
-                                                      "next_sentence_label", "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit MobileBertForPreTraining(const Config& c) : EncoderHead(c, "mobilebert", true), cls(child<MobileBertPreTrainingHeads>("cls", c)) {}
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask",      "token_type_ids", "position_ids",      "inputs_embeds",
+      "labels",    "next_sentence_label", "head_mask",      "output_attentions", "output_hidden_states"};
+  explicit MobileBertForPreTraining(const Config& c)
+      : EncoderHead(c, "mobilebert", true), cls(child<MobileBertPreTrainingHeads>("cls", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const auto [words, sentences] = cls(base["last_hidden_state"], base["pooler_output"]);
@@ -348,7 +370,8 @@ struct MobileBertForPreTraining : EncoderHead<MobileBertForPreTraining, MobileBe
 
 struct MobileBertForMaskedLM : EncoderHead<MobileBertForMaskedLM, MobileBertModel, MobileBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForMaskedLM";
-  explicit MobileBertForMaskedLM(const Config& c) : EncoderHead(c, "mobilebert", false), cls(child<MobileBertOnlyMLMHead>("cls", c)) {}
+  explicit MobileBertForMaskedLM(const Config& c)
+      : EncoderHead(c, "mobilebert", false), cls(child<MobileBertOnlyMLMHead>("cls", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     return masked_lm_output(base, cls(base["last_hidden_state"]), in.labels);
@@ -358,24 +381,33 @@ struct MobileBertForMaskedLM : EncoderHead<MobileBertForMaskedLM, MobileBertMode
   Child<MobileBertOnlyMLMHead> cls;
 };
 
-struct MobileBertForNextSentencePrediction : BertNextSentence<MobileBertForNextSentencePrediction, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForNextSentencePrediction";
+struct MobileBertForNextSentencePrediction
+    : BertNextSentence<MobileBertForNextSentencePrediction, MobileBertModel, MobileBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForNextSentencePrediction";
   explicit MobileBertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "mobilebert", mobilebert_family) {}
 };
-struct MobileBertForSequenceClassification : PooledClassification<MobileBertForSequenceClassification, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForSequenceClassification";
-  explicit MobileBertForSequenceClassification(const Config& c) : PooledClassification(c, "mobilebert", classifier_dropout(c)) {}
+struct MobileBertForSequenceClassification
+    : PooledClassification<MobileBertForSequenceClassification, MobileBertModel, MobileBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForSequenceClassification";
+  explicit MobileBertForSequenceClassification(const Config& c)
+      : PooledClassification(c, "mobilebert", classifier_dropout(c)) {}
 };
 struct MobileBertForMultipleChoice : MultipleChoice<MobileBertForMultipleChoice, MobileBertModel, MobileBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForMultipleChoice";
   explicit MobileBertForMultipleChoice(const Config& c) : MultipleChoice(c, "mobilebert", classifier_dropout(c)) {}
 };
-struct MobileBertForTokenClassification : TokenClassification<MobileBertForTokenClassification, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForTokenClassification";
+struct MobileBertForTokenClassification
+    : TokenClassification<MobileBertForTokenClassification, MobileBertModel, MobileBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForTokenClassification";
   explicit MobileBertForTokenClassification(const Config& c) : TokenClassification(c, "mobilebert", classifier_dropout(c)) {}
 };
-struct MobileBertForQuestionAnswering : SpanClassification<MobileBertForQuestionAnswering, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForQuestionAnswering";
+struct MobileBertForQuestionAnswering
+    : SpanClassification<MobileBertForQuestionAnswering, MobileBertModel, MobileBertPretrained> {
+  static constexpr const char* torch_type =
+      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForQuestionAnswering";
   explicit MobileBertForQuestionAnswering(const Config& c) : SpanClassification(c, "mobilebert") {}
 };
 
@@ -400,12 +432,15 @@ void register_mobilebert(ModelRegistry& registry) {
       .complete = complete_mobilebert,
       .classes = {model_class<MobileBertModel>("MobileBertModel", {"default"}),
                   model_class<MobileBertForPreTraining>("MobileBertForPreTraining", {"pretraining"}),
-                  model_class<MobileBertForNextSentencePrediction>("MobileBertForNextSentencePrediction", {"next-sentence-prediction"}),
+                  model_class<MobileBertForNextSentencePrediction>("MobileBertForNextSentencePrediction",
+                                                                   {"next-sentence-prediction"}),
                   model_class<MobileBertForMaskedLM>("MobileBertForMaskedLM", {"masked-lm"}),
                   model_class<MobileBertForMultipleChoice>("MobileBertForMultipleChoice", {"multiple-choice"}),
                   model_class<MobileBertForQuestionAnswering>("MobileBertForQuestionAnswering", {"question-answering"}),
-                  model_class<MobileBertForSequenceClassification>("MobileBertForSequenceClassification", {"sequence-classification"}),
-                  model_class<MobileBertForTokenClassification>("MobileBertForTokenClassification", {"token-classification"})},
+                  model_class<MobileBertForSequenceClassification>("MobileBertForSequenceClassification",
+                                                                   {"sequence-classification"}),
+                  model_class<MobileBertForTokenClassification>("MobileBertForTokenClassification",
+                                                                {"token-classification"})},
   });
 }
 

@@ -22,10 +22,13 @@ struct NezhaRelativePositionsEncoding : Typed<NezhaRelativePositionsEncoding> {
   NezhaRelativePositionsEncoding(int64_t length, int64_t depth, int64_t farthest)
       : positions_encoding(register_buffer("positions_encoding", table(length, depth, farthest), false)) {}
   // [length - past, length, depth]: queries after the past, keys from the start.
-  Tensor forward(const SymInt& past, const SymInt& length) { return positions_encoding->slice(0, past, length).slice(1, 0, length); }
+  Tensor forward(const SymInt& past, const SymInt& length) {
+    return positions_encoding->slice(0, past, length).slice(1, 0, length);
+  }
   static Tensor table(int64_t length, int64_t depth, int64_t farthest) {
     const Tensor position = arange(2 * farthest + 1, DType::float32).unsqueeze(1);
-    const Tensor steps = exp(arange((depth + 1) / 2, DType::float32) * 2 * (-std::log(10000.0) / static_cast<double>(depth)));
+    const Tensor steps =
+        exp(arange((depth + 1) / 2, DType::float32) * 2 * (-std::log(10000.0) / static_cast<double>(depth)));
     const Tensor angles = position * steps;
     const Tensor by_distance = stack({sin(angles), cos(angles)}, -1).flatten(1).slice(1, 0, depth);
     const Tensor at = arange(length);
@@ -46,15 +49,16 @@ struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
         key(child<Linear>("key", c.integer("hidden_size"), heads * size)),
         value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
-        relative_positions_encoding(child<NezhaRelativePositionsEncoding>("relative_positions_encoding", c.integer("max_position_embeddings"),
-                                                                          size, c.integer("max_relative_position"))) {
+        relative_positions_encoding(child<NezhaRelativePositionsEncoding>(
+            "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {
     if (c.integer("hidden_size") % heads != 0)
       throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
                                                ", expected a multiple of num_attention_heads, " + std::to_string(heads));
   }
   Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
     const Tensor query_layer = split_heads(query(hidden_states), heads, size);
-    const LayerCache now = past.updated(split_heads(key(hidden_states), heads, size), split_heads(value(hidden_states), heads, size));
+    const LayerCache now =
+        past.updated(split_heads(key(hidden_states), heads, size), split_heads(value(hidden_states), heads, size));
     const SymInt total = now.key.sym_size(2);
     const Tensor relations = relative_positions_encoding(past.length(), total);
     Tensor scores = matmul(query_layer, now.key.transpose(-1, -2)) + einsum("bhld,lrd->bhlr", {query_layer, relations});
@@ -79,7 +83,8 @@ struct NezhaAttention : Typed<NezhaAttention> {
   explicit NezhaAttention(const Config& c)
       : self(child<NezhaSelfAttention>("self", c)),
         output(child<BertResidual>("output", c, std::string(nezha_family) + "SelfOutput", c.integer("hidden_size"))) {}
-  NezhaSelfAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
+  NezhaSelfAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                                     const LayerCache& past) {
     auto [attended, weights, now] = self(hidden_states, mask, head_mask, past);
     return {output(attended, hidden_states), weights, now};
   }
@@ -95,7 +100,8 @@ struct NezhaLayer : Typed<NezhaLayer> {
         intermediate(child<BertIntermediate>("intermediate", c, nezha_family)),
         output(child<BertResidual>("output", c, std::string(nezha_family) + "Output", c.integer("intermediate_size"))) {
     if (c.flag("add_cross_attention"))
-      throw UserError(ErrorKind::bad_file, c.where() + ": add_cross_attention is true; distances to an encoder's tokens are not defined");
+      throw UserError(ErrorKind::bad_file,
+                      c.where() + ": add_cross_attention is true; distances to an encoder's tokens are not defined");
   }
   BertLayer::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const Tensor&,
                             const AttentionMask&, const LayerCache& past, bool) {
@@ -129,8 +135,9 @@ struct NezhaPretrained : PretrainedModel {
 
 struct NezhaModel : ModelOf<NezhaModel, NezhaPretrained> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "head_mask",           "inputs_embeds",
-                                                      "past_key_values", "use_cache",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask",    "token_type_ids",
+                                                      "head_mask", "inputs_embeds",     "past_key_values",
+                                                      "use_cache", "output_attentions", "output_hidden_states"};
   explicit NezhaModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, nezha_family, BertEmbeddingsOptions{.positions = false})),
@@ -187,9 +194,11 @@ void register_nezha(ModelRegistry& registry) {
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
         "max_position_embeddings": 512, "max_relative_position": 64, "type_vocab_size": 2, "initializer_range": 0.02,
         "layer_norm_eps": 1e-12, "classifier_dropout": 0.1, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
-        "use_cache": true, "tie_word_embeddings": true, "is_decoder": false, "add_cross_attention": false})",
-      .classes = {model_class<NezhaModel>("NezhaModel", {"default"}), model_class<NezhaForPreTraining>("NezhaForPreTraining", {"pretraining"}),
-                  model_class<NezhaForNextSentencePrediction>("NezhaForNextSentencePrediction", {"next-sentence-prediction"}),
+        "use_cache": true, "tie_word_embeddings": true})",
+      .classes = {model_class<NezhaModel>("NezhaModel", {"default"}),
+                  model_class<NezhaForPreTraining>("NezhaForPreTraining", {"pretraining"}),
+                  model_class<NezhaForNextSentencePrediction>("NezhaForNextSentencePrediction",
+                                                              {"next-sentence-prediction"}),
                   model_class<NezhaForMaskedLM>("NezhaForMaskedLM", {"masked-lm"}),
                   model_class<NezhaForMultipleChoice>("NezhaForMultipleChoice", {"multiple-choice"}),
                   model_class<NezhaForQuestionAnswering>("NezhaForQuestionAnswering", {"question-answering"}),

@@ -17,7 +17,8 @@ struct RobertaLMHead : Typed<RobertaLMHead> {
   static constexpr const char* forward_arguments[] = {"features"};
   explicit RobertaLMHead(const Config& c)
       : dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
-        layer_norm(child<LayerNorm>("layer_norm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        layer_norm(
+            child<LayerNorm>("layer_norm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         decoder(child<Linear>("decoder", c.integer("hidden_size"), c.integer("vocab_size"))),
         bias(register_parameter("bias", zeros({c.integer("vocab_size")}))) {}
   Tensor forward(const Tensor& features) { return decoder(layer_norm(gelu(dense(features)))); }
@@ -27,7 +28,9 @@ struct RobertaLMHead : Typed<RobertaLMHead> {
   Parameter bias;  // the decoder's, where word embeddings are tied
 
  protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override { add_decoder_bias(state, prefix); }
+  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
+    add_decoder_bias(state, prefix);
+  }
 };
 
 // Of the first token.
@@ -59,9 +62,18 @@ struct RobertaPretrained : PretrainedModel {
 
 struct RobertaModel : ModelOf<RobertaModel, RobertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",       "encoder_hidden_states", "encoder_attention_mask",
-      "past_key_values", "use_cache",      "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   explicit RobertaModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, roberta_family,
@@ -88,7 +100,8 @@ struct RobertaModel : ModelOf<RobertaModel, RobertaPretrained> {
     const int64_t padding = config().integer("pad_token_id");
     if (!in.input_ids.defined()) {
       const SymInt batch = in.inputs_embeds.sym_size(0), length = in.inputs_embeds.sym_size(1);
-      const Tensor counted = arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in.inputs_embeds.device());
+      const Tensor counted =
+          arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in.inputs_embeds.device());
       return counted.unsqueeze(0).expand({batch, length});
     }
     const Tensor kept = ne(in.input_ids, padding).to(DType::int32);
@@ -105,9 +118,11 @@ PretrainedModel::TiedWeights tied_lm_head(const Config& config) {
 struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, RobertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMaskedLM";
   static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask", "token_type_ids",    "position_ids",        "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask",
-      "labels",    "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit RobertaForMaskedLM(const Config& c) : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+      "input_ids",     "attention_mask",        "token_type_ids",         "position_ids",
+      "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask", "labels",
+      "head_mask",     "output_attentions",     "output_hidden_states"};
+  explicit RobertaForMaskedLM(const Config& c)
+      : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     return masked_lm_output(base, lm_head(base["last_hidden_state"]), in.labels);
@@ -119,12 +134,25 @@ struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, Robert
 
 struct RobertaForCausalLM : EncoderHead<RobertaForCausalLM, RobertaModel, RobertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask",  "token_type_ids", "position_ids",   "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask",
-      "labels",    "past_key_values", "use_cache",      "logits_to_keep", "head_mask",     "output_attentions",     "output_hidden_states"};
-  explicit RobertaForCausalLM(const Config& c) : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "labels",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "logits_to_keep",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
+  explicit RobertaForCausalLM(const Config& c)
+      : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
-    return causal_lm_output(in, [&](const ModelInputs& inner) { return model(inner); }, [&](const Tensor& x) { return lm_head(x); });
+    return causal_lm_output(
+        in, [&](const ModelInputs& inner) { return model(inner); }, [&](const Tensor& x) { return lm_head(x); });
   }
   TiedWeights tied_weights() const override { return tied_lm_head(config()); }
   bool can_generate() const override { return true; }
@@ -168,13 +196,14 @@ void register_roberta(ModelRegistry& registry) {
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "use_cache": true, "classifier_dropout": null,
-        "is_decoder": false, "add_cross_attention": false, "tie_word_embeddings": true, "position_embedding_type": "absolute"})",
+        "is_decoder": false, "add_cross_attention": false, "tie_word_embeddings": true})",
       .classes = {model_class<RobertaModel>("RobertaModel", {"default"}),
                   model_class<RobertaForMaskedLM>("RobertaForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<RobertaForCausalLM>("RobertaForCausalLM", {"causal-lm"}),
                   model_class<RobertaForMultipleChoice>("RobertaForMultipleChoice", {"multiple-choice"}),
                   model_class<RobertaForQuestionAnswering>("RobertaForQuestionAnswering", {"question-answering"}),
-                  model_class<RobertaForSequenceClassification>("RobertaForSequenceClassification", {"sequence-classification"}),
+                  model_class<RobertaForSequenceClassification>("RobertaForSequenceClassification",
+                                                                {"sequence-classification"}),
                   model_class<RobertaForTokenClassification>("RobertaForTokenClassification", {"token-classification"})},
   });
 }

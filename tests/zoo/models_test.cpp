@@ -38,7 +38,8 @@ std::map<std::string, Case> cases_of(const std::filesystem::path& folder) {
     const size_t attention = full.find('/'), part = full.find('/', attention + 1), name = full.find('/', part + 1);
     Case& one = out[full.substr(0, attention)];
     one.attention = full.substr(attention + 1, part - attention - 1);
-    (full.substr(part + 1, name - part - 1) == "in" ? one.in : one.out).emplace_back(full.substr(name + 1), file.tensor(full).clone());
+    (full.substr(part + 1, name - part - 1) == "in" ? one.in : one.out)
+        .emplace_back(full.substr(name + 1), file.tensor(full).clone());
   }
   return out;
 }
@@ -95,7 +96,8 @@ void expect_same(const Leaves& found, const Leaves& expected) {
   };
   EXPECT_EQ(names(found), names(expected));
   for (const auto& [name, tensor] : expected) {
-    const auto at = std::find_if(found.begin(), found.end(), [&, &name = name](const auto& item) { return item.first == name; });
+    const auto at =
+        std::find_if(found.begin(), found.end(), [&, &name = name](const auto& item) { return item.first == name; });
     if (at == found.end()) continue;
     ASSERT_EQ(str(at->second.sizes()), str(tensor.sizes())) << name;
     ASSERT_EQ(at->second.dtype(), tensor.dtype()) << name;
@@ -149,7 +151,8 @@ TEST_P(GoldenModel, ExportsWithDynamicSizes) {
   ModelInputs others;
   const Tensor rows = arange(3).remainder(2), positions = arange(9).remainder(7);
   for (const auto& [name, value] : cases.begin()->second.in) {
-    if (value.dim() == 0 || name.find("label") != std::string::npos || name.find("_positions") != std::string::npos) continue;
+    if (value.dim() == 0 || name.find("label") != std::string::npos || name.find("_positions") != std::string::npos)
+      continue;
     DynamicShapes::Entries entries{{Value(0), batch}};
     Tensor larger = value.index_select(0, rows);
     for (int64_t d = 1; d < value.dim(); ++d)
@@ -162,7 +165,8 @@ TEST_P(GoldenModel, ExportsWithDynamicSizes) {
     shapes.emplace_back(Value(name), DynamicShapes::dict(std::move(entries)));
     others.set(name, larger);
   }
-  const ExportedProgram program = export_program(*model, {}, small, {.dynamic_shapes = DynamicShapes::dict(std::move(shapes))});
+  const ExportedProgram program =
+      export_program(*model, {}, small, {.dynamic_shapes = DynamicShapes::dict(std::move(shapes))});
   expect_same(leaves_of(ModelOutput::from_value(program.call({}, large))), leaves_of((*model)(others)));
 }
 

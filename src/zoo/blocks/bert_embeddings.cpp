@@ -5,19 +5,24 @@
 
 namespace calque {
 
-static int64_t size_of(const Config& c, const BertEmbeddingsOptions& options) { return options.size.value_or(c.integer("hidden_size")); }
+static int64_t size_of(const Config& c, const BertEmbeddingsOptions& options) {
+  return options.size.value_or(c.integer("hidden_size"));
+}
 
 BertEmbeddings::BertEmbeddings(const Config& c, std::string family, BertEmbeddingsOptions options)
     : FamilyModule(std::move(family)),
       word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), size_of(c, options),
                                        EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-      position_embeddings(child_if<Embedding>(options.positions, *this, "position_embeddings", c.integer("max_position_embeddings"),
-                                              size_of(c, options), EmbeddingOptions{.padding_idx = options.position_padding})),
+      position_embeddings(child_if<Embedding>(options.positions, *this, "position_embeddings",
+                                              c.integer("max_position_embeddings"), size_of(c, options),
+                                              EmbeddingOptions{.padding_idx = options.position_padding})),
       token_type_embeddings(child<Embedding>("token_type_embeddings", c.integer("type_vocab_size"), size_of(c, options))),
-      norm(child_if<LayerNorm>(options.norm, *this, "LayerNorm", size_of(c, options), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+      norm(child_if<LayerNorm>(options.norm, *this, "LayerNorm", size_of(c, options),
+                               LayerNormOptions{.eps = c.number("layer_norm_eps")})),
       dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))),
       position_ids(register_buffer("position_ids", arange(c.integer("max_position_embeddings")).unsqueeze(0), false)),
-      token_type_ids(register_buffer("token_type_ids", zeros({1, c.integer("max_position_embeddings")}, DType::int64), false)) {
+      token_type_ids(
+          register_buffer("token_type_ids", zeros({1, c.integer("max_position_embeddings")}, DType::int64), false)) {
   if (c.optional_text("position_embedding_type").value_or("absolute") != "absolute") position_embeddings.reset();
 }
 

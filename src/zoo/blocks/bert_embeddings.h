@@ -14,11 +14,12 @@ struct BertEmbeddingsOptions {
 
 struct BertEmbeddings : FamilyModule<BertEmbeddings> {
   static constexpr const char* part = "Embeddings";
-  static constexpr const char* forward_arguments[] = {"input_ids", "token_type_ids", "position_ids", "inputs_embeds", "past_key_values_length"};
+  static constexpr const char* forward_arguments[] = {"input_ids", "token_type_ids", "position_ids", "inputs_embeds",
+                                                      "past_key_values_length"};
   BertEmbeddings(const Config& c, std::string family, BertEmbeddingsOptions options = {});
   // Of input_ids or inputs_embeds; token types are 0 and positions count on from the past where none are given.
-  Tensor forward(const Tensor& input_ids, const Tensor& token_type_ids, const Tensor& position_ids, const Tensor& inputs_embeds,
-                 const SymInt& past);
+  Tensor forward(const Tensor& input_ids, const Tensor& token_type_ids, const Tensor& position_ids,
+                 const Tensor& inputs_embeds, const SymInt& past);
 
   Child<Embedding> word_embeddings;
   std::optional<Child<Embedding>> position_embeddings;

@@ -37,8 +37,9 @@ Tensor BertSelfAttention::distance_scores(const Tensor& query_layer, const Tenso
   return scores * (1 / std::sqrt(static_cast<double>(size)));
 }
 
-BertSelfAttention::Result BertSelfAttention::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
-                                                     const Tensor& encoder_hidden_states, const LayerCache& past, bool eager) {
+BertSelfAttention::Result BertSelfAttention::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                                     const Tensor& head_mask, const Tensor& encoder_hidden_states,
+                                                     const LayerCache& past, bool eager) {
   const Tensor query_layer = split_heads(query(hidden_states), heads, size);
   AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
   options.head_mask = head_mask;
@@ -72,8 +73,9 @@ BertAttention::BertAttention(const Config& c, const std::string& family, bool cr
       self(child<BertSelfAttention>("self", c, family, cross)),
       output(child<BertResidual>("output", c, family + "SelfOutput", c.integer("hidden_size"))) {}
 
-BertSelfAttention::Result BertAttention::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
-                                                 const Tensor& encoder_hidden_states, const LayerCache& past, bool eager) {
+BertSelfAttention::Result BertAttention::forward(const Tensor& hidden_states, const AttentionMask& mask,
+                                                 const Tensor& head_mask, const Tensor& encoder_hidden_states,
+                                                 const LayerCache& past, bool eager) {
   auto [attended, weights, now] = self(hidden_states, mask, head_mask, encoder_hidden_states, past, eager);
   return {output(attended, hidden_states), weights, now};
 }
@@ -96,13 +98,15 @@ BertLayer::BertLayer(const Config& c, const std::string& family)
 }
 
 BertLayer::Result BertLayer::forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
-                                     const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past,
-                                     bool eager) {
+                                     const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask,
+                                     const LayerCache& past, bool eager) {
   auto [x, weights, now] = attention(hidden_states, mask, head_mask, Tensor(), past, eager);
   Tensor cross_weights;
   if (encoder_hidden_states.defined()) {
     if (!crossattention)
-      throw UserError(class_name() + ": encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+      throw UserError(
+          class_name() +
+          ": encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
     auto [y, its_weights, both] = (*crossattention)(x, encoder_mask, head_mask, encoder_hidden_states, now, eager);
     x = y;
     cross_weights = its_weights;
@@ -119,8 +123,8 @@ BertPooler::BertPooler(const Config& c, std::string family)
 Tensor BertPooler::forward(const Tensor& hidden_states) { return activation(dense(hidden_states.select(1, 0))); }
 
 Value EncoderInputs::to_value() const {
-  return tuple({hidden_states, mask.to_value(), calque::to_value(head_mask), encoder_hidden_states, encoder_mask.to_value(), past.to_value(),
-                use_cache, eager, want_hidden_states, want_attentions});
+  return tuple({hidden_states, mask.to_value(), calque::to_value(head_mask), encoder_hidden_states, encoder_mask.to_value(),
+                past.to_value(), use_cache, eager, want_hidden_states, want_attentions});
 }
 
 EncoderInputs EncoderInputs::from_value(const Value& value) {
@@ -140,19 +144,22 @@ EncoderInputs EncoderInputs::from_value(const Value& value) {
 }
 
 Value EncoderResult::to_value() const {
-  return tuple({last_hidden_state, calque::to_value(hidden_states), calque::to_value(attentions), calque::to_value(cross_attentions), cache.to_value()});
+  return tuple({last_hidden_state, calque::to_value(hidden_states), calque::to_value(attentions),
+                calque::to_value(cross_attentions), cache.to_value()});
 }
 
 EncoderResult EncoderResult::from_value(const Value& value) {
   const Values& items = value.to_items();
-  return {items.at(0).to_tensor(), calque::from_value<std::vector<Tensor>>(items.at(1)), calque::from_value<std::vector<Tensor>>(items.at(2)),
-          calque::from_value<std::vector<Tensor>>(items.at(3)), KeyValueCache::from_value(items.at(4))};
+  return {items.at(0).to_tensor(), calque::from_value<std::vector<Tensor>>(items.at(1)),
+          calque::from_value<std::vector<Tensor>>(items.at(2)), calque::from_value<std::vector<Tensor>>(items.at(3)),
+          KeyValueCache::from_value(items.at(4))};
 }
 
 std::vector<Tensor> head_masks(const Tensor& head_mask, int64_t layers, DType dtype) {
   if (!head_mask.defined()) return {};
   if (head_mask.dim() != 1 && head_mask.dim() != 2)
-    throw UserError("argument head_mask: has " + std::to_string(head_mask.dim()) + " dimensions, expected [heads] or [layers, heads]");
+    throw UserError("argument head_mask: has " + std::to_string(head_mask.dim()) +
+                    " dimensions, expected [heads] or [layers, heads]");
   const Tensor factors = head_mask.to(dtype).unsqueeze(-1).unsqueeze(-1);
   std::vector<Tensor> out;
   for (int64_t i = 0; i < layers; ++i)
@@ -167,7 +174,7 @@ EncoderInputs encoder_inputs(const PretrainedModel& model, const ModelInputs& in
   out.past = in.past_key_values;
   const bool causal = config.flag("is_decoder") && !(in.attention_mask.defined() && in.attention_mask.dim() > 2);
   out.mask = causal ? causal_mask(embeddings, in.attention_mask, {.past = out.past.length()})
-                                       : bidirectional_mask(in.attention_mask);
+                    : bidirectional_mask(in.attention_mask);
   out.head_mask = head_masks(in.head_mask, config.integer("num_hidden_layers"), embeddings.dtype());
   if (config.flag("is_decoder")) {
     out.encoder_hidden_states = in.encoder_hidden_states;
@@ -191,7 +198,8 @@ ModelOutput encoder_output(const EncoderResult& result, const Tensor& pooled) {
   return out;
 }
 
-BertEncoder::BertEncoder(const Config& c, const std::string& family) : FamilyModule(family), layer(child<ModuleList>("layer")) {
+BertEncoder::BertEncoder(const Config& c, const std::string& family)
+    : FamilyModule(family), layer(child<ModuleList>("layer")) {
   for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
     layer->emplace<BertLayer>(c, family);
 }

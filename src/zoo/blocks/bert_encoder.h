@@ -32,14 +32,14 @@ struct FamilyModule : Typed<D> {
 // Self attention, or cross attention where encoder_hidden_states are given.
 struct BertSelfAttention : FamilyModule<BertSelfAttention> {
   static constexpr const char* part = "SelfAttention";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "encoder_hidden_states",
-                                                      "past_key_values", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states",         "attention_mask",  "head_mask",
+                                                      "encoder_hidden_states", "past_key_values", "eager"};
   // Output, weights (undefined when fused), keys and values with the new ones.
   using Result = std::tuple<Tensor, Tensor, LayerCache>;
   BertSelfAttention(const Config& c, std::string family, bool cross = false);
   std::string type_name() const override { return family + (cross ? "CrossAttention" : "SelfAttention"); }
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const Tensor& encoder_hidden_states,
-                 const LayerCache& past, bool eager);
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                 const Tensor& encoder_hidden_states, const LayerCache& past, bool eager);
 
   bool cross;
   int64_t heads, size;
@@ -85,13 +85,14 @@ struct BertIntermediate : FamilyModule<BertIntermediate> {
 
 struct BertLayer : FamilyModule<BertLayer> {
   static constexpr const char* part = "Layer";
-  static constexpr const char* forward_arguments[] = {"hidden_states",          "attention_mask",  "head_mask", "encoder_hidden_states",
-                                                      "encoder_attention_mask", "past_key_values", "eager"};
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states",          "attention_mask",  "head_mask", "encoder_hidden_states",
+      "encoder_attention_mask", "past_key_values", "eager"};
   // Output, weights, cross weights, keys and values.
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;
   BertLayer(const Config& c, const std::string& family);
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const Tensor& encoder_hidden_states,
-                 const AttentionMask& encoder_mask, const LayerCache& past, bool eager);
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
+                 const Tensor& encoder_hidden_states, const AttentionMask& encoder_mask, const LayerCache& past, bool eager);
   Child<BertAttention> attention;
   std::optional<Child<BertAttention>> crossattention;  // by add_cross_attention
   Child<BertIntermediate> intermediate;

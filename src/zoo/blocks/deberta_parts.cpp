@@ -17,7 +17,8 @@ Tensor deberta_mask(const Tensor& attention_mask) {
 
 Tensor by_distance(const Tensor& scores, const Tensor& distances, int64_t span) {
   const Tensor index = clamp(distances + span, 0, 2 * span - 1);
-  return gather(scores, -1, index.expand({scores.sym_size(0), scores.sym_size(1), scores.sym_size(2), distances.sym_size(-1)}));
+  return gather(scores, -1,
+                index.expand({scores.sym_size(0), scores.sym_size(1), scores.sym_size(2), distances.sym_size(-1)}));
 }
 
 void complete_deberta(Config& config) {
@@ -51,7 +52,9 @@ int64_t max_relative_positions(const Config& config) {
   return positive_integer(config, "max_relative_positions").value_or(config.integer("max_position_embeddings"));
 }
 
-static int64_t deberta_embedding_size(const Config& c) { return c.optional_integer("embedding_size").value_or(c.integer("hidden_size")); }
+static int64_t deberta_embedding_size(const Config& c) {
+  return c.optional_integer("embedding_size").value_or(c.integer("hidden_size"));
+}
 
 DebertaEmbeddings::DebertaEmbeddings(const Config& c, std::string family, const DebertaNorm& make_norm)
     : FamilyModule(std::move(family)),
@@ -59,21 +62,23 @@ DebertaEmbeddings::DebertaEmbeddings(const Config& c, std::string family, const 
                                        EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
       position_embeddings(child_if<Embedding>(c.flag("position_biased_input"), *this, "position_embeddings",
                                               c.integer("max_position_embeddings"), deberta_embedding_size(c))),
-      token_type_embeddings(child_if<Embedding>(c.integer("type_vocab_size") > 0, *this, "token_type_embeddings", c.integer("type_vocab_size"),
-                                                deberta_embedding_size(c))),
-      embed_proj(child_if<Linear>(deberta_embedding_size(c) != c.integer("hidden_size"), *this, "embed_proj", deberta_embedding_size(c),
-                                  c.integer("hidden_size"), false)),
+      token_type_embeddings(child_if<Embedding>(c.integer("type_vocab_size") > 0, *this, "token_type_embeddings",
+                                                c.integer("type_vocab_size"), deberta_embedding_size(c))),
+      embed_proj(child_if<Linear>(deberta_embedding_size(c) != c.integer("hidden_size"), *this, "embed_proj",
+                                  deberta_embedding_size(c), c.integer("hidden_size"), false)),
       norm(child_module<Module>("LayerNorm", make_norm(c.integer("hidden_size"), c.number("layer_norm_eps")))),
       dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))),
       position_ids(register_buffer("position_ids", arange(c.integer("max_position_embeddings")).unsqueeze(0), false)) {}
 
-Tensor DebertaEmbeddings::forward(const Tensor& input_ids, const Tensor& given_types, const Tensor& given_positions, const Tensor& mask,
-                                  const Tensor& inputs_embeds) {
+Tensor DebertaEmbeddings::forward(const Tensor& input_ids, const Tensor& given_types, const Tensor& given_positions,
+                                  const Tensor& mask, const Tensor& inputs_embeds) {
   Tensor x = inputs_embeds.defined() ? inputs_embeds : word_embeddings(input_ids);
   const SymInt batch = x.sym_size(0), length = x.sym_size(1);
-  if (position_embeddings) x = x + (*position_embeddings)(given_positions.defined() ? given_positions : position_ids->slice(1, 0, length));
+  if (position_embeddings)
+    x = x + (*position_embeddings)(given_positions.defined() ? given_positions : position_ids->slice(1, 0, length));
   if (token_type_embeddings) {
-    const Tensor types = given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, x.device());
+    const Tensor types =
+        given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, x.device());
     x = x + (*token_type_embeddings)(types);
   }
   if (embed_proj) x = (*embed_proj)(x);
@@ -103,7 +108,9 @@ DebertaContextPooler::DebertaContextPooler(const Config& c, std::string name)
       dropout(child<Dropout>("dropout", c.number("pooler_dropout"))),
       act_fn(activation_named(c.text("pooler_hidden_act"))) {}
 
-Tensor DebertaContextPooler::forward(const Tensor& hidden_states) { return act_fn(dense(dropout(hidden_states.select(1, 0)))); }
+Tensor DebertaContextPooler::forward(const Tensor& hidden_states) {
+  return act_fn(dense(dropout(hidden_states.select(1, 0))));
+}
 
 DebertaLMPredictionHead::DebertaLMPredictionHead(const Config& c, std::string family)
     : FamilyModule(std::move(family)),

@@ -23,7 +23,8 @@ std::optional<int64_t> positive_integer(const Config& config, const char* key);
 
 struct DebertaEmbeddings : FamilyModule<DebertaEmbeddings> {
   static constexpr const char* part = "Embeddings";
-  static constexpr const char* forward_arguments[] = {"input_ids", "token_type_ids", "position_ids", "mask", "inputs_embeds"};
+  static constexpr const char* forward_arguments[] = {"input_ids", "token_type_ids", "position_ids", "mask",
+                                                      "inputs_embeds"};
   DebertaEmbeddings(const Config& c, std::string family, const DebertaNorm& make_norm);
   Tensor forward(const Tensor& input_ids, const Tensor& token_type_ids, const Tensor& position_ids, const Tensor& mask,
                  const Tensor& inputs_embeds);
@@ -54,8 +55,10 @@ struct DebertaAttention : FamilyModule<DebertaAttention<Self>> {
   DebertaAttention(const Config& c, const std::string& family, const DebertaNorm& make_norm)
       : FamilyModule<DebertaAttention<Self>>(family),
         self(this->template child<Self>("self", c)),
-        output(this->template child<DebertaResidual>("output", c, family + "SelfOutput", c.integer("hidden_size"), make_norm)) {}
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+        output(this->template child<DebertaResidual>("output", c, family + "SelfOutput", c.integer("hidden_size"),
+                                                     make_norm)) {}
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances,
+                                     const Tensor& rel_embeddings) {
     auto [attended, weights] = self(hidden_states, mask, distances, rel_embeddings);
     return {output(attended, hidden_states), weights};
   }
@@ -71,8 +74,10 @@ struct DebertaLayer : FamilyModule<DebertaLayer<Self>> {
       : FamilyModule<DebertaLayer<Self>>(family),
         attention(this->template child<DebertaAttention<Self>>("attention", c, family, make_norm)),
         intermediate(this->template child<BertIntermediate>("intermediate", c, family)),
-        output(this->template child<DebertaResidual>("output", c, family + "Output", c.integer("intermediate_size"), make_norm)) {}
-  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances, const Tensor& rel_embeddings) {
+        output(this->template child<DebertaResidual>("output", c, family + "Output", c.integer("intermediate_size"),
+                                                     make_norm)) {}
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances,
+                                     const Tensor& rel_embeddings) {
     auto [x, weights] = attention(hidden_states, mask, distances, rel_embeddings);
     return {output(intermediate(x), x), weights};
   }
@@ -107,7 +112,9 @@ struct DebertaOnlyMLMHead : FamilyModule<DebertaOnlyMLMHead> {
   static constexpr const char* part = "OnlyMLMHead";
   static constexpr const char* forward_arguments[] = {"sequence_output", "word_embeddings"};
   DebertaOnlyMLMHead(const Config& c, const std::string& family);
-  Tensor forward(const Tensor& sequence_output, const Tensor& word_embeddings) { return lm_head(sequence_output, word_embeddings); }
+  Tensor forward(const Tensor& sequence_output, const Tensor& word_embeddings) {
+    return lm_head(sequence_output, word_embeddings);
+  }
   Child<DebertaLMPredictionHead> lm_head;
 };
 

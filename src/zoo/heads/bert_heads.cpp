@@ -9,7 +9,8 @@ BertPredictionHeadTransform::BertPredictionHeadTransform(const Config& c, std::s
     : FamilyModule(std::move(family)),
       dense(child<Linear>("dense", c.integer("hidden_size"), size.value_or(c.integer("hidden_size")))),
       act_fn(activation_named(c.text("hidden_act"))),
-      norm(child<LayerNorm>("LayerNorm", size.value_or(c.integer("hidden_size")), LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
+      norm(child<LayerNorm>("LayerNorm", size.value_or(c.integer("hidden_size")),
+                            LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
 
 Tensor BertPredictionHeadTransform::forward(const Tensor& hidden_states) { return norm(act_fn(dense(hidden_states))); }
 

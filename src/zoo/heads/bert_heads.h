@@ -31,7 +31,9 @@ struct BertLMPredictionHead : FamilyModule<BertLMPredictionHead> {
   Parameter bias;  // the decoder's, where word embeddings are tied
 
  protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override { add_decoder_bias(state, prefix); }
+  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
+    add_decoder_bias(state, prefix);
+  }
 };
 
 struct BertOnlyMLMHead : FamilyModule<BertOnlyMLMHead> {
@@ -69,11 +71,14 @@ bool init_bert_head(Module& module);
 
 template <class D, class BaseModel, class Pretrained>
 struct BertMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
-                                                      "encoder_hidden_states", "encoder_attention_mask", "labels",
-                                                      "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",     "attention_mask",        "token_type_ids",         "position_ids",
+      "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask", "labels",
+      "head_mask",     "output_attentions",     "output_hidden_states"};
   BertMaskedLM(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, false), cls(this->template child<BertOnlyMLMHead>("cls", c, family)), base_(base) {}
+      : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
+        cls(this->template child<BertOnlyMLMHead>("cls", c, family)),
+        base_(base) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = this->model(in);
     return masked_lm_output(base, cls(base["last_hidden_state"]), in.labels);
@@ -89,13 +94,27 @@ struct BertMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
 // As a decoder: each position predicts the next.
 template <class D, class BaseModel, class Pretrained>
 struct BertCausalLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
-                                                      "encoder_hidden_states", "encoder_attention_mask", "labels", "past_key_values",
-                                                      "use_cache", "logits_to_keep", "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "token_type_ids",
+                                                      "position_ids",
+                                                      "inputs_embeds",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "labels",
+                                                      "past_key_values",
+                                                      "use_cache",
+                                                      "logits_to_keep",
+                                                      "head_mask",
+                                                      "output_attentions",
+                                                      "output_hidden_states"};
   BertCausalLM(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, false), cls(this->template child<BertOnlyMLMHead>("cls", c, family)), base_(base) {}
+      : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
+        cls(this->template child<BertOnlyMLMHead>("cls", c, family)),
+        base_(base) {}
   ModelOutput forward(const ModelInputs& in) override {
-    return causal_lm_output(in, [&](const ModelInputs& inner) { return this->model(inner); }, [&](const Tensor& x) { return cls(x); });
+    return causal_lm_output(
+        in, [&](const ModelInputs& inner) { return this->model(inner); }, [&](const Tensor& x) { return cls(x); });
   }
   PretrainedModel::TiedWeights tied_weights() const override { return tied_predictions(this->config(), base_); }
   bool can_generate() const override { return true; }
@@ -119,10 +138,13 @@ struct BertNextSentence : EncoderHead<D, BaseModel, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct BertPreTraining : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
-                                                      "labels", "next_sentence_label", "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask",      "token_type_ids", "position_ids",      "inputs_embeds",
+      "labels",    "next_sentence_label", "head_mask",      "output_attentions", "output_hidden_states"};
   BertPreTraining(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, true), cls(this->template child<BertPreTrainingHeads>("cls", c, family)), base_(base) {}
+      : EncoderHead<D, BaseModel, Pretrained>(c, base, true),
+        cls(this->template child<BertPreTrainingHeads>("cls", c, family)),
+        base_(base) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = this->model(in);
     const auto [words, sentences] = cls(base["last_hidden_state"], base["pooler_output"]);

@@ -16,7 +16,8 @@ double deberta_classifier_dropout(const Config& config) {
   return config.optional_number("cls_dropout").value_or(config.number("hidden_dropout_prob"));
 }
 
-ModelOutput deberta_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits, const Tensor& labels) {
+ModelOutput deberta_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits,
+                                          const Tensor& labels) {
   if (!labels.defined() || config.has("problem_type")) return sequence_classification_output(config, base, logits, labels);
   if (num_labels(config) == 1) {
     const Tensor flat = logits.view({-1}).to(labels.dtype());

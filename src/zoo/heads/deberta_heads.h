@@ -14,7 +14,8 @@ bool init_deberta_head(Module& module);
 double deberta_classifier_dropout(const Config& config);  // cls_dropout, or hidden_dropout_prob
 // Without a problem_type: squared errors for one label (the logits become a list then), cross entropy over labels that are
 // not negative, or soft labels.
-ModelOutput deberta_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits, const Tensor& labels);
+ModelOutput deberta_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits,
+                                          const Tensor& labels);
 
 template <class D, class BaseModel, class Pretrained>
 struct DebertaMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
@@ -27,7 +28,8 @@ struct DebertaMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = this->model(in);
     const Tensor& x = base["last_hidden_state"];
-    return masked_lm_output(base, cls ? (*cls)(x) : (*lm_predictions)(x, *this->model->embeddings->word_embeddings->weight), in.labels);
+    return masked_lm_output(base, cls ? (*cls)(x) : (*lm_predictions)(x, *this->model->embeddings->word_embeddings->weight),
+                            in.labels);
   }
   PretrainedModel::TiedWeights tied_weights() const override {
     return cls ? tied_predictions(this->config(), "deberta") : PretrainedModel::TiedWeights();
@@ -53,7 +55,8 @@ struct DebertaPooled : EncoderHead<D, BaseModel, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct DebertaSequenceClassification : DebertaPooled<D, BaseModel, Pretrained> {
-  DebertaSequenceClassification(const Config& c, const std::string& path) : DebertaPooled<D, BaseModel, Pretrained>(c, path, num_labels(c)) {}
+  DebertaSequenceClassification(const Config& c, const std::string& path)
+      : DebertaPooled<D, BaseModel, Pretrained>(c, path, num_labels(c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = this->model(in);
     return deberta_classification_output(this->config(), base, this->classified(base), in.labels);

@@ -23,14 +23,16 @@ ModelOutput token_classification_output(const ModelOutput& base, const Tensor& l
   return masked_lm_output(base, logits, labels);
 }
 
-ModelOutput sequence_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits, const Tensor& labels) {
+ModelOutput sequence_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits,
+                                           const Tensor& labels) {
   return labelled_output(base, labels.defined() ? sequence_classification_loss(config, logits, labels) : Tensor(), logits);
 }
 
 ModelOutput span_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in) {
   const std::vector<Tensor> both = logits.split(1, -1);
   if (both.size() != 2)
-    throw UserError("question answering: the config has " + std::to_string(both.size()) + " labels, expected 2 (start and end)");
+    throw UserError("question answering: the config has " + std::to_string(both.size()) +
+                    " labels, expected 2 (start and end)");
   const Tensor start = both[0].squeeze(-1).contiguous();
   const Tensor end = both[1].squeeze(-1).contiguous();
   ModelOutput out;

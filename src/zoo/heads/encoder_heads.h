@@ -18,7 +18,8 @@ namespace calque {
 ModelOutput labelled_output(const ModelOutput& base, const Tensor& loss, const Tensor& logits);
 ModelOutput masked_lm_output(const ModelOutput& base, const Tensor& logits, const Tensor& labels);
 ModelOutput token_classification_output(const ModelOutput& base, const Tensor& logits, const Tensor& labels);
-ModelOutput sequence_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits, const Tensor& labels);
+ModelOutput sequence_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits,
+                                           const Tensor& labels);
 // Logits [batch, length, 2] into starts and ends.
 ModelOutput span_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in);
 
@@ -37,9 +38,11 @@ double classifier_dropout(const Config& config);
 
 template <class D, class BaseModel, class Pretrained>
 struct EncoderHead : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "token_type_ids",    "position_ids",        "inputs_embeds",
-                                                      "labels",    "head_mask",      "output_attentions", "output_hidden_states"};
-  EncoderHead(const Config& c, const char* base, bool pools) : ModelOf<D, Pretrained>(c), model(this->template child<BaseModel>(base, c, pools)) {}
+  static constexpr const char* forward_arguments[] = {"input_ids",    "attention_mask",    "token_type_ids",
+                                                      "position_ids", "inputs_embeds",     "labels",
+                                                      "head_mask",    "output_attentions", "output_hidden_states"};
+  EncoderHead(const Config& c, const char* base, bool pools)
+      : ModelOf<D, Pretrained>(c), model(this->template child<BaseModel>(base, c, pools)) {}
   Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
   Child<BaseModel> model;
 };
@@ -75,8 +78,9 @@ struct TokenClassification : EncoderHead<D, BaseModel, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct SpanClassification : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",
-                                                      "start_positions", "end_positions",  "head_mask",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",
+      "start_positions", "end_positions",  "head_mask",      "output_attentions", "output_hidden_states"};
   SpanClassification(const Config& c, const char* base, bool pools = false)
       : EncoderHead<D, BaseModel, Pretrained>(c, base, pools),
         qa_outputs(this->template child<Linear>("qa_outputs", c.integer("hidden_size"), num_labels(c))) {}

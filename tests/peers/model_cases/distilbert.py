@@ -15,7 +15,7 @@ CONFIGS = [
 
 def extra(cls, x, model):
     shape = x["input_ids"].shape
-    if "position_ids" in inspect.signature(model.forward).parameters:
+    if "position_ids" in inspect.signature(model.forward).parameters and len(shape) == 2:
         yield "positions", dict(x, position_ids=torch.randint(0, 20, shape)), {}
     if len(shape) == 2 and transformers.__version__ >= "5":
         may = (torch.rand(2, 1, shape[1], shape[1]) > 0.4) | torch.eye(shape[1], dtype=torch.bool)
