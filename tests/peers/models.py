@@ -206,7 +206,7 @@ def check(folder, arch, task, cls, model, cases, failures):
         wrong = differences(run(folder, cls, both, ["--attention", attention]), expected, TOLERANCE[dtype])
         if wrong:
             failures.append(f"{cls} ({name}): " + "; ".join(wrong[:4]))
-    model = whole
+    model = copy.deepcopy(whole)
     model.save_pretrained(folder)
     # A prompt, then more tokens with its cache.
     if getattr(config, "use_cache", False) and cls.endswith(("ForCausalLM", "LMHeadModel", "ConditionalGeneration", "MTModel")) and not getattr(cases, "NO_CACHE", False):
@@ -257,7 +257,7 @@ def check_export(folder, arch, task, cls, model, cases, failures):
         for batch, length in ((2, 7), (3, 5), (1, 12), (1, 1)):
             x = sized(batch, length)
             with torch.no_grad():
-                expected = plain(model(**accepted(model, {**x, **uncached})))
+                expected = plain(copy.deepcopy(model)(**accepted(model, {**x, **uncached})))
                 found = plain(exported(**x))
             wrong = differences(found, expected, TOLERANCE[torch.float32])
             if wrong:
