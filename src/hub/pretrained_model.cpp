@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
+#include "calque/op/ops.h"
 #include "hub/weight_init.h"
 
 namespace calque {
@@ -99,8 +100,24 @@ void PretrainedModel::add_model_tags(const std::vector<std::string>& tags) {
 }
 
 void PretrainedModel::tie_weights() {
-  for (const auto& [name, source] : tied_weights())
-    set_tensor(name, get_parameter(source));
+  const GradModeScope no_grad(false);
+  for (const auto& [name, source] : tied_weights()) {
+    Tensor shared = get_parameter(source);
+    if (config_.flag("torchscript")) {  // which cannot share parameters
+      const bool trains = shared.requires_grad();
+      shared = shared.detach().clone();
+      shared.set_requires_grad(trains);
+    }
+    set_tensor(name, shared);
+    if (!name.ends_with(".weight")) continue;
+    auto* head = dynamic_cast<Linear*>(find_submodule(name.substr(0, name.size() - 7)));
+    if (!head) continue;
+    head->out_features = shared.size(0);
+    if (!head->bias.defined() || head->bias->size(0) >= shared.size(0)) continue;
+    const Tensor bias = cat({head->bias->detach(), zeros({shared.size(0) - head->bias->size(0)}, head->bias->dtype(), std::nullopt, head->bias->device())}, 0);
+    bias.set_requires_grad(head->bias->requires_grad());
+    head->bias = bias;
+  }
 }
 
 }  // namespace calque

@@ -138,6 +138,26 @@ TEST(Resize, H103_accessors_ask_the_base_model) {
   EXPECT_EQ(error_of([&] { get_input_embeddings(none); }), "NoEmbeddings has no input embeddings that it could give");
 }
 
+struct TiedWithBias : NoEmbeddings {
+  TiedWithBias() : embedding(child<Embedding>("embedding", 6, 3)), head(child<Linear>("head", 3, 4)) {}
+  TiedWeights tied_weights() const override { return {{"head.weight", "embedding.weight"}}; }
+  Child<Embedding> embedding;
+  Child<Linear> head;
+};
+
+TEST(Tie, H089_a_bias_is_padded_and_rows_are_counted) {
+  TiedWithBias model;
+  const Tensor bias = model.head->bias->detach().clone();
+  model.tie_weights();
+  EXPECT_TRUE(model.head->weight->is_same(model.embedding->weight));
+  EXPECT_EQ(model.head->out_features, 6);
+  EXPECT_TRUE(same_bits(model.head->bias->detach(), cat({bias, zeros({2})}, 0)));
+  model.config().set("torchscript", true);
+  model.tie_weights();
+  EXPECT_FALSE(model.head->weight->is_same(model.embedding->weight));
+  EXPECT_TRUE(same_bits(model.head->weight->detach(), model.embedding->weight->detach()));
+}
+
 TEST(ModelInfo, counts) {
   const auto model = tiny_llama("LlamaForCausalLM", true);
   EXPECT_EQ(num_parameters(*model), 4560);
