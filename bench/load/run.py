@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SHAPE = dict(vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=2048)
 
 PEER = """
-import json, os, resource, sys, time, warnings, logging
+import os, sys, time, warnings
 os.environ["TRANSFORMERS_VERBOSITY"] = "critical"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 warnings.filterwarnings("ignore")
@@ -29,12 +29,13 @@ transformers.utils.logging.disable_progress_bar()
 torch.set_num_threads(2)
 ids = (torch.arange(16) * 37 + 5).unsqueeze(0)
 with torch.no_grad():
-    start = time.perf_counter_ns()
+    start, spent = time.perf_counter_ns(), time.process_time_ns()
     model = LlamaForCausalLM.from_pretrained(sys.argv[1]).eval()
     loaded = time.perf_counter_ns() - start
     logits = model(ids).logits
-    first = time.perf_counter_ns() - start
-print(loaded, first, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, f"{logits.float().abs().mean().item():.4f}")
+    first, spent = time.perf_counter_ns() - start, time.process_time_ns() - spent
+peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(loaded, first, spent, peak, f"{logits.float().abs().mean().item():.4f}")
 """
 
 
@@ -143,20 +144,20 @@ def main():
                     done = subprocess.run(commands[who], capture_output=True, text=True, env=environment)
                     if done.returncode != 0:
                         sys.exit(f"{who}: {done.stderr.strip()[-800:]}")
-                    loaded, first, peak, mean = done.stdout.split()
-                    results[state, who].append((int(loaded) / 1e9, int(first) / 1e9, int(peak), float(mean)))
+                    loaded, first, spent, peak, mean = done.stdout.split()
+                    results[state, who].append((int(loaded) / 1e9, int(first) / 1e9, int(spent) / 1e9, int(peak), float(mean)))
                 if state == "cold":
                     disk_seconds.append(disk(folder))
         print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; transformers {transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")
-        print(f"{'':8}{'':14}{'model':>10}{'logits':>10}{'ratio':>8}{'peak/weights':>14}{'mean |logit|':>14}")
+        print(f"{'':8}{'':14}{'model':>10}{'logits':>10}{'ratio':>8}{'processor':>12}{'peak/weights':>14}{'mean |logit|':>14}")
         table = []
         for state in ("warm", "cold"):
             medians = {who: [statistics.median(column) for column in zip(*results[state, who])] for who in commands}
             for who in commands:
-                loaded, first, peak, mean = medians[who]
+                loaded, first, spent, peak, mean = medians[who]
                 ratio = medians["transformers"][1] / first
-                print(f"{state:8}{who:14}{loaded:>8.3f} s{first:>8.3f} s{ratio:>7.2f}x{peak / weights:>14.3f}{mean:>14.4f}")
-                table.append(dict(state=state, who=who, model_s=loaded, logits_s=first, ratio=ratio, peak_over_weights=peak / weights))
+                print(f"{state:8}{who:14}{loaded:>8.3f} s{first:>8.3f} s{ratio:>7.2f}x{spent:>10.3f} s{peak / weights:>14.3f}{mean:>14.4f}")
+                table.append(dict(state=state, who=who, model_s=loaded, logits_s=first, ratio=ratio, processor_s=spent, peak_over_weights=peak / weights))
         print(f"{'cold':8}{'the disk':14}{'':>10}{statistics.median(disk_seconds):>8.3f} s")
         table.append(dict(state="cold", who="disk", logits_s=statistics.median(disk_seconds)))
         if options.json:

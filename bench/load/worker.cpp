@@ -1,12 +1,22 @@
 // bench_load FOLDER: a model folder to its first logits, once. Prints, on one line: nanoseconds to the model, nanoseconds to the
-// logits, peak resident bytes, and the sum of the logits' sizes for comparison.
+// logits, nanoseconds of processor time, peak resident bytes, and the mean size of the logits for comparison.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <chrono>
+#include <fstream>
+#include <string>
 
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/ops.h"
+
+// Not getrusage's: that one counts what the process was before exec.
+static long peak_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (long kilobytes = 0; word == "VmHWM:" && in >> kilobytes) return kilobytes * 1024;
+  return 0;
+}
 
 int main(int argc, char** argv) {
   using namespace calque;
@@ -27,7 +37,9 @@ int main(int argc, char** argv) {
     const auto first = since(start);
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    fmt::print("{} {} {} {:.4f}\n", loaded, first, usage.ru_maxrss * 1024L, logits.to(DType::float32).abs().mean().item_as<double>());
+    const auto spent = [](const timeval& t) { return (t.tv_sec * 1'000'000L + t.tv_usec) * 1000; };
+    fmt::print("{} {} {} {} {:.4f}\n", loaded, first, spent(usage.ru_utime) + spent(usage.ru_stime), peak_bytes(),
+               logits.to(DType::float32).abs().mean().item_as<double>());
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
