@@ -42,7 +42,7 @@ def extra(cls, x, model):
     config = model.config
     (layers, heads), (layers2, heads2) = decoder_layers(config)
     if cls.endswith("ForCausalLM"):
-        y = dict(x, **encoder_inputs(config.d_model))
+        y = dict(x, **encoder_inputs(x, config.d_model))
         yield "across", y, {"output_attentions": True, "output_hidden_states": True}
         yield "across, fused", y, {}
         if not OLD:
