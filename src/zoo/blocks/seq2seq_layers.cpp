@@ -28,12 +28,15 @@ Tensor sines(int64_t rows, int64_t columns) {
   return tensor_of<float>(values, {rows, columns});
 }
 
-// tensor2tensor's: other frequencies, computed in single precision, the padding row zero.
+// tensor2tensor's: other frequencies, angles in single precision, the padding row zero. An error of the last digit in a
+// frequency grows with the position, so each is rounded once, from double precision.
 Tensor sines_of_ids(int64_t rows, int64_t columns, std::optional<int64_t> padding_idx) {
   const int64_t half = columns / 2;
-  const double step = std::log(10000.0) / static_cast<double>(half - 1);
-  const Tensor frequencies = exp(arange(half, DType::int64).to(DType::float32) * -step);
-  const Tensor angles = arange(rows, DType::int64).to(DType::float32).unsqueeze(1) * frequencies.unsqueeze(0);
+  const float step = static_cast<float>(std::log(10000.0) / static_cast<double>(half - 1));
+  std::vector<float> frequencies(static_cast<size_t>(half));
+  for (size_t i = 0; i < frequencies.size(); ++i)
+    frequencies[i] = static_cast<float>(std::exp(static_cast<double>(static_cast<float>(i) * -step)));
+  const Tensor angles = arange(rows, DType::int64).to(DType::float32).unsqueeze(1) * tensor_of<float>(frequencies, {1, half});
   std::vector<Tensor> parts = {sin(angles), cos(angles)};
   if (columns % 2 == 1) parts.push_back(zeros({rows, 1}));
   const Tensor table = cat(parts, 1);
