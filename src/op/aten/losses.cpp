@@ -345,7 +345,10 @@ Tensor kl_div_body(const Tensor& self, const Tensor& target, int64_t reduction, 
   if (is_complex(self.dtype()) || is_complex(target.dtype())) throw UserError("kl_div: inputs must be real numbers, found " + std::string(name(self.dtype())) + " and " + std::string(name(target.dtype())));
   if (is_integral(self.dtype()) || is_integral(target.dtype()))
     throw UserError("kl_div: Integral inputs not supported, found " + std::string(name(self.dtype())) + " and " + std::string(name(target.dtype())));
-  if (log_target) return apply(target.exp().mul(target.sub(self)), reduction);
+  if (log_target) {
+    const Tensor difference = target.sub(self);
+    return apply(target.exp().mul(difference), reduction);
+  }
   const Tensor product = target.mul(self);
   return apply(xlogy(target, target).sub(product), reduction);
 }

@@ -124,7 +124,7 @@ Meta rms_rule(const Tensor& input, SymIntList shape, const Tensor& weight) {
 std::pair<Tensor, Tensor> rms_composite(const Tensor& input, SymIntList shape, const Tensor& weight, std::optional<double> eps) {
   rms_rule(input, shape, weight);
   SmallVector<int64_t, 6> dims;
-  for (size_t i = 0; i < shape.size(); ++i) dims.push_back(input.dim() - static_cast<int64_t>(shape.size()) + static_cast<int64_t>(i));
+  for (size_t i = 0; i < shape.size(); ++i) dims.push_back(input.dim() - 1 - static_cast<int64_t>(i));  // the last first, as ATen has them
   const DType wide = is_reduced_float(input.dtype()) ? DType::float32 : input.dtype();
   const Tensor x = wide == input.dtype() ? input : input.to(wide);
   double e = rms_eps(wide, eps);
