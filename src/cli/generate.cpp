@@ -142,6 +142,7 @@ void run_generate(const GenerateCommandOptions& o) {
     fmt::print("\n");
   else
     for (const std::string& t : texts) fmt::print("{}\n", t);
+  std::fflush(stdout);
   if (o.stats)
     fmt::print(stderr, "{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n", counted.tokens(), seconds,
                1000 * counted.first_token_seconds(start), counted.tokens_per_second());
