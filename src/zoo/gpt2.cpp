@@ -194,16 +194,15 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    const Tensor given = in.input_ids.defined() ? rows(in.input_ids) : in.inputs_embeds;
-    ModelInputs ids;
-    (in.input_ids.defined() ? ids.input_ids : ids.inputs_embeds) = given;
-    if (in.input_ids.defined()) ids.inputs_embeds = in.inputs_embeds;
-    const Tensor embeds = embedded(ids, wte);
+    ModelInputs flat;
+    flat.input_ids = rows(in.input_ids);
+    flat.inputs_embeds = in.inputs_embeds;
+    const Tensor embeds = embedded(flat, wte);
     const SymInt past = in.past_key_values.length();
     const Tensor positions = in.position_ids.defined() ? rows(in.position_ids) : positions_after(past, embeds);
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask.defined() && in.attention_mask.dim() < 4 ? rows(in.attention_mask) : in.attention_mask,
-                                           {.past = past});
+    const bool whole = in.attention_mask.defined() && in.attention_mask.dim() == 4;
+    const AttentionMask mask = causal_mask(embeds, whole ? in.attention_mask : rows(in.attention_mask), {.past = past});
     const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
 
     Tensor x = embeds + wpe(positions);
@@ -231,7 +230,7 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
     outputs.before_layer(x);
     return outputs.with("last_hidden_state", x);
   }
-  static Tensor rows(const Tensor& x) { return x.dim() == 2 ? x : x.view({-1, x.sym_size(-1)}); }
+  static Tensor rows(const Tensor& x) { return !x.defined() || x.dim() == 2 ? x : x.view({-1, x.sym_size(-1)}); }
 
   Child<Embedding>* input_embeddings() override { return &wte; }
 
