@@ -190,6 +190,23 @@ bool same_values(const Tensor& a, const Tensor& b) {
   return a.is_contiguous() && b.is_contiguous() ? std::memcmp(a.data(), b.data(), a.nbytes()) == 0 : equal(a, b);
 }
 
+// Transformers 4 kept the bias of a head's decoder as the head's own and wrote it once; where they are not tied the decoder has
+// one of its own today.
+void take_head_biases(const PretrainedModel& model, LoadTargets& targets) {
+  constexpr std::string_view decoder = "decoder.";
+  const PretrainedModel::TiedWeights ties = model.tied_weights();
+  for (LoadTarget& target : targets.all) {
+    if (target.loaded || target.mismatched || !target.name.ends_with(".decoder.bias")) continue;
+    if (std::any_of(ties.begin(), ties.end(), [&](const auto& tie) { return tie.first == target.name; })) continue;
+    std::string own = target.name;
+    own.erase(own.size() - decoder.size() - std::string_view("bias").size(), decoder.size());
+    const LoadTarget* head = targets.find(own);
+    if (!head || !head->loaded || !same_list(head->slot->tensor.sizes(), target.slot->tensor.sizes())) continue;
+    put_tensor(*target.slot, head->slot->tensor.clone());
+    target.loaded = true;
+  }
+}
+
 // Before anything is initialised: which parameter each tied one will be, by what the checkpoint had.
 PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets& targets) {
   PretrainedModel::TiedWeights out;
@@ -325,6 +342,7 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
     target->loaded = true;
   }
 
+  take_head_biases(model, targets);
   const PretrainedModel::TiedWeights ties = plan_ties(model, targets);
   std::unordered_set<std::string> tied_to_loaded;
   for (const auto& [name, source] : ties)

@@ -123,11 +123,6 @@ struct AlbertMLMHead : Typed<AlbertMLMHead> {
   Parameter bias;  // the decoder's, where word embeddings are tied
   Child<Linear> dense, decoder;
   Activation activation;
-
- protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
-    add_decoder_bias(state, prefix);
-  }
 };
 
 struct AlbertSOPHead : Typed<AlbertSOPHead> {

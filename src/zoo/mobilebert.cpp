@@ -287,11 +287,6 @@ struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead> {
   Child<BertPredictionHeadTransform> transform;
   Child<Linear> dense, decoder;
   Parameter bias;  // the decoder's, where word embeddings are tied
-
- protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
-    add_decoder_bias(state, prefix);
-  }
 };
 
 struct MobileBertOnlyMLMHead : Typed<MobileBertOnlyMLMHead> {

@@ -26,11 +26,6 @@ struct RobertaLMHead : Typed<RobertaLMHead> {
   Child<LayerNorm> layer_norm;
   Child<Linear> decoder;
   Parameter bias;  // the decoder's, where word embeddings are tied
-
- protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
-    add_decoder_bias(state, prefix);
-  }
 };
 
 // Of the first token.

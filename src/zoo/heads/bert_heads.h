@@ -29,11 +29,6 @@ struct BertLMPredictionHead : FamilyModule<BertLMPredictionHead> {
   Child<BertPredictionHeadTransform> transform;
   Child<Linear> decoder;
   Parameter bias;  // the decoder's, where word embeddings are tied
-
- protected:
-  void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t>) override {
-    add_decoder_bias(state, prefix);
-  }
 };
 
 struct BertOnlyMLMHead : FamilyModule<BertOnlyMLMHead> {

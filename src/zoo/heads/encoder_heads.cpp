@@ -75,11 +75,6 @@ ModelOutput multiple_choice_output(const ModelOutput& base, const Tensor& logits
   return labelled_output(base, in.labels.defined() ? functional::cross_entropy(by_choice, in.labels) : Tensor(), by_choice);
 }
 
-void add_decoder_bias(StateDict& state, const std::string& prefix) {
-  const Tensor* bias = state.find(prefix + "bias");
-  if (bias && !state.contains(prefix + "decoder.bias")) state.set(prefix + "decoder.bias", Tensor(*bias));
-}
-
 double classifier_dropout(const Config& config) {
   return config.optional_number("classifier_dropout").value_or(config.number("hidden_dropout_prob"));
 }

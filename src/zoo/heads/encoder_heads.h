@@ -31,8 +31,6 @@ ModelOutput causal_lm_output(const ModelInputs& in, const std::function<ModelOut
 ModelInputs choices_as_rows(const ModelInputs& in);
 ModelOutput multiple_choice_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in);
 
-// Files of transformers 4 have the bias of a head's decoder as the head's own alone: gives it both names.
-void add_decoder_bias(StateDict& state, const std::string& prefix);
 // classifier_dropout, or hidden_dropout_prob where there is none.
 double classifier_dropout(const Config& config);
 
