@@ -1,6 +1,7 @@
 // Which dtype a model gets: rows of area dtype.
 #include <gmock/gmock.h>
 
+#include "calque/hub/model_info.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/default_dtype.h"
 #include "hub/load_support.h"
@@ -149,6 +150,35 @@ TEST(DTypes, H076_BytesOfADType) {
   // Python's helper counts a bool as an eighth and knows no 8-bit floats by their names; here both are one byte.
   EXPECT_EQ(item_size(DType::bool_), 1u);
   EXPECT_EQ(item_size(DType::float8_e4m3fn), 1u);
+}
+
+TEST(DTypes, H077_TheMemoryOfAModel) {
+  const auto model = new_model("BufferModel");
+  const int64_t parameters = 2 * (25 + 5) * 4;
+  EXPECT_EQ(memory_footprint(*model, false), parameters);
+  EXPECT_EQ(memory_footprint(*model), parameters + 3 * 4 + 4 * 8) << "buffers, persistent or not";
+  EXPECT_EQ(memory_footprint(*new_model("TiedBaseModel"), false), (25 + 5 + 5) * 4) << "tied parameters once";
+  EXPECT_EQ(memory_footprint(*from_config(model->config(), {.dtype = DType::bfloat16}), false), parameters / 2);
+}
+
+TEST(DTypes, H078_TheParametersOfAModel) {
+  EXPECT_EQ(num_parameters(*new_model("TiedBaseModel")), 25 + 5 + 5);
+  const auto llama = from_pretrained(golden("tiny"));
+  const int64_t all = num_parameters(*llama);
+  EXPECT_EQ(num_parameters(*llama, false, true), all - 20 * 8);
+  llama->get_parameter("lm_head.weight").set_requires_grad(false);
+  EXPECT_EQ(num_parameters(*llama, true), all - 20 * 8);
+}
+
+TEST(DTypes, H079_OperationsOfAModel) {
+  const auto llama = from_pretrained(golden("tiny"));
+  ModelInputs inputs;
+  inputs.input_ids = zeros({2, 5}, DType::int64);
+  EXPECT_EQ(floating_point_ops(*llama, inputs), 6 * 10 * num_parameters(*llama, false, true));
+  const Warnings warnings;
+  EXPECT_EQ(floating_point_ops(*llama, {}), 0);
+  EXPECT_EQ(floating_point_ops(*llama, {}), 0);
+  EXPECT_EQ(warnings.all().size(), 1u);
 }
 
 }  // namespace
