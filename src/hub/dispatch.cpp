@@ -150,6 +150,8 @@ StateDict full_state_dict(PretrainedModel& model) {
 }
 
 LoadedModel load_dispatched(const fs::path& name_or_path, const LoadOptions& load, const DispatchOptions& options) {
+  if (options.low_cpu_mem_usage && !*options.low_cpu_mem_usage)
+    throw UserError("load_dispatched: a device map requires low_cpu_mem_usage=true; weights are mapped, not loaded and then moved");
   LoadedModel out = load_pretrained(name_or_path, load);
   PretrainedModel& model = *out.model;
   const DeviceMap map = options.map ? *options.map : resolve_device_map(model, options.device_map, options.max_memory);

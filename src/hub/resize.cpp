@@ -1,5 +1,6 @@
 #include "calque/hub/resize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -116,6 +117,25 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
     replace_everywhere(model, old, resized(old, rows, added));
   }
   if (head) head->out_features = rows;
+  for (Module* module : model.modules()) {
+    // BERT's heads have their bias twice, and only tied ones have it in one tensor.
+    const bool holds_head = head && std::any_of(module->module_slots().begin(), module->module_slots().end(), [&](const auto& slot) { return slot->module.get() == head; });
+    for (const auto& slot : module->parameter_slots())
+      if (holds_head && slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows && head->bias.defined()) slot->tensor = head->bias;
+    auto* columns = dynamic_cast<VocabularyColumns*>(module);
+    if (!columns || columns->vocabulary_columns().in_features == rows) continue;
+    Linear& layer = columns->vocabulary_columns();
+    const Tensor old = layer.weight->t();
+    const int64_t missing = rows - old.size(0);
+    Tensor added;
+    if (missing > 0)
+      added = options.mean_resizing ? rows_like(old.detach(), missing)
+                                    : initial_rows(model, &Linear::weight, missing, old.size(1), missing, false, Factory{.dtype = old.dtype()});
+    const Tensor now = resized(old, rows, added).detach().t().contiguous();
+    now.set_requires_grad(layer.weight->requires_grad());
+    layer.weight = now;
+    layer.in_features = rows;
+  }
   // BART and its kin add a bias that is no parameter.
   for (Module* module : model.modules())
     for (const auto& slot : module->buffer_slots())

@@ -4,6 +4,7 @@
 #include "blocks/bert_encoder.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
+#include "calque/hub/resize.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/op/ops.h"
@@ -271,7 +272,7 @@ struct MobileBertPooler : Typed<MobileBertPooler> {
 };
 
 // The decoder's weight is the embeddings'; the rest of its columns is `dense`.
-struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead> {
+struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead>, VocabularyColumns {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertLMPredictionHead";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   explicit MobileBertLMPredictionHead(const Config& c)
@@ -284,6 +285,7 @@ struct MobileBertLMPredictionHead : Typed<MobileBertLMPredictionHead> {
     const Tensor weight = cat({decoder->weight->t(), *dense->weight}, 0);
     return matmul(transform(hidden_states), weight) + *decoder->bias;
   }
+  Linear& vocabulary_columns() override { return *dense; }
   Child<BertPredictionHeadTransform> transform;
   Child<Linear> dense, decoder;
   Parameter bias;  // the decoder's, where word embeddings are tied

@@ -5,6 +5,7 @@
 #include "calque/hub/registry.h"
 #include "calque/op/literal.h"
 #include "calque/op/ops.h"
+#include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 
 namespace calque {
@@ -63,6 +64,18 @@ TEST(Outputs, H172_hidden_states) {
   ASSERT_EQ(states.size(), 3U);
   for (const Tensor& one : states)
     EXPECT_EQ(str(one.sizes()), "[2, 5, 16]");
+}
+
+TEST(Outputs, H169_the_feed_forward_in_pieces_gives_the_same) {
+  const GradModeScope no_grad(false);
+  manual_seed(0);
+  const auto whole = tiny_bert("BertModel");
+  const auto pieces = tiny_bert("BertModel", R"(, "chunk_size_feed_forward": 1)");
+  pieces->load_state_dict(whole->state_dict());
+  const Tensor difference = (*whole)({.input_ids = some_ids()})["last_hidden_state"] - (*pieces)({.input_ids = some_ids()})["last_hidden_state"];
+  EXPECT_LE(difference.abs().max().item().to_double(), 1e-5);
+  const auto uneven = tiny_bert("BertModel", R"(, "chunk_size_feed_forward": 2)");
+  EXPECT_EQ(error_of([&] { (*uneven)({.input_ids = some_ids()}); }), "The dimension to be chunked 5 has to be a multiple of the chunk size 2");
 }
 
 TEST(Outputs, H173_fields_are_the_same_through_values) {

@@ -105,6 +105,17 @@ TEST(Offload, H133_planned_under_limits_the_logits_are_the_same) {
   EXPECT_TRUE(same_bits((*plain.model)(inputs)["last_hidden_state"], (*split.model)(inputs)["last_hidden_state"]));
 }
 
+TEST(Offload, H113_a_device_map_never_loads_twice) {
+  const auto model = tiny_llama();
+  TemporaryFolder folder;
+  save_pretrained(*model, folder.path());
+  EXPECT_EQ(error_of([&] { load_dispatched(folder.path(), {}, {.device_map = "cpu", .low_cpu_mem_usage = false}); }),
+            "load_dispatched: a device map requires low_cpu_mem_usage=true; weights are mapped, not loaded and then moved");
+  // Whatever else is said, weights stay in the mapped file.
+  const LoadedModel loaded = load_dispatched(folder.path(), {}, {.device_map = "cpu"});
+  EXPECT_TRUE(loaded.model->get_parameter("lm_head.weight").storage()->is_read_only());
+}
+
 TEST(Offload, H134_shards_for_the_disk_alone) {
   const DeviceMap map = {{"a", "cpu"}, {"b", "disk"}};
   EXPECT_EQ(disk_only_shards(map, {{"a.x", "1"}, {"b.x", "1"}, {"b.y", "2"}, {"a.y", "3"}}), std::vector<std::string>{"2"});

@@ -158,7 +158,7 @@ TEST(Tie, H089_a_bias_is_padded_and_rows_are_counted) {
   EXPECT_TRUE(same_bits(model.head->weight->detach(), model.embedding->weight->detach()));
 }
 
-TEST(ModelInfo, counts) {
+TEST(ModelInfo, H077_H078_H079_parameters_bytes_and_operations) {
   const auto model = tiny_llama("LlamaForCausalLM", true);
   EXPECT_EQ(num_parameters(*model), 4560);
   EXPECT_EQ(num_parameters(*model, false, true), 4560 - 640);
@@ -167,6 +167,13 @@ TEST(ModelInfo, counts) {
   EXPECT_EQ(memory_footprint(*model, false), 4560 * 4);
   EXPECT_GT(memory_footprint(*model), 4560 * 4);
   EXPECT_EQ(floating_point_ops(*model, {.input_ids = zeros({2, 5}, DType::int64)}), 6 * 10 * (4560 - 640));
+  std::vector<std::string> warnings;
+  reset_warnings();
+  const WarningSink before = set_warning_sink([&](std::string_view text) { warnings.emplace_back(text); });
+  EXPECT_EQ(floating_point_ops(*model, {}), 0);
+  EXPECT_EQ(floating_point_ops(*model, {}), 0);
+  set_warning_sink(before);
+  EXPECT_EQ(warnings, std::vector<std::string>{"Could not estimate the number of tokens of the input, floating-point operations will not be computed"});
 }
 
 TEST(ModelInfo, memory_hooks_record_and_reset) {

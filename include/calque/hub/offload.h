@@ -54,6 +54,7 @@ struct DispatchOptions {
   std::filesystem::path offload_folder = {};   // where weights for the disk are written that are not in a safetensors file
   OffloadIndex offload_index = {};             // weights that are on disk already
   bool offload_buffers = false;
+  std::optional<bool> low_cpu_mem_usage = {};  // transformers' name for what Calque does anyway; false is a UserError beside a device map
   std::vector<std::string> preload_module_classes = {};  // modules that use their children's weights without calling them
 };
 

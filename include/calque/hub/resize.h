@@ -18,6 +18,12 @@ struct ResizeOptions {
 // Gives the input embedding, which is the same module as before.
 Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens = std::nullopt, const ResizeOptions& options = {});
 
+// A module with a layer whose input features are tokens, [size, vocabulary]: its columns come and go with the rows.
+struct VocabularyColumns {
+  virtual ~VocabularyColumns() = default;
+  virtual Linear& vocabulary_columns() = 0;
+};
+
 // The model's own, or its base model's. UserError for a class that has none.
 Embedding& get_input_embeddings(PretrainedModel& model);
 // Null for a class that has none.

@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/convert.h"
 #include "calque/op/ops.h"
+#include "chunking.h"
 
 namespace calque {
 
@@ -102,7 +103,8 @@ BertLayer::BertLayer(const Config& c, const std::string& family)
       attention(child<BertAttention>("attention", c, family)),
       crossattention(child_if<BertAttention>(c.flag("add_cross_attention"), *this, "crossattention", c, family, true)),
       intermediate(child<BertIntermediate>("intermediate", c, family)),
-      output(child<BertResidual>("output", c, family + "Output", c.integer("intermediate_size"))) {
+      output(child<BertResidual>("output", c, family + "Output", c.integer("intermediate_size"))),
+      chunk_size_feed_forward(c.optional_integer("chunk_size_feed_forward").value_or(0)) {
   if (crossattention && !c.flag("is_decoder"))
     throw UserError(ErrorKind::bad_file, c.where() + ": add_cross_attention is true, expected is_decoder to be true too");
 }
@@ -122,7 +124,8 @@ BertLayer::Result BertLayer::forward(const Tensor& hidden_states, const Attentio
     cross_weights = its_weights;
     now = both;
   }
-  return {output(intermediate(x), x), weights, cross_weights, now};
+  const auto feed_forward = [&](const Tensor& part) { return output(intermediate(part), part); };
+  return {apply_chunking_to_forward(feed_forward, chunk_size_feed_forward, 1, x), weights, cross_weights, now};
 }
 
 BertPooler::BertPooler(const Config& c, std::string family)

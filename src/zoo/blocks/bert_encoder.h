@@ -102,6 +102,7 @@ struct BertLayer : FamilyModule<BertLayer> {
   std::optional<Child<BertAttention>> crossattention;  // by add_cross_attention
   Child<BertIntermediate> intermediate;
   Child<BertResidual> output;
+  int64_t chunk_size_feed_forward;  // positions that the feed-forward takes at once; 0: all
 };
 
 struct BertPooler : FamilyModule<BertPooler> {
