@@ -150,6 +150,19 @@ TEST(ModelGenerate, H228_WithoutAPromptItBeginsWithBos) {
   EXPECT_THAT(rows_of(generate(tiny(), {}, settings(R"({"max_new_tokens": 23, "bos_token_id": 0})")).sequences), ElementsAre(SizeIs(24)));
 }
 
+TEST(ModelGenerate, H229_AnEncoderDecoderBeginsWithItsStartToken) {
+  const auto model = from_config(Config::from_json(R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 40, "d_model": 16,
+    "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8,
+    "max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2})"));
+  model->eval();
+  const Tensor source = ids_of({std::vector<int64_t>(29, 7)});
+  const GenerationConfig config = settings(R"({"max_new_tokens": 3, "decoder_start_token_id": 2, "pad_token_id": 1})");
+  EXPECT_EQ(rows_of(generate(*model, {.input_ids = source}, config).sequences).at(0).size(), 4u);
+  const auto longer = rows_of(generate(*model, {.input_ids = source, .decoder_input_ids = source, .decoder_attention_mask = ones_like(source)}, config).sequences).at(0);
+  EXPECT_EQ(longer.size(), 33u);
+  EXPECT_EQ(longer[0], 2) << "the start token is put before them";
+}
+
 // torch.manual_seed(seed); model.generate(ids of the first prompt, do_sample=True, max_new_tokens=12, ...), transformers 5.22.
 TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
   struct Case {
