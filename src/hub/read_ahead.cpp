@@ -16,20 +16,17 @@ namespace {
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 constexpr size_t readers = 4;
 
-// Which pieces of a file are not in the page cache.
+// Which pieces of a file are not in the page cache. Looks at one page of every 256 KB: asking for all of them takes as long as
+// mapping them.
 std::vector<bool> cold_pieces(int descriptor, uint64_t bytes) {
-  std::vector<bool> cold((bytes + piece_bytes - 1) / piece_bytes, true);
+  constexpr uint64_t step = uint64_t{256} << 10;
+  std::vector<bool> cold((bytes + piece_bytes - 1) / piece_bytes, false);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) return cold;
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> present((bytes + page - 1) / page);
-  if (::mincore(mapped, bytes, present.data()) == 0) {
-    const uint64_t pages_of_piece = piece_bytes / page;
-    for (size_t i = 0; i < cold.size(); ++i) {
-      const auto begin = present.begin() + static_cast<ptrdiff_t>(i * pages_of_piece);
-      const auto end = present.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>((i + 1) * pages_of_piece, present.size()));
-      cold[i] = std::any_of(begin, end, [](unsigned char state) { return (state & 1U) == 0; });
-    }
+  if (mapped == MAP_FAILED) return std::vector<bool>(cold.size(), true);
+  for (uint64_t at = 0; at < bytes; at += step) {
+    if (cold[at / piece_bytes]) continue;
+    unsigned char present = 0;
+    cold[at / piece_bytes] = ::mincore(static_cast<char*>(mapped) + at, 1, &present) != 0 || (present & 1U) == 0;
   }
   ::munmap(mapped, bytes);
   return cold;
