@@ -18,7 +18,7 @@ namespace calque {
 
 namespace {
 
-const T5Style t5_style{.module = "transformers.models.t5.modeling_t5", .prefix = "T5", .scales_outputs = true};
+const T5Style t5_style{.module = "transformers.models.t5.modeling_t5", .prefix = "T5"};
 const T5Style mt5_style{.module = "transformers.models.mt5.modeling_mt5", .prefix = "MT5"};
 
 // What the classes share. A class is made from its style, its name and a config.
@@ -163,8 +163,6 @@ struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration>
       "head_mask",       "decoder_head_mask", "cross_attn_head_mask"};
   T5ForConditionalGeneration(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c),
-        scales_outputs(style.scales_outputs &&
-                       c.flag(c.has("scale_decoder_outputs") ? "scale_decoder_outputs" : "tie_word_embeddings")),
         lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
@@ -172,7 +170,7 @@ struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration>
       in.decoder_input_ids = shift_tokens_right(config(), in.labels);
     const ModelOutput base = run(in);
     Tensor hidden = base["last_hidden_state"];
-    if (scales_outputs) hidden = hidden * std::pow(config().integer("d_model"), -0.5);
+    if (config().flag("scale_decoder_outputs")) hidden = hidden * std::pow(config().integer("d_model"), -0.5);
     const Tensor logits = lm_head(hidden);
     ModelOutput out;
     if (in.labels.defined()) out.set("loss", token_loss(logits, in.labels));
@@ -188,7 +186,6 @@ struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration>
   bool can_generate() const override { return true; }
   Child<Linear>* output_embeddings() override { return &lm_head; }
 
-  bool scales_outputs;  // files of transformers 5 say so; in older ones the tie does
   Child<Linear> lm_head;
 };
 
@@ -361,6 +358,12 @@ void complete_feed_forward(Config& config) {
   config.set("dense_act_fn", text == "gated-gelu" ? "gelu_new" : dash == std::string::npos ? text : text.substr(dash + 1));
 }
 
+// Outputs are scaled where the head is the embedding. Files of transformers 5 say so; in older ones the tie itself does.
+void complete_t5(Config& config) {
+  complete_feed_forward(config);
+  if (!config.has("scale_decoder_outputs")) config.set("scale_decoder_outputs", config.flag("tie_word_embeddings"));
+}
+
 template <class M>
 ModelClass t5_class(const T5Style& style, const std::string& part, std::vector<std::string> tasks) {
   const std::string name = style.prefix + part;
@@ -394,7 +397,7 @@ void register_t5(ModelRegistry& registry) {
         "layer_norm_epsilon": 1e-06, "initializer_factor": 1.0, "feed_forward_proj": "relu", "is_encoder_decoder": true,
         "use_cache": true, "pad_token_id": 0, "eos_token_id": 1, "classifier_dropout": 0.0, "is_decoder": false,
         "tie_word_embeddings": true})",
-      .complete = complete_feed_forward,
+      .complete = complete_t5,
       .classes = t5_classes(t5_style, {"pretraining", "seq2seq-lm"}),
   });
   registry.add({

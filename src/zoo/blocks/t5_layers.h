@@ -18,7 +18,6 @@ namespace calque {
 struct T5Style {
   const char* module;  // of transformers: "transformers.models.t5.modeling_t5"
   const char* prefix;  // of the class names: "T5"
-  bool scales_outputs = false;  // the decoder's, where the head is the embedding
   std::string type(const std::string& part) const { return std::string(module) + "." + prefix + part; }
 };
 
