@@ -57,20 +57,24 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
   const Tensor values = scores.contiguous();
   const int64_t length = input_ids.size(1) + 1, width = settings_.num_beams;
   const auto candidates = static_cast<size_t>(values.size(1));
+  const bool last = settings_.max_length && length >= *settings_.max_length;  // every text ends here
   NextBeams next;
   for (size_t b = 0; b < done_.size(); ++b) {
     const auto first = static_cast<int64_t>(b) * width;
+    const auto fill = [&](int64_t count) {
+      next.scores.insert(next.scores.end(), static_cast<size_t>(count), 0.0F);
+      next.tokens.insert(next.tokens.end(), static_cast<size_t>(count), pad_.value_or(0));
+      next.rows.insert(next.rows.end(), static_cast<size_t>(count), first);
+    };
     if (done_[b]) {
-      next.scores.insert(next.scores.end(), static_cast<size_t>(width), 0.0F);
-      next.tokens.insert(next.tokens.end(), static_cast<size_t>(width), pad_.value_or(0));
-      next.rows.insert(next.rows.end(), static_cast<size_t>(width), first);
+      fill(width);
       continue;
     }
     const float* row = values.data_as<float>() + b * candidates;
     int64_t kept = 0;
     for (size_t rank = 0; rank < candidates && kept < width; ++rank) {
       const int64_t token = token_rows[b][rank], beam = first + beam_rows[b][rank];
-      if (std::find(eos_.begin(), eos_.end(), token) != eos_.end()) {
+      if (last || std::find(eos_.begin(), eos_.end(), token) != eos_.end()) {
         // An end of text that is not among the best counts for nothing.
         if (static_cast<int64_t>(rank) >= width) continue;
         const std::span<const int64_t> so_far = ids[static_cast<size_t>(beam)];
@@ -81,6 +85,11 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
       next.tokens.push_back(token);
       next.rows.push_back(beam);
       ++kept;
+    }
+    if (last) {
+      fill(width);
+      done_[b] = true;
+      continue;
     }
     if (kept < width)
       throw UserError("beam search: at most " + std::to_string(width) + " of the candidates of prompt " + std::to_string(b) + " may be ends of text, found " +

@@ -134,5 +134,12 @@ TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
   EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 0), ElementsAre(0, 3, 2))) << "two are finished before the best one is";
 }
 
+TEST(BeamSearch, AtTheLastStepTheLikeliestTextCounts) {
+  // 1 is always the likeliest, the end (2) always the second: the beams fill up with ends just when the length does.
+  const NextLogits model = [](const GenerationStep& step) { return scores_of(std::vector(static_cast<size_t>(step.input_ids.size(0)), std::vector<float>{-9, 1, 0.3F, -2})); };
+  const GenerationConfig config = config_of(R"({"max_new_tokens": 2, "num_beams": 2, "eos_token_id": 2, "pad_token_id": 0, "early_stopping": true})");
+  EXPECT_THAT(rows_of(generate(model, ids_of({{0}}), config).sequences), ElementsAre(ElementsAre(0, 1, 1)));
+}
+
 }  // namespace
 }  // namespace calque
