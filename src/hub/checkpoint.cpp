@@ -96,10 +96,12 @@ struct MappedWeights {
   std::shared_ptr<ReadAhead> ahead;
 };
 
-void append_tensors(NamedTensors& out, const fs::path& path, bool shard, const std::shared_ptr<ReadAhead>& ahead) {
+void append_tensors(NamedTensors& out, const fs::path& path, bool shard, std::vector<std::shared_ptr<MappedWeights>>& mapped) {
   refuse_lfs_pointer(path);
   if (is_safetensors(path)) {
-    auto owner = std::make_shared<MappedWeights>(MappedFile::open(path.string()), ahead);
+    auto owner = std::make_shared<MappedWeights>();
+    owner->file = MappedFile::open(path.string());
+    mapped.push_back(owner);
     const SafetensorsFile file = SafetensorsFile::from_bytes(owner->file->bytes(), owner, path.string());
     check_format(file, shard);
     for (const SafetensorsEntry& entry : file.entries())
@@ -177,11 +179,18 @@ CheckpointFiles find_sharded_checkpoint(const fs::path& folder, bool prefer_safe
 Checkpoint Checkpoint::open(const CheckpointFiles& files) {
   Checkpoint out;
   out.where_ = (files.is_sharded() ? files.index : files.files.at(0)).string();
-  const auto ahead = std::make_shared<ReadAhead>(files.files);
+  std::vector<std::shared_ptr<MappedWeights>> mapped;
   for (const fs::path& file : files.files) {
-    append_tensors(out.tensors_, file, files.is_sharded(), ahead);
+    append_tensors(out.tensors_, file, files.is_sharded(), mapped);
     if (&file == &files.files.front()) out.first_file_ = out.tensors_.size();
   }
+  // After the headers: they would wait behind the weights.
+  std::vector<std::shared_ptr<const MappedFile>> whole;
+  for (const auto& one : mapped)
+    whole.push_back(one->file);
+  const auto ahead = std::make_shared<ReadAhead>(std::move(whole));
+  for (const auto& one : mapped)
+    one->ahead = ahead;
   return out;
 }
 

@@ -1,33 +1,31 @@
-// Files brought into the page cache behind the caller's back, in order, so that mapped weights are there when they are
-// used. Files that are in the cache already are left alone: mapped pages of a warm file cost nothing more. Nothing is
-// copied, no memory of this process is used. Stops when it is destroyed. Private to hub/.
+// Mapped files brought into memory behind the caller's back, in order, so that weights are there when they are used. Parts that
+// are in the page cache already are left alone: they cost nothing more when they are touched. Nothing is copied. Keeps the
+// files mapped; stops when it is destroyed. Private to hub/.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <string>
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include "calque/file/mapped_file.h"
 
 namespace calque {
 
 class ReadAhead {
  public:
-  explicit ReadAhead(const std::vector<std::filesystem::path>& files);
+  explicit ReadAhead(std::vector<std::shared_ptr<const MappedFile>> files);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
  private:
-  struct Piece {
-    int descriptor;
-    uint64_t begin, bytes;
-  };
   void work();
 
-  std::vector<int> descriptors_;
-  std::vector<Piece> pieces_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::span<const std::byte>> pieces_;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> threads_;
