@@ -10,10 +10,10 @@ namespace calque {
 namespace {
 
 // Measured on a virtual disk of 2.6 to 3 GB/s (four readers past the page cache): populating the mapping so reaches 2.1 to 3.3,
-// posix_fadvise(WILLNEED) 1.2 to 1.7, reading into a buffer 0.4 to 1.6. Two readers leave the processors to the model, whose
-// first pass goes on meanwhile: with four it was later by a tenth.
+// posix_fadvise(WILLNEED) 1.2 to 1.7, reading into a buffer 0.4 to 1.6. A model whose first pass goes on meanwhile had its
+// logits after 1.05 s with eight readers, 1.4 s with four, several seconds with two: its own faults then do the reading.
 constexpr size_t piece_bytes = size_t{4} << 20;
-constexpr size_t readers = 2;
+constexpr size_t readers = 8;
 #ifdef MADV_POPULATE_READ
 constexpr int populate = MADV_POPULATE_READ;
 #else
