@@ -5,6 +5,8 @@ import inspect
 import torch
 import transformers
 
+from model_cases.decoders import encoder_inputs
+
 SIZES = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37, max_position_embeddings=64, type_vocab_size=2, pad_token_id=0)
 
 
@@ -24,8 +26,7 @@ def inputs(cls, x, model):
     """Cross attention where the model has it."""
     config = model.config
     if getattr(config, "add_cross_attention", False) and "encoder_hidden_states" in inspect.signature(model.forward).parameters:
-        x["encoder_hidden_states"] = torch.randn(2, 5, config.hidden_size)
-        x["encoder_attention_mask"] = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+        x.update(encoder_inputs(x, config.hidden_size))
     return x
 
 
