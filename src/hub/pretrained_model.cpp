@@ -4,6 +4,7 @@
 #include <span>
 
 #include "calque/base/error.h"
+#include "calque/hub/tie_weights.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
@@ -111,12 +112,7 @@ void PretrainedModel::tie_weights() {
     set_tensor(name, shared);
     if (!name.ends_with(".weight")) continue;
     auto* head = dynamic_cast<Linear*>(find_submodule(name.substr(0, name.size() - 7)));
-    if (!head) continue;
-    head->out_features = shared.size(0);
-    if (!head->bias.defined() || head->bias->size(0) >= shared.size(0)) continue;
-    const Tensor bias = cat({head->bias->detach(), zeros({shared.size(0) - head->bias->size(0)}, head->bias->dtype(), std::nullopt, head->bias->device())}, 0);
-    bias.set_requires_grad(head->bias->requires_grad());
-    head->bias = bias;
+    if (head) adjust_to_weight(*head);
   }
 }
 

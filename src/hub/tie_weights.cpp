@@ -14,7 +14,9 @@ void adjust_to_weight(Linear& output) {
   if (output.bias.defined() && output.bias->size(0) < rows) {
     const GradModeScope no_grad(false);
     const Tensor bias = *output.bias;
-    output.bias = constant_pad_nd(bias.detach(), {0, rows - bias.size(0)});
+    const Tensor padded = constant_pad_nd(bias.detach(), {0, rows - bias.size(0)});
+    padded.set_requires_grad(bias.requires_grad());
+    output.bias = padded;
   }
   output.out_features = rows;
   output.in_features = output.weight->size(1);
