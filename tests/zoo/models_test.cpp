@@ -170,6 +170,18 @@ TEST_P(GoldenModel, ExportsWithDynamicSizes) {
   expect_same(leaves_of(ModelOutput::from_value(program.call({}, large))), leaves_of((*model)(others)));
 }
 
+// Where transformers' own views of no tokens are ambiguous, the sizes are known here.
+TEST(Models, TextsOfNoTokensAndOfOne) {
+  for (const char* name : {"llama", "gpt2"}) {
+    const auto model = from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name);
+    for (const int64_t length : {0, 1}) {
+      const Tensor hidden = model->base_model()({.input_ids = ones({2, length}, DType::int64)})["last_hidden_state"];
+      EXPECT_EQ(hidden.size(0), 2) << name;
+      EXPECT_EQ(hidden.size(1), length) << name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, GoldenModel, testing::ValuesIn(folders()), test_name);
 
 }  // namespace

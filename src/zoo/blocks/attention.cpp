@@ -80,7 +80,7 @@ Tensor split_heads(const Tensor& x, int64_t heads, int64_t head_size) {
 
 Tensor join_heads(const Tensor& x) {
   const Tensor y = x.transpose(1, 2).contiguous();
-  return y.view({y.sym_size(0), y.sym_size(1), -1});
+  return y.view({y.sym_size(0), y.sym_size(1), y.sym_size(2) * y.sym_size(3)});  // -1 could be anything when there are no tokens
 }
 
 Tensor repeat_heads(const Tensor& x, int64_t times) {
