@@ -16,7 +16,9 @@ constexpr int64_t heads = 12;
 constexpr int64_t vocabulary = 50257;
 constexpr int64_t positions = 1024;
 
-inline Tensor split_heads(const Tensor& x) { return x.view({x.sym_size(0), x.sym_size(1), heads, width / heads}).transpose(1, 2); }
+inline Tensor split_heads(const Tensor& x) {
+  return x.view({x.sym_size(0), x.sym_size(1), heads, width / heads}).transpose(1, 2);
+}
 inline Tensor join_heads(const Tensor& x) {
   const Tensor y = x.transpose(1, 2).contiguous();
   return y.view({y.sym_size(0), y.sym_size(1), width});
@@ -32,7 +34,8 @@ struct DecoderLayer : Typed<DecoderLayer> {
 
   Tensor forward(const Tensor& x) {
     const std::vector<Tensor> qkv = c_attn(ln_1(x)).split(width, 2);
-    const Tensor a = scaled_dot_product_attention(split_heads(qkv[0]), split_heads(qkv[1]), split_heads(qkv[2]), {}, 0.0, true);
+    const Tensor a =
+        scaled_dot_product_attention(split_heads(qkv[0]), split_heads(qkv[1]), split_heads(qkv[2]), {}, 0.0, true);
     const Tensor y = x + c_proj(join_heads(a));
     return y + mlp_proj(gelu(c_fc(ln_2(y)), "tanh"));
   }
@@ -102,23 +105,29 @@ constexpr int64_t llama_head = llama_width / llama_heads;
 constexpr int64_t llama_inner = 2816;
 constexpr int64_t llama_vocabulary = 32000;
 
-inline Tensor rotate_half(const Tensor& x) { return cat({-x.slice(-1, llama_head / 2), x.slice(-1, 0, llama_head / 2)}, -1); }
+inline Tensor rotate_half(const Tensor& x) {
+  return cat({-x.slice(-1, llama_head / 2), x.slice(-1, 0, llama_head / 2)}, -1);
+}
 
 struct LlamaLayer : Typed<LlamaLayer> {
   Child<RMSNorm> input_norm = child<RMSNorm>("input_norm", llama_width);
   Child<Linear> q_proj = child<Linear>("q_proj", llama_width, llama_width, false);
-  Child<Linear> k_proj = child<Linear>("k_proj", llama_width, llama_groups * llama_head, false);
-  Child<Linear> v_proj = child<Linear>("v_proj", llama_width, llama_groups * llama_head, false);
+  Child<Linear> k_proj = child<Linear>("k_proj", llama_width, llama_groups* llama_head, false);
+  Child<Linear> v_proj = child<Linear>("v_proj", llama_width, llama_groups* llama_head, false);
   Child<Linear> o_proj = child<Linear>("o_proj", llama_width, llama_width, false);
   Child<RMSNorm> post_norm = child<RMSNorm>("post_norm", llama_width);
   Child<Linear> gate_proj = child<Linear>("gate_proj", llama_width, llama_inner, false);
   Child<Linear> up_proj = child<Linear>("up_proj", llama_width, llama_inner, false);
   Child<Linear> down_proj = child<Linear>("down_proj", llama_inner, llama_width, false);
 
-  static Tensor split(const Tensor& x, int64_t heads) { return x.view({x.sym_size(0), x.sym_size(1), heads, llama_head}).transpose(1, 2); }
+  static Tensor split(const Tensor& x, int64_t heads) {
+    return x.view({x.sym_size(0), x.sym_size(1), heads, llama_head}).transpose(1, 2);
+  }
   static Tensor repeat(const Tensor& x) {
     const SymInt b = x.sym_size(0), n = x.sym_size(2);
-    return x.unsqueeze(2).expand({b, llama_groups, llama_heads / llama_groups, n, llama_head}).reshape({b, llama_heads, n, llama_head});
+    return x.unsqueeze(2)
+        .expand({b, llama_groups, llama_heads / llama_groups, n, llama_head})
+        .reshape({b, llama_heads, n, llama_head});
   }
   Tensor forward(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
     const Tensor h = input_norm(x);
@@ -149,7 +158,9 @@ struct Llama : Typed<Llama> {
   Child<Embedding> embed = child<Embedding>("embed", llama_vocabulary, llama_width);
   std::shared_ptr<ModuleList> blocks;
   Child<RMSNorm> norm = child<RMSNorm>("norm", llama_width);
-  Buffer frequencies = register_buffer("frequencies", pow(10000.0, (arange(llama_head / 2) * 2).to(DType::float32) / static_cast<double>(-llama_head)), false);
+  Buffer frequencies = register_buffer(
+      "frequencies", pow(10000.0, (arange(llama_head / 2) * 2).to(DType::float32) / static_cast<double>(-llama_head)),
+      false);
 
   Tensor forward(const Tensor& ids) {
     Tensor x = embed(ids);
@@ -165,9 +176,12 @@ struct Llama : Typed<Llama> {
 
 inline std::shared_ptr<Module> make_model(const std::string& kind, int64_t layers) {
   std::shared_ptr<Module> model;
-  if (kind == "decoder") model = std::make_shared<Decoder>(layers);
-  else if (kind == "encoder") model = std::make_shared<Encoder>(layers);
-  else model = std::make_shared<Llama>(layers);
+  if (kind == "decoder")
+    model = std::make_shared<Decoder>(layers);
+  else if (kind == "encoder")
+    model = std::make_shared<Encoder>(layers);
+  else
+    model = std::make_shared<Llama>(layers);
   model->eval();
   return model;
 }

@@ -63,7 +63,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   read(input, false);
   std::string zipped;
-  ZipWriter zip([&](std::span<const std::byte> b) { zipped.append(reinterpret_cast<const char*>(b.data()), b.size()); }, "archive");
+  ZipWriter zip([&](std::span<const std::byte> b) { zipped.append(reinterpret_cast<const char*>(b.data()), b.size()); },
+                "archive");
   zip.add("data.pkl", input);
   zip.add("data/0", std::string(64, '\1'));
   zip.add("data/1", std::string(8, '\2'));

@@ -35,8 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   use(input);
   std::string archive;
-  ZipWriter zip([&](std::span<const std::byte> b) { archive.append(reinterpret_cast<const char*>(b.data()), b.size()); }, "fuzz");
-  const std::string meta = R"({"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 4}], "requires_grad": true, "device": {"type": "cpu", "index": null}, "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7}})";
+  ZipWriter zip([&](std::span<const std::byte> b) { archive.append(reinterpret_cast<const char*>(b.data()), b.size()); },
+                "fuzz");
+  const std::string meta =
+      R"({"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 4}], "requires_grad": true, "device": {"type": "cpu", "index": null}, "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7}})";
   zip.add("archive_format", "pt2");
   zip.add("models/model.json", input);
   zip.add("data/weights/weight_0", std::string(16, '\0'));

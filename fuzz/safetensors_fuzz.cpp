@@ -14,13 +14,11 @@ using namespace calque;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own at an aligned address, as a mapped file is; reading past its end is seen.
   auto owner = std::make_shared<std::vector<std::byte>>(size);
-  for (size_t i = 0; i < size; ++i)
-    (*owner)[i] = static_cast<std::byte>(data[i]);
+  for (size_t i = 0; i < size; ++i) (*owner)[i] = static_cast<std::byte>(data[i]);
   try {
     const SafetensorsFile file = SafetensorsFile::from_bytes(*owner, owner, "fuzz");
     bool packed = false;
-    for (const auto& e : file.entries())
-      packed |= !e.dtype;
+    for (const auto& e : file.entries()) packed |= !e.dtype;
     if (packed) return 0;
     const NamedTensors tensors = file.tensors();
     auto again = std::make_shared<std::vector<std::byte>>(serialize_safetensors(tensors, file.metadata()));

@@ -33,8 +33,7 @@ void require(bool holds) {
 void use(const Tokenizer& tokenizer, std::string_view text) {
   const Encoding e = tokenizer.encode(text);
   require(e.tokens.size() == e.size() && e.offsets.size() == e.size() && e.type_ids.size() == e.size());
-  for (const auto& [begin, end] : e.offsets)
-    require(begin <= end && end <= text.size());
+  for (const auto& [begin, end] : e.offsets) require(begin <= end && end <= text.size());
   require(tokenizer.encode_ids(text) == e.ids);
   const Encoding characters = tokenizer.encode(text, {.offsets = OffsetUnit::characters});
   require(characters.ids == e.ids);
@@ -42,8 +41,7 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
   require(is_valid_utf8(decoded));
   StreamDecoder stream(tokenizer, false);
   std::string streamed;
-  for (const int64_t id : e.ids)
-    streamed += stream.push(id);
+  for (const int64_t id : e.ids) streamed += stream.push(id);
   streamed += stream.finish();
   require(is_valid_utf8(streamed));
 }

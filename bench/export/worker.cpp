@@ -27,7 +27,8 @@ int64_t now(clockid_t clock) {
 ExportedProgram export_model(Module& model) {
   const Dim batch("batch", 1, 64);
   const Dim length("length", 2, 1024);
-  return export_program(model, {zeros({2, 128}, DType::int64)}, {}, {.dynamic_shapes = DynamicShapes::tuple({DynamicShapes::tuple({batch, length})})});
+  return export_program(model, {zeros({2, 128}, DType::int64)}, {},
+                        {.dynamic_shapes = DynamicShapes::tuple({DynamicShapes::tuple({batch, length})})});
 }
 
 }  // namespace

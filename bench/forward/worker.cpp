@@ -25,7 +25,9 @@ Tensor ids_for(int64_t batch, int64_t length) {
   return tensor_of<int64_t>(ids, {batch, length});
 }
 
-int64_t nanoseconds(Clock::time_point start, Clock::time_point end) { return std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count(); }
+int64_t nanoseconds(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count();
+}
 
 class FirstToken final : public Streamer {
  public:
@@ -78,7 +80,8 @@ int main() {
       const Clock::time_point start = Clock::now();
       const Tensor out = generate(model, {.input_ids = ids_for(1, a)}, config, {.streamer = &first}).sequences;
       const Clock::time_point end = Clock::now();
-      std::cout << nanoseconds(start, end) << " " << nanoseconds(first.time, end) << " " << out.sum().item_as<int64_t>() << std::endl;
+      std::cout << nanoseconds(start, end) << " " << nanoseconds(first.time, end) << " " << out.sum().item_as<int64_t>()
+                << std::endl;
     }
   }
 }

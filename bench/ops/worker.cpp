@@ -64,13 +64,17 @@ Row make_row(const Json& spec) {
   if (name == "typed:add") {
     const Tensor a = positional[0].to_tensor(), b = positional[1].to_tensor();
     row.call = [=] { return Value(add(a, b)); };
-    row.repeat = [=](int64_t n) { for (; n > 0; --n) add(a, b); };
+    row.repeat = [=](int64_t n) {
+      for (; n > 0; --n) add(a, b);
+    };
     return row;
   }
   if (name == "typed:view") {
     const Tensor a = positional[0].to_tensor();
     row.call = [=] { return Value(a.view({2, 4})); };
-    row.repeat = [=](int64_t n) { for (; n > 0; --n) a.view({2, 4}); };
+    row.repeat = [=](int64_t n) {
+      for (; n > 0; --n) a.view({2, 4});
+    };
     return row;
   }
   const Operator& op = get_operator(name);
@@ -78,12 +82,17 @@ Row make_row(const Json& spec) {
   // Complete arguments in the schema's order, as a program that was loaded or traced has them.
   Values args;
   for (size_t i = 0; i < schema.size(); ++i) {
-    if (i < positional.size()) args.push_back(positional[i]);
-    else if (spec.at("keyword").contains(schema[i].name)) args.push_back(make_value(spec["keyword"][schema[i].name]));
-    else args.push_back(schema[i].default_value.value());
+    if (i < positional.size())
+      args.push_back(positional[i]);
+    else if (spec.at("keyword").contains(schema[i].name))
+      args.push_back(make_value(spec["keyword"][schema[i].name]));
+    else
+      args.push_back(schema[i].default_value.value());
   }
   row.call = [&op, args] { return dispatch(op, args); };
-  row.repeat = [&op, args](int64_t n) { for (; n > 0; --n) dispatch(op, args); };
+  row.repeat = [&op, args](int64_t n) {
+    for (; n > 0; --n) dispatch(op, args);
+  };
   return row;
 }
 

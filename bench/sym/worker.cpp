@@ -59,9 +59,12 @@ bool broadcast(std::span<const I> a, std::span<const I> b, Dims<I>& out) {
   const size_t n = std::max(a.size(), b.size());
   for (size_t i = 0; i < n; ++i) {
     const I x = i < n - a.size() ? I(1) : a[i - (n - a.size())], y = i < n - b.size() ? I(1) : b[i - (n - b.size())];
-    if (holds(x, I(1))) out[i] = y;
-    else if (holds(y, I(1)) || holds(x, y)) out[i] = x;
-    else return false;
+    if (holds(x, I(1)))
+      out[i] = y;
+    else if (holds(y, I(1)) || holds(x, y))
+      out[i] = x;
+    else
+      return false;
   }
   return true;
 }
@@ -115,10 +118,14 @@ double time_of(const Task& task) {
   for (int i = 0; i < calls; ++i) {
     keep(sizes[0]);
     keep(other[0]);
-    if (task.what == 0) contiguous_strides<I>(sizes, out);
-    else if (task.what == 1) out[0] = numel<I>(sizes);
-    else if (task.what == 2) broadcast<I>(sizes, other, out);
-    else view_strides<I>(sizes, {strides.data(), sizes.size()}, other, out);
+    if (task.what == 0)
+      contiguous_strides<I>(sizes, out);
+    else if (task.what == 1)
+      out[0] = numel<I>(sizes);
+    else if (task.what == 2)
+      broadcast<I>(sizes, other, out);
+    else
+      view_strides<I>(sizes, {strides.data(), sizes.size()}, other, out);
     keep(out);
   }
   return (now() - start) / calls;

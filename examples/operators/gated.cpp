@@ -16,9 +16,11 @@ using namespace calque;
 
 Meta gate_rule(const Tensor& self, const Tensor& gate) {
   if (self.dtype() != DType::float32 || gate.dtype() != DType::float32)
-    throw UserError("my::gate: expected float32 tensors, found " + std::string(name(self.dtype())) + " and " + std::string(name(gate.dtype())));
+    throw UserError("my::gate: expected float32 tensors, found " + std::string(name(self.dtype())) + " and " +
+                    std::string(name(gate.dtype())));
   const SymIntList sizes = self.sym_sizes();
-  if (gate.sym_sizes().size() != sizes.size()) throw UserError("my::gate: self and gate must have the same number of dimensions");
+  if (gate.sym_sizes().size() != sizes.size())
+    throw UserError("my::gate: self and gate must have the same number of dimensions");
   for (size_t d = 0; d < sizes.size(); ++d)
     if (!check(sizes[d] == gate.sym_sizes()[d]))
       throw UserError("my::gate: expected a gate of sizes " + str(sizes) + ", found " + str(gate.sym_sizes()));

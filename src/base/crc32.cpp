@@ -27,7 +27,9 @@ constexpr auto tables = [] {
 // Carry-less multiplication folds 64 bytes at a time; the constants are powers of x modulo the polynomial (Gopal and others,
 // "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"). `bytes` is a multiple of 16, at least 64.
 __attribute__((target("pclmul,sse4.1"))) uint32_t folded(const unsigned char* p, size_t bytes, uint32_t crc) {
-  const auto load = [](const unsigned char* at) __attribute__((target("pclmul,sse4.1"))) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  const auto load = [](const unsigned char* at) __attribute__((target("pclmul,sse4.1"))) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  };
   const auto fold = [](__m128i x, __m128i by, __m128i next) __attribute__((target("pclmul,sse4.1"))) {
     return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11)), next);
   };
@@ -50,7 +52,8 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t folded(const unsigned char* p,
   // 128 bits to 64, to 32, then Barrett's reduction.
   const __m128i low_words = _mm_setr_epi32(-1, 0, -1, 0);
   a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, by_16_bytes, 0x10));
-  a = _mm_xor_si128(_mm_srli_si128(a, 4), _mm_clmulepi64_si128(_mm_and_si128(a, low_words), _mm_set_epi64x(0, 0x163cd6124), 0x00));
+  a = _mm_xor_si128(_mm_srli_si128(a, 4),
+                    _mm_clmulepi64_si128(_mm_and_si128(a, low_words), _mm_set_epi64x(0, 0x163cd6124), 0x00));
   const __m128i polynomial = _mm_set_epi64x(0x1f7011641, 0x1db710641);
   __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(a, low_words), polynomial, 0x10);
   quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_words), polynomial, 0x00);

@@ -22,10 +22,10 @@ Float8<mantissa, bias, Fn, Uz>::Float8(float value) {
     code = max_code + 1;
   } else {
     int exponent = 0;
-    std::frexp(magnitude, &exponent);                       // magnitude = f * 2^exponent, f in [0.5, 1)
+    std::frexp(magnitude, &exponent);                        // magnitude = f * 2^exponent, f in [0.5, 1)
     int unit = std::max(exponent - 1, 1 - bias) - mantissa;  // log2 of the last place
     const int steps = static_cast<int>(std::nearbyint(std::ldexp(magnitude, -unit)));
-    const int field = unit + mantissa + bias;                // biased exponent, 1 for subnormals
+    const int field = unit + mantissa + bias;  // biased exponent, 1 for subnormals
     code = (field - 1) * (1 << mantissa) + steps;
   }
   if (code > max_code) {  // overflow: infinity where there is one, NaN otherwise
@@ -63,7 +63,8 @@ Float8E8M0FNU::Float8E8M0FNU(float value) {
     return;
   }
   // Round the fraction half to even on the exponent's last bit, as PyTorch does.
-  const bool round_up = exponent == 0 ? fraction > 0x400000U : fraction > 0x400000U || (fraction == 0x400000U && exponent > 0);
+  const bool round_up =
+      exponent == 0 ? fraction > 0x400000U : fraction > 0x400000U || (fraction == 0x400000U && exponent > 0);
   bits = static_cast<uint8_t>(exponent + (round_up ? 1 : 0));
 }
 

@@ -20,8 +20,7 @@ constexpr std::array<uint32_t, 64> round_constants = {
 void compress(std::array<uint32_t, 8>& state, const char* block) {
   std::array<uint32_t, 64> w{};
   for (size_t i = 0; i < 16; ++i)
-    for (size_t j = 0; j < 4; ++j)
-      w[i] = (w[i] << 8) | static_cast<uint8_t>(block[4 * i + j]);
+    for (size_t j = 0; j < 4; ++j) w[i] = (w[i] << 8) | static_cast<uint8_t>(block[4 * i + j]);
   for (size_t i = 16; i < 64; ++i) {
     const uint32_t a = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
     const uint32_t b = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
@@ -43,29 +42,25 @@ void compress(std::array<uint32_t, 8>& state, const char* block) {
     a = t1 + t2;
   }
   const std::array<uint32_t, 8> rounds = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i)
-    state[i] += rounds[i];
+  for (size_t i = 0; i < 8; ++i) state[i] += rounds[i];
 }
 
 }  // namespace
 
 std::array<uint8_t, 32> sha256(std::string_view data) {
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   size_t done = 0;
-  for (; done + 64 <= data.size(); done += 64)
-    compress(state, data.data() + done);
+  for (; done + 64 <= data.size(); done += 64) compress(state, data.data() + done);
   // The rest, a bit, zeros, and the length in bits.
   std::string tail(data.substr(done));
   tail.push_back(static_cast<char>(0x80));
   tail.resize(tail.size() <= 56 ? 56 : 120);
   const uint64_t bits = static_cast<uint64_t>(data.size()) * 8;
-  for (int shift = 56; shift >= 0; shift -= 8)
-    tail.push_back(static_cast<char>(bits >> shift));
-  for (size_t i = 0; i < tail.size(); i += 64)
-    compress(state, tail.data() + i);
+  for (int shift = 56; shift >= 0; shift -= 8) tail.push_back(static_cast<char>(bits >> shift));
+  for (size_t i = 0; i < tail.size(); i += 64) compress(state, tail.data() + i);
   std::array<uint8_t, 32> out;
-  for (size_t i = 0; i < 32; ++i)
-    out[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+  for (size_t i = 0; i < 32; ++i) out[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
   return out;
 }
 

@@ -30,7 +30,8 @@ constexpr Class class_of(size_t bytes) {
   return {4 * shift + static_cast<int>(steps) - 1, (steps << shift) * alignment};
 }
 static_assert(class_of(small_block_limit).index < classes);
-static_assert(class_of(257).bytes == 320 && class_of(320).index == 4 && class_of(513).bytes == 640 && class_of(640).index == 8);
+static_assert(class_of(257).bytes == 320 && class_of(320).index == 4 && class_of(513).bytes == 640 &&
+              class_of(640).index == 8);
 
 struct Block {
   Block* next;
@@ -79,7 +80,8 @@ void give_small_block(void* block, size_t bytes) noexcept {
   const Class c = class_of(bytes);
   if constexpr (recycle) {
     if (!kept.closed && kept.bytes + c.bytes <= small_blocks_kept) {
-      if (!kept.open) [[unlikely]] open_kept();
+      if (!kept.open) [[unlikely]]
+        open_kept();
       auto* b = static_cast<Block*>(block);
       b->next = kept.free[c.index];
       kept.free[c.index] = b;

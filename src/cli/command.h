@@ -33,13 +33,13 @@ struct RunOptions {
 void run_program(const RunOptions& options);
 
 struct ForwardOptions {
-  std::string model;        // a model folder
-  std::string inputs;       // a safetensors file, by names of the forward's arguments
+  std::string model;                 // a model folder
+  std::string inputs;                // a safetensors file, by names of the forward's arguments
   std::vector<std::string> prompts;  // or texts for the model's tokenizer, padded on the left
-  std::string save_inputs;  // a safetensors file to write the inputs to
-  std::string outputs;      // a safetensors file to write; empty: nothing is written
-  std::string model_class;  // by default what the config names
-  std::string attention;    // eager or sdpa
+  std::string save_inputs;           // a safetensors file to write the inputs to
+  std::string outputs;               // a safetensors file to write; empty: nothing is written
+  std::string model_class;           // by default what the config names
+  std::string attention;             // eager or sdpa
   bool train = false;
 };
 void run_forward(const ForwardOptions& options);
@@ -76,16 +76,17 @@ struct DiffOptions {
 };
 void run_diff(const DiffOptions& options);
 // The comparison as a table or as JSON; `program` says how two programs compare, their state aside.
-void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program = {});
+void print_diff(const DiffOptions& options, const FileComparison& comparison,
+                const std::optional<std::string>& program = {});
 
 struct ExportCommandOptions {
-  std::string model;                 // a model folder, an example's name, or a .pt2 file
+  std::string model;  // a model folder, an example's name, or a .pt2 file
   std::string output;
-  std::string inputs;                // a safetensors file, by names of arguments; by default the example's
-  std::vector<std::string> dynamic;  // "x=batch,*", as parse_dynamic_shapes reads it
+  std::string inputs;                         // a safetensors file, by names of arguments; by default the example's
+  std::vector<std::string> dynamic;           // "x=batch,*", as parse_dynamic_shapes reads it
   std::string model_class, dtype, attention;  // of a model folder
-  bool static_sizes = false;         // of a model folder: without --dynamic its batch and lengths are dynamic
-  bool cache = false;                // of a model folder: keys and values among the outputs
+  bool static_sizes = false;                  // of a model folder: without --dynamic its batch and lengths are dynamic
+  bool cache = false;                         // of a model folder: keys and values among the outputs
   bool strict = false;
   bool decompose = false;
   bool apply_fixes = false;
@@ -95,11 +96,11 @@ void run_export(const ExportCommandOptions& options);
 
 struct TraceOptions {
   std::string model;
-  std::string level = "aten";      // aten: operators; fx: what was written
-  std::string mode = "symbolic";   // real, fake or symbolic; of level aten
-  std::string format;              // text, table, code, json, dot or html; by default from the file's name, or text
-  std::string output;              // a file; by default standard output
-  std::string inputs;              // of a model folder: a safetensors file; by default made up
+  std::string level = "aten";     // aten: operators; fx: what was written
+  std::string mode = "symbolic";  // real, fake or symbolic; of level aten
+  std::string format;             // text, table, code, json, dot or html; by default from the file's name, or text
+  std::string output;             // a file; by default standard output
+  std::string inputs;             // of a model folder: a safetensors file; by default made up
   std::string model_class, attention;
   bool explain = false;
   bool list = false;

@@ -33,8 +33,7 @@ Json number(const std::optional<double>& v) { return v ? number(*v) : Json(nullp
 // Different ones first, then by how far apart: NaN, then the largest difference.
 std::vector<const NamedComparison*> by_severity(const FileComparison& c) {
   std::vector<const NamedComparison*> out;
-  for (const auto& t : c.tensors)
-    out.push_back(&t);
+  for (const auto& t : c.tensors) out.push_back(&t);
   const auto distance = [](const NamedComparison* t) {
     return std::isnan(t->result.max_abs) ? INFINITY : t->result.max_abs;
   };
@@ -82,8 +81,7 @@ void print_names(const char* title, const std::vector<std::string>& names) {
   if (names.empty()) return;
   fmt::print("\n{} ({})\n", title, names.size());
   constexpr size_t shown = 20;
-  for (size_t i = 0; i < std::min(names.size(), shown); ++i)
-    fmt::print("  {}\n", printable(names[i]));
+  for (size_t i = 0; i < std::min(names.size(), shown); ++i) fmt::print("  {}\n", printable(names[i]));
   if (names.size() > shown) fmt::print("  ... and {} more\n", names.size() - shown);
 }
 
@@ -144,7 +142,8 @@ void print_diff(const DiffOptions& options, const FileComparison& comparison, co
 void run_diff(const DiffOptions& options) {
   if (names_model(options.a) && names_model(options.b)) return run_model_diff(options);
   const bool programs = kind_of(options.a) == FileKind::program;
-  if (programs != (kind_of(options.b) == FileKind::program)) throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");
+  if (programs != (kind_of(options.b) == FileKind::program))
+    throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");
   programs ? run_program_diff(options) : run(options);
 }
 

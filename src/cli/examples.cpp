@@ -46,7 +46,10 @@ struct Branches : Typed<Branches> {
     // A question about a size is answered while tracing, and leaves a guard.
     const Tensor y = guard(x.sym_size(0) > 4) ? small(x) : x * 2;
     // One about a value is not, and becomes a choice in the graph.
-    return cond(y.sum() > 0, [](const Values& in) -> Value { return in[0].to_tensor().relu(); }, [](const Values& in) -> Value { return in[0].to_tensor().neg(); }, {y}).to_tensor();
+    return cond(
+               y.sum() > 0, [](const Values& in) -> Value { return in[0].to_tensor().relu(); },
+               [](const Values& in) -> Value { return in[0].to_tensor().neg(); }, {y})
+        .to_tensor();
   }
 };
 
@@ -66,10 +69,22 @@ std::shared_ptr<Module> evaluated() {
 
 const std::vector<Example>& examples() {
   static const std::vector<Example> all = {
-      {"mlp", "two linear layers with a residual", evaluated<Mlp>, [] { return Values{rand({4, 16})}; }},
-      {"attention", "causal self-attention over any batch and length", evaluated<Attention>, [] { return Values{rand({2, 7, 32})}; }},
-      {"convnet", "convolution, batch norm, pooling, linear", evaluated<ConvNet>, [] { return Values{rand({2, 3, 32, 32})}; }},
-      {"branches", "a guard on a size, a choice on a value", evaluated<Branches>, [] { return Values{rand({6, 8})}; }},
+      {"mlp", "two linear layers with a residual", evaluated<Mlp>,
+       [] {
+         return Values{rand({4, 16})};
+       }},
+      {"attention", "causal self-attention over any batch and length", evaluated<Attention>,
+       [] {
+         return Values{rand({2, 7, 32})};
+       }},
+      {"convnet", "convolution, batch norm, pooling, linear", evaluated<ConvNet>,
+       [] {
+         return Values{rand({2, 3, 32, 32})};
+       }},
+      {"branches", "a guard on a size, a choice on a value", evaluated<Branches>,
+       [] {
+         return Values{rand({6, 8})};
+       }},
       {"selected", "a result whose size depends on values", evaluated<Selected>, [] { return Values{rand({10})}; }},
   };
   return all;

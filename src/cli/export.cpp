@@ -25,7 +25,8 @@ Tensor tensor_named(const SafetensorsFile& file, const std::string& name) {
   if (!file.find(name)) {
     std::string known;
     for (const std::string& n : file.names()) known += (known.empty() ? "" : ", ") + n;
-    throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " + (known.empty() ? "nothing" : known));
+    throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " +
+                    (known.empty() ? "nothing" : known));
   }
   return file.tensor(name).clone();
 }
@@ -54,14 +55,16 @@ Source program_source(const ExportedProgram& program, const ExportCommandOptions
   Source out{program.module(), {}, {}};
   out.names = out.module->argument_names();
   if (o.inputs.empty()) {
-    if (!program.example_inputs()) throw UserError("export: " + o.model + " has no example inputs; give a file with --inputs");
+    if (!program.example_inputs())
+      throw UserError("export: " + o.model + " has no example inputs; give a file with --inputs");
     out.inputs = *program.example_inputs();
     return out;
   }
   const SafetensorsFile file = SafetensorsFile::open(o.inputs);
   Values leaves;
   for (const InputSpec& spec : program.graph_signature().input_specs)
-    if (spec.kind == InputKind::user_input) leaves.push_back(spec.arg.kind == ArgumentKind::constant ? spec.arg.value : Value(tensor_named(file, spec.arg.name)));
+    if (spec.kind == InputKind::user_input)
+      leaves.push_back(spec.arg.kind == ArgumentKind::constant ? spec.arg.value : Value(tensor_named(file, spec.arg.name)));
   const Values both = program.in_spec().unflatten(leaves).to_items();
   out.inputs.args = both.at(0).to_items();
   for (const auto& [key, value] : both.at(1).to_dict().items) out.inputs.kwargs.emplace_back(key.to_string(), value);
@@ -77,7 +80,8 @@ ExportedProgram export_source(const Source& source, const ExportCommandOptions& 
     try {
       return export_program(*source.module, source.inputs.args, source.inputs.kwargs, options);
     } catch (const UserError& e) {
-      if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty()) throw;
+      if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty())
+        throw;
       options.dynamic_shapes = refine_dynamic_shapes_from_suggested_fixes(e.what(), options.dynamic_shapes);
       fmt::print(stderr, "calque: fixes applied: {}\n", options.dynamic_shapes.str());
     }
@@ -108,8 +112,11 @@ void run_export(const ExportCommandOptions& o) {
   ExportedProgram program = exported(o);
   if (o.decompose) program = program.run_decompositions();
   save_program(program, o.output);
-  if (o.print) fmt::print("{}\n", program.str());
-  else fmt::print("{}: {} nodes, {} tensors, {} bytes\n", o.output, program.graph().size(), program.state_dict().size() + program.constants().size(), std::filesystem::file_size(o.output));
+  if (o.print)
+    fmt::print("{}\n", program.str());
+  else
+    fmt::print("{}: {} nodes, {} tensors, {} bytes\n", o.output, program.graph().size(),
+               program.state_dict().size() + program.constants().size(), std::filesystem::file_size(o.output));
 }
 
 }  // namespace calque::cli

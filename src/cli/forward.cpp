@@ -19,8 +19,7 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
   if (value.is_tensor())
     out.emplace_back(name, value.to_tensor().contiguous());
   else if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list)
-    for (size_t i = 0; i < value.to_items().size(); ++i)
-      flatten(name + "." + std::to_string(i), value.to_items()[i], out);
+    for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
 }
 
 // Rows of ids as long as the longest, padding on the left.
@@ -45,7 +44,8 @@ ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& mode
   ModelInputs in;
   in.input_ids = tensor_of<int64_t>(ids, sizes);
   const std::vector<std::string> arguments = model.argument_names();
-  if (std::find(arguments.begin(), arguments.end(), "attention_mask") != arguments.end()) in.attention_mask = tensor_of<int64_t>(mask, sizes);
+  if (std::find(arguments.begin(), arguments.end(), "attention_mask") != arguments.end())
+    in.attention_mask = tensor_of<int64_t>(mask, sizes);
   return in;
 }
 
@@ -57,14 +57,13 @@ void run_forward(const ForwardOptions& options) {
   if (options.train) model->train();
   if (!options.prompts.empty()) without_cache(*model);
   const GradModeScope no_grad(false);
-  const ModelInputs inputs = options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
+  const ModelInputs inputs =
+      options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
   NamedTensors in, out;
-  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names()))
-    flatten(name, value, in);
+  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) flatten(name, value, in);
   if (!options.save_inputs.empty()) save_safetensors(options.save_inputs, in);
   const ModelOutput result = (*model)(inputs);
-  for (const auto& [name, value] : result.items())
-    flatten(name, value, out);
+  for (const auto& [name, value] : result.items()) flatten(name, value, out);
   Table table({{"output"}, {"dtype"}, {"shape"}});
   for (const auto& [name, tensor] : out)
     table.add({printable(name), std::string(calque::name(tensor.dtype())), str(tensor.sizes())});

@@ -71,9 +71,12 @@ GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string&
     config.set(setting.substr(0, equals), setting.substr(equals + 1));
   }
   if (o.max_new_tokens) config.max_new_tokens = *o.max_new_tokens;
-  if (config.max_new_tokens) config.max_length = std::nullopt;
-  else if (!config.max_length) config.max_new_tokens = 128;
-  if (!config.pad_token_id && config.eos_token_id) config.pad_token_id = config.eos_token_id->ids.at(0);  // of one row nothing is padded
+  if (config.max_new_tokens)
+    config.max_length = std::nullopt;
+  else if (!config.max_length)
+    config.max_new_tokens = 128;
+  if (!config.pad_token_id && config.eos_token_id)
+    config.pad_token_id = config.eos_token_id->ids.at(0);  // of one row nothing is padded
   return config;
 }
 
@@ -82,8 +85,9 @@ std::string prompt_of(const GenerateCommandOptions& o) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-void print_json(const GenerateCommandOptions& o, const std::string& prompt, const std::vector<std::string>& texts, const std::vector<std::vector<int64_t>>& ids,
-                int64_t prompt_ids, const CountingStreamer& counted, double seconds) {
+void print_json(const GenerateCommandOptions& o, const std::string& prompt, const std::vector<std::string>& texts,
+                const std::vector<std::vector<int64_t>>& ids, int64_t prompt_ids, const CountingStreamer& counted,
+                double seconds) {
   using Json = nlohmann::ordered_json;
   Json out;
   out["model"] = o.model;

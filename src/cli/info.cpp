@@ -78,8 +78,7 @@ void print_text(const SafetensorsFile& file) {
              with_thousands(all.elements), human_bytes(file.file_bytes()), file.file_bytes());
   if (file.metadata()) {
     fmt::print("\nmetadata\n");
-    for (const auto& [key, value] : *file.metadata())
-      fmt::print("  {}: {}\n", printable(key), printable(value));
+    for (const auto& [key, value] : *file.metadata()) fmt::print("  {}: {}\n", printable(key), printable(value));
   }
   if (file.entries().empty()) return;
   Table tensors({{"tensor"}, {"dtype"}, {"shape"}, {"parameters", Align::right}, {"bytes", Align::right}});

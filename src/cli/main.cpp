@@ -18,7 +18,10 @@ namespace {
 
 void add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
-  CLI::App* command = app.add_subcommand("info", "What a model folder, a safetensors file, a .pt2 program or a checkpoint of torch.save holds: classes, tensors, dtypes, parameters, bytes, FLOPs; inputs, outputs, symbols, operators");
+  CLI::App* command =
+      app.add_subcommand("info",
+                         "What a model folder, a safetensors file, a .pt2 program or a checkpoint of torch.save holds: "
+                         "classes, tensors, dtypes, parameters, bytes, FLOPs; inputs, outputs, symbols, operators");
   command->add_option("path", o->path, "a model folder or tiny-lm, or a .safetensors, .pt2, .pt or .bin file")->required();
   command->add_flag("--json", o->json, "for programs to read");
   command->callback([o] { run_info(*o); });
@@ -28,7 +31,8 @@ void add_run(CLI::App& app) {
   auto o = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Runs a program on tensors from a safetensors file");
   command->add_option("program", o->path, "a .pt2 file")->required();
-  command->add_option("--inputs", o->inputs, "a .safetensors file with the program's inputs by name (calque info shows them)");
+  command->add_option("--inputs", o->inputs,
+                      "a .safetensors file with the program's inputs by name (calque info shows them)");
   command->add_option("--outputs", o->outputs, "a .safetensors file to write: outputs by path (0, a, b.0)");
   command->add_option("--model", o->model, "which of several programs in the archive");
   command->add_flag("--unchecked", o->unchecked, "do not check the inputs against what the program was exported for");
@@ -40,9 +44,13 @@ void add_forward(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "One forward pass of a model folder on tensors from a safetensors file");
   command->add_option("model", o->model, "a folder with config.json and weights, or tiny-lm")->required();
   command->add_option("--inputs", o->inputs, "a .safetensors file, tensors by the names of the forward's arguments");
-  command->add_option("-p,--prompt", o->prompts, "instead of inputs: a text for the model's tokenizer (may be given several times)")->allow_extra_args(false);
+  command
+      ->add_option("-p,--prompt", o->prompts,
+                   "instead of inputs: a text for the model's tokenizer (may be given several times)")
+      ->allow_extra_args(false);
   command->add_option("--save-inputs", o->save_inputs, "a .safetensors file to write the inputs to");
-  command->add_option("--outputs", o->outputs, "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
+  command->add_option("--outputs", o->outputs,
+                      "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
   command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
   command->add_option("--attention", o->attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
   command->add_flag("--train", o->train, "in training mode");
@@ -54,7 +62,10 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Text that goes on from a prompt, shown as it comes");
   command->add_option("model", o->model, "a folder with config.json, weights and tokenizer.json, or tiny-lm")->required();
   command->add_option("-p,--prompt", o->prompt, "the prompt; - reads standard input");
-  command->add_option("-n,--max-new-tokens", o->max_new_tokens, "at most this many; by default what the model's generation_config.json says, or 128")->check(CLI::PositiveNumber);
+  command
+      ->add_option("-n,--max-new-tokens", o->max_new_tokens,
+                   "at most this many; by default what the model's generation_config.json says, or 128")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--greedy", o->greedy, "always the likeliest token, whatever generation_config.json says");
   command->add_option("--temperature", o->temperature, "sample, with the scores divided by this");
   command->add_option("--top-k", o->top_k, "sample among this many");
@@ -63,10 +74,13 @@ void add_generate(CLI::App& app) {
   command->add_option("--repetition-penalty", o->repetition_penalty, "above 1: tokens that have been are less likely");
   command->add_option("--num-beams", o->num_beams, "beam search with this many")->check(CLI::PositiveNumber);
   command->add_option("--seed", o->seed, "sample, the same text each time");
-  command->add_option("--stop", o->stop, "stop when this text has come (may be given several times)")->allow_extra_args(false);
-  command->add_option("--set", o->set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")->allow_extra_args(false);
+  command->add_option("--stop", o->stop, "stop when this text has come (may be given several times)")
+      ->allow_extra_args(false);
+  command->add_option("--set", o->set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
+      ->allow_extra_args(false);
   command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
-  command->add_option("--dtype", o->dtype, "compute in float32, bfloat16 or float16; by default as the weights are")->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
+  command->add_option("--dtype", o->dtype, "compute in float32, bfloat16 or float16; by default as the weights are")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
   command->add_flag("--no-prompt", o->no_prompt, "without the prompt");
   command->add_flag("--stats", o->stats, "tokens a second, on standard error");
   command->add_flag("--json", o->json, "for programs to read: text, ids and times");
@@ -78,9 +92,12 @@ void add_save(CLI::App& app) {
   CLI::App* command = app.add_subcommand("save", "A model folder written anew: another dtype, other shards, another format");
   command->add_option("model", o->model, "a folder with config.json and weights, or tiny-lm")->required();
   command->add_option("-o,--output", o->output, "the folder to write; one that is there is exchanged whole")->required();
-  command->add_option("--dtype", o->dtype, "of the weights: float32, bfloat16 or float16; by default as they are")->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
+  command->add_option("--dtype", o->dtype, "of the weights: float32, bfloat16 or float16; by default as they are")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
   command->add_option("--max-shard-size", o->max_shard_size, "5GB, 200MiB: more than this is several files with an index");
-  command->add_option("--format", o->format, "safetensors or bin (torch.save's)")->check(CLI::IsMember({"safetensors", "bin"}))->capture_default_str();
+  command->add_option("--format", o->format, "safetensors or bin (torch.save's)")
+      ->check(CLI::IsMember({"safetensors", "bin"}))
+      ->capture_default_str();
   command->add_option("--variant", o->variant, "fp16: model.fp16.safetensors");
   command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
   command->callback([o] { run_save(*o); });
@@ -88,37 +105,57 @@ void add_save(CLI::App& app) {
 
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportCommandOptions>();
-  CLI::App* command = app.add_subcommand("export", "A .pt2 program of a model folder, of a built-in example, or of another program with other sizes or decomposed");
-  command->add_option("model", o->model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")->required();
+  CLI::App* command = app.add_subcommand(
+      "export",
+      "A .pt2 program of a model folder, of a built-in example, or of another program with other sizes or decomposed");
+  command
+      ->add_option("model", o->model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+      ->required();
   command->add_option("-o,--output", o->output, "the .pt2 file to write")->required();
   command->add_option("--inputs", o->inputs, "a .safetensors file with example inputs by argument name");
-  command->add_option("--dynamic", o->dynamic, "NAME=D,D...: what may differ of an argument's sizes; D is *, a number, name, name:MIN..MAX, or 2*name+1")->allow_extra_args(false);
-  command->add_flag("--static", o->static_sizes, "of a model folder: all sizes as the inputs have them; without --dynamic batch and lengths may differ");
-  command->add_flag("--cache", o->cache, "of a model folder: keys and values among the outputs, where the config asks for them");
-  command->add_option("--class", o->model_class, "of a model folder: the class; by default the first that config.json names");
-  command->add_option("--dtype", o->dtype, "of a model folder: float32, bfloat16 or float16; by default as the weights are")->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
-  command->add_option("--attention", o->attention, "of a model folder: eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
+  command
+      ->add_option("--dynamic", o->dynamic,
+                   "NAME=D,D...: what may differ of an argument's sizes; D is *, a number, name, name:MIN..MAX, or 2*name+1")
+      ->allow_extra_args(false);
+  command->add_flag("--static", o->static_sizes,
+                    "of a model folder: all sizes as the inputs have them; without --dynamic batch and lengths may differ");
+  command->add_flag("--cache", o->cache,
+                    "of a model folder: keys and values among the outputs, where the config asks for them");
+  command->add_option("--class", o->model_class,
+                      "of a model folder: the class; by default the first that config.json names");
+  command->add_option("--dtype", o->dtype, "of a model folder: float32, bfloat16 or float16; by default as the weights are")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
+  command->add_option("--attention", o->attention, "of a model folder: eager or sdpa")
+      ->check(CLI::IsMember({"eager", "sdpa"}));
   command->add_flag("--strict", o->strict, "capture the program as written first, and refuse what that cannot promise");
   command->add_flag("--decompose", o->decompose, "to the functional core-ATen form");
-  command->add_flag("--apply-fixes", o->apply_fixes, "change the dynamic sizes as a constraint violation suggests, and try again");
+  command->add_flag("--apply-fixes", o->apply_fixes,
+                    "change the dynamic sizes as a constraint violation suggests, and try again");
   command->add_flag("--print", o->print, "print the program as PyTorch does");
   command->callback([o] { run_export(*o); });
 }
 
 void add_diff(CLI::App& app) {
   auto o = std::make_shared<DiffOptions>();
-  CLI::App* command = app.add_subcommand("diff", "Are two safetensors files, two model folders or two .pt2 programs the same? Exit status 0: same, 1: different, 2: bad input");
+  CLI::App* command = app.add_subcommand("diff",
+                                         "Are two safetensors files, two model folders or two .pt2 programs the same? Exit "
+                                         "status 0: same, 1: different, 2: bad input");
   command->add_option("a", o->a, "a .safetensors or .pt2 file or a model folder: what is expected")->required();
   command->add_option("b", o->b, "a .safetensors or .pt2 file or a model folder: what is judged")->required();
-  command->add_option("--tol", o->same.tol, "absolute and relative tolerance")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--tol", o->same.tol, "absolute and relative tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--reference", o->reference, "the same tensors in float64: B may be about as far from it as A is");
   command->add_flag("--cosine", o->same.cosine, "compare by cosine similarity, at least 0.99");
   command->add_flag("--equal-nan", o->same.equal_nan, "NaN equals NaN");
   command->add_flag("--ignore-non-float", o->same.ignore_non_float, "integers and booleans are the same whatever they hold");
   command->add_flag("--any-dtype", o->any_dtype, "cast A's tensors to B's dtypes instead of asking for equal ones");
-  command->add_flag("--larger-multiplier", o->same.larger_multiplier_for_small, "with a reference: up to 10 (8) times A's error for tensors of up to 10 (500) elements");
-  command->add_flag("--max-multiplier", o->same.max_multiplier, "with a reference: up to 10 times A's error for all tensors");
-  CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--larger-multiplier", o->same.larger_multiplier_for_small,
+                    "with a reference: up to 10 (8) times A's error for tensors of up to 10 (500) elements");
+  command->add_flag("--max-multiplier", o->same.max_multiplier,
+                    "with a reference: up to 10 times A's error for all tensors");
+  CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")
+                         ->check(CLI::Range(0.0, 1.0));
   command->add_option("--worst", o->worst, "rows of the table")->capture_default_str();
   command->add_flag("--json", o->json, "for programs to read, all tensors");
   command->callback([o, iou] {
@@ -130,15 +167,23 @@ void add_diff(CLI::App& app) {
 
 void add_trace(CLI::App& app) {
   auto o = std::make_shared<TraceOptions>();
-  CLI::App* command = app.add_subcommand("trace", "The graph of a model folder or a built-in example, and why it holds for which sizes");
+  CLI::App* command =
+      app.add_subcommand("trace", "The graph of a model folder or a built-in example, and why it holds for which sizes");
   command->add_option("model", o->model, "a model folder or tiny-lm, or an example's name (--list shows them)");
   command->add_option("--inputs", o->inputs, "of a model folder: a .safetensors file with example inputs by argument name");
-  command->add_option("--class", o->model_class, "of a model folder: the class; by default the first that config.json names");
-  command->add_option("--attention", o->attention, "of a model folder: eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
+  command->add_option("--class", o->model_class,
+                      "of a model folder: the class; by default the first that config.json names");
+  command->add_option("--attention", o->attention, "of a model folder: eager or sdpa")
+      ->check(CLI::IsMember({"eager", "sdpa"}));
   command->add_flag("--list", o->list, "the examples");
-  command->add_option("--level", o->level, "aten: operators; fx: what was written")->check(CLI::IsMember({"aten", "fx"}))->capture_default_str();
-  command->add_option("--mode", o->mode, "what to trace with, at level aten")->check(CLI::IsMember({"real", "fake", "symbolic"}))->capture_default_str();
-  command->add_option("--format", o->format, "by default what the output's name says, or text")->check(CLI::IsMember({"text", "table", "code", "json", "dot", "html"}));
+  command->add_option("--level", o->level, "aten: operators; fx: what was written")
+      ->check(CLI::IsMember({"aten", "fx"}))
+      ->capture_default_str();
+  command->add_option("--mode", o->mode, "what to trace with, at level aten")
+      ->check(CLI::IsMember({"real", "fake", "symbolic"}))
+      ->capture_default_str();
+  command->add_option("--format", o->format, "by default what the output's name says, or text")
+      ->check(CLI::IsMember({"text", "table", "code", "json", "dot", "html"}));
   command->add_option("-o,--output", o->output, "a file to write instead of standard output");
   command->add_flag("--explain", o->explain, "every symbol, guard and specialisation, with its operator, line and reason");
   command->callback([o] { run_trace(*o); });

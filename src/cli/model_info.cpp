@@ -33,14 +33,17 @@ const Tensor& result_of(const Node& node) {
 double flops_of(const Node& node) {
   if (!node.op()) return 0;
   const std::string& name = node.op()->schema().name;
-  const auto with = [&](size_t matrix) { return 2 * product(result_of(node).sizes()) * static_cast<double>(value_of(node.args().at(matrix)).sizes().back()); };
+  const auto with = [&](size_t matrix) {
+    return 2 * product(result_of(node).sizes()) * static_cast<double>(value_of(node.args().at(matrix)).sizes().back());
+  };
   if (name == "mm" || name == "bmm") return with(0);
   if (name == "addmm" || name == "baddbmm") return with(1);
   if (name.starts_with("_scaled_dot_product")) {
     const Tensor& query = value_of(node.args().at(0));
     const Tensor& key = value_of(node.args().at(1));
     const Tensor& value = value_of(node.args().at(2));
-    const double pairs = product(query.sizes()) / static_cast<double>(query.sizes().back()) * static_cast<double>(key.size(-2));
+    const double pairs =
+        product(query.sizes()) / static_cast<double>(query.sizes().back()) * static_cast<double>(key.size(-2));
     return 2 * pairs * static_cast<double>(query.sizes().back() + value.sizes().back());
   }
   if (name == "convolution") {
@@ -76,7 +79,8 @@ Summary summary_of(PretrainedModel& model, const std::string& folder) {
     add(out.all, t);
   }
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && is_weights(entry.path().filename().string())) out.files.emplace_back(entry.path().filename().string(), entry.file_size());
+    if (entry.is_regular_file() && is_weights(entry.path().filename().string()))
+      out.files.emplace_back(entry.path().filename().string(), entry.file_size());
   std::sort(out.files.begin(), out.files.end());
   return out;
 }
@@ -84,8 +88,9 @@ Summary summary_of(PretrainedModel& model, const std::string& folder) {
 // What a reader wants to know of a configuration first; each under the architecture's own name for it.
 std::vector<std::pair<std::string, std::string>> main_settings(const Config& config) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const char* key : {"hidden_size", "num_hidden_layers", "encoder_layers", "decoder_layers", "num_attention_heads", "num_key_value_heads",
-                          "intermediate_size", "hidden_act", "max_position_embeddings", "vocab_size", "tie_word_embeddings"})
+  for (const char* key :
+       {"hidden_size", "num_hidden_layers", "encoder_layers", "decoder_layers", "num_attention_heads", "num_key_value_heads",
+        "intermediate_size", "hidden_act", "max_position_embeddings", "vocab_size", "tie_word_embeddings"})
     if (config.has(key)) out.emplace_back(key, config.find(key)->str());
   return out;
 }
@@ -109,7 +114,8 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
   out["settings"] = Json::object();
   for (const auto& [key, value] : main_settings(model.config())) out["settings"][key] = value;
   out["dtypes"] = Json::object();
-  for (const auto& [dtype, t] : s.dtypes) out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
+  for (const auto& [dtype, t] : s.dtypes)
+    out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
   out["files"] = Json::array();
   for (const auto& [name, bytes] : s.files) out["files"].push_back({{"name", name}, {"bytes", bytes}});
   out["arguments"] = model.argument_names();
@@ -118,13 +124,14 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
 
 void print_text(const InfoOptions& options, const PretrainedModel& model, const Summary& s, double flops) {
   using Align = Table::Align;
-  fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a token\n", options.path, model.class_name(), model.config().model_type(),
-             with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops));
+  fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a token\n", options.path, model.class_name(),
+             model.config().model_type(), with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops));
   Table settings({{"setting"}, {"value", Align::right}});
   for (const auto& [key, value] : main_settings(model.config())) settings.add({key, value});
   fmt::print("\n{}", settings.str());
   Table dtypes({{"dtype"}, {"tensors", Align::right}, {"parameters", Align::right}, {"bytes", Align::right}});
-  for (const auto& [dtype, t] : s.dtypes) dtypes.add({dtype, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});
+  for (const auto& [dtype, t] : s.dtypes)
+    dtypes.add({dtype, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});
   fmt::print("\n{}", dtypes.str());
   Table files({{"weights"}, {"bytes", Align::right}});
   for (const auto& [name, bytes] : s.files) files.add({printable(name), with_thousands(bytes)});
@@ -142,7 +149,9 @@ NamedTensors state_of(PretrainedModel& model) {
 }
 
 // Keys that say how a file came to be, not what the model is.
-bool is_origin(const std::string& key) { return key == "transformers_version" || key == "_name_or_path" || key == "dtype" || key == "torch_dtype"; }
+bool is_origin(const std::string& key) {
+  return key == "transformers_version" || key == "_name_or_path" || key == "dtype" || key == "torch_dtype";
+}
 
 std::string config_difference(const Config& a, const Config& b) {
   std::string out;
@@ -196,7 +205,8 @@ void run_model_diff(const DiffOptions& options) {
   FileComparison c = compare_states(state_of(*a), state_of(*b), options.same);
   std::string why;
   if (a->class_name() != b->class_name()) why = "classes differ: " + a->class_name() + " and " + b->class_name();
-  if (const std::string text = config_difference(a->config(), b->config()); !text.empty()) why += (why.empty() ? "" : "; ") + ("configurations differ: " + text);
+  if (const std::string text = config_difference(a->config(), b->config()); !text.empty())
+    why += (why.empty() ? "" : "; ") + ("configurations differ: " + text);
   c.same &= why.empty();
   print_diff(options, c, why.empty() ? "the same configuration" : why);
   if (!c.same) throw ExitStatus{1};

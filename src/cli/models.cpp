@@ -70,8 +70,9 @@ std::string model_folder(const std::string& name) {
   const fs::path in_tree = bin.parent_path().parent_path().parent_path() / "assets" / name;
   for (const fs::path& folder : {installed, in_tree})
     if (fs::is_regular_file(folder / "config.json")) return folder.string();
-  throw UserError(ErrorKind::bad_file, fmt::format("the model '{}' comes with the program, but is neither in {} nor in {}; name a model folder", name,
-                                                   installed.string(), in_tree.string()));
+  throw UserError(ErrorKind::bad_file,
+                  fmt::format("the model '{}' comes with the program, but is neither in {} nor in {}; name a model folder",
+                              name, installed.string(), in_tree.string()));
 }
 
 std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice) {
@@ -95,7 +96,8 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
     const size_t dot = std::min(full.find('.'), full.size());
     const std::string name = full.substr(0, dot);
     if (std::find(arguments.begin(), arguments.end(), name) == arguments.end())
-      throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full, model.class_name(), joined(arguments)));
+      throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full,
+                                  model.class_name(), joined(arguments)));
     by_name[name].emplace_back(dot < full.size() ? full.substr(dot + 1) : "", file.tensor(full).clone());
   }
   ModelInputs inputs;
@@ -115,7 +117,9 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
 ModelInputs example_inputs(const PretrainedModel& model) {
   constexpr int64_t batch = 2, choices = 3, length = 7, decoder_length = 5;
   const std::vector<std::string> arguments = model.argument_names();
-  const auto takes = [&](const char* name) { return std::find(arguments.begin(), arguments.end(), name) != arguments.end(); };
+  const auto takes = [&](const char* name) {
+    return std::find(arguments.begin(), arguments.end(), name) != arguments.end();
+  };
   const std::string name = model.class_name();
   const Config& config = model.config();
   const auto is = [&](const char* part) { return name.find(part) != std::string::npos; };
@@ -147,7 +151,8 @@ std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
   for (const auto& [name, value] : inputs) {
     if (!value.is_tensor() || value.to_tensor().dim() == 0) continue;
     const bool decoder = name.starts_with("decoder_"), encoder = name.starts_with("encoder_");
-    const bool wide = name.ends_with("embeds") || name.ends_with("hidden_states") || name == "bbox";  // the last dimension is the model's
+    const bool wide =
+        name.ends_with("embeds") || name.ends_with("hidden_states") || name == "bbox";  // the last dimension is the model's
     const auto dims = static_cast<size_t>(value.to_tensor().dim());
     const size_t length = dims - (wide ? 2 : 1);
     std::string text = name + "=batch";

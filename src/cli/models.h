@@ -21,7 +21,7 @@ bool names_model(const std::string& name);
 std::string model_folder(const std::string& name);
 
 struct ModelChoice {
-  std::string name;                          // as names_model takes it
+  std::string name;                           // as names_model takes it
   std::string model_class, dtype, attention;  // empty: as the folder says ("auto" too, for the dtype), sdpa
 };
 std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice);

@@ -23,7 +23,8 @@ std::vector<std::string> output_names(const ExportedProgram& program);
 void run_program_info(const InfoOptions& options);
 void run_pickle_info(const InfoOptions& options);
 // Both sorted by name.
-FileComparison compare_states(const std::vector<std::pair<std::string, Tensor>>& a, const std::vector<std::pair<std::string, Tensor>>& b, const SameOptions& options);
+FileComparison compare_states(const std::vector<std::pair<std::string, Tensor>>& a,
+                              const std::vector<std::pair<std::string, Tensor>>& b, const SameOptions& options);
 // Graphs, signatures, ranges; then the state, tensor by tensor. Prints and throws as run_diff does.
 void run_program_diff(const DiffOptions& options);
 

@@ -19,7 +19,8 @@ NamedTensors state_of(const ExportedProgram& program) {
 
 std::string ranges(const ExportedProgram& p) {
   std::string out;
-  for (const auto& [symbol, range] : p.parts().range_constraints) out += (out.empty() ? "" : ", ") + symbol + ": " + str(range);
+  for (const auto& [symbol, range] : p.parts().range_constraints)
+    out += (out.empty() ? "" : ", ") + symbol + ": " + str(range);
   return out;
 }
 
@@ -27,9 +28,12 @@ std::string ranges(const ExportedProgram& p) {
 std::string difference(const ExportedProgram& a, const ExportedProgram& b) {
   std::string why;
   if (!same_graph(a.graph(), b.graph(), &why, true)) return "graphs differ: " + why;
-  if (a.graph_signature().str() != b.graph_signature().str()) return "signatures differ:\n" + a.graph_signature().str() + "\n" + b.graph_signature().str();
-  if (!(a.in_spec() == b.in_spec())) return "inputs have another structure: " + a.in_spec().str() + " and " + b.in_spec().str();
-  if (!(a.out_spec() == b.out_spec())) return "outputs have another structure: " + a.out_spec().str() + " and " + b.out_spec().str();
+  if (a.graph_signature().str() != b.graph_signature().str())
+    return "signatures differ:\n" + a.graph_signature().str() + "\n" + b.graph_signature().str();
+  if (!(a.in_spec() == b.in_spec()))
+    return "inputs have another structure: " + a.in_spec().str() + " and " + b.in_spec().str();
+  if (!(a.out_spec() == b.out_spec()))
+    return "outputs have another structure: " + a.out_spec().str() + " and " + b.out_spec().str();
   if (ranges(a) != ranges(b)) return "ranges of symbols differ: " + ranges(a) + " and " + ranges(b);
   return "";
 }
@@ -40,7 +44,8 @@ FileComparison compare_states(const NamedTensors& a, const NamedTensors& b, cons
   FileComparison out;
   out.same = true;
   const auto find = [](const NamedTensors& all, const std::string& name) -> const Tensor* {
-    const auto it = std::lower_bound(all.begin(), all.end(), name, [](const auto& x, const std::string& n) { return x.first < n; });
+    const auto it =
+        std::lower_bound(all.begin(), all.end(), name, [](const auto& x, const std::string& n) { return x.first < n; });
     return it != all.end() && it->first == name ? &it->second : nullptr;
   };
   for (const auto& [name, t] : b)

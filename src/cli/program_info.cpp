@@ -42,7 +42,8 @@ std::vector<Place> inputs_of(const ExportedProgram& program) {
   const std::vector<Node*> placeholders = program.graph().placeholders();
   const std::vector<InputSpec>& specs = program.graph_signature().input_specs;
   for (size_t i = 0; i < std::min(specs.size(), placeholders.size()); ++i)
-    if (specs[i].kind == InputKind::user_input) out.push_back({placeholders[i]->name(), described(placeholders[i]->meta.val)});
+    if (specs[i].kind == InputKind::user_input)
+      out.push_back({placeholders[i]->name(), described(placeholders[i]->meta.val)});
   return out;
 }
 std::vector<Place> outputs_of(const ExportedProgram& program) {
@@ -54,7 +55,8 @@ std::vector<Place> outputs_of(const ExportedProgram& program) {
   for (size_t i = 0; i < std::min(specs.size(), results.to_items().size()); ++i) {
     if (specs[i].kind != OutputKind::user_output) continue;
     const Value& v = results.to_items()[i];
-    out.push_back({user < names.size() ? names[user] : std::to_string(user), described(v.is_node() ? v.to_node()->meta.val : v)});
+    out.push_back(
+        {user < names.size() ? names[user] : std::to_string(user), described(v.is_node() ? v.to_node()->meta.val : v)});
     ++user;
   }
   return out;
@@ -93,7 +95,9 @@ std::vector<std::pair<std::string, Tensor>> state_of(const ExportedProgram& prog
 void print_totals(const std::map<std::string, Totals>& parts) {
   Table table({{"dtype"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
   Totals all;
-  const auto add = [&](const std::string& title, const Totals& t) { table.add({title, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)}); };
+  const auto add = [&](const std::string& title, const Totals& t) {
+    table.add({title, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});
+  };
   for (const auto& [dtype, t] : parts) {
     add(dtype, t);
     all.tensors += t.tensors;
@@ -118,7 +122,8 @@ void print_program(const std::string& model, const ExportedProgram& program) {
   count_operators(program.graph_module(), operators, missing);
   size_t calls = 0;
   for (const auto& [name, count] : operators) calls += count;
-  fmt::print("\n{}: {}, {} nodes, {} calls of {} operators\n", printable(model), dialect_name(program.parts().dialect), program.graph().size(), calls, operators.size());
+  fmt::print("\n{}: {}, {} nodes, {} calls of {} operators\n", printable(model), dialect_name(program.parts().dialect),
+             program.graph().size(), calls, operators.size());
   print_places("input", inputs_of(program));
   print_places("output", outputs_of(program));
   if (!program.parts().range_constraints.empty()) {
@@ -154,12 +159,16 @@ Json json_of(const ExportedProgram& program, const std::string& schema) {
   }
   out["symbols"] = Json::object();
   for (const auto& [symbol, range] : program.parts().range_constraints)
-    out["symbols"][symbol] = {{"min", range.lower == ValueRange::unbounded_below ? Json(nullptr) : Json(range.lower)}, {"max", range.upper == ValueRange::unbounded_above ? Json(nullptr) : Json(range.upper)}};
+    out["symbols"][symbol] = {{"min", range.lower == ValueRange::unbounded_below ? Json(nullptr) : Json(range.lower)},
+                              {"max", range.upper == ValueRange::unbounded_above ? Json(nullptr) : Json(range.upper)}};
   out["operators"] = operators;
   out["missing_operators"] = missing;
   out["dtypes"] = json_of(state_totals(state_of(program)));
   out["tensors"] = Json::array();
-  for (const auto& [name, t] : state_of(program)) out["tensors"].push_back({{"name", name}, {"dtype", calque::name(t.dtype())}, {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
+  for (const auto& [name, t] : state_of(program))
+    out["tensors"].push_back({{"name", name},
+                              {"dtype", calque::name(t.dtype())},
+                              {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
   return out;
 }
 
@@ -185,7 +194,10 @@ FileKind kind_of(const std::string& path) {
       if (e.name.ends_with("/data.pkl")) return FileKind::pickle;
     return FileKind::program;
   }
-  return in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 && path.find(".safetensors") == std::string::npos ? FileKind::pickle : FileKind::safetensors;
+  return in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 &&
+                 path.find(".safetensors") == std::string::npos
+             ? FileKind::pickle
+             : FileKind::safetensors;
 }
 
 void run_program_info(const InfoOptions& options) {
@@ -202,17 +214,20 @@ void run_program_info(const InfoOptions& options) {
     out["file_bytes"] = bytes;
     out["producer"] = producer.empty() ? "pytorch" : producer;
     out["models"] = Json::object();
-    for (const std::string& m : archive.models()) out["models"][m] = json_of(*archive.load(m, load), archive.schema_version(m));
+    for (const std::string& m : archive.models())
+      out["models"][m] = json_of(*archive.load(m, load), archive.schema_version(m));
     out["extra_files"] = Json::object();
     for (const auto& [name, content] : extra) out["extra_files"][name] = content.size();
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}: PyTorch program, {} model{}, {} ({} bytes)\n", options.path, archive.models().size(), archive.models().size() == 1 ? "" : "s", human_bytes(bytes), bytes);
+  fmt::print("{}: PyTorch program, {} model{}, {} ({} bytes)\n", options.path, archive.models().size(),
+             archive.models().size() == 1 ? "" : "s", human_bytes(bytes), bytes);
   for (const std::string& m : archive.models()) {
     const auto program = archive.load(m, load);
     fmt::print("schema {}, written by {}\n", archive.schema_version(m),
-               producer.empty() ? "PyTorch " + printable(program->parts().torch_version) : printable(producer) + " for PyTorch " + printable(program->parts().torch_version));
+               producer.empty() ? "PyTorch " + printable(program->parts().torch_version)
+                                : printable(producer) + " for PyTorch " + printable(program->parts().torch_version));
     print_program(m, *program);
   }
   if (extra.empty()) return;
@@ -231,11 +246,15 @@ void run_pickle_info(const InfoOptions& options) {
     out["file_bytes"] = bytes;
     out["dtypes"] = json_of(state_totals(list));
     out["tensors"] = Json::array();
-    for (const auto& [name, t] : list) out["tensors"].push_back({{"name", name}, {"dtype", calque::name(t.dtype())}, {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
+    for (const auto& [name, t] : list)
+      out["tensors"].push_back({{"name", name},
+                                {"dtype", calque::name(t.dtype())},
+                                {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}: checkpoint of torch.save, {} tensors, {} ({} bytes)\n\n", options.path, list.size(), human_bytes(bytes), bytes);
+  fmt::print("{}: checkpoint of torch.save, {} tensors, {} ({} bytes)\n\n", options.path, list.size(), human_bytes(bytes),
+             bytes);
   Table table({{"tensor"}, {"dtype"}, {"shape"}});
   for (const auto& [name, t] : list) table.add({printable(name), std::string(calque::name(t.dtype())), str(t.sizes())});
   fmt::print("{}", table.str());

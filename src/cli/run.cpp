@@ -20,7 +20,8 @@ Value input(const InputSpec& spec, const SafetensorsFile& file) {
   if (std::find(names.begin(), names.end(), spec.arg.name) == names.end()) {
     std::string known;
     for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
-    throw UserError("run: the program takes '" + spec.arg.name + "', which " + file.path() + " does not hold; it holds " + (known.empty() ? "nothing" : known));
+    throw UserError("run: the program takes '" + spec.arg.name + "', which " + file.path() + " does not hold; it holds " +
+                    (known.empty() ? "nothing" : known));
   }
   const Tensor t = file.tensor(spec.arg.name);
   switch (spec.arg.kind) {
@@ -47,7 +48,8 @@ std::vector<std::string> output_names(const ExportedProgram& program) {
   std::vector<std::string> out;
   for (const KeyPath& path : program.out_spec().paths()) {
     std::string name;
-    for (const TreeKey& key : path) name += (name.empty() ? "" : ".") + (key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str());
+    for (const TreeKey& key : path)
+      name += (name.empty() ? "" : ".") + (key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str());
     out.push_back(name.empty() ? "0" : name);
   }
   return out;
@@ -60,7 +62,8 @@ void run_program(const RunOptions& options) {
   std::vector<std::string> used;
   if (options.inputs.empty()) {
     for (const InputSpec& spec : program->graph_signature().input_specs)
-      if (spec.kind == InputKind::user_input && spec.arg.kind != ArgumentKind::constant) throw UserError("run: the program takes '" + spec.arg.name + "'; give a file with --inputs");
+      if (spec.kind == InputKind::user_input && spec.arg.kind != ArgumentKind::constant)
+        throw UserError("run: the program takes '" + spec.arg.name + "'; give a file with --inputs");
     for (const InputSpec& spec : program->graph_signature().input_specs)
       if (spec.kind == InputKind::user_input) inputs.push_back(spec.arg.value);
   } else {
@@ -71,7 +74,8 @@ void run_program(const RunOptions& options) {
       used.push_back(spec.arg.name);
     }
     for (const std::string& name : file.names())
-      if (std::find(used.begin(), used.end(), name) == used.end()) throw UserError("run: " + options.inputs + " holds '" + name + "', which is no input of the program");
+      if (std::find(used.begin(), used.end(), name) == used.end())
+        throw UserError("run: " + options.inputs + " holds '" + name + "', which is no input of the program");
   }
   if (!options.unchecked) InputChecks(*program).check(inputs);
   const Values results = program->run_flat(inputs);
@@ -89,7 +93,8 @@ void run_program(const RunOptions& options) {
       table.add({printable(name), results[i].str(), ""});
     }
   }
-  if (!options.outputs.empty()) save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others));
+  if (!options.outputs.empty())
+    save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others));
   fmt::print("{}", table.str());
 }
 

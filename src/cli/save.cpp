@@ -17,8 +17,9 @@ namespace fs = std::filesystem;
 
 // What belongs to a model besides its configuration and weights.
 static void copy_companions(const fs::path& from, const fs::path& to) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "vocab.txt", "merges.txt", "added_tokens.json",
-                           "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "chat_template.jinja"})
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "vocab.txt", "merges.txt",
+        "added_tokens.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "chat_template.jinja"})
     if (fs::is_regular_file(from / name) && !fs::exists(to / name)) fs::copy_file(from / name, to / name);
 }
 
@@ -40,7 +41,8 @@ void run_save(const SaveCommandOptions& o) {
   const SaveResult result = save_pretrained(*model, o.output, options);
   copy_companions(source, o.output);
   Table table({{"file"}, {"bytes", Table::Align::right}});
-  for (const std::string& name : result.files) table.add({printable(name), with_thousands(fs::file_size(fs::path(o.output) / name))});
+  for (const std::string& name : result.files)
+    table.add({printable(name), with_thousands(fs::file_size(fs::path(o.output) / name))});
   fmt::print("{}: {} of weights\n\n{}", o.output, human_bytes(result.total_size), table.str());
 }
 

@@ -18,8 +18,7 @@ std::string Table::str() const {
   std::vector<size_t> widths;
   for (size_t i = 0; i < columns_.size(); ++i) {
     widths.push_back(width(columns_[i].title));
-    for (const auto& row : rows_)
-      widths[i] = std::max(widths[i], width(row[i]));
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], width(row[i]));
   }
   std::string out;
   const auto line = [&](const auto& cell) {
@@ -33,15 +32,13 @@ std::string Table::str() const {
   };
   line([&](size_t i) { return columns_[i].title; });
   line([&](size_t i) { return std::string(widths[i], '-'); });
-  for (const auto& row : rows_)
-    line([&](size_t i) { return row[i]; });
+  for (const auto& row : rows_) line([&](size_t i) { return row[i]; });
   return out;
 }
 
 std::string with_thousands(unsigned long long value) {
   std::string digits = std::to_string(value);
-  for (size_t at = digits.size(); at > 3; at -= 3)
-    digits.insert(at - 3, ",");
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
   return digits;
 }
 

@@ -92,7 +92,8 @@ Source model_source(const TraceOptions& o) {
     return model->call({}, kwargs);
   };
   for (const std::string& name : model->argument_names())
-    if (std::find(out.names.begin(), out.names.end(), name) == out.names.end()) out.fx.concrete_args.emplace_back(name, Value());
+    if (std::find(out.names.begin(), out.names.end(), name) == out.names.end())
+      out.fx.concrete_args.emplace_back(name, Value());
   for (size_t i = 0; i < out.names.size(); ++i) out.fx.examples.emplace_back(out.names[i], out.inputs[i]);
   out.fx.symbolic = true;
   return out;

@@ -34,8 +34,8 @@ ArgumentSpec argument_spec(const Value& output);
 GraphSignature make_signature(const Graph& graph, const std::vector<StateInput>& state);
 
 // Tensors that the graph reads by get_attr become inputs before the user's. Gives them by path.
-std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, GraphSignature& signature, const ConstantPaths& paths,
-                                                          FakeMode* fake);
+std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, GraphSignature& signature,
+                                                          const ConstantPaths& paths, FakeMode* fake);
 
 // Names inputs after their path, state after its module path with a prefix, and moves other names out of the way.
 void name_placeholders(GraphModule& module, GraphSignature& signature, const std::vector<KeyPath>& user_inputs);

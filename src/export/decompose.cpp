@@ -18,7 +18,9 @@ namespace calque {
 namespace {
 
 // What PyTorch takes apart before its table is asked: operators whose Python form stands for their gradient.
-constexpr std::array always_apart = {"aten::hardshrink", "aten::softshrink", "aten::multi_margin_loss", "aten::multilabel_margin_loss_forward", "aten::upsample_bicubic2d", "aten::upsample_bilinear2d"};
+constexpr std::array always_apart = {"aten::hardshrink",         "aten::softshrink",
+                                     "aten::multi_margin_loss",  "aten::multilabel_margin_loss_forward",
+                                     "aten::upsample_bicubic2d", "aten::upsample_bilinear2d"};
 
 // The table with what is taken apart whatever it says: those, and what the functional mode leaves that a functional program
 // has no use for.
@@ -26,7 +28,8 @@ DecompositionTable with_aliases(const DecompositionTable& table) {
   DecompositionTable out = table;
   for (const char* name : always_apart) {
     const Operator& op = get_operator(name);
-    if (const auto body = core_aten_decompositions().find(&op); body != core_aten_decompositions().end()) out.try_emplace(&op, body->second);
+    if (const auto body = core_aten_decompositions().find(&op); body != core_aten_decompositions().end())
+      out.try_emplace(&op, body->second);
   }
   const auto clone = [](const Values& args) -> std::optional<Value> { return args.at(0).to_tensor().clone(); };
   const auto same = [](const Values& args) -> std::optional<Value> { return args.at(0); };
@@ -63,7 +66,9 @@ void drop_copies(Graph& graph, GraphSignature& signature) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputKind kind = signature.output_specs[i].kind;
     if (kind != OutputKind::buffer_mutation && kind != OutputKind::parameter_mutation) continue;
-    if (!outputs[i].is_node() || outputs[i].to_node()->erased() || outputs[i].to_node()->op() != &copy || !outputs[i].to_node()->args()[1].is_node()) continue;
+    if (!outputs[i].is_node() || outputs[i].to_node()->erased() || outputs[i].to_node()->op() != &copy ||
+        !outputs[i].to_node()->args()[1].is_node())
+      continue;
     Node* n = outputs[i].to_node();
     Node* source = n->args()[1].to_node();
     n->replace_all_uses_with(source);
@@ -74,7 +79,8 @@ void drop_copies(Graph& graph, GraphSignature& signature) {
 
 // The calls of preserved modules name nodes of the first graph: those of the second that were made for them, the last of
 // each.
-void update_module_calls(std::vector<ModuleCallEntry>& calls, Graph& graph, const GraphSignature& before, const GraphSignature& after) {
+void update_module_calls(std::vector<ModuleCallEntry>& calls, Graph& graph, const GraphSignature& before,
+                         const GraphSignature& after) {
   std::unordered_map<std::string, std::string> now;
   for (size_t i = 0; i < before.input_specs.size(); ++i) now[before.input_specs[i].arg.name] = after.input_specs[i].arg.name;
   for (Node* n : graph.nodes()) {
@@ -143,7 +149,8 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
   const CompositesByTable composites(table);
   const CompositePolicyScope policy(&composites);
   const PythonBodiesScope bodies;
-  out.traced = make_fx_values(run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
+  out.traced = make_fx_values(
+      run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
   return out;
 }
 
@@ -171,7 +178,8 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   for (size_t i = 0; i < retraced.written.size(); ++i) {
     const InputSpec& written = parts_.signature.input_specs.at(retraced.written[i]);
     const bool is_input = written.kind == InputKind::user_input;
-    parts.signature.output_specs.push_back({mutation_of(written.kind, written.target), argument_spec(outputs[i]), is_input ? inputs[retraced.written[i]]->name() : written.target});
+    parts.signature.output_specs.push_back({mutation_of(written.kind, written.target), argument_spec(outputs[i]),
+                                            is_input ? inputs[retraced.written[i]]->name() : written.target});
   }
   for (size_t i = 0; i < parts_.signature.output_specs.size(); ++i) {
     OutputSpec spec = parts_.signature.output_specs[i];
@@ -185,7 +193,8 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   auto constants = lift_constants(*retraced.traced.module, parts.signature, no_paths, retraced.traced.fake.get());
   parts.constants.insert(parts.constants.end(), constants.begin(), constants.end());
   clear_boundary_meta(*retraced.traced.module);
-  name_placeholders(*retraced.traced.module, parts.signature, user_input_paths(parts_.module_call_graph.at(0).signature.value()));
+  name_placeholders(*retraced.traced.module, parts.signature,
+                    user_input_paths(parts_.module_call_graph.at(0).signature.value()));
   drop_copies(graph, parts.signature);
   update_module_calls(parts.module_call_graph, graph, parts_.signature, parts.signature);
   Values user_values;

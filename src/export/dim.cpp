@@ -99,8 +99,7 @@ std::string Dim::str() const {
 
 std::vector<Dim> dims(const std::vector<std::string>& names, std::optional<int64_t> min, std::optional<int64_t> max) {
   std::vector<Dim> out;
-  for (const std::string& name : names)
-    out.emplace_back(name, min, max);
+  for (const std::string& name : names) out.emplace_back(name, min, max);
   return out;
 }
 
@@ -157,13 +156,11 @@ std::string DynamicShapes::str() const {
     case Kind::dim: return dim().str();
     case Kind::tuple:
     case Kind::list:
-      for (const DynamicShapes& item : items())
-        out += (out.empty() ? "" : ", ") + item.str();
+      for (const DynamicShapes& item : items()) out += (out.empty() ? "" : ", ") + item.str();
       if (kind() == Kind::list) return "[" + out + "]";
       return "(" + out + (items().size() == 1 ? ",)" : ")");
     case Kind::dict:
-      for (const auto& [key, entry] : entries())
-        out += (out.empty() ? "" : ", ") + key.str() + ": " + entry.str();
+      for (const auto& [key, entry] : entries()) out += (out.empty() ? "" : ", ") + key.str() + ": " + entry.str();
       return "{" + out + "}";
   }
   throw InternalError("DynamicShapes: unknown kind");

@@ -49,8 +49,7 @@ std::string list_text(const Values& items) { return list(items).str(); }
 
 Values keys_of(const DynamicShapes& dict) {
   Values out;
-  for (const auto& [key, entry] : dict.entries())
-    out.push_back(key);
+  for (const auto& [key, entry] : dict.entries()) out.push_back(key);
   return out;
 }
 
@@ -102,7 +101,8 @@ void walk(const TreeSpec& spec, ListRef<Value> leaves, const DynamicShapes& shap
   if (is_structure && !shapes.is_none()) {
     const bool fits = shapes.is_sequence() || shapes.kind() == Kind::dict;
     if (!fits) refuse_structure(path, "is a " + type_text(spec), "is not");
-    if (num_children(shapes) != keys.size()) refuse_structure(path, count_text(keys.size()), count_text(num_children(shapes)));
+    if (num_children(shapes) != keys.size())
+      refuse_structure(path, count_text(keys.size()), count_text(num_children(shapes)));
   }
   size_t first = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -114,8 +114,7 @@ void walk(const TreeSpec& spec, ListRef<Value> leaves, const DynamicShapes& shap
       below_shapes = shapes.find(keys[i].key);
       if (below_shapes == nullptr) {
         Values names;
-        for (const TreeKey& key : keys)
-          names.push_back(key.key);
+        for (const TreeKey& key : keys) names.push_back(key.key);
         refuse_structure(path, "has keys " + list_text(names), "has keys " + list_text(keys_of(shapes)));
       }
     }
@@ -133,12 +132,14 @@ class Checker {
       tensor(path, value.to_tensor(), shape);
     } else if (value.kind() == Value::Kind::integer || value.kind() == Value::Kind::boolean) {
       if (shape.kind() == Kind::dim)
-        throw UserError("Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC instead.");
+        throw UserError(
+            "Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC instead.");
       if (shape.is_sequence() || shape.kind() == Kind::dict)
         throw UserError("expected dynamic_shape to be None, int, or _DimHint for _IntWrapper, got " + type_text(shape));
     } else if (!shape.is_none()) {
       throw UserError("Cannot associate shape " + shape.str() + " specified at `dynamic_shapes" + keystr(path) +
-                      "` to non-tensor type " + python_type_text(value) + " at `inputs" + keystr(path) + "` (expected None)");
+                      "` to non-tensor type " + python_type_text(value) + " at `inputs" + keystr(path) +
+                      "` (expected None)");
     }
   }
 
@@ -154,8 +155,8 @@ class Checker {
                           " (expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC,  but got " + entry.str() +
                           " instead)");
         if (index.kind() != Value::Kind::integer || index.to_int() < 0 || index.to_int() >= tensor.dim())
-          throw UserError("Unexpected index " + index.str() + " in input tensor shape " + shape.str() + " specified at " + at +
-                          " (expected a dimension of the actual tensor shape " + size_text(tensor) + ", from 0 to " +
+          throw UserError("Unexpected index " + index.str() + " in input tensor shape " + shape.str() + " specified at " +
+                          at + " (expected a dimension of the actual tensor shape " + size_text(tensor) + ", from 0 to " +
                           std::to_string(tensor.dim() - 1) + ")");
         dimension(entry);
       }
@@ -184,8 +185,7 @@ class Checker {
   static std::string plain(const Value& key) { return key.kind() == Value::Kind::string ? key.to_string() : key.str(); }
   static std::string size_text(const Tensor& t) {
     std::string out;
-    for (const SymInt& size : t.sym_sizes())
-      out += (out.empty() ? "" : ", ") + size.str();
+    for (const SymInt& size : t.sym_sizes()) out += (out.empty() ? "" : ", ") + size.str();
     return "torch.Size([" + out + "])";
   }
 
@@ -212,23 +212,24 @@ class Checker {
 
 void check_names(const Kwargs& combined_args, const DynamicShapes& shapes) {
   std::vector<std::string> expected;
-  for (const auto& [name, value] : combined_args)
-    expected.push_back(name);
+  for (const auto& [name, value] : combined_args) expected.push_back(name);
   std::vector<std::string> found;
   for (const auto& [key, entry] : shapes.entries())
     found.push_back(key.kind() == Value::Kind::string ? key.to_string() : key.str());
   if (std::multiset<std::string>(expected.begin(), expected.end()) == std::multiset<std::string>(found.begin(), found.end()))
     return;
   const auto names = [](const std::vector<std::string>& of) { return list_text(Values(of.begin(), of.end())); };
-  std::string message = "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names " + names(expected) +
-                        " of `inputs`, but here they are " + list_text(keys_of(shapes)) + ". ";
+  std::string message = "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names " +
+                        names(expected) + " of `inputs`, but here they are " + list_text(keys_of(shapes)) + ". ";
   const bool one_dict = combined_args.size() == 1 && combined_args[0].second.kind() == Value::Kind::dict;
   if (one_dict)
-    message += "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose "
-               "`dynamic_shapes` in a list/tuple?";
+    message +=
+        "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose "
+        "`dynamic_shapes` in a list/tuple?";
   else
-    message += "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
-               "`inputs`.";
+    message +=
+        "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
+        "`inputs`.";
   throw UserError(message);
 }
 
@@ -258,11 +259,9 @@ void collect_dims(const DynamicShapes& shapes, std::vector<NamedDim>& out) {
     out.push_back(std::move(named));
   };
   if (shapes.is_sequence()) {
-    for (const DynamicShapes& item : shapes.items())
-      collect_dims(item, out);
+    for (const DynamicShapes& item : shapes.items()) collect_dims(item, out);
   } else if (shapes.kind() == Kind::dict) {
-    for (const auto& [key, entry] : shapes.entries())
-      collect_dims(entry, out);
+    for (const auto& [key, entry] : shapes.entries()) collect_dims(entry, out);
   } else if (shapes.kind() == Kind::dim) {
     add(shapes.dim());
     add(shapes.dim().root());
@@ -346,17 +345,17 @@ std::vector<CallArgument> call_arguments(const std::vector<std::string>& names, 
   // The call's arguments are numbered, and the numbers found again among the combined ones.
   Values numbers;
   Kwargs named_numbers;
-  for (size_t i = 0; i < args.size(); ++i)
-    numbers.emplace_back(i);
-  for (const auto& [name, value] : kwargs)
-    named_numbers.emplace_back(name, args.size() + named_numbers.size());
+  for (size_t i = 0; i < args.size(); ++i) numbers.emplace_back(i);
+  for (const auto& [name, value] : kwargs) named_numbers.emplace_back(name, args.size() + named_numbers.size());
   const Kwargs combined = combine_args(names, numbers, named_numbers);
   std::vector<CallArgument> out(args.size() + kwargs.size());
   size_t position = 0;
   for (const auto& [name, tree] : combined) {
     DynamicShapes own;
-    if (shapes.is_sequence()) own = shapes.items().at(position);
-    else if (shapes.kind() == Kind::dict) own = *shapes.find(name);
+    if (shapes.is_sequence())
+      own = shapes.items().at(position);
+    else if (shapes.kind() == Kind::dict)
+      own = *shapes.find(name);
     ++position;
     const KeyPath path = {{TreeKey::Kind::mapping, name}};
     if (!tree.is_container()) {
@@ -368,12 +367,13 @@ std::vector<CallArgument> call_arguments(const std::vector<std::string>& names, 
     walk_shapes(tree, DynamicShapes(), path, [&](const KeyPath& at, const Value& number, const DynamicShapes&) {
       CallArgument& argument = out.at(static_cast<size_t>(number.to_int()));
       argument.path = at;
-      if (own.is_sequence()) argument.shapes = own.items().at(static_cast<size_t>(at.back().key.to_int()));
-      else if (own.kind() == Kind::dict) argument.shapes = *own.find(at.back().key);
+      if (own.is_sequence())
+        argument.shapes = own.items().at(static_cast<size_t>(at.back().key.to_int()));
+      else if (own.kind() == Kind::dict)
+        argument.shapes = *own.find(at.back().key);
     });
   }
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i].value = i < args.size() ? args[i] : kwargs[i - args.size()].second;
+  for (size_t i = 0; i < out.size(); ++i) out[i].value = i < args.size() ? args[i] : kwargs[i - args.size()].second;
   return out;
 }
 
@@ -384,9 +384,8 @@ void check_dynamic_shapes(const Kwargs& combined_args, const DynamicShapes& shap
   const FlatTree flat = tree_flatten(arguments_like(combined_args, shapes));
   compare(flat.spec, shapes, {});
   Checker checker;
-  walk(flat.spec, flat.leaves, shapes, {}, [&](const KeyPath& path, const Value& value, const DynamicShapes& shape) {
-    checker.leaf(path, value, shape);
-  });
+  walk(flat.spec, flat.leaves, shapes, {},
+       [&](const KeyPath& path, const Value& value, const DynamicShapes& shape) { checker.leaf(path, value, shape); });
 }
 
 std::vector<DynamicShapes> flatten_dynamic_shapes(const Kwargs& combined_args, const DynamicShapes& shapes) {

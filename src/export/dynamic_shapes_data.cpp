@@ -5,8 +5,8 @@
 
 #include "calque/base/error.h"
 #include "calque/export/dynamic_shapes.h"
-#include "sym/linear_text.h"
 #include "export/shape_walk.h"
+#include "sym/linear_text.h"
 
 namespace calque {
 
@@ -84,13 +84,11 @@ class Dumper {
 Value rebuilt(const TreeSpec& spec, const Value*& next) {
   if (spec.is_leaf()) return *next++;
   Values items;
-  for (const TreeSpec& child : spec.children())
-    items.push_back(rebuilt(child, next));
+  for (const TreeSpec& child : spec.children()) items.push_back(rebuilt(child, next));
   if (spec.kind() == TreeSpec::Kind::tuple) return tuple(std::move(items));
   if (spec.kind() == TreeSpec::Kind::list || spec.kind() == TreeSpec::Kind::structure) return list(std::move(items));
   std::vector<std::pair<Value, Value>> entries;
-  for (size_t i = 0; i < items.size(); ++i)
-    entries.emplace_back(spec.dict_keys()[i], std::move(items[i]));
+  for (size_t i = 0; i < items.size(); ++i) entries.emplace_back(spec.dict_keys()[i], std::move(items[i]));
   return dict(std::move(entries));
 }
 
@@ -98,13 +96,13 @@ Value rebuilt(const TreeSpec& spec, const Value*& next) {
 
 std::string keys_text(const DictValue& d) {
   Values keys;
-  for (const auto& [key, value] : d.items)
-    keys.push_back(key);
+  for (const auto& [key, value] : d.items) keys.push_back(key);
   return "dict_keys(" + list(std::move(keys)).str() + ")";
 }
 
 bool has_exactly(const DictValue& d, const std::vector<std::string>& keys) {
-  return d.items.size() == keys.size() && std::ranges::all_of(keys, [&](const std::string& k) { return d.find(k) != nullptr; });
+  return d.items.size() == keys.size() &&
+         std::ranges::all_of(keys, [&](const std::string& k) { return d.find(k) != nullptr; });
 }
 
 std::string plain(const Value& v) { return v.kind() == Value::Kind::string ? v.to_string() : v.str(); }
@@ -112,10 +110,8 @@ std::string plain(const Value& v) { return v.kind() == Value::Kind::string ? v.t
 class Loader {
  public:
   explicit Loader(const DictValue& dims) : dims_(dims) {
-    for (const auto& [key, info] : dims.items)
-      check(key, info);
-    for (const auto& [key, info] : dims.items)
-      add(key.to_string(), info.to_dict());
+    for (const auto& [key, info] : dims.items) check(key, info);
+    for (const auto& [key, info] : dims.items) add(key.to_string(), info.to_dict());
   }
 
   DynamicShapes read(const Value& v) const {
@@ -125,20 +121,21 @@ class Loader {
       case Value::Kind::list:
       case Value::Kind::tuple: {
         DynamicShapes::Items items;
-        for (const Value& item : v.to_items())
-          items.push_back(read(item));
-        return v.kind() == Value::Kind::list ? DynamicShapes::list(std::move(items)) : DynamicShapes::tuple(std::move(items));
+        for (const Value& item : v.to_items()) items.push_back(read(item));
+        return v.kind() == Value::Kind::list ? DynamicShapes::list(std::move(items))
+                                             : DynamicShapes::tuple(std::move(items));
       }
       case Value::Kind::dict: {
         DynamicShapes::Entries entries;
-        for (const auto& [key, entry] : v.to_dict().items)
-          entries.emplace_back(key, read(entry));
+        for (const auto& [key, entry] : v.to_dict().items) entries.emplace_back(key, read(entry));
         return DynamicShapes::dict(std::move(entries));
       }
       case Value::Kind::string: return named(v.to_string());
       default:
-        throw UserError("Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
-                        "expressions, got " + v.str());
+        throw UserError(
+            "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
+            "expressions, got " +
+            v.str());
     }
   }
 
@@ -160,8 +157,8 @@ class Loader {
                             return v.kind() == Value::Kind::string;
                           });
     if (!all_text)
-      throw UserError("Expected dims in `spec['dims']` to map `derived` to a list of derived expressions, got " + name + ": " +
-                      plain(derived));
+      throw UserError("Expected dims in `spec['dims']` to map `derived` to a list of derived expressions, got " + name +
+                      ": " + plain(derived));
   }
 
   void add(const std::string& name, const DictValue& info) {
@@ -205,17 +202,14 @@ Value dump_dynamic_shapes(const DynamicShapes& shapes, const Values& args, const
   // By position from here on: the order of the spec's entries is taken for the order of the arguments.
   DynamicShapes::Items items;
   if (shapes.kind() == Kind::dict)
-    for (const auto& [key, entry] : shapes.entries())
-      items.push_back(entry);
+    for (const auto& [key, entry] : shapes.entries()) items.push_back(entry);
   else
     items = shapes.items();
   const DynamicShapes by_position = DynamicShapes::tuple(std::move(items));
   Values all = args;
-  for (const auto& [name, value] : kwargs)
-    all.push_back(value);
+  for (const auto& [name, value] : kwargs) all.push_back(value);
   Kwargs numbered;
-  for (const Value& v : all)
-    numbered.emplace_back(std::to_string(numbered.size()), v);
+  for (const Value& v : all) numbered.emplace_back(std::to_string(numbered.size()), v);
   check_dynamic_shapes(numbered, by_position);
   const Value inputs = tuple(std::move(all));
   Dumper dumper;
@@ -233,9 +227,11 @@ DynamicShapes load_dynamic_shapes(const Value& spec) {
     throw UserError("With from_dict=True, expected `spec` to be a dict, got " + python_type_text(spec));
   const DictValue& d = spec.to_dict();
   if (!has_exactly(d, {"dims", "dynamic_shapes"}))
-    throw UserError("With from_dict=True, expected `spec` to have keys `dims` and `dynamic_shapes`, instead found " + keys_text(d));
+    throw UserError("With from_dict=True, expected `spec` to have keys `dims` and `dynamic_shapes`, instead found " +
+                    keys_text(d));
   const Value& dims = *d.find("dims");
-  if (dims.kind() != Value::Kind::dict) throw UserError("Expected `spec['dims']` to be a dict, got " + python_type_text(dims));
+  if (dims.kind() != Value::Kind::dict)
+    throw UserError("Expected `spec['dims']` to be a dict, got " + python_type_text(dims));
   return Loader(dims.to_dict()).read(*d.find("dynamic_shapes"));
 }
 

@@ -53,8 +53,7 @@ std::optional<SuggestedFix> parse(std::string_view line) {
 class Refiner {
  public:
   Refiner(std::vector<SuggestedFix> fixes, const DynamicShapes& shapes) {
-    for (SuggestedFix& fix : fixes)
-      fixes_[fix.name] = std::move(fix);
+    for (SuggestedFix& fix : fixes) fixes_[fix.name] = std::move(fix);
     collect(shapes);
     std::set<std::string> roots;
     for (const auto& [name, fix] : fixes_)
@@ -73,15 +72,13 @@ class Refiner {
       case DynamicShapes::Kind::tuple:
       case DynamicShapes::Kind::list: {
         DynamicShapes::Items items;
-        for (const DynamicShapes& item : shapes.items())
-          items.push_back(apply(item));
+        for (const DynamicShapes& item : shapes.items()) items.push_back(apply(item));
         return shapes.kind() == DynamicShapes::Kind::list ? DynamicShapes::list(std::move(items))
                                                           : DynamicShapes::tuple(std::move(items));
       }
       case DynamicShapes::Kind::dict: {
         DynamicShapes::Entries entries;
-        for (const auto& [key, entry] : shapes.entries())
-          entries.emplace_back(key, apply(entry));
+        for (const auto& [key, entry] : shapes.entries()) entries.emplace_back(key, apply(entry));
         return DynamicShapes::dict(std::move(entries));
       }
     }
@@ -91,11 +88,9 @@ class Refiner {
  private:
   void collect(const DynamicShapes& shapes) {
     if (shapes.is_sequence()) {
-      for (const DynamicShapes& item : shapes.items())
-        collect(item);
+      for (const DynamicShapes& item : shapes.items()) collect(item);
     } else if (shapes.kind() == DynamicShapes::Kind::dict) {
-      for (const auto& [key, entry] : shapes.entries())
-        collect(entry);
+      for (const auto& [key, entry] : shapes.entries()) collect(entry);
     } else if (shapes.kind() == DynamicShapes::Kind::dim) {
       dims_.insert_or_assign(shapes.dim().name(), shapes.dim());
       dims_.insert_or_assign(shapes.dim().root().name(), shapes.dim().root());

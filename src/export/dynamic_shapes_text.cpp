@@ -42,12 +42,12 @@ class Reader {
  public:
   void read(const std::string& text, const std::vector<std::string>& names) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos)
-      throw UserError("dynamic shapes: expected NAME=D,D,..., found " + text);
+    if (equals == std::string::npos) throw UserError("dynamic shapes: expected NAME=D,D,..., found " + text);
     const std::string name = text.substr(0, equals);
     if (std::ranges::find(names, name) == names.end()) {
       Values known(names.begin(), names.end());
-      throw UserError("dynamic shapes: " + text + " names the argument " + name + "; the arguments are " + list(std::move(known)).str());
+      throw UserError("dynamic shapes: " + text + " names the argument " + name + "; the arguments are " +
+                      list(std::move(known)).str());
     }
     if (entries_.contains(name)) throw UserError("dynamic shapes: the argument " + name + " is named twice");
     std::vector<Entry>& entries = entries_[name];
@@ -65,8 +65,7 @@ class Reader {
         continue;
       }
       DynamicShapes::Items items;
-      for (const Entry& e : at->second)
-        items.push_back(made(e));
+      for (const Entry& e : at->second) items.push_back(made(e));
       out.emplace_back(name, DynamicShapes::tuple(std::move(items)));
     }
     return DynamicShapes::dict(std::move(out));
@@ -75,12 +74,14 @@ class Reader {
  private:
   Entry read_entry(std::string_view entry, const std::string& text) {
     const auto fail = [&](const std::string& why) -> UserError {
-      return UserError("dynamic shapes: in " + text + ", " + (entry.empty() ? "an empty entry" : std::string(entry)) + " " + why);
+      return UserError("dynamic shapes: in " + text + ", " + (entry.empty() ? "an empty entry" : std::string(entry)) + " " +
+                       why);
     };
     if (entry == "*") return {.is_example = true};
     const size_t colon = entry.find(':');
     const std::optional<NamedDim::Derived> dim = parse_linear(entry.substr(0, colon));
-    if (!dim || entry.empty()) throw fail("is not *, a number, NAME, NAME:MIN..MAX or a multiple of a name such as 2*NAME+1");
+    if (!dim || entry.empty())
+      throw fail("is not *, a number, NAME, NAME:MIN..MAX or a multiple of a name such as 2*NAME+1");
     if (colon == std::string_view::npos) return {.dim = *dim};
     const std::string_view limits = entry.substr(colon + 1);
     const size_t dots = limits.find("..");
@@ -113,8 +114,7 @@ class Reader {
 DynamicShapes parse_dynamic_shapes(const std::vector<std::string>& texts, const std::vector<std::string>& argument_names) {
   if (texts.empty()) return {};
   Reader reader;
-  for (const std::string& text : texts)
-    reader.read(text, argument_names);
+  for (const std::string& text : texts) reader.read(text, argument_names);
   return reader.shapes(argument_names);
 }
 

@@ -7,8 +7,8 @@
 #include "calque/base/error.h"
 #include "calque/export/fake_inputs.h"
 #include "calque/graph/passes.h"
-#include "calque/nn/functional_call.h"
 #include "calque/nn/backends.h"
+#include "calque/nn/functional_call.h"
 #include "calque/trace/make_fx.h"
 #include "export/build.h"
 #include "export/program_module.h"
@@ -55,8 +55,8 @@ class FunctionModule : public Module {
 
 // The names of the arguments given, positional ones first; those of a variadic argument numbered.
 struct InputNames {
-  std::vector<KeyPath> paths;           // of the leaves
-  std::vector<std::string> arg_names;   // as the unlifted module calls them
+  std::vector<KeyPath> paths;          // of the leaves
+  std::vector<std::string> arg_names;  // as the unlifted module calls them
 };
 
 InputNames name_inputs(std::vector<std::string> names, const Values& args, const Kwargs& kwargs) {
@@ -64,7 +64,9 @@ InputNames name_inputs(std::vector<std::string> names, const Values& args, const
   InputNames out;
   std::vector<std::pair<Value, Value>> bound;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (i >= names.size() || names[i].starts_with("**")) throw UserError("export: " + std::to_string(args.size()) + " positional arguments were given, the forward takes " + std::to_string(i));
+    if (i >= names.size() || names[i].starts_with("**"))
+      throw UserError("export: " + std::to_string(args.size()) + " positional arguments were given, the forward takes " +
+                      std::to_string(i));
     if (!names[i].starts_with("*")) {
       bound.emplace_back(names[i], args[i]);
       out.arg_names.push_back(names[i]);
@@ -147,7 +149,9 @@ class ConstantWatch {
       const Tensor* now = module_.find_tensor(path);
       if (now && now->is_same(tensor)) continue;
       module_.set_tensor(path, tensor);
-      throw UserError("The tensor attribute self." + path + " was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API.");
+      throw UserError(
+          "The tensor attribute self." + path +
+          " was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API.");
     }
   }
   ~ConstantWatch() {
@@ -168,7 +172,9 @@ void name_module_stacks(GraphModule& module) {
   for_each_graph_module(module, [&](GraphModule& m) {
     for (Node* n : m.graph().nodes()) {
       const auto& stack = n->meta.nn_module_stack;
-      if (!stack || stack->empty() || stack->front().key.starts_with("L__self__") || stack->front().key.starts_with("_empty_nn_module_stack")) continue;
+      if (!stack || stack->empty() || stack->front().key.starts_with("L__self__") ||
+          stack->front().key.starts_with("_empty_nn_module_stack"))
+        continue;
       std::shared_ptr<const ModuleStack>& to = renamed[stack.get()];
       if (!to) {
         auto copy = std::make_shared<ModuleStack>(*stack);
@@ -183,7 +189,8 @@ void name_module_stacks(GraphModule& module) {
   });
 }
 
-std::vector<ModuleCallEntry> module_calls(Module& module, ModuleCallSignature own, const std::map<std::string, ModuleCallSignature>& preserved) {
+std::vector<ModuleCallEntry> module_calls(Module& module, ModuleCallSignature own,
+                                          const std::map<std::string, ModuleCallSignature>& preserved) {
   std::vector<ModuleCallEntry> calls;
   std::map<std::string, ModuleCallSignature> left = preserved;
   for (const auto& [path, m] : module.named_modules("", false)) {
@@ -218,8 +225,9 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const ExportingScope inside;
   const CudnnScope no_cudnn(false);  // as PyTorch exports: programs do not depend on what the machine has
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
-  const FakeInputs inputs = make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
-                                             {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
+  const FakeInputs inputs =
+      make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
+                       {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
   const std::shared_ptr<FakeMode>& fake = inputs.mode;
   const std::vector<StateInput> state = state_inputs(module);
 
@@ -242,7 +250,8 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
     const ConstantWatch constants(module);
     const Values leaves(values.begin() + static_cast<std::ptrdiff_t>(state.size()), values.end());
     const auto [call_args, call_kwargs] = from_input_tree(flat.spec.unflatten(leaves));
-    const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs) : run_keeping_meta(module, call_args, call_kwargs));
+    const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs)
+                                                  : run_keeping_meta(module, call_args, call_kwargs));
     constants.check();
     out_spec = result.spec;
     assigned = assigned_buffers(module, state, values);
@@ -250,7 +259,8 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
     results.insert(results.end(), assigned.values.begin(), assigned.values.end());
     return tuple(std::move(results));
   };
-  TracedGraph traced = make_fx_values(run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
+  TracedGraph traced = make_fx_values(
+      run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
   Graph& graph = traced.graph();
   write_assigned(graph, assigned);
   graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
@@ -267,8 +277,10 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   clear_boundary_meta(*traced.module);
   name_placeholders(*traced.module, parts.signature, names.paths);
   for (const StateInput& s : state) {
-    if (s.persistent) parts.state_dict.set(s.path, s.tensor);
-    else parts.constants.emplace_back(s.path, s.tensor);
+    if (s.persistent)
+      parts.state_dict.set(s.path, s.tensor);
+    else
+      parts.constants.emplace_back(s.path, s.tensor);
   }
   keep_requires_grad(graph, parts.signature, parts.state_dict, parts.constants, flat.leaves);
   parts.range_constraints = range_constraints(inputs);
@@ -281,7 +293,8 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   return ExportedProgram(std::move(parts));
 }
 
-ExportedProgram export_program(const TraceableFunction& function, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
+ExportedProgram export_program(const TraceableFunction& function, const Values& args, const Kwargs& kwargs,
+                               const ExportOptions& options) {
   const auto module = std::make_shared<FunctionModule>(function);
   return export_program(*module, args, kwargs, options);
 }

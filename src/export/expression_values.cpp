@@ -63,7 +63,8 @@ std::vector<const Expr*> symbols_of(const Expr* e) {
 }
 
 bool is_literal(const Expr* e) {
-  return e->is_integer() || e->kind() == ExprKind::float_number || e->kind() == ExprKind::true_value || e->kind() == ExprKind::false_value;
+  return e->is_integer() || e->kind() == ExprKind::float_number || e->kind() == ExprKind::true_value ||
+         e->kind() == ExprKind::false_value;
 }
 
 Value literal_value(const Expr* e) {

@@ -5,8 +5,8 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/sym/expr.h"
 #include "calque/sym/export_env.h"
+#include "calque/sym/expr.h"
 #include "calque/tensor/tree.h"
 #include "export/shape_walk.h"
 #include "sym/env_impl.h"
@@ -67,11 +67,9 @@ class Promises {
   void add_tensor(const Tensor& tensor, const DynamicShapes& shape) {
     const auto entry = [&](size_t i, const DynamicShapes& e) { add(tensor, i, e); };
     if (shape.kind() == Kind::dict) {
-      for (const auto& [index, e] : shape.entries())
-        entry(static_cast<size_t>(index.to_int()), e);
+      for (const auto& [index, e] : shape.entries()) entry(static_cast<size_t>(index.to_int()), e);
     } else if (shape.is_sequence()) {
-      for (size_t i = 0; i < shape.items().size(); ++i)
-        entry(i, shape.items()[i]);
+      for (size_t i = 0; i < shape.items().size(); ++i) entry(i, shape.items()[i]);
     }
   }
 
@@ -85,8 +83,7 @@ class Promises {
             p.root = at->second[0].place;
       }
     for (const std::string& name : order_)
-      for (Promise& p : named_.at(name))
-        out.push_back(p);
+      for (Promise& p : named_.at(name)) out.push_back(p);
     return out;
   }
   const std::map<std::string, PhantomRoot>& phantoms() const { return phantoms_; }
@@ -104,7 +101,8 @@ class Promises {
         append({Promise::Kind::named, place, dim.name(), dim.range()});
         return;
       }
-      Promise p{Promise::Kind::derived, place, dim.name(), dim.range(), dim.root().name(), {}, dim.multiplier(), dim.offset()};
+      Promise p{Promise::Kind::derived, place, dim.name(),       dim.range(),
+                dim.root().name(),      {},    dim.multiplier(), dim.offset()};
       if (const auto at = named_.find(p.root_name); at != named_.end() && !at->second.empty())
         p.root = at->second[0].place;
       else if (!phantoms_.contains(p.root_name))
@@ -122,9 +120,9 @@ class Promises {
   static int64_t root_value(const Dim& dim, const Tensor& tensor, size_t i) {
     const int64_t size = tensor.sym_sizes()[i].guard_int();
     if ((size - dim.offset()) % dim.multiplier() != 0)
-      throw UserError(ErrorKind::constraint_violation,
-                      "Expected shape[" + std::to_string(i) + "] = " + std::to_string(size) + " of input Tensor to be of the form " +
-                          dim.name() + ", where " + dim.root().name() + " is an integer");
+      throw UserError(ErrorKind::constraint_violation, "Expected shape[" + std::to_string(i) + "] = " +
+                                                           std::to_string(size) + " of input Tensor to be of the form " +
+                                                           dim.name() + ", where " + dim.root().name() + " is an integer");
     return (size - dim.offset()) / dim.multiplier();
   }
 
@@ -144,8 +142,7 @@ class Maker {
  public:
   Maker(FakeInputs& out, std::vector<Promise> promises, const std::map<std::string, PhantomRoot>& phantoms)
       : out_(out), env_(*out.mode->env()), promises_(std::move(promises)), phantoms_(phantoms) {
-    for (const Promise& p : promises_)
-      of_[p.place] = &p;
+    for (const Promise& p : promises_) of_[p.place] = &p;
   }
 
   Value leaf(const KeyPath& path, const Value& value, const DynamicShapes& shape) {
@@ -166,15 +163,13 @@ class Maker {
     EqualityConstraint& eq = out_.equalities;
     for (const Promise& p : promises_) {
       const std::vector<Source>& sources = sources_.at(p.place);
-      for (size_t i = 1; i < sources.size(); ++i)
-        eq.equal.emplace_back(sources[0], sources[i]);
+      for (size_t i = 1; i < sources.size(); ++i) eq.equal.emplace_back(sources[0], sources[i]);
       switch (p.kind) {
         case Promise::Kind::relaxed: eq.relaxed.push_back(sources[0]); break;
         case Promise::Kind::named: {
           const auto [at, is_new] = first.emplace(p.name, p.place);
           if (!is_new)
-            for (const Source& other : sources_.at(at->second))
-              eq.equal.emplace_back(sources[0], other);
+            for (const Source& other : sources_.at(at->second)) eq.equal.emplace_back(sources[0], other);
           break;
         }
         case Promise::Kind::derived: {
@@ -217,10 +212,10 @@ class Maker {
     }
     const Tensor fake = out_.mode->from_tensor(real, source, context.get());
     const SymInts strides(fake.sym_strides().begin(), fake.sym_strides().end());
-    out_.placeholders.push_back({source,
-                                 TensorGeometry{SymInts(fake.sym_sizes().begin(), fake.sym_sizes().end()), strides,
-                                                fake.sym_storage_offset()},
-                                 context.get()});
+    out_.placeholders.push_back(
+        {source,
+         TensorGeometry{SymInts(fake.sym_sizes().begin(), fake.sym_sizes().end()), strides, fake.sym_storage_offset()},
+         context.get()});
     out_.contexts.push_back(std::move(context));
     return fake;
   }
@@ -270,9 +265,9 @@ class Ranges {
 
   RangeConstraints finish() {
     if (!violations_.empty()) {
-      std::string message = "Found the following conflicts between user-specified ranges and inferred ranges from model tracing:";
-      for (const std::string& v : violations_)
-        message += "\n" + v;
+      std::string message =
+          "Found the following conflicts between user-specified ranges and inferred ranges from model tracing:";
+      for (const std::string& v : violations_) message += "\n" + v;
       throw UserError(ErrorKind::constraint_violation, message);
     }
     // Sizes may be expressions; files want the ranges of their symbols too.
@@ -303,14 +298,14 @@ class Ranges {
     const int64_t size = example.to_sym_int().is_symbolic() ? -1 : example.to_int();
     const bool zero_one = size == 0 || size == 1;
     if (hint.type == DimHint::Type::automatic && single && zero_one)
-      warn("dimension " + where + " 0/1 specialized; Dim.AUTO was specified along with a sample input with hint = " +
-           std::to_string(size) + ".");
+      warn("dimension " + where +
+           " 0/1 specialized; Dim.AUTO was specified along with a sample input with hint = " + std::to_string(size) + ".");
     const ValueRange wanted{hint.min.value_or(0), hint.max.value_or(no_upper_bound)};
     const ValueRange both = range_intersect(traced, wanted);
     if (both.lower > both.upper) {
-      violations_.push_back("- Received user-specified min/max range of [" + bound_text(hint.min) + ", " + bound_text(hint.max) +
-                            "], conflicting with the inferred min/max range of [" + bound_text(traced.lower) + ", " +
-                            bound_text(traced.upper) + "], for " + where + ".");
+      violations_.push_back("- Received user-specified min/max range of [" + bound_text(hint.min) + ", " +
+                            bound_text(hint.max) + "], conflicting with the inferred min/max range of [" +
+                            bound_text(traced.lower) + ", " + bound_text(traced.upper) + "], for " + where + ".");
       return;
     }
     if (!is_static) {
@@ -340,9 +335,10 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
   const Kwargs combined = combine_args(names, args, kwargs);
   check_dynamic_shapes(combined, shapes);
   FakeInputs out;
-  out.mode = FakeMode::make({.env = ShapeEnv::make({.keep_dynamic_zero_one = options.keep_dynamic_zero_one,
-                                                    .prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
-                             .allow_non_fake_inputs = true});
+  out.mode =
+      FakeMode::make({.env = ShapeEnv::make({.keep_dynamic_zero_one = options.keep_dynamic_zero_one,
+                                             .prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
+                      .allow_non_fake_inputs = true});
   name_symbols_by_source(*out.mode->env());
   if (options.prefer_deferred_runtime_asserts) defer_guards(*out.mode->env());
   out.dims = named_dims(shapes);
@@ -362,8 +358,7 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
       out.leaves.push_back({keystr(path), value, std::move(fake), shape});
     });
     Values fakes;
-    for (size_t j = first; j < out.leaves.size(); ++j)
-      fakes.push_back(out.leaves[j].fake);
+    for (size_t j = first; j < out.leaves.size(); ++j) fakes.push_back(out.leaves[j].fake);
     Value whole = tree_unflatten(fakes, tree_structure(a.value));
     if (i < args.size())
       out.args.push_back(std::move(whole));

@@ -9,10 +9,25 @@ namespace calque {
 
 // In the order of Python's precedence, loosest first; leaves last.
 enum class GuardOp : uint8_t {
-  logical_or, logical_and, logical_not,
-  eq, ne, lt, le, gt, ge,
-  add, sub, mul, floor_div, mod, negate, pow,
-  call, number, variable
+  logical_or,
+  logical_and,
+  logical_not,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  add,
+  sub,
+  mul,
+  floor_div,
+  mod,
+  negate,
+  pow,
+  call,
+  number,
+  variable
 };
 
 struct GuardText::Node {
@@ -84,7 +99,8 @@ class Parser {
   bool eat_word(std::string_view word) {
     spaces();
     if (!rest_.starts_with(word)) return false;
-    if (rest_.size() > word.size() && (std::isalnum(static_cast<unsigned char>(rest_[word.size()])) || rest_[word.size()] == '_'))
+    if (rest_.size() > word.size() &&
+        (std::isalnum(static_cast<unsigned char>(rest_[word.size()])) || rest_[word.size()] == '_'))
       return false;
     rest_.remove_prefix(word.size());
     return true;
@@ -92,7 +108,9 @@ class Parser {
   void need(std::string_view token) {
     if (!eat(token)) throw NotRead{};
   }
-  static NodePtr make(GuardOp op, std::vector<NodePtr> args) { return std::make_shared<const TextNode>(TextNode{op, std::move(args)}); }
+  static NodePtr make(GuardOp op, std::vector<NodePtr> args) {
+    return std::make_shared<const TextNode>(TextNode{op, std::move(args)});
+  }
 
   NodePtr any_of() {
     if (++depth_ > max_depth) throw NotRead{};
@@ -133,9 +151,12 @@ class Parser {
   NodePtr sum() {
     NodePtr out = product();
     for (;;) {
-      if (eat("+")) out = make(GuardOp::add, {out, product()});
-      else if (eat("-")) out = make(GuardOp::sub, {out, product()});
-      else return out;
+      if (eat("+"))
+        out = make(GuardOp::add, {out, product()});
+      else if (eat("-"))
+        out = make(GuardOp::sub, {out, product()});
+      else
+        return out;
     }
   }
   NodePtr product() {
@@ -143,16 +164,21 @@ class Parser {
     for (;;) {
       spaces();
       if (rest_.starts_with("**")) throw NotRead{};
-      if (eat("*")) out = make(GuardOp::mul, {out, signed_power()});
-      else if (eat("//")) out = make(GuardOp::floor_div, {out, signed_power()});
-      else if (eat("%")) out = make(GuardOp::mod, {out, signed_power()});
-      else return out;
+      if (eat("*"))
+        out = make(GuardOp::mul, {out, signed_power()});
+      else if (eat("//"))
+        out = make(GuardOp::floor_div, {out, signed_power()});
+      else if (eat("%"))
+        out = make(GuardOp::mod, {out, signed_power()});
+      else
+        return out;
     }
   }
   NodePtr signed_power() {
     if (++depth_ > max_depth) throw NotRead{};
     NodePtr out;
-    if (eat("-")) out = make(GuardOp::negate, {signed_power()});
+    if (eat("-"))
+      out = make(GuardOp::negate, {signed_power()});
     else {
       out = primary();
       if (eat("**")) out = make(GuardOp::pow, {out, signed_power()});
@@ -212,7 +238,8 @@ class Parser {
         break;
       } else if (rest_.starts_with(".")) {
         rest_.remove_prefix(1);
-        while (!rest_.empty() && (std::isalnum(static_cast<unsigned char>(rest_.front())) || rest_.front() == '_')) rest_.remove_prefix(1);
+        while (!rest_.empty() && (std::isalnum(static_cast<unsigned char>(rest_.front())) || rest_.front() == '_'))
+          rest_.remove_prefix(1);
       } else {
         source_end = read;
         break;
@@ -231,7 +258,8 @@ class Parser {
   std::optional<GuardText::Variable::Property> property_here() {
     if (rest_.starts_with(".size()")) return rest_.remove_prefix(7), GuardText::Variable::Property::size;
     if (rest_.starts_with(".stride()")) return rest_.remove_prefix(9), GuardText::Variable::Property::stride;
-    if (rest_.starts_with(".storage_offset()")) return rest_.remove_prefix(17), GuardText::Variable::Property::storage_offset;
+    if (rest_.starts_with(".storage_offset()"))
+      return rest_.remove_prefix(17), GuardText::Variable::Property::storage_offset;
     return {};
   }
   void skip_brackets() {
@@ -239,7 +267,8 @@ class Parser {
     if (!rest_.empty() && (rest_.front() == '\'' || rest_.front() == '"')) {
       const char quote = rest_.front();
       rest_.remove_prefix(1);
-      while (!rest_.empty() && rest_.front() != quote) rest_.remove_prefix(rest_.front() == '\\' && rest_.size() > 1 ? 2 : 1);
+      while (!rest_.empty() && rest_.front() != quote)
+        rest_.remove_prefix(rest_.front() == '\\' && rest_.size() > 1 ? 2 : 1);
       if (!rest_.empty()) rest_.remove_prefix(1);
     } else {
       while (!rest_.empty() && rest_.front() != ']') rest_.remove_prefix(1);
@@ -294,15 +323,13 @@ int64_t evaluate(const TextNode& n, const std::vector<int64_t>& values) {
       const int64_t base = arg(0), exponent = arg(1);
       if (exponent < 0 || exponent > 64) throw NotRead{};
       out = 1;
-      for (int64_t i = 0; i < exponent; ++i)
-        out = times(out, base);
+      for (int64_t i = 0; i < exponent; ++i) out = times(out, base);
       return out;
     }
     case GuardOp::call: {
       out = arg(0);
       if (n.name == "abs") return out < 0 ? times(out, -1) : out;
-      for (size_t i = 1; i < n.args.size(); ++i)
-        out = n.name == "max" ? std::max(out, arg(i)) : std::min(out, arg(i));
+      for (size_t i = 1; i < n.args.size(); ++i) out = n.name == "max" ? std::max(out, arg(i)) : std::min(out, arg(i));
       return out;
     }
     case GuardOp::number: return n.number;
@@ -336,8 +363,7 @@ std::string text(const TextNode& n, const std::vector<std::string>& names) {
     case GuardOp::pow: return child(0, own + 1) + " ** " + child(1, own);
     case GuardOp::call: {
       std::string out = n.name + "(";
-      for (size_t i = 0; i < n.args.size(); ++i)
-        out += (i == 0 ? "" : ", ") + text(*n.args[i], names);
+      for (size_t i = 0; i < n.args.size(); ++i) out += (i == 0 ? "" : ", ") + text(*n.args[i], names);
       return out + ")";
     }
     case GuardOp::number: return std::to_string(n.number);

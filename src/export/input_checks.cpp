@@ -32,7 +32,7 @@ struct NumberCheck {
   int64_t multiplier = 1;
   int64_t offset = 0;
   SymInt expression;
-  std::string text = {};         // of the expression
+  std::string text = {};  // of the expression
   std::string symbol_text = {};
   std::optional<ValueRange> range = {};
 };
@@ -40,10 +40,10 @@ struct NumberCheck {
 struct LeafCheck {
   enum class Kind : uint8_t { tensor, integer, constant, nothing };
   Kind kind = Kind::nothing;
-  std::string path;             // "*args[0]['a']"
+  std::string path;                  // "*args[0]['a']"
   std::vector<NumberCheck> numbers;  // a tensor's sizes; an integer
   DType dtype = DType::float32;
-  std::string sizes = {};       // of a tensor, as text
+  std::string sizes = {};  // of a tensor, as text
   Value constant;
 };
 
@@ -63,8 +63,7 @@ std::string plain_text(const Value& v) { return v.kind() == Value::Kind::string 
 
 std::string size_text(SymIntList sizes) {
   std::string out;
-  for (const SymInt s : sizes)
-    out += (out.empty() ? "" : ", ") + s.str();
+  for (const SymInt s : sizes) out += (out.empty() ? "" : ", ") + s.str();
   return "torch.Size([" + out + "])";
 }
 
@@ -98,7 +97,8 @@ std::vector<std::string> sources_of(const KeyPath& path, size_t index, const std
     const std::string& name = names[position];
     out.push_back("L['" + name + "']" + rest);
     const size_t bar = name.rfind('_');
-    if (bar != std::string::npos && bar + 1 < name.size() && std::ranges::all_of(name.substr(bar + 1), [](char c) { return c >= '0' && c <= '9'; }))
+    if (bar != std::string::npos && bar + 1 < name.size() &&
+        std::ranges::all_of(name.substr(bar + 1), [](char c) { return c >= '0' && c <= '9'; }))
       out.push_back("L['" + name.substr(0, bar) + "'][" + name.substr(bar + 1) + "]" + rest);
   }
   return out;
@@ -139,8 +139,7 @@ struct InputChecks::Impl {
         out.dtype = t.dtype();
         out.sizes = size_text(t.sym_sizes());
         if (!env) env = t.impl().env;
-        for (const SymInt size : t.sym_sizes())
-          out.numbers.push_back(number(size, ranges));
+        for (const SymInt size : t.sym_sizes()) out.numbers.push_back(number(size, ranges));
         break;
       }
       case Value::Kind::integer:
@@ -200,8 +199,7 @@ struct InputChecks::Impl {
       const std::string& name = e->env()->symbols()[e->symbol_index()].name;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
-    for (const Expr* a : e->args())
-      collect(a, names);
+    for (const Expr* a : e->args()) collect(a, names);
   }
 
   void add_guards(const ExportedProgram& program, const std::vector<KeyPath>& paths) {
@@ -210,8 +208,7 @@ struct InputChecks::Impl {
       names = *signature->forward_arg_names;
     std::map<std::string, size_t> by_source;
     for (size_t i = 0; i < paths.size(); ++i)
-      for (const std::string& source : sources_of(paths[i], i, names))
-        by_source.emplace(source, i);
+      for (const std::string& source : sources_of(paths[i], i, names)) by_source.emplace(source, i);
     for (const std::string& code : program.parts().guards_code) {
       std::optional<GuardText> guard = GuardText::parse(code);
       if (!guard) continue;
@@ -234,8 +231,10 @@ struct InputChecks::Impl {
 
   static bool fits(const GuardText::Variable& v, const LeafCheck& leaf) {
     using Property = GuardText::Variable::Property;
-    if (v.property == Property::value) return leaf.kind == LeafCheck::Kind::integer || leaf.kind == LeafCheck::Kind::constant;
-    return leaf.kind == LeafCheck::Kind::tensor && (v.property == Property::storage_offset || v.dimension < leaf.numbers.size());
+    if (v.property == Property::value)
+      return leaf.kind == LeafCheck::Kind::integer || leaf.kind == LeafCheck::Kind::constant;
+    return leaf.kind == LeafCheck::Kind::tensor &&
+           (v.property == Property::storage_offset || v.dimension < leaf.numbers.size());
   }
 
   // ---- at the call --------------------------------------------------------------------------------------------------
@@ -251,8 +250,10 @@ struct InputChecks::Impl {
     switch (c.kind) {
       case NumberCheck::Kind::constant:
         if (found != c.number)
-          refuse("Expected input at " + place() + " to be equal to " + std::to_string(c.number) + ", but got " + std::to_string(found) +
-                 ". If you meant for this dimension to be dynamic, please re-export and specify dynamic_shapes (e.g. with Dim.DYNAMIC)");
+          refuse("Expected input at " + place() + " to be equal to " + std::to_string(c.number) + ", but got " +
+                 std::to_string(found) +
+                 ". If you meant for this dimension to be dynamic, please re-export and specify dynamic_shapes (e.g. with "
+                 "Dim.DYNAMIC)");
         return;
       case NumberCheck::Kind::anything: return;
       case NumberCheck::Kind::linear:
@@ -264,7 +265,8 @@ struct InputChecks::Impl {
                                                   ? std::optional(root * c.multiplier + c.offset)
                                                   : env->evaluate(c.expression, {{c.symbol_text, root}});
       if (expected && *expected != found)
-        refuse("Expected input at " + place() + " to be equal to " + std::to_string(*expected) + ", but got " + std::to_string(found));
+        refuse("Expected input at " + place() + " to be equal to " + std::to_string(*expected) + ", but got " +
+               std::to_string(found));
     } else if (c.kind == NumberCheck::Kind::linear) {
       if ((found - c.offset) % c.multiplier != 0)
         refuse("Expected input " + place() + " = " + std::to_string(found) + " to be of the form " + c.text + ", where " +
@@ -275,9 +277,11 @@ struct InputChecks::Impl {
     if (!c.range) return;
     // 0 and 1 are let pass where only tracing excluded them.
     if (c.range->lower > 2 && found < c.range->lower)
-      refuse("Expected input at " + place() + " to be >= " + std::to_string(c.range->lower) + ", but got " + std::to_string(found));
+      refuse("Expected input at " + place() + " to be >= " + std::to_string(c.range->lower) + ", but got " +
+             std::to_string(found));
     if (c.range->upper < ValueRange::unbounded_above - 1 && found > c.range->upper)
-      refuse("Expected input at " + place() + " to be <= " + std::to_string(c.range->upper) + ", but got " + std::to_string(found));
+      refuse("Expected input at " + place() + " to be <= " + std::to_string(c.range->upper) + ", but got " +
+             std::to_string(found));
   }
 
   void check_leaf(const LeafCheck& c, const Value& given, Known& known) const {
@@ -286,7 +290,8 @@ struct InputChecks::Impl {
       case LeafCheck::Kind::integer:
         if (given.kind() != Value::Kind::integer && given.kind() != Value::Kind::boolean)
           refuse("Expected input at " + c.path + " to be an integer, but got " + python_type_text(given));
-        check_number(c.numbers[0], given.to_sym_int(), [&] { return c.path; }, known);
+        check_number(
+            c.numbers[0], given.to_sym_int(), [&] { return c.path; }, known);
         return;
       case LeafCheck::Kind::constant: {
         const auto differs = [&] {
@@ -308,12 +313,14 @@ struct InputChecks::Impl {
     const Tensor& t = given.to_tensor();
     const SymIntList sizes = t.sym_sizes();
     if (sizes.size() != c.numbers.size())
-      refuse("Unexpected number of dimensions in input at " + c.path + ".shape (expected " + c.sizes + ", got " + size_text(sizes) + ")");
+      refuse("Unexpected number of dimensions in input at " + c.path + ".shape (expected " + c.sizes + ", got " +
+             size_text(sizes) + ")");
     if (options.dtypes && t.dtype() != c.dtype)
       refuse("Expected input at " + c.path + " to be of type torch." + std::string(name(c.dtype)) + ", but got torch." +
              std::string(name(t.dtype())));
     for (size_t i = 0; i < sizes.size(); ++i)
-      check_number(c.numbers[i], sizes[i], [&] { return c.path + ".shape[" + std::to_string(i) + "]"; }, known);
+      check_number(
+          c.numbers[i], sizes[i], [&] { return c.path + ".shape[" + std::to_string(i) + "]"; }, known);
   }
 
   void check_guard(const GuardCheck& c, const Values& given) const {
@@ -354,8 +361,7 @@ Values InputChecks::flatten(const Values& args, const Kwargs& kwargs) const {
       if (key.equals(name)) ordered.emplace_back(key, value);
   if (ordered.size() != keys.size() || kwargs.size() != keys.size()) {
     Values given;
-    for (const auto& [name, value] : kwargs)
-      given.emplace_back(name);
+    for (const auto& [name, value] : kwargs) given.emplace_back(name);
     throw UserError("Ran into a kwarg keyword mismatch: Got the following keywords " + list(given).str() + " but expected " +
                     list(keys).str());
   }
@@ -364,7 +370,8 @@ Values InputChecks::flatten(const Values& args, const Kwargs& kwargs) const {
   if (!same_structure(received, impl_->in_spec))
     throw UserError("Trying to flatten user inputs with exported input tree spec: \n" + impl_->in_spec.str() +
                     "\nbut actually got inputs with tree spec of: \n" + received.str() +
-                    ".\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.");
+                    ".\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used "
+                    "when tracing.");
   return impl_->in_spec.flatten_up_to(tree);
 }
 
@@ -373,10 +380,8 @@ void InputChecks::check(const Values& leaves) const {
     throw UserError("Unexpected number of inputs (expected " + std::to_string(impl_->leaves.size()) + ", got " +
                     std::to_string(leaves.size()) + ")");
   Impl::Known known{std::vector<int64_t>(impl_->symbols.size()), std::vector<bool>(impl_->symbols.size())};
-  for (size_t i = 0; i < leaves.size(); ++i)
-    impl_->check_leaf(impl_->leaves[i], leaves[i], known);
-  for (const GuardCheck& guard : impl_->guards)
-    impl_->check_guard(guard, leaves);
+  for (size_t i = 0; i < leaves.size(); ++i) impl_->check_leaf(impl_->leaves[i], leaves[i], known);
+  for (const GuardCheck& guard : impl_->guards) impl_->check_guard(guard, leaves);
 }
 
 }  // namespace calque

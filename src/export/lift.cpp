@@ -8,12 +8,14 @@ namespace calque {
 
 std::vector<StateInput> state_inputs(const Module& module) {
   std::vector<StateInput> out;
-  for (const auto& [path, tensor] : module.named_parameters("", true, false)) out.push_back({InputKind::parameter, path, tensor, true});
+  for (const auto& [path, tensor] : module.named_parameters("", true, false))
+    out.push_back({InputKind::parameter, path, tensor, true});
   std::unordered_set<std::string> not_persistent;
   for (const auto& [prefix, m] : const_cast<Module&>(module).named_modules("", false))
     for (const auto& slot : m->buffer_slots())
       if (!slot->persistent) not_persistent.insert(prefix.empty() ? slot->name : prefix + "." + slot->name);
-  for (const auto& [path, tensor] : module.named_buffers("", true, false)) out.push_back({InputKind::buffer, path, tensor, !not_persistent.contains(path)});
+  for (const auto& [path, tensor] : module.named_buffers("", true, false))
+    out.push_back({InputKind::buffer, path, tensor, !not_persistent.contains(path)});
   return out;
 }
 
@@ -46,7 +48,9 @@ ArgumentSpec spec_of(const Value& val, std::string name) {
 
 ArgumentSpec argument_spec(const Node& node) { return spec_of(node.meta.val, node.name()); }
 
-ArgumentSpec argument_spec(const Value& output) { return output.is_node() ? argument_spec(*output.to_node()) : spec_of(output, ""); }
+ArgumentSpec argument_spec(const Value& output) {
+  return output.is_node() ? argument_spec(*output.to_node()) : spec_of(output, "");
+}
 
 GraphSignature make_signature(const Graph& graph, const std::vector<StateInput>& state) {
   GraphSignature signature;
@@ -61,7 +65,8 @@ GraphSignature make_signature(const Graph& graph, const std::vector<StateInput>&
     }
     signature.input_specs.push_back(std::move(spec));
   }
-  for (const Value& output : graph.output_node()->args()[0].to_items()) signature.output_specs.push_back({OutputKind::user_output, argument_spec(output)});
+  for (const Value& output : graph.output_node()->args()[0].to_items())
+    signature.output_specs.push_back({OutputKind::user_output, argument_spec(output)});
   return signature;
 }
 
@@ -70,7 +75,8 @@ namespace {
 // A literal of which nothing came: get_attr, lift_fresh_copy, detach_.
 std::vector<Node*> unused_literal(Node* node) {
   const auto is = [](const Node* n, std::initializer_list<const char*> names) {
-    return n->op() && n->op()->schema().name_space == "aten" && std::find(names.begin(), names.end(), n->op()->schema().name) != names.end();
+    return n->op() && n->op()->schema().name_space == "aten" &&
+           std::find(names.begin(), names.end(), n->op()->schema().name) != names.end();
   };
   if (node->users().empty()) return {node};
   if (node->users().size() > 1) return {};
@@ -95,7 +101,8 @@ std::string flat(std::string path) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, GraphSignature& signature, const ConstantPaths& paths, FakeMode* fake) {
+std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, GraphSignature& signature,
+                                                          const ConstantPaths& paths, FakeMode* fake) {
   Graph& graph = module.graph();
   std::vector<std::pair<std::string, Value>> constants;
   std::vector<InputSpec>& specs = signature.input_specs;
@@ -163,7 +170,8 @@ std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, G
     placeholder->meta.location = {};
     placeholder->meta.val = fake ? Value(fake->from_constant(constant)) : Value(constant);
     done.emplace(&key.impl(), placeholder);
-    specs.insert(specs.begin() + static_cast<std::ptrdiff_t>(position++), {InputKind::constant_tensor, {ArgumentKind::tensor, placeholder->name()}, path});
+    specs.insert(specs.begin() + static_cast<std::ptrdiff_t>(position++),
+                 {InputKind::constant_tensor, {ArgumentKind::tensor, placeholder->name()}, path});
     if (known != paths.end())
       for (const std::string& p : known->second) constants.emplace_back(p, constant);
     else
@@ -190,7 +198,8 @@ void keep_requires_grad(const Graph& graph, const GraphSignature& signature, con
       for (const auto& [path, constant] : constants)
         if (!real && path == spec.target && constant.is_tensor()) real = &constant.to_tensor();
     }
-    if (real && inputs[i]->meta.val.is_tensor()) inputs[i]->meta.val.to_tensor().impl().requires_grad = real->requires_grad();
+    if (real && inputs[i]->meta.val.is_tensor())
+      inputs[i]->meta.val.to_tensor().impl().requires_grad = real->requires_grad();
   }
 }
 

@@ -23,8 +23,10 @@ const char* prefix_of(InputKind kind) {
 std::string identifier(std::string text, bool lower) {
   for (char& c : text) {
     const auto u = static_cast<unsigned char>(c);
-    if (!(u < 0x80 && std::isalnum(u))) c = '_';
-    else if (lower) c = static_cast<char>(std::tolower(u));
+    if (!(u < 0x80 && std::isalnum(u)))
+      c = '_';
+    else if (lower)
+      c = static_cast<char>(std::tolower(u));
   }
   return text;
 }
@@ -40,7 +42,9 @@ std::string name_of(const KeyPath& path) {
   for (const TreeKey& key : path) {
     if (!out.empty()) out += "_";
     switch (key.kind) {
-      case TreeKey::Kind::mapping: out += identifier(key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str(), true); break;
+      case TreeKey::Kind::mapping:
+        out += identifier(key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str(), true);
+        break;
       case TreeKey::Kind::index: out += std::to_string(key.key.to_int()); break;
       case TreeKey::Kind::attribute: out += lower_case(key.key.to_string()); break;
     }
@@ -98,7 +102,9 @@ class UniqueNames {
 std::vector<std::pair<GraphModule*, Values>> subgraphs(const GraphModule& module, const Node& node) {
   const Function* f = node.target().function();
   if (!f || !f->name().starts_with("torch.ops.higher_order.")) return {};
-  const auto graph = [&](const Value& v) { return v.is_node() ? dynamic_cast<GraphModule*>(module.find_submodule(v.to_node()->target().text())) : nullptr; };
+  const auto graph = [&](const Value& v) {
+    return v.is_node() ? dynamic_cast<GraphModule*>(module.find_submodule(v.to_node()->target().text())) : nullptr;
+  };
   const Values& args = node.args();
   if (f->short_name() == "cond") return {{graph(args[1]), args[3].to_items()}, {graph(args[2]), args[3].to_items()}};
   if (f->short_name() == "map_impl") {

@@ -20,7 +20,8 @@ void share_items(ExportedProgram::Parts& parts) {
   for_each_graph_module(*parts.graph_module, [&](GraphModule& m) {
     std::map<std::pair<const Node*, int64_t>, Node*> seen;
     for (Node* n : m.graph().node_list()) {
-      if (n->target().function() != getitem.get() || !n->args()[0].is_node() || n->args()[1].kind() != Value::Kind::integer) continue;
+      if (n->target().function() != getitem.get() || !n->args()[0].is_node() || n->args()[1].kind() != Value::Kind::integer)
+        continue;
       const auto [it, fresh] = seen.try_emplace({n->args()[0].to_node(), n->args()[1].to_int()}, n);
       if (fresh) continue;
       n->replace_all_uses_with(it->second);
@@ -66,7 +67,8 @@ const TreeSpec& ExportedProgram::out_spec() const { return parts_.module_call_gr
 namespace {
 
 const Value* find_constant(const ExportedProgram::Parts& parts, const std::string& path) {
-  const auto it = std::find_if(parts.constants.begin(), parts.constants.end(), [&](const auto& c) { return c.first == path; });
+  const auto it =
+      std::find_if(parts.constants.begin(), parts.constants.end(), [&](const auto& c) { return c.first == path; });
   return it == parts.constants.end() ? nullptr : &it->second;
 }
 
@@ -104,7 +106,8 @@ Values ExportedProgram::run_graph(const Values& inputs) const {
   for (const InputSpec& spec : parts_.signature.input_specs) {
     switch (spec.kind) {
       case InputKind::user_input:
-        if (next == inputs.size()) throw UserError("run: " + std::to_string(inputs.size()) + " inputs were given, " + spec.arg.name + " has none");
+        if (next == inputs.size())
+          throw UserError("run: " + std::to_string(inputs.size()) + " inputs were given, " + spec.arg.name + " has none");
         all.push_back(inputs[next++]);
         break;
       case InputKind::token: all.emplace_back(); break;
@@ -114,7 +117,8 @@ Values ExportedProgram::run_graph(const Values& inputs) const {
       case InputKind::custom_object: all.push_back(state_of(parts_, spec)); break;
     }
   }
-  if (next != inputs.size()) throw UserError("run: expected " + std::to_string(next) + " inputs, found " + std::to_string(inputs.size()));
+  if (next != inputs.size())
+    throw UserError("run: expected " + std::to_string(next) + " inputs, found " + std::to_string(inputs.size()));
   return Interpreter(graph(), &graph_module().as_owner()).run(all).to_items();
 }
 
@@ -167,17 +171,20 @@ ExportedProgram ExportedProgram::transform(const std::vector<std::function<bool(
   const Graph& graph = parts.graph_module->graph();
   const std::vector<Node*> inputs = graph.placeholders();
   if (inputs.size() != parts.signature.input_specs.size())
-    throw UserError("transform: the number of inputs changed from " + std::to_string(parts.signature.input_specs.size()) + " to " + std::to_string(inputs.size()));
+    throw UserError("transform: the number of inputs changed from " + std::to_string(parts.signature.input_specs.size()) +
+                    " to " + std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     ArgumentSpec& arg = parts.signature.input_specs[i].arg;
     if (arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object) arg.name = inputs[i]->name();
   }
   const Values& outputs = graph.output_node()->args()[0].to_items();
   if (outputs.size() != parts.signature.output_specs.size())
-    throw UserError("transform: the number of outputs changed from " + std::to_string(parts.signature.output_specs.size()) + " to " + std::to_string(outputs.size()));
+    throw UserError("transform: the number of outputs changed from " + std::to_string(parts.signature.output_specs.size()) +
+                    " to " + std::to_string(outputs.size()));
   for (size_t i = 0; i < outputs.size(); ++i) {
     ArgumentSpec& arg = parts.signature.output_specs[i].arg;
-    if (outputs[i].is_node() && arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object) arg.name = outputs[i].to_node()->name();
+    if (outputs[i].is_node() && arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object)
+      arg.name = outputs[i].to_node()->name();
   }
   return ExportedProgram(std::move(parts));
 }
@@ -218,7 +225,8 @@ std::string bound(int64_t value) {
 std::string ExportedProgram::str() const {
   CodeOptions readable;
   readable.verbose = true;
-  std::string text = "ExportedProgram:\n    " + indented(parts_.graph_module->print_readable(readable)) + "\nGraph signature: " + indented(parts_.signature.str()) + "\nRange constraints: {";
+  std::string text = "ExportedProgram:\n    " + indented(parts_.graph_module->print_readable(readable)) +
+                     "\nGraph signature: " + indented(parts_.signature.str()) + "\nRange constraints: {";
   for (size_t i = 0; i < parts_.range_constraints.size(); ++i) {
     const auto& [symbol, range] = parts_.range_constraints[i];
     text += (i ? ", " : "") + symbol + ": VR[" + bound(range.lower) + ", " + bound(range.upper) + "]";
@@ -233,24 +241,33 @@ bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::strin
   };
   if (a.dialect() != b.dialect()) return differ("the dialects differ");
   if (!same_graph(a.graph(), b.graph(), why, true)) return false;
-  if (a.graph_signature().str() != b.graph_signature().str()) return differ("the signatures differ:" + a.graph_signature().str() + "and" + b.graph_signature().str());
-  if (!(a.in_spec() == b.in_spec())) return differ("the inputs have the structure " + a.in_spec().str() + " and " + b.in_spec().str());
-  if (!(a.out_spec() == b.out_spec())) return differ("the outputs have the structure " + a.out_spec().str() + " and " + b.out_spec().str());
+  if (a.graph_signature().str() != b.graph_signature().str())
+    return differ("the signatures differ:" + a.graph_signature().str() + "and" + b.graph_signature().str());
+  if (!(a.in_spec() == b.in_spec()))
+    return differ("the inputs have the structure " + a.in_spec().str() + " and " + b.in_spec().str());
+  if (!(a.out_spec() == b.out_spec()))
+    return differ("the outputs have the structure " + a.out_spec().str() + " and " + b.out_spec().str());
   if (a.range_constraints() != b.range_constraints()) return differ("the range constraints differ");
   const auto same_tensor = [](const Tensor& x, const Tensor& y) {
-    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) && x.requires_grad() == y.requires_grad() && equal(x, y);
+    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) && x.requires_grad() == y.requires_grad() &&
+           equal(x, y);
   };
-  if (a.state_dict().size() != b.state_dict().size()) return differ("the state dicts have " + std::to_string(a.state_dict().size()) + " and " + std::to_string(b.state_dict().size()) + " entries");
+  if (a.state_dict().size() != b.state_dict().size())
+    return differ("the state dicts have " + std::to_string(a.state_dict().size()) + " and " +
+                  std::to_string(b.state_dict().size()) + " entries");
   for (const auto& [path, tensor] : a.state_dict()) {
     const Tensor* other = b.state_dict().find(path);
     if (!other) return differ("only the first state dict has " + path);
     if (!same_tensor(tensor, *other)) return differ("the tensors " + path + " differ");
   }
-  if (a.constants().size() != b.constants().size()) return differ("there are " + std::to_string(a.constants().size()) + " and " + std::to_string(b.constants().size()) + " constants");
+  if (a.constants().size() != b.constants().size())
+    return differ("there are " + std::to_string(a.constants().size()) + " and " + std::to_string(b.constants().size()) +
+                  " constants");
   for (const auto& [path, value] : a.constants()) {
     const Value* other = find_constant(b.parts(), path);
     if (!other) return differ("only the first program has the constant " + path);
-    if (value.is_tensor() != other->is_tensor() || (value.is_tensor() ? !same_tensor(value.to_tensor(), other->to_tensor()) : !value.equals(*other)))
+    if (value.is_tensor() != other->is_tensor() ||
+        (value.is_tensor() ? !same_tensor(value.to_tensor(), other->to_tensor()) : !value.equals(*other)))
       return differ("the constants " + path + " differ");
   }
   return true;

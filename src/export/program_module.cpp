@@ -16,10 +16,12 @@ Values ProgramModule::flatten(const Values& args, const Kwargs& kwargs) const {
   const size_t positional = info.in_spec.children().at(0).num_children();
   Values placed = args;
   Kwargs named = kwargs;
-  for (size_t i = positional; i < args.size() && i - positional < keys.size(); ++i) named.emplace_back(keys[i - positional].to_string(), args[i]);
+  for (size_t i = positional; i < args.size() && i - positional < keys.size(); ++i)
+    named.emplace_back(keys[i - positional].to_string(), args[i]);
   if (placed.size() > positional && placed.size() - positional <= keys.size()) placed.resize(positional);
   while (placed.size() < positional && placed.size() < info.orig_args.size()) {
-    const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == info.orig_args[placed.size()]; });
+    const auto at =
+        std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == info.orig_args[placed.size()]; });
     if (at == named.end()) break;
     placed.push_back(at->second);
     named.erase(at);
@@ -36,7 +38,8 @@ Value ProgramModule::forward_values(const Values& args, const Kwargs& kwargs) {
 
 // ---- guards -----------------------------------------------------------------------------------------------------------
 
-GuardsModule::GuardsModule(const ExportedProgram& program, std::shared_ptr<const InputChecks> checks, std::vector<KeyPath> paths)
+GuardsModule::GuardsModule(const ExportedProgram& program, std::shared_ptr<const InputChecks> checks,
+                           std::vector<KeyPath> paths)
     : checks_(std::move(checks)), paths_(std::move(paths)), ranges_(program.parts().range_constraints) {
   const std::vector<Node*> inputs = program.graph().placeholders();
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -65,7 +68,8 @@ Value GuardsModule::forward_values(const Values& args, const Kwargs&) {
 
 void GuardsModule::guard_symbols(const Values& args) const {
   if (args.size() != expected_.size())
-    throw UserError("the program takes " + std::to_string(expected_.size()) + " inputs, " + std::to_string(args.size()) + " were given");
+    throw UserError("the program takes " + std::to_string(expected_.size()) + " inputs, " + std::to_string(args.size()) +
+                    " were given");
   std::unordered_map<const Expr*, Value> symbols;
   std::vector<std::pair<const Expr*, std::pair<SymInt, std::string>>> later;
   const auto range_of = [&](const Expr* e) -> const ValueRange* {
@@ -89,7 +93,8 @@ void GuardsModule::guard_symbols(const Values& args) const {
     const ValueRange* range = range_of(e);
     if (!range) return;
     if (range->lower > 2) check(found >= range->lower, source + " >= " + std::to_string(range->lower));
-    if (range->upper < ValueRange::unbounded_above - 1) check(found <= range->upper, source + " <= " + std::to_string(range->upper));
+    if (range->upper < ValueRange::unbounded_above - 1)
+      check(found <= range->upper, source + " <= " + std::to_string(range->upper));
   };
   for (size_t i = 0; i < args.size(); ++i) {
     const Value& expected = expected_[i];
@@ -101,13 +106,17 @@ void GuardsModule::guard_symbols(const Values& args) const {
       const Tensor& e = expected.to_tensor();
       const Tensor& f = found.to_tensor();
       if (e.dim() != f.dim())
-        throw UserError(ErrorKind::constraint_violation, "Guard failed: " + source + ".dim() == " + std::to_string(e.dim()) + ", found " + std::to_string(f.dim()));
-      for (size_t d = 0; d < e.sym_sizes().size(); ++d) number(e.sym_sizes()[d], f.sym_sizes()[d], source + ".size()[" + std::to_string(d) + "]");
+        throw UserError(ErrorKind::constraint_violation, "Guard failed: " + source + ".dim() == " + std::to_string(e.dim()) +
+                                                             ", found " + std::to_string(f.dim()));
+      for (size_t d = 0; d < e.sym_sizes().size(); ++d)
+        number(e.sym_sizes()[d], f.sym_sizes()[d], source + ".size()[" + std::to_string(d) + "]");
     } else if (expected.kind() == Value::Kind::integer) {
-      if (found.kind() != Value::Kind::integer && found.kind() != Value::Kind::boolean) throw UserError("Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
+      if (found.kind() != Value::Kind::integer && found.kind() != Value::Kind::boolean)
+        throw UserError("Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
       number(expected.to_sym_int(), found.to_sym_int(), source);
     } else if (!expected.equals(found)) {
-      throw UserError(ErrorKind::constraint_violation, "Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
+      throw UserError(ErrorKind::constraint_violation,
+                      "Guard failed: " + source + " == " + expected.str() + ", found " + found.str());
     }
   }
   for (const auto& [e, place] : later) {
@@ -127,10 +136,12 @@ void GuardsModule::guard_symbols(const Values& args) const {
 
 Value run_keeping_meta(Module& module, const Values& args, const Kwargs& kwargs) {
   if (auto* program = dynamic_cast<ProgramModule*>(&module)) {
-    const Values result = Retracer(program->graph(), &program->as_owner(), nullptr, false).run(program->flatten(args, kwargs)).to_items();
+    const Values result =
+        Retracer(program->graph(), &program->as_owner(), nullptr, false).run(program->flatten(args, kwargs)).to_items();
     return program->graph().pytree_info()->out_spec->unflatten(result);
   }
-  if (auto* graph_module = dynamic_cast<GraphModule*>(&module); graph_module && kwargs.empty() && !graph_module->graph().pytree_info())
+  if (auto* graph_module = dynamic_cast<GraphModule*>(&module);
+      graph_module && kwargs.empty() && !graph_module->graph().pytree_info())
     return Retracer(graph_module->graph(), &graph_module->as_owner(), nullptr, false).run(args);
   return module.call(args, kwargs);
 }

@@ -31,7 +31,10 @@ struct Pt2Archive::Impl {
       read_layout();
       return;
     }
-    if (!zip.find("serialized_exported_program.json")) fail("it has neither an archive_format entry nor serialized_exported_program.json; expected an archive of torch.export.save");
+    if (!zip.find("serialized_exported_program.json"))
+      fail(
+          "it has neither an archive_format entry nor serialized_exported_program.json; expected an archive of "
+          "torch.export.save");
     old_form = true;
     check_old_version();
     models.emplace_back("model");
@@ -40,11 +43,14 @@ struct Pt2Archive::Impl {
   [[noreturn]] void fail(const std::string& why) const { throw UserError(ErrorKind::bad_file, what + ": " + why); }
 
   void read_layout() {
-    if (const ZipEntry* order = zip.find(top + "byteorder"); order && order->text() != "little") fail("it was written on a big-endian machine; little-endian files are supported");
-    if (const ZipEntry* version = zip.find(top + "archive_version"); version && version->text() != "0") fail("its archive_version is '" + std::string(version->text().substr(0, 40)) + "', expected '0'");
+    if (const ZipEntry* order = zip.find(top + "byteorder"); order && order->text() != "little")
+      fail("it was written on a big-endian machine; little-endian files are supported");
+    if (const ZipEntry* version = zip.find(top + "archive_version"); version && version->text() != "0")
+      fail("its archive_version is '" + std::string(version->text().substr(0, 40)) + "', expected '0'");
     const std::string folder = top + std::string(models_folder);
     for (const ZipEntry& e : zip.entries())
-      if (e.name.starts_with(folder) && e.name.ends_with(json_suffix)) models.push_back(e.name.substr(folder.size(), e.name.size() - folder.size() - json_suffix.size()));
+      if (e.name.starts_with(folder) && e.name.ends_with(json_suffix))
+        models.push_back(e.name.substr(folder.size(), e.name.size() - folder.size() - json_suffix.size()));
   }
   void check_old_version() const {
     const ZipEntry* version = zip.find("version");
@@ -52,7 +58,8 @@ struct Pt2Archive::Impl {
     const std::string text(version->text().substr(0, 40));
     const std::string major = std::to_string(pt2::schema_major);
     if (text.substr(0, text.find('.')) != major)
-      fail("Serialized version '" + text + "' does not match our current schema version " + major + "." + std::to_string(pt2::schema_minor));
+      fail("Serialized version '" + text + "' does not match our current schema version " + major + "." +
+           std::to_string(pt2::schema_minor));
   }
 
   const ZipEntry& entry(const std::string& name) const {
@@ -74,9 +81,11 @@ struct Pt2Archive::Impl {
     if (std::find(models.begin(), models.end(), model) == models.end()) {
       std::string known;
       for (const std::string& m : models) known += (known.empty() ? "" : ", ") + m;
-      throw UserError(what + ": it holds no program named '" + model + "'; " + (known.empty() ? "it holds none at all" : "found " + known));
+      throw UserError(what + ": it holds no program named '" + model + "'; " +
+                      (known.empty() ? "it holds none at all" : "found " + known));
     }
-    return entry(old_form ? "serialized_exported_program.json" : top + std::string(models_folder) + model + std::string(json_suffix));
+    return entry(old_form ? "serialized_exported_program.json"
+                          : top + std::string(models_folder) + model + std::string(json_suffix));
   }
 
   // Errors in a part of the archive name the file and the part, and are of one kind.
@@ -97,7 +106,8 @@ struct Pt2Archive::Impl {
     std::vector<std::pair<std::string, Value>> values;  // tensors and custom objects, in the file's order
   };
 
-  Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy, const LoadProgramOptions& options, pt2::SymbolReader& symbols) const {
+  Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy,
+                       const LoadProgramOptions& options, pt2::SymbolReader& symbols) const {
     if (const ZipEntry* pickled = zip.find(top + folder + legacy)) return pickled_payload(*pickled);
     const ZipEntry& e = entry(top + folder + config);
     const JsonDocument document = parse(e);
@@ -105,12 +115,14 @@ struct Pt2Archive::Impl {
       Payload out;
       std::unordered_map<std::string_view, Ref<Storage>> storages;  // tied tensors share one
       for (const auto& [name, info] : document.root().at("config").members())
-        out.values.emplace_back(name, in_part(e.name + ": " + std::string(name), [&] { return read_tensor(top + folder, info, options, symbols, storages); }));
+        out.values.emplace_back(name, in_part(e.name + ": " + std::string(name),
+                                              [&] { return read_tensor(top + folder, info, options, symbols, storages); }));
       return out;
     });
   }
 
-  Value read_tensor(const std::string& folder, const Json& info, const LoadProgramOptions& options, pt2::SymbolReader& symbols, std::unordered_map<std::string_view, Ref<Storage>>& storages) const {
+  Value read_tensor(const std::string& folder, const Json& info, const LoadProgramOptions& options,
+                    pt2::SymbolReader& symbols, std::unordered_map<std::string_view, Ref<Storage>>& storages) const {
     const std::string_view path = info.at("path_name").to_string();
     const ZipEntry& data = entry(folder + std::string(path));
     const Json* meta = info.find("tensor_meta");
@@ -120,9 +132,11 @@ struct Pt2Archive::Impl {
     }
     if (!options.weights) return symbols.fake(*meta);
     if (info.at("use_pickle").to_bool()) return read_pickle(data.data, owner, what + ": " + data.name);
-    if (meta->at("layout").to_int() != pt2::number_of(Layout::strided)) meta->fail("a sparse tensor; strided ones are supported");
+    if (meta->at("layout").to_int() != pt2::number_of(Layout::strided))
+      meta->fail("a sparse tensor; strided ones are supported");
     if (const Device device = symbols.device(meta->at("device")); device.type != DeviceType::cpu)
-      meta->fail("a tensor on the device " + device.str() + "; map it with LoadProgramOptions::devices, or load without weights");
+      meta->fail("a tensor on the device " + device.str() +
+                 "; map it with LoadProgramOptions::devices, or load without weights");
     const DType dtype = pt2::dtype_from_number(meta->at("dtype"));
     const std::vector<int64_t> sizes = pt2::plain_integers(meta->at("sizes"));
     const std::vector<int64_t> strides = pt2::plain_integers(meta->at("strides"));
@@ -143,7 +157,8 @@ struct Pt2Archive::Impl {
       const std::shared_ptr<const MappedFile> zeros = MappedFile::zeros(static_cast<size_t>(bytes));
       return Storage::borrow(const_cast<std::byte*>(zeros->bytes().data()), zeros->bytes().size(), zeros, true);
     }
-    if (reinterpret_cast<uintptr_t>(data.data.data()) % 16 == 0) return Storage::borrow(const_cast<std::byte*>(data.data.data()), data.data.size(), owner, true);
+    if (reinterpret_cast<uintptr_t>(data.data.data()) % 16 == 0)
+      return Storage::borrow(const_cast<std::byte*>(data.data.data()), data.data.size(), owner, true);
     Ref<Storage> copy = Storage::allocate(data.data.size());  // a zip that was not made by PyTorch
     std::memcpy(copy->data(), data.data.data(), data.data.size());
     return copy;
@@ -153,7 +168,8 @@ struct Pt2Archive::Impl {
     Payload out;
     if (e.data.empty()) return out;
     const Value content = read_pickle(e.data, owner, what + ": " + e.name);
-    if (content.kind() != Value::Kind::dict) fail(e.name + " holds " + std::string(Value::kind_name(content.kind())) + ", expected names and tensors");
+    if (content.kind() != Value::Kind::dict)
+      fail(e.name + " holds " + std::string(Value::kind_name(content.kind())) + ", expected names and tensors");
     for (const auto& [key, value] : content.to_dict().items) {
       if (key.kind() != Value::Kind::string || !value.is_tensor()) fail(e.name + ": " + key.str() + " is no tensor");
       out.values.emplace_back(key.to_string(), value);
@@ -168,10 +184,13 @@ struct Pt2Archive::Impl {
     options.keep_objects = true;
     const Value content = read_pickle(e->data, owner, what + ": " + e->name, options);
     const bool is_tuple = content.kind() == Value::Kind::tuple;
-    if (!is_tuple && content.kind() != Value::Kind::dict) fail(e->name + " holds " + std::string(Value::kind_name(content.kind())) + ", expected arguments and keyword arguments");
+    if (!is_tuple && content.kind() != Value::Kind::dict)
+      fail(e->name + " holds " + std::string(Value::kind_name(content.kind())) +
+           ", expected arguments and keyword arguments");
     if (!is_tuple || content.to_items().empty()) return std::nullopt;
     const Values& items = content.to_items();
-    if (items.size() != 2 || items[0].kind() != Value::Kind::tuple || items[1].kind() != Value::Kind::dict) fail(e->name + ": expected a tuple of arguments and a dict of keyword arguments");
+    if (items.size() != 2 || items[0].kind() != Value::Kind::tuple || items[1].kind() != Value::Kind::dict)
+      fail(e->name + ": expected a tuple of arguments and a dict of keyword arguments");
     ExampleInputs out;
     out.args = items[0].to_items();
     for (const auto& [key, value] : items[1].to_dict().items) {
@@ -186,8 +205,11 @@ struct Pt2Archive::Impl {
       switch (v.kind()) {
         case Value::Kind::structure: return true;
         case Value::Kind::list:
-        case Value::Kind::tuple: return std::any_of(v.to_items().begin(), v.to_items().end(), [&](const Value& x) { return self(self, x); });
-        case Value::Kind::dict: return std::any_of(v.to_dict().items.begin(), v.to_dict().items.end(), [&](const auto& x) { return self(self, x.second); });
+        case Value::Kind::tuple:
+          return std::any_of(v.to_items().begin(), v.to_items().end(), [&](const Value& x) { return self(self, x); });
+        case Value::Kind::dict:
+          return std::any_of(v.to_dict().items.begin(), v.to_dict().items.end(),
+                             [&](const auto& x) { return self(self, x.second); });
         default: return false;
       }
     };
@@ -206,15 +228,22 @@ struct Pt2Archive::Impl {
     return in_part(e.name, [&] { return read_program(document.root(), model, options); });
   }
 
-  std::shared_ptr<const ExportedProgram> read_program(const Json& root, const std::string& model, const LoadProgramOptions& options) const {
+  std::shared_ptr<const ExportedProgram> read_program(const Json& root, const std::string& model,
+                                                      const LoadProgramOptions& options) const {
     const int64_t major = root.at("schema_version").at("major").to_int();
     if (major != pt2::schema_major)
-      root.fail("its schema version is " + std::to_string(major) + "." + std::to_string(root.at("schema_version").at("minor").to_int()) + ", expected " + std::to_string(pt2::schema_major) + ".x");
+      root.fail("its schema version is " + std::to_string(major) + "." +
+                std::to_string(root.at("schema_version").at("minor").to_int()) + ", expected " +
+                std::to_string(pt2::schema_major) + ".x");
     const pt2::DeviceMap devices(options.devices);
     pt2::SymbolReader symbols(root.at("range_constraints"), devices);
     ExportedProgram::Parts parts;
-    Payload state = old_form ? old_payload("serialized_state_dict.pt", options) : read_payload("data/weights/", model + "_weights_config.json", model + ".pt", options, symbols);
-    Payload constants = old_form ? old_payload("serialized_constants.pt", options) : read_payload("data/constants/", model + "_constants_config.json", model + ".pt", options, symbols);
+    Payload state = old_form
+                        ? old_payload("serialized_state_dict.pt", options)
+                        : read_payload("data/weights/", model + "_weights_config.json", model + ".pt", options, symbols);
+    Payload constants =
+        old_form ? old_payload("serialized_constants.pt", options)
+                 : read_payload("data/constants/", model + "_constants_config.json", model + ".pt", options, symbols);
     for (auto& [name, value] : state.values) {
       if (!value.is_tensor()) fail("the weight " + name + " is no tensor");
       parts.state_dict.set(name, value.to_tensor());
@@ -224,7 +253,8 @@ struct Pt2Archive::Impl {
     const Json& module = root.at("graph_module");
     parts.signature = pt2::read_signature(module.at("signature"));
     parts.module_call_graph = pt2::read_module_call_graph(module);
-    if (parts.module_call_graph.empty() || !parts.module_call_graph[0].signature) module.fail("the call signature of the program itself is missing");
+    if (parts.module_call_graph.empty() || !parts.module_call_graph[0].signature)
+      module.fail("the call signature of the program itself is missing");
     parts.graph_module = pt2::read_graph(module.at("graph"), parts.signature, symbols, parts.constants);
     symbols.finish();
     pt2::own_written_state(parts);
@@ -234,8 +264,10 @@ struct Pt2Archive::Impl {
     if (const Json* verifiers = root.find("verifiers"); verifiers && !verifiers->is_null() && !verifiers->items().empty())
       parts.dialect = verifiers->items()[0].to_string() == "TRAINING" ? Dialect::training : Dialect::aten;
     parts.opset_version.clear();
-    for (const auto& [name, version] : root.at("opset_version").members()) parts.opset_version.emplace(name, version.to_int());
-    if (const Json* version = root.find("torch_version"); version && version->is_string()) parts.torch_version = version->to_string();
+    for (const auto& [name, version] : root.at("opset_version").members())
+      parts.opset_version.emplace(name, version.to_int());
+    if (const Json* version = root.find("torch_version"); version && version->is_string())
+      parts.torch_version = version->to_string();
     if (parts.torch_version.empty()) parts.torch_version = "<=2.4";
     if (const Json* guards = root.find("guards_code"); guards && !guards->is_null())
       for (const Json& g : guards->items()) parts.guards_code.emplace_back(g.to_string());
@@ -247,7 +279,9 @@ struct Pt2Archive::Impl {
     return std::make_shared<const ExportedProgram>(std::move(parts));
   }
 
-  Payload old_payload(const std::string& name, const LoadProgramOptions&) const { return pickled_payload(checked_entry(name)); }
+  Payload old_payload(const std::string& name, const LoadProgramOptions&) const {
+    return pickled_payload(checked_entry(name));
+  }
 
   std::shared_ptr<const void> owner;
   std::string what;
@@ -257,7 +291,8 @@ struct Pt2Archive::Impl {
   std::vector<std::string> models;
 };
 
-Pt2Archive Pt2Archive::from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what) {
+Pt2Archive Pt2Archive::from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                  const std::string& what) {
   Pt2Archive archive;
   archive.impl_ = std::make_shared<const Impl>(bytes, std::move(owner), what);
   return archive;
@@ -273,7 +308,9 @@ Pt2Archive Pt2Archive::open(int descriptor, const std::string& what) {
 
 const std::vector<std::string>& Pt2Archive::models() const { return impl_->models; }
 
-std::shared_ptr<const ExportedProgram> Pt2Archive::load(const std::string& model, const LoadProgramOptions& options) const { return impl_->load(model, options); }
+std::shared_ptr<const ExportedProgram> Pt2Archive::load(const std::string& model, const LoadProgramOptions& options) const {
+  return impl_->load(model, options);
+}
 std::shared_ptr<const ExportedProgram> Pt2Archive::load(const LoadProgramOptions& options) const {
   return impl_->load(impl_->models.size() == 1 ? impl_->models[0] : "model", options);
 }
@@ -295,9 +332,14 @@ std::string Pt2Archive::schema_version(const std::string& model) const {
   return std::to_string(version.at("major").to_int()) + "." + std::to_string(version.at("minor").to_int());
 }
 
-std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options) { return Pt2Archive::open(path).load(options); }
-std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadProgramOptions& options) { return Pt2Archive::open(descriptor).load(options); }
-std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadProgramOptions& options) {
+std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options) {
+  return Pt2Archive::open(path).load(options);
+}
+std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadProgramOptions& options) {
+  return Pt2Archive::open(descriptor).load(options);
+}
+std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                    const LoadProgramOptions& options) {
   return Pt2Archive::from_bytes(bytes, std::move(owner)).load(options);
 }
 

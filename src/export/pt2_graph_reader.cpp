@@ -14,7 +14,9 @@ constexpr char separator = ';';
 enum class ArgumentPlace : int64_t { unknown = 0, positional = 1, keyword = 2 };
 
 bool is_python_keyword(std::string_view name) {
-  static constexpr std::string_view words[] = {"from", "in", "is", "lambda", "global", "def", "del", "pass", "with", "as", "and", "or", "not", "if", "else", "for", "while", "class", "return", "import", "try", "raise", "yield"};
+  static constexpr std::string_view words[] = {"from",  "in",    "is",     "lambda", "global", "def",   "del",  "pass",
+                                               "with",  "as",    "and",    "or",     "not",    "if",    "else", "for",
+                                               "while", "class", "return", "import", "try",    "raise", "yield"};
   return std::find(std::begin(words), std::end(words), name) != std::end(words);
 }
 
@@ -24,15 +26,18 @@ ModuleStackEntry stack_entry(std::string_view item, const Json& where) {
   int depth = 0;
   size_t start = 0;
   for (size_t i = 0; i < item.size(); ++i) {
-    if (item[i] == '(' || item[i] == '[') ++depth;
-    else if (item[i] == ')' || item[i] == ']') --depth;
+    if (item[i] == '(' || item[i] == '[')
+      ++depth;
+    else if (item[i] == ')' || item[i] == ']')
+      --depth;
     else if (item[i] == ',' && depth == 0) {
       parts.push_back(item.substr(start, i - start));
       start = i + 1;
     }
   }
   parts.push_back(item.substr(start));
-  if (parts.size() != 3) where.fail("an entry of nn_module_stack with " + std::to_string(parts.size()) + " parts, expected key, path and type");
+  if (parts.size() != 3)
+    where.fail("an entry of nn_module_stack with " + std::to_string(parts.size()) + " parts, expected key, path and type");
   return {std::string(parts[0]), std::string(parts[1]), std::string(parts[2])};
 }
 
@@ -53,12 +58,18 @@ class MetadataReader {
     for (const auto& [key, json] : metadata.members()) {
       const std::string_view text = json.to_string();
       if (text.empty()) continue;
-      if (key == "stack_trace") out.stack_trace = shared(traces_, text, [&] { return std::string(text); });
-      else if (key == "nn_module_stack") out.nn_module_stack = shared(stacks_, text, [&] { return module_stack(text, json); });
-      else if (key == "source_fn_stack") out.source_fn_stack = shared(sources_, text, [&] { return source_stack(text, json); });
-      else if (key == "torch_fn") out.torch_fn = shared(functions_, text, [&] { return torch_fn(text); });
-      else if (key == "custom") out.set(key, value_of_json(JsonDocument(text, "custom metadata").root()));
-      else out.set(key, text);
+      if (key == "stack_trace")
+        out.stack_trace = shared(traces_, text, [&] { return std::string(text); });
+      else if (key == "nn_module_stack")
+        out.nn_module_stack = shared(stacks_, text, [&] { return module_stack(text, json); });
+      else if (key == "source_fn_stack")
+        out.source_fn_stack = shared(sources_, text, [&] { return source_stack(text, json); });
+      else if (key == "torch_fn")
+        out.torch_fn = shared(functions_, text, [&] { return torch_fn(text); });
+      else if (key == "custom")
+        out.set(key, value_of_json(JsonDocument(text, "custom metadata").root()));
+      else
+        out.set(key, text);
     }
   }
 
@@ -87,7 +98,8 @@ class MetadataReader {
   }
   static std::pair<std::string, std::string> torch_fn(std::string_view text) {
     const size_t end = text.find(separator);
-    return {std::string(text.substr(0, end)), std::string(end == std::string_view::npos ? std::string_view() : text.substr(end + 1))};
+    return {std::string(text.substr(0, end)),
+            std::string(end == std::string_view::npos ? std::string_view() : text.substr(end + 1))};
   }
 
   Cache<std::string> traces_;
@@ -111,7 +123,8 @@ class GraphReader {
   std::shared_ptr<GraphModule> read() {
     for (const char* kind : {"tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values"})
       if (const Json* values = json_.find(kind); values && !values->is_null())
-        for (const JsonMember& m : values->members()) metas_[m.key] = {kind[0] == 't' ? 't' : kind[0] == 'c' ? 'c' : kind[4], &m.value};
+        for (const JsonMember& m : values->members())
+          metas_[m.key] = {kind[0] == 't' ? 't' : kind[0] == 'c' ? 'c' : kind[4], &m.value};
     size_t position = 0;
     for (const Json& input : json_.at("inputs").items()) read_input(input, position++);
     for (const Json& node : json_.at("nodes").items()) {
@@ -119,7 +132,8 @@ class GraphReader {
         read_node(node);
       } catch (UserError& e) {
         const Json* name = node.find("name");
-        e.prepend("node " + std::string(name && name->is_string() ? name->to_string() : node.at("target").to_string()) + ": ");
+        e.prepend("node " + std::string(name && name->is_string() ? name->to_string() : node.at("target").to_string()) +
+                  ": ");
         throw;
       }
     }
@@ -148,7 +162,10 @@ class GraphReader {
     }
   }
   static Value custom_object(const Json& json) {
-    return StructValue{"CustomObjArgument", "null", {"name", "class_fqn"}, {Value(json.at("name").to_string()), Value(json.at("class_fqn").to_string())}};
+    return StructValue{"CustomObjArgument",
+                       "null",
+                       {"name", "class_fqn"},
+                       {Value(json.at("name").to_string()), Value(json.at("class_fqn").to_string())}};
   }
 
   // The node is what the file calls `name`, and bears that name whatever FX thinks of it.
@@ -168,13 +185,16 @@ class GraphReader {
   void read_input(const Json& input, size_t position) {
     const auto& [kind, value] = input.only();
     std::string_view name;
-    if (kind == "as_tensor" || kind == "as_custom_obj") name = value.at("name").to_string();
-    else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") name = value.at("as_name").to_string();
+    if (kind == "as_tensor" || kind == "as_custom_obj")
+      name = value.at("name").to_string();
+    else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool")
+      name = value.at("as_name").to_string();
     if (!name.empty()) {
       bind(name, graph_.placeholder(std::string(name), {}, name), input);
       return;
     }
-    if (kind != "as_int" && kind != "as_float" && kind != "as_bool" && kind != "as_none" && kind != "as_string") input.fail("an input of kind " + std::string(kind) + ", which a graph cannot have");
+    if (kind != "as_int" && kind != "as_float" && kind != "as_bool" && kind != "as_none" && kind != "as_string")
+      input.fail("an input of kind " + std::string(kind) + ", which a graph cannot have");
     const std::vector<InputSpec>& specs = shared_.signature.input_specs;
     std::string constant = position < specs.size() ? specs[position].arg.name : std::string();
     if (constant.empty()) constant = "arg" + std::to_string(position);
@@ -219,7 +239,8 @@ class GraphReader {
     if (kind == "as_optional_tensors") return list_of(x, [&](const Json& t) { return optional_tensor(t); });
     if (kind == "as_optional_tensor") return optional_tensor(x);
     if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") return number(x);
-    if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") return list_of(x, [&](const Json& i) { return number(i); });
+    if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools")
+      return list_of(x, [&](const Json& i) { return number(i); });
     if (kind == "as_floats") return list_of(x, [](const Json& i) { return Value(i.to_float()); });
     if (kind == "as_bools") return list_of(x, [](const Json& i) { return Value(i.to_bool()); });
     if (kind == "as_string") return x.to_string();
@@ -229,14 +250,16 @@ class GraphReader {
     if (kind == "as_layout") return layout_from_number(x);
     if (kind == "as_device") return shared_.symbols.device(x);
     if (kind == "as_complex") return std::complex<double>(x.at("real").to_float(), x.at("imag").to_float());
-    if (kind == "as_nested_tensors") return list_of(x, [&](const Json& inner) { return list_of(inner, [&](const Json& t) { return tensor(t); }); });
+    if (kind == "as_nested_tensors")
+      return list_of(x, [&](const Json& inner) { return list_of(inner, [&](const Json& t) { return tensor(t); }); });
     if (kind == "as_int_lists")
       return list_of(x, [](const Json& inner) {
         Values items;
         for (const Json& i : inner.items()) items.emplace_back(i.to_int());
         return tuple(std::move(items));
       });
-    if (kind == "as_float_lists") return list_of(x, [](const Json& inner) { return list_of(inner, [](const Json& i) { return Value(i.to_float()); }); });
+    if (kind == "as_float_lists")
+      return list_of(x, [](const Json& inner) { return list_of(inner, [](const Json& i) { return Value(i.to_float()); }); });
     if (kind == "as_string_to_argument") {
       DictValue d;
       for (const JsonMember& m : x.members()) d.items.emplace_back(m.key, argument(m.value));
@@ -279,7 +302,8 @@ class GraphReader {
       bool used = false;
     };
     std::vector<Given> given;
-    for (const Json& input : inputs.items()) given.push_back({input.at("name").to_string(), argument(input.at("arg")), place(input)});
+    for (const Json& input : inputs.items())
+      given.push_back({input.at("name").to_string(), argument(input.at("arg")), place(input)});
     Arguments out;
     size_t used = 0;
     for (const SchemaArgument& a : schema.arguments) {
@@ -289,9 +313,12 @@ class GraphReader {
       ++used;
       ArgumentPlace where = it->place;
       if (where == ArgumentPlace::unknown || (where == ArgumentPlace::keyword && is_python_keyword(a.name)))
-        where = (!a.default_value && !a.keyword_only) || is_python_keyword(a.name) ? ArgumentPlace::positional : ArgumentPlace::keyword;
-      if (where == ArgumentPlace::positional) out.args.push_back(std::move(it->value));
-      else out.kwargs.emplace_back(a.name, std::move(it->value));
+        where = (!a.default_value && !a.keyword_only) || is_python_keyword(a.name) ? ArgumentPlace::positional
+                                                                                   : ArgumentPlace::keyword;
+      if (where == ArgumentPlace::positional)
+        out.args.push_back(std::move(it->value));
+      else
+        out.kwargs.emplace_back(a.name, std::move(it->value));
     }
     if (used != given.size())
       for (const Given& g : given)
@@ -302,8 +329,10 @@ class GraphReader {
     Arguments out;
     for (const Json& input : inputs.items()) {
       const std::string_view name = input.at("name").to_string();
-      if (all_positional || name.empty() || place(input) == ArgumentPlace::positional) out.args.push_back(argument(input.at("arg")));
-      else out.kwargs.emplace_back(name, argument(input.at("arg")));
+      if (all_positional || name.empty() || place(input) == ArgumentPlace::positional)
+        out.args.push_back(argument(input.at("arg")));
+      else
+        out.kwargs.emplace_back(name, argument(input.at("arg")));
     }
     return out;
   }
@@ -323,7 +352,8 @@ class GraphReader {
     const Json& outputs = json.at("outputs");
     const bool is_higher_order = text.starts_with(higher_order);
     const bool is_symbolic = symbolic_function_arguments(text) != nullptr;
-    const bool is_unknown = callee.is_text() && (text.starts_with("torch.ops.") || text.starts_with("#")) && !is_higher_order;
+    const bool is_unknown =
+        callee.is_text() && (text.starts_with("torch.ops.") || text.starts_with("#")) && !is_higher_order;
     Arguments a = callee.op() ? operator_arguments(callee.op()->schema(), inputs) : plain_arguments(inputs, is_symbolic);
 
     std::string_view name;
@@ -332,7 +362,8 @@ class GraphReader {
     if (name.empty() && outputs.items().size() == 1) name = result_name(outputs.items()[0]);
     Node* node = graph_.call_function(callee, std::move(a.args), std::move(a.kwargs), name);
     NodeMeta meta;
-    if (const Json* metadata = json.find("metadata"); metadata && !metadata->is_null()) shared_.metadata.read(*metadata, meta);
+    if (const Json* metadata = json.find("metadata"); metadata && !metadata->is_null())
+      shared_.metadata.read(*metadata, meta);
     if (is_higher_order)  // subgraphs have no metadata of their own
       for (size_t i = 0; i < node->num_input_nodes(); ++i)
         if (Node* input = node->input_node(i); input->kind() == NodeKind::get_attr) input->meta = meta;
@@ -423,7 +454,8 @@ class GraphReader {
     }
     const Json* single = json_.find("is_single_tensor_return");
     const bool is_single = single && !single->is_null() && single->to_bool();
-    if (is_single && results.size() != 1) json_.fail("a graph that returns a single tensor has " + std::to_string(results.size()) + " outputs");
+    if (is_single && results.size() != 1)
+      json_.fail("a graph that returns a single tensor has " + std::to_string(results.size()) + " outputs");
     Node* output = graph_.output(is_single ? results[0] : tuple(std::move(results)));
     output->meta.val = is_single ? vals[0] : tuple(std::move(vals));
   }
@@ -443,7 +475,8 @@ class GraphReader {
 
 }  // namespace
 
-std::shared_ptr<GraphModule> read_graph(const Json& graph, const GraphSignature& signature, SymbolReader& symbols, const std::vector<std::pair<std::string, Value>>& objects) {
+std::shared_ptr<GraphModule> read_graph(const Json& graph, const GraphSignature& signature, SymbolReader& symbols,
+                                        const std::vector<std::pair<std::string, Value>>& objects) {
   Shared shared{signature, symbols, objects};
   return GraphReader(graph, shared).read();
 }

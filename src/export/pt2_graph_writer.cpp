@@ -26,8 +26,10 @@ void write_expression(JsonWriter& out, const std::string& expression, const Valu
     out.null();
   } else {
     out.begin_object();
-    if (hint.kind() == Value::Kind::floating) out.member("as_float", hint.to_float());
-    else out.member("as_int", hint.to_int());
+    if (hint.kind() == Value::Kind::floating)
+      out.member("as_float", hint.to_float());
+    else
+      out.member("as_int", hint.to_int());
     out.end_object();
   }
   out.end_object();
@@ -35,7 +37,8 @@ void write_expression(JsonWriter& out, const std::string& expression, const Valu
 
 // Symbols that turned out to be others, or numbers. A program from a file has none, and its expressions are kept as they are.
 bool replaces_symbols(const ShapeEnv& env) {
-  return std::any_of(env.symbols().begin(), env.symbols().end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); });
+  return std::any_of(env.symbols().begin(), env.symbols().end(),
+                     [&](const Symbol& s) { return env.replacement(s.name).has_value(); });
 }
 
 std::string sym_int_json(SymInt value) {
@@ -73,8 +76,10 @@ std::string sym_float_json(SymFloat value) {
 std::string sym_bool_json(SymBool value) {
   JsonWriter out;
   out.begin_object();
-  if (!value.is_symbolic()) out.member("as_bool", value.plain());
-  else write_expression(out, srepr(value), Value());
+  if (!value.is_symbolic())
+    out.member("as_bool", value.plain());
+  else
+    write_expression(out, srepr(value), Value());
   out.end_object();
   return out.take();
 }
@@ -91,8 +96,10 @@ class MetaWriter {
     out.begin_object();
     out.member("type", Device(t.device().type).str());
     out.key("index");
-    if (t.device().index < 0) out.null();
-    else out.value(static_cast<int64_t>(t.device().index));
+    if (t.device().index < 0)
+      out.null();
+    else
+      out.value(static_cast<int64_t>(t.device().index));
     out.end_object();
     write_list(out, "strides", t.sym_strides());
     out.key("storage_offset");
@@ -118,7 +125,9 @@ class MetaWriter {
 
 // ---- the graph --------------------------------------------------------------------------------------------------------
 
-bool is_getitem(const Node& n) { return n.kind() == NodeKind::call_function && n.target().function() && n.target().function()->name() == "operator.getitem"; }
+bool is_getitem(const Node& n) {
+  return n.kind() == NodeKind::call_function && n.target().function() && n.target().function()->name() == "operator.getitem";
+}
 
 bool is_symbolic_number(const Value& v) {
   switch (v.kind()) {
@@ -148,7 +157,8 @@ class GraphWriter {
           case NodeKind::get_attr: break;
           case NodeKind::output: is_single = write_outputs(outputs, *n); break;
           case NodeKind::call_module:
-          case NodeKind::call_method: throw UserError("a program that is saved has calls of functions only, found " + std::string(name(n->kind())));
+          case NodeKind::call_method:
+            throw UserError("a program that is saved has calls of functions only, found " + std::string(name(n->kind())));
         }
       } catch (Error& e) {
         e.prepend("cannot save node " + n->name() + ": ");
@@ -214,8 +224,10 @@ class GraphWriter {
         return;
       case Value::Kind::boolean: return symbol("as_sym_bool", bools_, sym_bool_json(val.to_sym_bool()), Known::boolean);
       case Value::Kind::integer: return symbol("as_sym_int", ints_, sym_int_json(val.to_sym_int()), Known::integer);
-      case Value::Kind::floating: return symbol("as_sym_float", floats_, sym_float_json(val.to_sym_float()), Known::floating);
-      default: throw UserError("its value is " + std::string(Value::kind_name(val.kind())) + ", which a file cannot describe");
+      case Value::Kind::floating:
+        return symbol("as_sym_float", floats_, sym_float_json(val.to_sym_float()), Known::floating);
+      default:
+        throw UserError("its value is " + std::string(Value::kind_name(val.kind())) + ", which a file cannot describe");
     }
   }
 
@@ -223,11 +235,14 @@ class GraphWriter {
   const Node* taker(const Node& node, size_t index) {
     const Node* found = nullptr;
     for (const Node* user : node.users()) {
-      if (!is_getitem(*user)) throw UserError("it gives several values, but " + user->name() + " uses them without a getitem");
+      if (!is_getitem(*user))
+        throw UserError("it gives several values, but " + user->name() + " uses them without a getitem");
       const Value& at = user->args().at(1);
       if (at.kind() != Value::Kind::integer || at.to_int() != static_cast<int64_t>(index)) continue;
-      if (!found) found = user;
-      else duplicates_[user] = found;
+      if (!found)
+        found = user;
+      else
+        duplicates_[user] = found;
     }
     return found;
   }
@@ -253,7 +268,8 @@ class GraphWriter {
       const std::string name = user ? user->name() : unused(node, i);
       if (vals[i].kind() == Value::Kind::list || vals[i].kind() == Value::Kind::tuple)
         write_tensor_list(out, user, user ? user->name() + "_unused_" : unused(node, i) + "_", vals[i].to_items());
-      else write_result(out, name, user, vals[i]);
+      else
+        write_result(out, name, user, vals[i]);
     }
     out.end_array();
   }
@@ -278,7 +294,8 @@ class GraphWriter {
         out.end_array();
         return;
       }
-      if (returns.size() == 1 && returns[0].type.list && returns[0].type.kind == SchemaType::Kind::tensor) return write_list(out, node);
+      if (returns.size() == 1 && returns[0].type.list && returns[0].type.kind == SchemaType::Kind::tensor)
+        return write_list(out, node);
       return returns.size() == 1 ? write_one(out, node) : write_several(out, node, val.to_items());
     }
     if (const Value* unknown = node.meta.find(unknown_operator_key)) {
@@ -313,7 +330,9 @@ class GraphWriter {
     return it == known_.end() ? Known::tensor : it->second;
   }
   const std::string& tensor_reference(const Node* n) const {
-    if (n->kind() == NodeKind::get_attr) throw UserError("it reads the attribute " + n->target().text() + "; tensors of a saved program are inputs of its graph");
+    if (n->kind() == NodeKind::get_attr)
+      throw UserError("it reads the attribute " + n->target().text() +
+                      "; tensors of a saved program are inputs of its graph");
     const auto it = duplicates_.find(n);
     return (it == duplicates_.end() ? n : it->second)->name();
   }
@@ -321,7 +340,9 @@ class GraphWriter {
   void write_node_argument(JsonWriter& out, const Node* n) {
     if (n->kind() == NodeKind::get_attr) {
       const auto* child = dynamic_cast<const GraphModule*>(module_.find_submodule(n->target().text()));
-      if (!child) throw UserError("it reads the attribute " + n->target().text() + ", which is no graph; tensors of a saved program are inputs of its graph");
+      if (!child)
+        throw UserError("it reads the attribute " + n->target().text() +
+                        ", which is no graph; tensors of a saved program are inputs of its graph");
       out.begin_object();
       out.key("as_graph");
       out.begin_object();
@@ -338,7 +359,8 @@ class GraphWriter {
       case Known::boolean: return tagged_name(out, "as_sym_bool", "as_name", n->name());
       case Known::tensor: break;
     }
-    if (const Value& val = n->meta.val; val.kind() == Value::Kind::structure && val.to_struct().type == "CustomObjArgument") return write_object(out, n->name(), val.to_struct());
+    if (const Value& val = n->meta.val; val.kind() == Value::Kind::structure && val.to_struct().type == "CustomObjArgument")
+      return write_object(out, n->name(), val.to_struct());
     tagged_name(out, "as_tensor", "name", tensor_reference(n));
   }
 
@@ -367,8 +389,10 @@ class GraphWriter {
         out.begin_object();
         out.member("type", Device(v.to_device().type).str());
         out.key("index");
-        if (v.to_device().index < 0) out.null();
-        else out.value(static_cast<int64_t>(v.to_device().index));
+        if (v.to_device().index < 0)
+          out.null();
+        else
+          out.value(static_cast<int64_t>(v.to_device().index));
         out.end_object();
         return out.end_object();
       case Value::Kind::list:
@@ -385,7 +409,8 @@ class GraphWriter {
         return out.end_object();
       case Value::Kind::structure:
         if (const std::string* name = as_operator_argument(v)) return tagged(out, "as_operator", *name);
-        if (v.to_struct().type == "CustomObjArgument") return write_object(out, v.to_struct().items.at(0).to_string(), v.to_struct());
+        if (v.to_struct().type == "CustomObjArgument")
+          return write_object(out, v.to_struct().items.at(0).to_string(), v.to_struct());
         break;
       case Value::Kind::slice:
       case Value::Kind::tensor:
@@ -394,7 +419,8 @@ class GraphWriter {
     throw UserError("an argument of kind " + std::string(Value::kind_name(v.kind())) + " cannot be saved");
   }
   static int64_t plain(const Value& v) {
-    if (v.to_sym_int().is_symbolic()) throw UserError("the symbolic number " + v.str() + " is an argument, expected the node that computes it");
+    if (v.to_sym_int().is_symbolic())
+      throw UserError("the symbolic number " + v.str() + " is an argument, expected the node that computes it");
     return v.to_int();
   }
 
@@ -421,31 +447,58 @@ class GraphWriter {
   void write_sequence(JsonWriter& out, const Values& items, const SchemaType* type) {
     const auto all = [&](auto&& test) { return std::all_of(items.begin(), items.end(), test); };
     const auto is = [](Value::Kind kind) { return [kind](const Value& v) { return v.kind() == kind; }; };
-    const auto numbers = [&](Known k, Value::Kind kind) { return [this, k, kind](const Value& v) { return v.kind() == kind || (v.is_node() && known(v.to_node()) == k); }; };
+    const auto numbers = [&](Known k, Value::Kind kind) {
+      return [this, k, kind](const Value& v) { return v.kind() == kind || (v.is_node() && known(v.to_node()) == k); };
+    };
     if (items.empty()) return write_items(out, empty_list_kind(type), items, [](const Value&) {});
-    if (type && type->kind == SchemaType::Kind::floating && all([](const Value& v) { return v.kind() == Value::Kind::floating || v.kind() == Value::Kind::integer; }))
+    if (type && type->kind == SchemaType::Kind::floating &&
+        all([](const Value& v) { return v.kind() == Value::Kind::floating || v.kind() == Value::Kind::integer; }))
       return write_items(out, "as_floats", items, [&](const Value& v) { out.value(v.to_float()); });
-    if (all(is(Value::Kind::boolean))) return write_items(out, "as_bools", items, [&](const Value& v) { out.value(v.to_bool()); });
-    if (all(is(Value::Kind::integer))) return write_items(out, "as_ints", items, [&](const Value& v) { out.value(plain(v)); });
-    if (all(is(Value::Kind::floating))) return write_items(out, "as_floats", items, [&](const Value& v) { out.value(v.to_float()); });
-    if (all(is(Value::Kind::string))) return write_items(out, "as_strings", items, [&](const Value& v) { out.value(v.to_string()); });
+    if (all(is(Value::Kind::boolean)))
+      return write_items(out, "as_bools", items, [&](const Value& v) { out.value(v.to_bool()); });
+    if (all(is(Value::Kind::integer)))
+      return write_items(out, "as_ints", items, [&](const Value& v) { out.value(plain(v)); });
+    if (all(is(Value::Kind::floating)))
+      return write_items(out, "as_floats", items, [&](const Value& v) { out.value(v.to_float()); });
+    if (all(is(Value::Kind::string)))
+      return write_items(out, "as_strings", items, [&](const Value& v) { out.value(v.to_string()); });
     if (all(numbers(Known::integer, Value::Kind::integer)))
-      return write_items(out, "as_sym_ints", items, [&](const Value& v) { v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_int", plain(v)); });
+      return write_items(out, "as_sym_ints", items, [&](const Value& v) {
+        v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_int", plain(v));
+      });
     if (all(numbers(Known::floating, Value::Kind::floating)))
-      return write_items(out, "as_sym_floats", items, [&](const Value& v) { v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_float", v.to_float()); });
+      return write_items(out, "as_sym_floats", items, [&](const Value& v) {
+        v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_float", v.to_float());
+      });
     if (all(numbers(Known::boolean, Value::Kind::boolean)))
-      return write_items(out, "as_sym_bools", items, [&](const Value& v) { v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_bool", v.to_bool()); });
-    if (all(is(Value::Kind::node))) return write_items(out, "as_tensors", items, [&](const Value& v) { tagged(out, "name", tensor_reference(v.to_node())); });
-    const auto is_node_list = [](const Value& v) { return is_sequence(v) && std::all_of(v.to_items().begin(), v.to_items().end(), [](const Value& x) { return x.is_node(); }); };
-    if (all(is_node_list)) return write_nested(out, "as_nested_tensors", items, [&](const Value& x) { tagged(out, "name", tensor_reference(x.to_node())); });
+      return write_items(out, "as_sym_bools", items, [&](const Value& v) {
+        v.is_node() ? tagged(out, "as_name", v.to_node()->name()) : tagged(out, "as_bool", v.to_bool());
+      });
+    if (all(is(Value::Kind::node)))
+      return write_items(out, "as_tensors", items,
+                         [&](const Value& v) { tagged(out, "name", tensor_reference(v.to_node())); });
+    const auto is_node_list = [](const Value& v) {
+      return is_sequence(v) &&
+             std::all_of(v.to_items().begin(), v.to_items().end(), [](const Value& x) { return x.is_node(); });
+    };
+    if (all(is_node_list))
+      return write_nested(out, "as_nested_tensors", items,
+                          [&](const Value& x) { tagged(out, "name", tensor_reference(x.to_node())); });
     if (all([](const Value& v) { return v.is_node() || v.is_none(); }))
       return write_items(out, "as_optional_tensors", items, [&](const Value& v) {
         if (v.is_none()) return tagged(out, "as_none", true);
         tagged_name(out, "as_tensor", "name", tensor_reference(v.to_node()));
       });
-    const auto list_of = [&](Value::Kind kind) { return [kind](const Value& v) { return is_sequence(v) && std::all_of(v.to_items().begin(), v.to_items().end(), [kind](const Value& x) { return x.kind() == kind; }); }; };
-    if (all(list_of(Value::Kind::integer))) return write_nested(out, "as_int_lists", items, [&](const Value& x) { out.value(plain(x)); });
-    if (all(list_of(Value::Kind::floating))) return write_nested(out, "as_float_lists", items, [&](const Value& x) { out.value(x.to_float()); });
+    const auto list_of = [&](Value::Kind kind) {
+      return [kind](const Value& v) {
+        return is_sequence(v) &&
+               std::all_of(v.to_items().begin(), v.to_items().end(), [kind](const Value& x) { return x.kind() == kind; });
+      };
+    };
+    if (all(list_of(Value::Kind::integer)))
+      return write_nested(out, "as_int_lists", items, [&](const Value& x) { out.value(plain(x)); });
+    if (all(list_of(Value::Kind::floating)))
+      return write_nested(out, "as_float_lists", items, [&](const Value& x) { out.value(x.to_float()); });
     std::string kinds;
     for (const Value& v : items) kinds += (kinds.empty() ? "" : ", ") + std::string(Value::kind_name(v.kind()));
     throw UserError("a list of " + kinds + " cannot be saved; a file's lists hold values of one kind");
@@ -493,16 +546,21 @@ class GraphWriter {
     if (const Operator* op = node.op()) {
       const std::vector<SchemaArgument>& arguments = op->schema().arguments;
       for (size_t i = 0; i < arguments.size(); ++i) {
-        if (const Value* v = node.find_kwarg(arguments[i].name)) write_named(out, arguments[i].name, *v, keyword, &arguments[i].type);
-        else if (!arguments[i].keyword_only && i < node.args().size()) write_named(out, arguments[i].name, node.args()[i], positional, &arguments[i].type);
+        if (const Value* v = node.find_kwarg(arguments[i].name))
+          write_named(out, arguments[i].name, *v, keyword, &arguments[i].type);
+        else if (!arguments[i].keyword_only && i < node.args().size())
+          write_named(out, arguments[i].name, node.args()[i], positional, &arguments[i].type);
       }
     } else if (const std::vector<std::string>* names = symbolic_function_arguments(node.target().str())) {
-      for (size_t i = 0; i < std::min(names->size(), node.args().size()); ++i) write_named(out, (*names)[i], node.args()[i], positional);
+      for (size_t i = 0; i < std::min(names->size(), node.args().size()); ++i)
+        write_named(out, (*names)[i], node.args()[i], positional);
     } else if (const Value* unknown = node.meta.find(unknown_operator_key)) {
       size_t next = 0;
       for (const Value& name : unknown->to_dict().find("names")->to_items()) {
-        if (const Value* v = node.find_kwarg(name.to_string())) write_named(out, name.to_string(), *v, keyword);
-        else if (next < node.args().size()) write_named(out, name.to_string(), node.args()[next++], positional);
+        if (const Value* v = node.find_kwarg(name.to_string()))
+          write_named(out, name.to_string(), *v, keyword);
+        else if (next < node.args().size())
+          write_named(out, name.to_string(), node.args()[next++], positional);
       }
     } else {
       for (const Value& v : node.args()) write_named(out, "", v, positional);
@@ -548,8 +606,10 @@ class GraphWriter {
     out.key("metadata");
     write_metadata(out, node);
     out.key("is_hop_single_tensor_return");
-    if (is_higher_order) out.value(node.meta.val.is_tensor());
-    else out.null();
+    if (is_higher_order)
+      out.value(node.meta.val.is_tensor());
+    else
+      out.null();
     out.member("name", node.name());
     out.end_object();
   }
@@ -557,11 +617,14 @@ class GraphWriter {
   static void write_metadata(JsonWriter& out, const Node& node) {
     const NodeMeta& meta = node.meta;
     out.begin_object();
-    if (meta.stack_trace && !meta.stack_trace->empty()) out.member("stack_trace", *meta.stack_trace);
-    else if (meta.location.line() != 0) out.member("stack_trace", calque::stack_trace(meta.location));
+    if (meta.stack_trace && !meta.stack_trace->empty())
+      out.member("stack_trace", *meta.stack_trace);
+    else if (meta.location.line() != 0)
+      out.member("stack_trace", calque::stack_trace(meta.location));
     if (meta.nn_module_stack && !meta.nn_module_stack->empty()) {
       std::string text;
-      for (const ModuleStackEntry& e : *meta.nn_module_stack) text += (text.empty() ? "" : ";") + e.key + "," + e.path + "," + e.type;
+      for (const ModuleStackEntry& e : *meta.nn_module_stack)
+        text += (text.empty() ? "" : ";") + e.key + "," + e.path + "," + e.type;
       out.member("nn_module_stack", text);
     }
     if (meta.source_fn_stack && !meta.source_fn_stack->empty()) {
@@ -570,12 +633,14 @@ class GraphWriter {
       out.member("source_fn_stack", text);
     }
     if (meta.torch_fn) out.member("torch_fn", meta.torch_fn->first + ";" + meta.torch_fn->second);
-    if (const Value* custom = meta.find("custom"); custom && custom->kind() == Value::Kind::dict && !custom->to_dict().items.empty()) {
+    if (const Value* custom = meta.find("custom");
+        custom && custom->kind() == Value::Kind::dict && !custom->to_dict().items.empty()) {
       JsonWriter json;
       write_json(json, *custom);
       out.member("custom", json.text());
     }
-    if (const Value* from = meta.find("from_node"); from && from->kind() == Value::Kind::string) out.member("from_node", from->to_string());
+    if (const Value* from = meta.find("from_node"); from && from->kind() == Value::Kind::string)
+      out.member("from_node", from->to_string());
     out.end_object();
   }
   bool write_outputs(JsonWriter& out, const Node& node) {

@@ -31,7 +31,8 @@ std::string folder_name(const std::string& path) {
 // Several programs may be in one archive: files are numbered through.
 class ArchiveWriter {
  public:
-  ArchiveWriter(ZipWriter::Sink sink, const std::string& folder, const SaveOptions& options) : zip_(std::move(sink), folder), options_(options) {}
+  ArchiveWriter(ZipWriter::Sink sink, const std::string& folder, const SaveOptions& options)
+      : zip_(std::move(sink), folder), options_(options) {}
 
   void write(const Models& models) {
     for (const auto& [name, program] : models) write_program(name, *program);
@@ -57,7 +58,8 @@ class ArchiveWriter {
     const ExportedProgram::Parts& parts = program.parts();
     write_state(model, parts);
     write_constants(model, parts);
-    zip_.add("models/" + model + ".json", program_json(parts, options_.plain_containers.value_or(parts.torch_version.empty())));
+    zip_.add("models/" + model + ".json",
+             program_json(parts, options_.plain_containers.value_or(parts.torch_version.empty())));
     zip_.add("data/sample_inputs/" + model + ".pt", sample_inputs(parts));
   }
 
@@ -76,7 +78,9 @@ class ArchiveWriter {
     open_config(config);
     std::unordered_map<const Storage*, std::string> written;
     for (const auto& [name, t] : parts.state_dict) {
-      const bool is_parameter = parameters.contains(name) || (!buffers.contains(name) && (t.requires_grad() || parameter_storages.contains(t.storage().get())));
+      const bool is_parameter =
+          parameters.contains(name) ||
+          (!buffers.contains(name) && (t.requires_grad() || parameter_storages.contains(t.storage().get())));
       write_entry(config, name, {write_storage(t, "data/weights/", "weight_", weights_, written), is_parameter, &t});
     }
     close_config(config);
@@ -96,7 +100,8 @@ class ArchiveWriter {
         zip_.add("data/constants/" + path, object->context);
         write_entry(config, name, {path, false, nullptr});
       } else {
-        throw UserError("save_program: the constant " + name + " is " + std::string(Value::kind_name(value.kind())) + ", expected a tensor");
+        throw UserError("save_program: the constant " + name + " is " + std::string(Value::kind_name(value.kind())) +
+                        ", expected a tensor");
       }
     }
     close_config(config);
@@ -104,12 +109,14 @@ class ArchiveWriter {
   }
 
   // The name of the file that holds the tensor's storage.
-  std::string write_storage(const Tensor& t, const std::string& folder, const char* prefix, size_t& count, std::unordered_map<const Storage*, std::string>& written) {
+  std::string write_storage(const Tensor& t, const std::string& folder, const char* prefix, size_t& count,
+                            std::unordered_map<const Storage*, std::string>& written) {
     std::string& path = written[t.storage().get()];
     if (!path.empty()) return path;
     path = prefix + std::to_string(count++);
     std::span<const std::byte> bytes;
-    if (!t.is_fake() && t.storage()->data()) bytes = {static_cast<const std::byte*>(t.storage()->data()), t.storage()->nbytes()};
+    if (!t.is_fake() && t.storage()->data())
+      bytes = {static_cast<const std::byte*>(t.storage()->data()), t.storage()->nbytes()};
     zip_.add(folder + path, bytes);
     return path;
   }
@@ -130,8 +137,10 @@ class ArchiveWriter {
     out.member("is_param", payload.is_parameter);
     out.member("use_pickle", payload.tensor == nullptr);
     out.key("tensor_meta");
-    if (payload.tensor) pt2::write_tensor_meta(out, *payload.tensor);
-    else out.null();
+    if (payload.tensor)
+      pt2::write_tensor_meta(out, *payload.tensor);
+    else
+      out.null();
     out.end_object();
   }
 
@@ -162,8 +171,10 @@ class ArchiveWriter {
     for (const auto& [symbol, range] : parts.range_constraints) {
       const auto bound = [&](const char* key, int64_t value, int64_t unbounded) {
         out.key(key);
-        if (value == unbounded) out.null();
-        else out.value(value);
+        if (value == unbounded)
+          out.null();
+        else
+          out.value(value);
       };
       out.key(symbol);
       out.begin_object();
@@ -218,13 +229,19 @@ class ArchiveWriter {
 
 void check_names(const Models& models, const SaveOptions& options) {
   std::set<std::string> seen;
-  const auto is_plain = [](const std::string& name) { return !name.empty() && name.find('\\') == std::string::npos && ("/" + name + "/").find("/../") == std::string::npos && name[0] != '/'; };
+  const auto is_plain = [](const std::string& name) {
+    return !name.empty() && name.find('\\') == std::string::npos && ("/" + name + "/").find("/../") == std::string::npos &&
+           name[0] != '/';
+  };
   for (const auto& [name, program] : models) {
-    if (!is_plain(name) || name.find('/') != std::string::npos) throw UserError("save_program: '" + name + "' cannot be the name of a model");
+    if (!is_plain(name) || name.find('/') != std::string::npos)
+      throw UserError("save_program: '" + name + "' cannot be the name of a model");
     if (!seen.insert(name).second) throw UserError("save_program: two models are named '" + name + "'");
   }
   for (const auto& [name, content] : options.extra_files)
-    if (!is_plain(name)) throw UserError("save_program: '" + name + "' cannot be the name of an extra file; expected a relative path inside the archive");
+    if (!is_plain(name))
+      throw UserError("save_program: '" + name +
+                      "' cannot be the name of an extra file; expected a relative path inside the archive");
 }
 
 }  // namespace
@@ -236,12 +253,17 @@ void save_programs(const Models& models, const std::string& path, const SaveOpti
   file.commit(options.sync);
 }
 
-void save_program(const ExportedProgram& program, const std::string& path, const SaveOptions& options) { save_programs({{"model", &program}}, path, options); }
+void save_program(const ExportedProgram& program, const std::string& path, const SaveOptions& options) {
+  save_programs({{"model", &program}}, path, options);
+}
 
 std::string serialize_program(const ExportedProgram& program, const SaveOptions& options) {
   check_names({}, options);
   std::string out;
-  ArchiveWriter([&](std::span<const std::byte> bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }, "archive", options).write({{"model", &program}});
+  ArchiveWriter(
+      [&](std::span<const std::byte> bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); },
+      "archive", options)
+      .write({{"model", &program}});
   return out;
 }
 

@@ -41,12 +41,16 @@ InputSpec read_input(const Json& spec) {
   const auto& [kind, v] = spec.only();
   if (kind == "user_input") return {InputKind::user_input, read_argument(v.at("arg"))};
   if (kind == "parameter") return {InputKind::parameter, tensor_argument(v), text(v.at("parameter_name"))};
-  if (kind == "buffer") return {InputKind::buffer, tensor_argument(v), text(v.at("buffer_name")), v.at("persistent").to_bool()};
+  if (kind == "buffer")
+    return {InputKind::buffer, tensor_argument(v), text(v.at("buffer_name")), v.at("persistent").to_bool()};
   if (kind == "tensor_constant") return {InputKind::constant_tensor, tensor_argument(v), text(v.at("tensor_constant_name"))};
   if (kind == "custom_obj")
-    return {InputKind::custom_object, {ArgumentKind::custom_object, name_of(v.at("arg")), {}, text(v.at("arg").at("class_fqn"))}, text(v.at("custom_obj_name"))};
+    return {InputKind::custom_object,
+            {ArgumentKind::custom_object, name_of(v.at("arg")), {}, text(v.at("arg").at("class_fqn"))},
+            text(v.at("custom_obj_name"))};
   if (kind == "token") return {InputKind::token, {ArgumentKind::token, name_of(v.at("arg"))}};
-  if (kind == "constant_input") return {InputKind::user_input, {ArgumentKind::constant, text(v.at("name")), constant(v.at("value"))}};
+  if (kind == "constant_input")
+    return {InputKind::user_input, {ArgumentKind::constant, text(v.at("name")), constant(v.at("value"))}};
   spec.fail("an input of unknown kind: " + std::string(kind));
 }
 
@@ -55,10 +59,14 @@ OutputSpec read_output(const Json& spec) {
   if (kind == "user_output") return {OutputKind::user_output, read_argument(v.at("arg"))};
   if (kind == "loss_output") return {OutputKind::loss_output, tensor_argument(v)};
   if (kind == "buffer_mutation") return {OutputKind::buffer_mutation, tensor_argument(v), text(v.at("buffer_name"))};
-  if (kind == "parameter_mutation") return {OutputKind::parameter_mutation, tensor_argument(v), text(v.at("parameter_name"))};
-  if (kind == "gradient_to_parameter") return {OutputKind::gradient_to_parameter, tensor_argument(v), text(v.at("parameter_name"))};
-  if (kind == "gradient_to_user_input") return {OutputKind::gradient_to_user_input, tensor_argument(v), text(v.at("user_input_name"))};
-  if (kind == "user_input_mutation") return {OutputKind::user_input_mutation, tensor_argument(v), text(v.at("user_input_name"))};
+  if (kind == "parameter_mutation")
+    return {OutputKind::parameter_mutation, tensor_argument(v), text(v.at("parameter_name"))};
+  if (kind == "gradient_to_parameter")
+    return {OutputKind::gradient_to_parameter, tensor_argument(v), text(v.at("parameter_name"))};
+  if (kind == "gradient_to_user_input")
+    return {OutputKind::gradient_to_user_input, tensor_argument(v), text(v.at("user_input_name"))};
+  if (kind == "user_input_mutation")
+    return {OutputKind::user_input_mutation, tensor_argument(v), text(v.at("user_input_name"))};
   if (kind == "token") return {OutputKind::token, {ArgumentKind::token, name_of(v.at("arg"))}};
   spec.fail("an output of unknown kind: " + std::string(kind));
 }
@@ -75,7 +83,8 @@ TreeSpec plain(const TreeSpec& spec) {
     case TreeSpec::Kind::ordered_dict: return TreeSpec::dict(spec.dict_keys(), std::move(children), true);
     case TreeSpec::Kind::structure: break;
   }
-  if (spec.type() == "collections.defaultdict" || spec.type() == "collections.deque") return TreeSpec::structure(std::string(spec.type()), spec.context(), spec.fields(), std::move(children));
+  if (spec.type() == "collections.defaultdict" || spec.type() == "collections.deque")
+    return TreeSpec::structure(std::string(spec.type()), spec.context(), spec.fields(), std::move(children));
   if (spec.type() != "collections.namedtuple" && !spec.fields().empty() && spec.fields().size() == children.size()) {
     Values keys;
     for (const std::string& field : spec.fields()) keys.emplace_back(field);
@@ -92,7 +101,9 @@ void write_constant(JsonWriter& out, const Value& value) {
     case Value::Kind::integer: out.member("as_int", value.to_int()); break;
     case Value::Kind::floating: out.member("as_float", value.to_float()); break;
     case Value::Kind::string: out.member("as_string", value.to_string()); break;
-    default: throw UserError("a constant input or output of kind " + std::string(Value::kind_name(value.kind())) + " cannot be written; expected None, a bool, a number or a string");
+    default:
+      throw UserError("a constant input or output of kind " + std::string(Value::kind_name(value.kind())) +
+                      " cannot be written; expected None, a bool, a number or a string");
   }
   out.end_object();
 }

@@ -12,7 +12,8 @@ const Node* memory_of(const Node* n) {
   while (n->kind() == NodeKind::call_function) {
     const Operator* op = n->op();
     const bool is_getitem = n->target().function() && n->target().function()->name() == "operator.getitem";
-    const bool aliases = op && (op->has_tag(Tag::view) || op->has_tag(Tag::may_alias) || op->has_tag(Tag::in_place) || (!op->schema().returns.empty() && !op->schema().returns[0].alias.empty()));
+    const bool aliases = op && (op->has_tag(Tag::view) || op->has_tag(Tag::may_alias) || op->has_tag(Tag::in_place) ||
+                                (!op->schema().returns.empty() && !op->schema().returns[0].alias.empty()));
     if ((!aliases && !is_getitem) || n->args().empty() || !n->args()[0].is_node()) return nullptr;
     n = n->args()[0].to_node();
   }

@@ -7,15 +7,33 @@
 namespace calque::pt2 {
 namespace {
 
-constexpr std::pair<int, DType> dtypes[] = {
-    {1, DType::uint8},          {2, DType::int8},           {3, DType::int16},         {4, DType::int32},           {5, DType::int64},
-    {6, DType::float16},        {7, DType::float32},        {8, DType::float64},       {10, DType::complex64},      {11, DType::complex128},
-    {12, DType::bool_},         {13, DType::bfloat16},      {28, DType::uint16},       {29, DType::float8_e4m3fn},  {30, DType::float8_e5m2},
-    {31, DType::float8_e4m3fnuz}, {32, DType::float8_e5m2fnuz}, {33, DType::float8_e8m0fnu}, {34, DType::uint32},     {35, DType::uint64}};
-constexpr std::pair<int, Layout> layouts[] = {{1, Layout::sparse_coo}, {2, Layout::sparse_csr}, {3, Layout::sparse_csc}, {4, Layout::sparse_bsr},
-                                              {5, Layout::sparse_bsc}, {6, Layout::mkldnn},     {7, Layout::strided}};
-constexpr std::pair<int, MemoryFormat> memory_formats[] = {
-    {1, MemoryFormat::contiguous}, {2, MemoryFormat::channels_last}, {3, MemoryFormat::channels_last_3d}, {4, MemoryFormat::preserve}};
+constexpr std::pair<int, DType> dtypes[] = {{1, DType::uint8},
+                                            {2, DType::int8},
+                                            {3, DType::int16},
+                                            {4, DType::int32},
+                                            {5, DType::int64},
+                                            {6, DType::float16},
+                                            {7, DType::float32},
+                                            {8, DType::float64},
+                                            {10, DType::complex64},
+                                            {11, DType::complex128},
+                                            {12, DType::bool_},
+                                            {13, DType::bfloat16},
+                                            {28, DType::uint16},
+                                            {29, DType::float8_e4m3fn},
+                                            {30, DType::float8_e5m2},
+                                            {31, DType::float8_e4m3fnuz},
+                                            {32, DType::float8_e5m2fnuz},
+                                            {33, DType::float8_e8m0fnu},
+                                            {34, DType::uint32},
+                                            {35, DType::uint64}};
+constexpr std::pair<int, Layout> layouts[] = {{1, Layout::sparse_coo}, {2, Layout::sparse_csr}, {3, Layout::sparse_csc},
+                                              {4, Layout::sparse_bsr}, {5, Layout::sparse_bsc}, {6, Layout::mkldnn},
+                                              {7, Layout::strided}};
+constexpr std::pair<int, MemoryFormat> memory_formats[] = {{1, MemoryFormat::contiguous},
+                                                           {2, MemoryFormat::channels_last},
+                                                           {3, MemoryFormat::channels_last_3d},
+                                                           {4, MemoryFormat::preserve}};
 
 template <class T, size_t n>
 T from_number(const std::pair<int, T> (&table)[n], const Json& number, const char* what) {
@@ -45,7 +63,8 @@ const std::vector<std::string>* symbolic_function_arguments(std::string_view nam
   static const std::vector<std::string> one = {"a"};
   static const std::vector<std::string> x = {"x"};
   static const std::vector<std::string> choice = {"b", "t", "f"};
-  static constexpr std::string_view binary[] = {"eq", "ne", "le", "ge", "lt", "gt", "mul", "add", "sub", "floordiv", "mod", "pow", "truediv", "and_", "or_", "lshift", "rshift"};
+  static constexpr std::string_view binary[] = {"eq",       "ne",  "le",  "ge",      "lt",   "gt",  "mul",    "add",   "sub",
+                                                "floordiv", "mod", "pow", "truediv", "and_", "or_", "lshift", "rshift"};
   if (name.starts_with("_")) name.remove_prefix(1);
   constexpr std::string_view prefix = "operator.";
   if (name.starts_with(prefix)) {
@@ -56,7 +75,9 @@ const std::vector<std::string>* symbolic_function_arguments(std::string_view nam
   if (name == "math.trunc") return &x;
   if (name == "torch.sym_max" || name == "torch.sym_min") return &two;
   if (name == "torch.sym_ite") return &choice;
-  if (name == "torch.sym_not" || name == "torch.sym_int" || name == "torch.sym_float" || name == "torch._sym_sqrt" || name == "torch.sym_sqrt") return &one;
+  if (name == "torch.sym_not" || name == "torch.sym_int" || name == "torch.sym_float" || name == "torch._sym_sqrt" ||
+      name == "torch.sym_sqrt")
+    return &one;
   return nullptr;
 }
 
@@ -70,7 +91,8 @@ Device DeviceMap::operator()(const Json& device) const {
   try {
     return Device(full);
   } catch (const UserError&) {
-    device.fail("the program uses the device '" + full + "', which Calque does not have; map it with LoadProgramOptions::devices, e.g. {\"" + type + "\", \"cpu\"}");
+    device.fail("the program uses the device '" + full +
+                "', which Calque does not have; map it with LoadProgramOptions::devices, e.g. {\"" + type + "\", \"cpu\"}");
   }
 }
 
@@ -98,8 +120,10 @@ SymbolReader::SymbolReader(const Json& range_constraints, const DeviceMap& devic
   for (const JsonMember& m : range_constraints.members()) {
     ValueRange range;
     // Older files write infinities as numbers beyond 64 bits.
-    if (const Json* lower = m.value.find("min_val"); lower && lower->kind() == Json::Kind::integer) range.lower = lower->to_int();
-    if (const Json* upper = m.value.find("max_val"); upper && upper->kind() == Json::Kind::integer) range.upper = upper->to_int();
+    if (const Json* lower = m.value.find("min_val"); lower && lower->kind() == Json::Kind::integer)
+      range.lower = lower->to_int();
+    if (const Json* upper = m.value.find("max_val"); upper && upper->kind() == Json::Kind::integer)
+      range.upper = upper->to_int();
     if (range.lower > range.upper) m.value.fail("the range of " + std::string(m.key) + " is empty");
     ranges_.emplace_back(m.key, range);
   }
@@ -154,7 +178,9 @@ void SymbolReader::learn_hint(SymInt value, const std::vector<std::string>& name
   const std::optional<int64_t> one = at(1);
   int64_t slope = 0;
   int64_t rest = 0;
-  if (!zero || !one || __builtin_sub_overflow(*one, *zero, &slope) || __builtin_sub_overflow(hint, *zero, &rest) || slope == 0 || (slope == -1 && rest == INT64_MIN)) return;
+  if (!zero || !one || __builtin_sub_overflow(*one, *zero, &slope) || __builtin_sub_overflow(hint, *zero, &rest) ||
+      slope == 0 || (slope == -1 && rest == INT64_MIN))
+    return;
   if (rest % slope == 0 && at(rest / slope) == hint) env_->declare_symbol(*missing, rest / slope, ValueRange{});
 }
 
@@ -173,7 +199,9 @@ SymInt SymbolReader::sym_int(const Json& value) {
   if (!fresh) return it->second;
   const SymInt parsed = parse_srepr(*env_, text);
   const std::vector<std::string> names = note_symbols(text);
-  if (const Json* hint = m.value.find("hint"); hint && hint->is_object() && parsed.is_symbolic() && hint->only().key == "as_int") learn_hint(parsed, names, hint->only().value.to_int());
+  if (const Json* hint = m.value.find("hint");
+      hint && hint->is_object() && parsed.is_symbolic() && hint->only().key == "as_int")
+    learn_hint(parsed, names, hint->only().value.to_int());
   return parsed_[text] = parsed;
 }
 
@@ -199,7 +227,8 @@ Tensor SymbolReader::fake(const Json& meta) {
   Meta m;
   for (const Json& s : meta.at("sizes").items()) m.sizes.push_back(sym_int(s));
   for (const Json& s : meta.at("strides").items()) m.strides.push_back(sym_int(s));
-  if (m.sizes.size() != m.strides.size()) meta.fail(std::to_string(m.sizes.size()) + " sizes but " + std::to_string(m.strides.size()) + " strides");
+  if (m.sizes.size() != m.strides.size())
+    meta.fail(std::to_string(m.sizes.size()) + " sizes but " + std::to_string(m.strides.size()) + " strides");
   m.dtype = dtype_from_number(meta.at("dtype"));
   m.device = devices_(meta.at("device"));
   // What is plain must be small enough to be counted in bytes.
@@ -208,24 +237,34 @@ Tensor SymbolReader::fake(const Json& meta) {
     if (m.sizes[d].is_symbolic() || m.strides[d].is_symbolic()) continue;
     int64_t reach = 0;
     if (m.sizes[d].as_int() < 0 || m.strides[d].as_int() < 0) meta.fail("a negative size or stride");
-    if (__builtin_mul_overflow(m.sizes[d].as_int(), m.strides[d].as_int(), &reach) || __builtin_mul_overflow(reach, int64_t{16}, &reach) || __builtin_add_overflow(last, reach, &last))
+    if (__builtin_mul_overflow(m.sizes[d].as_int(), m.strides[d].as_int(), &reach) ||
+        __builtin_mul_overflow(reach, int64_t{16}, &reach) || __builtin_add_overflow(last, reach, &last))
       meta.fail("a tensor whose sizes and strides overflow");
   }
   Tensor t = mode_->make_fake(m);
-  if (const Json* grad = meta.find("requires_grad"); grad && grad->to_bool() && (is_floating(m.dtype) || is_complex(m.dtype))) t.set_requires_grad();
+  if (const Json* grad = meta.find("requires_grad");
+      grad && grad->to_bool() && (is_floating(m.dtype) || is_complex(m.dtype)))
+    t.set_requires_grad();
   return t;
 }
 
 // ---- values that have no kind of their own --------------------------------------------------------------------------
 
-Value opaque_object(std::string kind, std::string bytes) { return StructValue{"torch.ScriptObject", std::move(bytes), {std::move(kind)}, {Value()}}; }
+Value opaque_object(std::string kind, std::string bytes) {
+  return StructValue{"torch.ScriptObject", std::move(bytes), {std::move(kind)}, {Value()}};
+}
 const StructValue* as_opaque_object(const Value& value) {
-  return value.kind() == Value::Kind::structure && value.to_struct().type == "torch.ScriptObject" && value.to_struct().fields.size() == 1 ? &value.to_struct() : nullptr;
+  return value.kind() == Value::Kind::structure && value.to_struct().type == "torch.ScriptObject" &&
+                 value.to_struct().fields.size() == 1
+             ? &value.to_struct()
+             : nullptr;
 }
 
 Value operator_argument(std::string name) { return StructValue{"torch._ops.OpOverload", std::move(name), {}, {}}; }
 const std::string* as_operator_argument(const Value& value) {
-  return value.kind() == Value::Kind::structure && value.to_struct().type == "torch._ops.OpOverload" ? &value.to_struct().context : nullptr;
+  return value.kind() == Value::Kind::structure && value.to_struct().type == "torch._ops.OpOverload"
+             ? &value.to_struct().context
+             : nullptr;
 }
 
 Value value_of_json(const Json& json) {

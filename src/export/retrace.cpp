@@ -9,7 +9,10 @@ namespace {
 // The leaves of a node's value by which unbacked symbols are found again.
 void add_leaves(const Value& v, const BindingPath& path, std::vector<ResultLeaf>& out) {
   switch (v.kind()) {
-    case Value::Kind::tensor: out.push_back({path, TensorGeometry{v.to_tensor().impl().sizes, v.to_tensor().impl().strides, v.to_tensor().impl().offset}}); return;
+    case Value::Kind::tensor:
+      out.push_back(
+          {path, TensorGeometry{v.to_tensor().impl().sizes, v.to_tensor().impl().strides, v.to_tensor().impl().offset}});
+      return;
     case Value::Kind::integer: out.push_back({path, v.to_sym_int()}); return;
     case Value::Kind::floating: out.push_back({path, v.to_sym_float()}); return;
     case Value::Kind::boolean: out.push_back({path, v.to_sym_bool()}); return;

@@ -13,7 +13,6 @@
 #include "export/expression_values.h"
 #include "sym/env_impl.h"
 #include "trace/expression_nodes.h"
-#include "trace/expression_nodes.h"
 
 namespace calque {
 namespace {
@@ -24,14 +23,16 @@ constexpr const char* no_module_stack = "_empty_nn_module_stack_from_metadata_ho
 
 // PyTorch has no nodes for these.
 bool has_no_nodes(const Expr* e) {
-  if (e->kind() == ExprKind::to_float || e->kind() == ExprKind::trunc_to_int || e->kind() == ExprKind::ceil_to_int) return true;
+  if (e->kind() == ExprKind::to_float || e->kind() == ExprKind::trunc_to_int || e->kind() == ExprKind::ceil_to_int)
+    return true;
   return std::any_of(e->args().begin(), e->args().end(), has_no_nodes);
 }
 
 // u0 >= 2, u0 <= 7: said by the symbol's range.
 bool is_bound_of_symbol(const Expr* e) {
   if (e->kind() != ExprKind::le && e->kind() != ExprKind::ge) return false;
-  return (e->arg(0)->kind() == ExprKind::symbol && e->arg(1)->is_integer()) || (e->arg(1)->kind() == ExprKind::symbol && e->arg(0)->is_integer());
+  return (e->arg(0)->kind() == ExprKind::symbol && e->arg(1)->is_integer()) ||
+         (e->arg(1)->kind() == ExprKind::symbol && e->arg(0)->is_integer());
 }
 
 // Python tries the other side when a number is compared with a proxy: 2 <= x is x >= 2.
@@ -81,8 +82,10 @@ class BindingFinder {
     } else if (e->kind() == ExprKind::mul && e->args().size() == 2) {
       const Expr* a = e->arg(0);
       const Expr* b = e->arg(1);
-      if (is_from_data(b) && !is_from_data(a) && (a->is_integer() || a->kind() == ExprKind::symbol)) take(b, BindingKey::divide_by(SymInt(a)));
-      else if (is_from_data(a) && !is_from_data(b) && b->kind() == ExprKind::symbol) take(a, BindingKey::divide_by(SymInt(b)));
+      if (is_from_data(b) && !is_from_data(a) && (a->is_integer() || a->kind() == ExprKind::symbol))
+        take(b, BindingKey::divide_by(SymInt(a)));
+      else if (is_from_data(a) && !is_from_data(b) && b->kind() == ExprKind::symbol)
+        take(a, BindingKey::divide_by(SymInt(b)));
     }
   }
   template <class F>
@@ -98,12 +101,14 @@ class BindingFinder {
         if (const Expr* e = v.to_sym_float().expr(); e && is_from_data(e)) take(e);
         return;
       case Value::Kind::boolean:
-        if (const Expr* e = v.to_sym_bool().expr(); e && e->kind() == ExprKind::eq && is_from_data(e->arg(0)) && e->arg(1)->is_integer() && e->arg(1)->integer() == 1)
+        if (const Expr* e = v.to_sym_bool().expr(); e && e->kind() == ExprKind::eq && is_from_data(e->arg(0)) &&
+                                                    e->arg(1)->is_integer() && e->arg(1)->integer() == 1)
           take(e->arg(0), BindingKey::to_int());
         return;
       case Value::Kind::list:
       case Value::Kind::tuple:
-        for (size_t i = 0; i < v.to_items().size(); ++i) below(BindingKey::item(static_cast<int64_t>(i)), [&] { look(v.to_items()[i]); });
+        for (size_t i = 0; i < v.to_items().size(); ++i)
+          below(BindingKey::item(static_cast<int64_t>(i)), [&] { look(v.to_items()[i]); });
         return;
       case Value::Kind::tensor: look(v.to_tensor()); return;
       default: return;
@@ -113,7 +118,8 @@ class BindingFinder {
     if (!t.is_symbolic()) return;
     const auto each = [&](const char* method, const auto& values) {
       below(BindingKey::method(method), [&] {
-        for (size_t d = 0; d < values.size(); ++d) below(BindingKey::item(static_cast<int64_t>(d)), [&] { look(values[d]); });
+        for (size_t d = 0; d < values.size(); ++d)
+          below(BindingKey::item(static_cast<int64_t>(d)), [&] { look(values[d]); });
       });
     };
     each("size", t.sym_sizes());
@@ -153,7 +159,8 @@ class Inserter {
       const bool is_assert = current_->op() && current_->op()->schema().name == "_assert_scalar";
       if (is_assert && drop_assert()) continue;
       if (!is_input && share_number()) continue;
-      if (current_->op() && (current_->op()->schema().name == "sym_constrain_range" || current_->op()->schema().name == "sym_constrain_range_for_size")) {
+      if (current_->op() && (current_->op()->schema().name == "sym_constrain_range" ||
+                             current_->op()->schema().name == "sym_constrain_range_for_size")) {
         graph_.erase_node(current_);
         continue;
       }
@@ -161,7 +168,8 @@ class Inserter {
     }
     // Sizes that nobody asked for.
     for (const auto& [e, value] : numbers_)
-      if (e->kind() == ExprKind::symbol && value.is_node() && value.to_node()->kind() != NodeKind::placeholder && value.to_node()->users().empty())
+      if (e->kind() == ExprKind::symbol && value.is_node() && value.to_node()->kind() != NodeKind::placeholder &&
+          value.to_node()->users().empty())
         graph_.erase_node(value.to_node());
   }
 
@@ -171,9 +179,11 @@ class Inserter {
     node->meta.stack_trace = current_->meta.stack_trace;
     node->meta.nn_module_stack = current_->meta.nn_module_stack;
     if (const Value* custom = current_->meta.find("custom")) node->meta.set("custom", *custom);
-    if (!node->meta.nn_module_stack && node->num_input_nodes() != 0) node->meta.nn_module_stack = node->input_node(0)->meta.nn_module_stack;
+    if (!node->meta.nn_module_stack && node->num_input_nodes() != 0)
+      node->meta.nn_module_stack = node->input_node(0)->meta.nn_module_stack;
     if (!node->meta.nn_module_stack) {
-      static const auto empty = std::make_shared<const ModuleStack>(ModuleStack{{no_module_stack, no_module_stack, no_module_stack}});
+      static const auto empty =
+          std::make_shared<const ModuleStack>(ModuleStack{{no_module_stack, no_module_stack, no_module_stack}});
       node->meta.nn_module_stack = empty;
     }
   }
@@ -204,7 +214,9 @@ class Inserter {
 
   void read_input() {
     const Value& val = current_->meta.val;
-    const auto symbol = [&](const SymInt& s) { return s.is_symbolic() && s.expr()->kind() == ExprKind::symbol && !numbers_.contains(s.expr()); };
+    const auto symbol = [&](const SymInt& s) {
+      return s.is_symbolic() && s.expr()->kind() == ExprKind::symbol && !numbers_.contains(s.expr());
+    };
     if (val.kind() == Value::Kind::integer) {
       if (symbol(val.to_sym_int())) numbers_.emplace(val.to_sym_int().expr(), current_);
       return;
@@ -215,7 +227,8 @@ class Inserter {
       if (symbol(s)) numbers_.emplace(s.expr(), size_node(op, current_, dim, s));
     };
     for (size_t d = 0; d < t.sym_sizes().size(); ++d) read("aten::sym_size.int", t.sym_sizes()[d], static_cast<int64_t>(d));
-    for (size_t d = 0; d < t.sym_strides().size(); ++d) read("aten::sym_stride.int", t.sym_strides()[d], static_cast<int64_t>(d));
+    for (size_t d = 0; d < t.sym_strides().size(); ++d)
+      read("aten::sym_stride.int", t.sym_strides()[d], static_cast<int64_t>(d));
     read("aten::sym_storage_offset", t.sym_storage_offset(), {});
   }
 
@@ -238,7 +251,9 @@ class Inserter {
   Value compute(const Expr* e, const Values& parts) {
     if (e->kind() == ExprKind::ne) return call("torch.sym_not", {combine("operator.eq", parts[0], parts[1])});
     const char* function = python_function(e);
-    if (!function) throw UserError(ErrorKind::unsupported_operator, "export: the condition " + e->str() + " cannot be computed by a graph");
+    if (!function)
+      throw UserError(ErrorKind::unsupported_operator,
+                      "export: the condition " + e->str() + " cannot be computed by a graph");
     if (parts.size() == 1 || e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) return call(function, parts);
     Value left = parts[0];
     for (size_t i = 1; i < parts.size(); ++i) left = combine(function, left, parts[i]);
@@ -249,7 +264,8 @@ class Inserter {
     const Value condition = number(e);
     if (!condition.is_node()) return;
     Node* node = graph_.call_function(get_operator("aten::_assert_scalar"),
-                                      {condition, "Runtime assertion failed for expression " + e->str() + " on node '" + condition.to_node()->name() + "'"});
+                                      {condition, "Runtime assertion failed for expression " + e->str() + " on node '" +
+                                                      condition.to_node()->name() + "'"});
     describe(node);
     asserted_.insert(e);
   }
@@ -266,8 +282,10 @@ class Inserter {
       const std::string* missing = nullptr;
       for (const Expr* s : symbols)
         if (!numbers_.contains(s) && (!missing || symbol_name(s) < *missing)) missing = &symbol_name(s);
-      if (missing) asserts_[*missing].push_back(e);  // when that one is computed
-      else add_assert(e);
+      if (missing)
+        asserts_[*missing].push_back(e);  // when that one is computed
+      else
+        add_assert(e);
     }
   }
 
@@ -282,7 +300,9 @@ class Inserter {
     }
     graph_.erase_node(current_);
     if (condition.is_node() && condition.to_node()->users().empty()) {
-      std::erase_if(numbers_, [&](const auto& known) { return known.second.is_node() && known.second.to_node() == condition.to_node(); });
+      std::erase_if(numbers_, [&](const auto& known) {
+        return known.second.is_node() && known.second.to_node() == condition.to_node();
+      });
       graph_.erase_node(condition.to_node());
     }
     return true;
@@ -291,7 +311,8 @@ class Inserter {
   bool reads_intermediate_tensor(const Expr* e) const {
     if (has_no_nodes(e)) return false;
     for (const Value& arg : current_->args())
-      if (arg.is_node() && arg.to_node()->meta.val.is_tensor() && arg.to_node()->kind() != NodeKind::placeholder) return true;
+      if (arg.is_node() && arg.to_node()->meta.val.is_tensor() && arg.to_node()->kind() != NodeKind::placeholder)
+        return true;
     return false;
   }
 
@@ -304,7 +325,8 @@ class Inserter {
     const auto known = [&](const Expr* s) { return numbers_.contains(s); };
     const bool intermediate = reads_intermediate_tensor(e);
     const auto own = bindings_.find(current_);
-    const bool binds = own != bindings_.end() && std::any_of(own->second.begin(), own->second.end(), [&](const Binding& b) { return !known(b.symbol); });
+    const bool binds = own != bindings_.end() && std::any_of(own->second.begin(), own->second.end(),
+                                                             [&](const Binding& b) { return !known(b.symbol); });
     const bool computable = numbers_.contains(e) || (intermediate && std::all_of(symbols.begin(), symbols.end(), known));
     if (computable && !binds) {
       const Value same = number(e);
@@ -313,7 +335,8 @@ class Inserter {
         current_->replace_all_uses_with(same.to_node());
       } else {
         const NodeFn literal = [&](Node* n) { return n == current_ ? same : Value(n); };
-        for (Node* user : current_->users().list()) user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
+        for (Node* user : current_->users().list())
+          user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
       }
       graph_.erase_node(current_);
       return true;
@@ -328,7 +351,10 @@ class Inserter {
       switch (key.kind) {
         case BindingKey::Kind::item: node = call("operator.getitem", {node, key.index}); break;
         case BindingKey::Kind::to_int: node = call("torch.sym_ite", {node, 1, 0}); break;
-        case BindingKey::Kind::divide_by: node = call("operator.floordiv", {node, key.divisor.is_symbolic() ? number(key.divisor.expr()) : Value(key.divisor)}); break;
+        case BindingKey::Kind::divide_by:
+          node =
+              call("operator.floordiv", {node, key.divisor.is_symbolic() ? number(key.divisor.expr()) : Value(key.divisor)});
+          break;
         case BindingKey::Kind::method: {
           const Tensor& t = node->meta.val.to_tensor();
           if (key.name == "storage_offset") {
@@ -357,7 +383,8 @@ class Inserter {
         constexpr int64_t greatest_size = ValueRange::unbounded_above - 1;
         ExprPool& pool = env_.impl().pool;
         // As written: what is known of the range would make them true.
-        if (range.lower != ValueRange::unbounded_below) add_assert(pool.relation_as_written(ExprKind::ge, s, pool.integer(range.lower)));
+        if (range.lower != ValueRange::unbounded_below)
+          add_assert(pool.relation_as_written(ExprKind::ge, s, pool.integer(range.lower)));
         if (range.upper < greatest_size) add_assert(pool.relation_as_written(ExprKind::le, s, pool.integer(range.upper)));
       }
       constrained_.insert(s);
@@ -388,7 +415,8 @@ void insert_runtime_asserts(Graph& graph, ShapeEnv& env) { Inserter(graph, env).
 
 void insert_metadata_asserts(Graph& graph) {
   static const Operator& check = get_operator("aten::_assert_tensor_metadata");
-  const std::set<const Operator*> casts = {&get_operator("aten::to.device"), &get_operator("aten::to.dtype"), &get_operator("aten::to.dtype_layout")};
+  const std::set<const Operator*> casts = {&get_operator("aten::to.device"), &get_operator("aten::to.dtype"),
+                                           &get_operator("aten::to.dtype_layout")};
   for (Node* n : graph.node_list()) {
     if (!n->op() || !casts.contains(n->op()) || !n->args()[0].is_node()) continue;
     Node* tensor = n->args()[0].to_node();
@@ -396,7 +424,8 @@ void insert_metadata_asserts(Graph& graph) {
     if (!tensor->meta.val.is_tensor()) continue;
     const Tensor& val = tensor->meta.val.to_tensor();
     const auto where = graph.inserting_before(n);
-    Node* node = graph.call_function(check, {tensor}, {{"dtype", val.dtype()}, {"device", val.device()}, {"layout", Layout::strided}});
+    Node* node = graph.call_function(check, {tensor},
+                                     {{"dtype", val.dtype()}, {"device", val.device()}, {"layout", Layout::strided}});
     node->meta.location = n->meta.location;
     node->meta.stack_trace = n->meta.stack_trace;
     node->meta.nn_module_stack = n->meta.nn_module_stack;

@@ -13,15 +13,13 @@ namespace {
 DynamicShapes like(const TreeSpec& spec, const DynamicShapes*& next) {
   if (spec.is_leaf()) return *next++;
   DynamicShapes::Items items;
-  for (const TreeSpec& child : spec.children())
-    items.push_back(like(child, next));
+  for (const TreeSpec& child : spec.children()) items.push_back(like(child, next));
   switch (spec.kind()) {
     case TreeSpec::Kind::tuple: return DynamicShapes::tuple(std::move(items));
     case TreeSpec::Kind::dict:
     case TreeSpec::Kind::ordered_dict: {
       DynamicShapes::Entries entries;
-      for (size_t i = 0; i < items.size(); ++i)
-        entries.emplace_back(spec.dict_keys()[i], std::move(items[i]));
+      for (size_t i = 0; i < items.size(); ++i) entries.emplace_back(spec.dict_keys()[i], std::move(items[i]));
       return DynamicShapes::dict(std::move(entries));
     }
     case TreeSpec::Kind::list:
@@ -33,8 +31,7 @@ DynamicShapes like(const TreeSpec& spec, const DynamicShapes*& next) {
 
 Value as_dict(const Kwargs& combined_args) {
   std::vector<std::pair<Value, Value>> entries;
-  for (const auto& [name, value] : combined_args)
-    entries.emplace_back(name, value);
+  for (const auto& [name, value] : combined_args) entries.emplace_back(name, value);
   return dict(std::move(entries));
 }
 
@@ -61,8 +58,7 @@ DynamicShapes varying_leaf(const Values& leaves, const KeyPath& path) {
                       std::to_string(leaf.to_tensor().sym_sizes().size()) + " dimensions, expected " + std::to_string(dims));
   for (size_t i = 0; i < dims; ++i) {
     Values sizes;
-    for (const Value& leaf : leaves)
-      sizes.emplace_back(leaf.to_tensor().sym_sizes()[i]);
+    for (const Value& leaf : leaves) sizes.emplace_back(leaf.to_tensor().sym_sizes()[i]);
     items.push_back(varying(sizes));
   }
   return DynamicShapes::tuple(std::move(items));
@@ -85,7 +81,8 @@ void ShapesCollection::set(const Tensor& tensor, int64_t dimension, DynamicShape
   for (auto& [known, given] : shapes_)
     if (&known.impl() == &tensor.impl()) {
       if (given.kind() != DynamicShapes::Kind::dict)
-        throw UserError("dimension " + std::to_string(dimension) + " was assigned to an input whose whole shape is " + given.str());
+        throw UserError("dimension " + std::to_string(dimension) + " was assigned to an input whose whole shape is " +
+                        given.str());
       DynamicShapes::Entries entries = given.entries();
       std::erase_if(entries, [&](const auto& e) { return e.first.equals(dimension); });
       entries.emplace_back(dimension, std::move(entry));
@@ -109,8 +106,9 @@ DynamicShapes ShapesCollection::dynamic_shapes(const Kwargs& combined_args) cons
       }
   }
   if (std::ranges::find(found, false) != found.end())
-    throw UserError("Some tensors that were assigned shapes were not found in args. Maybe such tensors were copied when passing "
-                    "them as args? Maybe such tensors are contained in classes that were not registered with pytree?");
+    throw UserError(
+        "Some tensors that were assigned shapes were not found in args. Maybe such tensors were copied when passing "
+        "them as args? Maybe such tensors are contained in classes that were not registered with pytree?");
   const DynamicShapes* next = leaves.data();
   return like(flat.spec, next);
 }
@@ -130,8 +128,7 @@ DynamicShapes AdditionalInputs::dynamic_shapes(const std::vector<std::string>& n
   std::vector<DynamicShapes> leaves;
   for (size_t i = 0; i < own.leaves.size(); ++i) {
     Values values = {own.leaves[i].second};
-    for (const FlatTree& other : others)
-      values.push_back(other.leaves[i]);
+    for (const FlatTree& other : others) values.push_back(other.leaves[i]);
     leaves.push_back(varying_leaf(values, own.leaves[i].first));
   }
   const DynamicShapes* next = leaves.data();

@@ -65,8 +65,12 @@ std::string with_target(const std::string& name, std::string_view kind, const st
 
 std::vector<std::string> GraphSignature::parameters() const { return targets(input_specs, InputKind::parameter); }
 std::vector<std::string> GraphSignature::buffers() const { return targets(input_specs, InputKind::buffer); }
-std::vector<std::string> GraphSignature::lifted_tensor_constants() const { return targets(input_specs, InputKind::constant_tensor); }
-std::vector<std::string> GraphSignature::lifted_custom_objects() const { return targets(input_specs, InputKind::custom_object); }
+std::vector<std::string> GraphSignature::lifted_tensor_constants() const {
+  return targets(input_specs, InputKind::constant_tensor);
+}
+std::vector<std::string> GraphSignature::lifted_custom_objects() const {
+  return targets(input_specs, InputKind::custom_object);
+}
 
 std::vector<std::string> GraphSignature::non_persistent_buffers() const {
   std::vector<std::string> out;
@@ -89,15 +93,21 @@ Values GraphSignature::user_outputs() const {
   return out;
 }
 
-std::map<std::string, std::string> GraphSignature::inputs_to_parameters() const { return names_to_targets(input_specs, InputKind::parameter); }
-std::map<std::string, std::string> GraphSignature::inputs_to_buffers() const { return names_to_targets(input_specs, InputKind::buffer); }
+std::map<std::string, std::string> GraphSignature::inputs_to_parameters() const {
+  return names_to_targets(input_specs, InputKind::parameter);
+}
+std::map<std::string, std::string> GraphSignature::inputs_to_buffers() const {
+  return names_to_targets(input_specs, InputKind::buffer);
+}
 std::map<std::string, std::string> GraphSignature::inputs_to_lifted_tensor_constants() const {
   return names_to_targets(input_specs, InputKind::constant_tensor);
 }
 std::map<std::string, std::string> GraphSignature::inputs_to_lifted_custom_objects() const {
   return names_to_targets(input_specs, InputKind::custom_object);
 }
-std::map<std::string, std::string> GraphSignature::buffers_to_mutate() const { return names_to_targets(output_specs, OutputKind::buffer_mutation); }
+std::map<std::string, std::string> GraphSignature::buffers_to_mutate() const {
+  return names_to_targets(output_specs, OutputKind::buffer_mutation);
+}
 std::map<std::string, std::string> GraphSignature::user_inputs_to_mutate() const {
   return names_to_targets(output_specs, OutputKind::user_input_mutation);
 }

@@ -26,10 +26,13 @@ std::vector<Slot> slots_of(const Module& module) {
 // Goes into every module, and turns tensors that the forward assigns to buffers into writes of them.
 class StrictTracer : public Tracer {
  public:
-  StrictTracer(Module& module, const std::vector<Slot>& before) : module_(module), before_(before) { proxy_buffer_attributes = true; }
+  StrictTracer(Module& module, const std::vector<Slot>& before) : module_(module), before_(before) {
+    proxy_buffer_attributes = true;
+  }
   bool is_leaf_module(Module&, const std::string&) override { return false; }
 
-  Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name, std::string type) override {
+  Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name,
+                    std::string type) override {
     if (kind == NodeKind::output) write_assigned();
     return Tracer::create_node(kind, target, std::move(args), std::move(kwargs), name, std::move(type));
   }
@@ -40,7 +43,9 @@ class StrictTracer : public Tracer {
       const Tensor* now = module_.find_tensor(slot.path);
       if (!now || now->is_same(slot.tensor)) continue;
       if (slot.is_constant)
-        throw UserError("The tensor attribute self." + slot.path + " was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API.");
+        throw UserError(
+            "The tensor attribute self." + slot.path +
+            " was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API.");
       const Value value = create_arg(*now);
       Node* buffer = Tracer::create_node(NodeKind::get_attr, slot.path, {}, {}, {}, {});
       Tracer::create_node(NodeKind::call_function, get_operator("aten::copy_"), {buffer, value}, {}, {}, {});
@@ -55,15 +60,21 @@ class StrictTracer : public Tracer {
 Kwargs bound_arguments(const Module& module, const Values& args, const Kwargs& kwargs) {
   const std::vector<std::string> names = module.argument_names();
   if (args.size() > names.size())
-    throw UserError("export: strict: " + std::to_string(args.size()) + " positional arguments were given, " + module.class_name() + ".forward takes " + std::to_string(names.size()));
+    throw UserError("export: strict: " + std::to_string(args.size()) + " positional arguments were given, " +
+                    module.class_name() + ".forward takes " + std::to_string(names.size()));
   const Values defaults = module.forward_signature().defaults;
   Kwargs out;
   for (size_t i = 0; i < names.size(); ++i) {
     const auto keyword = std::find_if(kwargs.begin(), kwargs.end(), [&](const auto& k) { return k.first == names[i]; });
-    if (i < args.size()) out.emplace_back(names[i], args[i]);
-    else if (keyword != kwargs.end()) out.emplace_back(names[i], keyword->second);
-    else if (i + defaults.size() >= names.size()) out.emplace_back(names[i], defaults[i + defaults.size() - names.size()]);
-    else throw UserError("export: strict: the argument '" + names[i] + "' of " + module.class_name() + ".forward is not given and has no default that is known");
+    if (i < args.size())
+      out.emplace_back(names[i], args[i]);
+    else if (keyword != kwargs.end())
+      out.emplace_back(names[i], keyword->second);
+    else if (i + defaults.size() >= names.size())
+      out.emplace_back(names[i], defaults[i + defaults.size() - names.size()]);
+    else
+      throw UserError("export: strict: the argument '" + names[i] + "' of " + module.class_name() +
+                      ".forward is not given and has no default that is known");
   }
   return out;
 }
@@ -79,7 +90,9 @@ class ModuleOwner : public GraphOwner {
     if (const Tensor* t = find(path)) return *t;
     throw UserError("export: the captured graph refers to " + path + ", which the module does not hold");
   }
-  Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override { return module_.get_submodule(path).call(args, kwargs); }
+  Value call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const override {
+    return module_.get_submodule(path).call(args, kwargs);
+  }
 
  private:
   const Tensor* find(const std::string& path) const {
@@ -119,11 +132,14 @@ StrictCapture capture_strict(Module& module, const FakeInputs& inputs) {
   StrictCapture captured;
   const auto restore = [&] {
     for (const Slot& slot : before)
-      if (const Tensor* now = module.find_tensor(slot.path); !now || !now->is_same(slot.tensor)) module.set_tensor(slot.path, slot.tensor);
+      if (const Tensor* now = module.find_tensor(slot.path); !now || !now->is_same(slot.tensor))
+        module.set_tensor(slot.path, slot.tensor);
     // What the tracer stored in the module for itself.
     std::vector<std::string> own;
     for (const auto& slot : module.buffer_slots())
-      if (slot->name.starts_with("_tensor_constant") && std::none_of(before.begin(), before.end(), [&](const Slot& s) { return s.path == slot->name; })) own.push_back(slot->name);
+      if (slot->name.starts_with("_tensor_constant") &&
+          std::none_of(before.begin(), before.end(), [&](const Slot& s) { return s.path == slot->name; }))
+        own.push_back(slot->name);
     for (const std::string& name : own) {
       captured.constants.emplace_back(name, module.get_buffer(name));
       module.delete_attribute(name);
@@ -144,7 +160,8 @@ Value run_captured(const StrictCapture& captured, const Module& module, const Va
   Values leaves;
   for (const auto& [name, value] : bound_arguments(module, args, kwargs))
     for (const Value& leaf : tree_leaves(value)) leaves.push_back(leaf);
-  const Value result = Retracer(captured.graph, &owner, captured.graph.shape_env().get(), /*names_origin=*/false).run(leaves);
+  const Value result =
+      Retracer(captured.graph, &owner, captured.graph.shape_env().get(), /*names_origin=*/false).run(leaves);
   const PyTreeInfo* info = captured.graph.pytree_info().get();
   if (!info || !info->out_spec) return result;
   return info->out_spec->unflatten(result.to_items());

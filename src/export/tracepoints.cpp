@@ -13,7 +13,8 @@ constexpr const char* inputs_kind = "module_call_inputs";
 constexpr const char* outputs_kind = "module_call_outputs";
 
 const FunctionRef& tracepoint() {
-  static const FunctionRef f = register_function(name, [](const Values&, const Kwargs&) { return Value(); }, true);
+  static const FunctionRef f = register_function(
+      name, [](const Values&, const Kwargs&) { return Value(); }, true);
   return f;
 }
 
@@ -22,7 +23,9 @@ void mark(const char* kind, const std::string& path, const Values& leaves) {
   if (!tracer) return;
   for (const Value& leaf : leaves)
     if (!leaf.is_none() && !leaf.is_tensor() && leaf.kind() > Value::Kind::string)
-      throw UserError("export: " + path + " is to keep its call signature; its inputs and outputs are tensors, numbers and strings, found " + leaf.str());
+      throw UserError("export: " + path +
+                      " is to keep its call signature; its inputs and outputs are tensors, numbers and strings, found " +
+                      leaf.str());
   tracer->trace(
       name, {},
       [&](const Values&, const Values&) {
@@ -44,18 +47,22 @@ Value call_tree(const Values& args, const Kwargs& kwargs) {
 Tracepoints::Tracepoints(Module& module, const std::vector<std::string>& paths) {
   if (!paths.empty()) tracepoint();
   for (const std::string& path : paths) {
-    if (path.empty()) throw UserError("export: preserve_module_call_signature: the signature of the whole program is always kept, name a submodule");
+    if (path.empty())
+      throw UserError(
+          "export: preserve_module_call_signature: the signature of the whole program is always kept, name a submodule");
     Module& sub = module.get_submodule(path);
-    handles_.push_back(sub.register_forward_pre_hook([path](Module&, const Values& args, const Kwargs& kwargs) -> std::optional<Module::Call> {
-      mark(inputs_kind, path, tree_leaves(call_tree(args, kwargs)));
-      return {};
-    }));
-    handles_.push_back(sub.register_forward_hook([this, path](Module&, const Values& args, const Kwargs& kwargs, const Value& result) -> std::optional<Value> {
-      const FlatTree flat = tree_flatten(result);
-      mark(outputs_kind, path, flat.leaves);
-      specs_[path] = {tree_structure(call_tree(args, kwargs)), flat.spec};
-      return {};
-    }));
+    handles_.push_back(sub.register_forward_pre_hook(
+        [path](Module&, const Values& args, const Kwargs& kwargs) -> std::optional<Module::Call> {
+          mark(inputs_kind, path, tree_leaves(call_tree(args, kwargs)));
+          return {};
+        }));
+    handles_.push_back(sub.register_forward_hook(
+        [this, path](Module&, const Values& args, const Kwargs& kwargs, const Value& result) -> std::optional<Value> {
+          const FlatTree flat = tree_flatten(result);
+          mark(outputs_kind, path, flat.leaves);
+          specs_[path] = {tree_structure(call_tree(args, kwargs)), flat.spec};
+          return {};
+        }));
   }
 }
 
@@ -71,12 +78,14 @@ std::map<std::string, ModuleCallSignature> Tracepoints::collect(GraphModule& mod
     for (Node* n : m.graph().node_list()) {
       if (n->target().function() != tracepoint().get()) continue;
       std::string path = n->args()[1].to_string();
-      const ModuleStackEntry* innermost = n->meta.nn_module_stack && !n->meta.nn_module_stack->empty() ? &n->meta.nn_module_stack->back() : nullptr;
+      const ModuleStackEntry* innermost =
+          n->meta.nn_module_stack && !n->meta.nn_module_stack->empty() ? &n->meta.nn_module_stack->back() : nullptr;
       std::string called = innermost ? innermost->path : path;
       if (innermost)
         if (const size_t at = innermost->key.find('@'); at != std::string::npos) {
           const std::string suffix = innermost->key.substr(at);
-          if (!out.contains(called + suffix) && out.contains(called)) out[called + suffix] = {{}, {}, out[called].in_spec, out[called].out_spec};
+          if (!out.contains(called + suffix) && out.contains(called))
+            out[called + suffix] = {{}, {}, out[called].in_spec, out[called].out_spec};
           path += suffix;
           called += suffix;
         }

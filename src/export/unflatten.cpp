@@ -43,8 +43,9 @@ class DispatcherModule : public Module {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    throw UserError("a module of an unflattened program that is called several times with its signature kept cannot be copied; "
-                    "unflatten the program again");
+    throw UserError(
+        "a module of an unflattened program that is called several times with its signature kept cannot be copied; "
+        "unflatten the program again");
   }
 
  private:
@@ -60,8 +61,7 @@ class Builder {
     std::shared_ptr<Module> out;
     if (!d.calls.empty()) {
       std::vector<std::shared_ptr<Module>> calls;
-      for (const DraftPtr& call : d.calls)
-        calls.push_back(build(*call));
+      for (const DraftPtr& call : d.calls) calls.push_back(build(*call));
       out = std::make_shared<DispatcherModule>(std::move(calls));
     } else if (d.graph.size() != 0) {
       out = std::make_shared<InterpreterModule>(std::move(d.graph), d.type);
@@ -75,13 +75,13 @@ class Builder {
 
   void fill(Module& module, Draft& d) {
     for (const Draft::State& s : d.state) {
-      if (s.is_parameter) module.register_parameter(s.name, s.tensor, s.tensor.requires_grad());
-      else module.register_buffer(s.name, s.tensor, s.persistent);
+      if (s.is_parameter)
+        module.register_parameter(s.name, s.tensor, s.tensor.requires_grad());
+      else
+        module.register_buffer(s.name, s.tensor, s.persistent);
     }
-    for (const auto& [name, child] : *d.children)
-      module.register_module(name, build(*child));
-    for (const auto& [name, graph] : d.graphs)
-      module.register_module(name, graph);
+    for (const auto& [name, child] : *d.children) module.register_module(name, build(*child));
+    for (const auto& [name, graph] : d.graphs) module.register_module(name, graph);
   }
 
  private:

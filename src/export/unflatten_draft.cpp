@@ -56,14 +56,15 @@ std::vector<std::string> split(std::string_view path) {
 
 std::string joined(const std::vector<std::string>& items, size_t first) {
   std::string out;
-  for (size_t i = first; i < items.size(); ++i)
-    out += (i == first ? "" : ".") + items[i];
+  for (size_t i = first; i < items.size(); ++i) out += (i == first ? "" : ".") + items[i];
   return out;
 }
 
 std::string_view before_at(std::string_view call_name) { return call_name.substr(0, call_name.find('@')); }
 
-std::string call_name(const std::string& path, size_t index) { return index == 1 ? path : path + "@" + std::to_string(index - 1); }
+std::string call_name(const std::string& path, size_t index) {
+  return index == 1 ? path : path + "@" + std::to_string(index - 1);
+}
 
 std::string accessor(const std::string& parent, const std::string& child) {
   if (parent.empty()) return child;

@@ -44,11 +44,11 @@ struct Walk {
   const ExportedProgram& program;
   Graph& flat;
   std::vector<Node*> nodes;
-  std::unordered_map<std::string, Node*> seen;  // by name: nodes that have been copied
-  std::vector<std::pair<std::string, std::vector<Call>>> calls;  // by module key, in order
-  std::map<std::string, std::vector<std::string>> graphs;        // of higher-order operators, by the calling module
-  std::map<std::string, DraftPtr> made;                          // modules on the way to one that was called
-  std::map<std::string, const ModuleCallSignature*> signatures;  // by call name
+  std::unordered_map<std::string, Node*> seen;                     // by name: nodes that have been copied
+  std::vector<std::pair<std::string, std::vector<Call>>> calls;    // by module key, in order
+  std::map<std::string, std::vector<std::string>> graphs;          // of higher-order operators, by the calling module
+  std::map<std::string, DraftPtr> made;                            // modules on the way to one that was called
+  std::map<std::string, const ModuleCallSignature*> signatures;    // by call name
   std::map<std::string, std::vector<std::string>> read_mutations;  // by path: nodes whose value is written back
 
   std::vector<Call>& calls_of(const std::string& key) {
@@ -123,7 +123,8 @@ class Frame {
 
   Stack stack_of(const Node& node) const {
     const auto& entries = node.meta.nn_module_stack;
-    if (!entries || entries->empty() || (entries->size() == 1 && entries->front().key.starts_with(no_module_key))) return stack_;
+    if (!entries || entries->empty() || (entries->size() == 1 && entries->front().key.starts_with(no_module_key)))
+      return stack_;
     Stack out;
     for (const ModuleStackEntry& e : *entries) {
       const size_t at = e.key.rfind('@');
@@ -167,13 +168,13 @@ class Frame {
     std::vector<std::pair<Value, Value>> kwargs;
     for (size_t i = 0; i < args_spec.num_children(); ++i)
       args.emplace_back(graph().placeholder("_positional_arg_" + std::to_string(i)));
-    for (const Value& key : kwargs_spec.dict_keys())
-      kwargs.emplace_back(key, graph().placeholder(key.to_string()));
+    for (const Value& key : kwargs_spec.dict_keys()) kwargs.emplace_back(key, graph().placeholder(key.to_string()));
     const std::string text = treespec_dumps(s.in_spec);
     Node* flat = graph().call_function(flatten_function(s.in_spec), {tuple({tuple(args), dict(kwargs)}), text});
     for (size_t i = 0; i < s.inputs.size(); ++i) {
       const ArgumentSpec& a = s.inputs[i];
-      Node* leaf = graph().call_function("operator.getitem", {flat, i}, {}, is_constant(a) ? "_constant_" + std::to_string(i) : a.name);
+      Node* leaf = graph().call_function("operator.getitem", {flat, i}, {},
+                                         is_constant(a) ? "_constant_" + std::to_string(i) : a.name);
       if (is_constant(a)) continue;
       if (Node* original = seen(a.name)) {
         leaf->meta = original->meta;
@@ -185,9 +186,12 @@ class Frame {
     const auto before = outer.inserting_before(call_);
     Values leaves;
     for (const ArgumentSpec& a : s.inputs) {
-      if (is_constant(a)) leaves.push_back(a.value);
-      else if (Node* original = seen(a.name)) leaves.emplace_back(parent_->remapped(original));
-      else leaves.emplace_back();
+      if (is_constant(a))
+        leaves.push_back(a.value);
+      else if (Node* original = seen(a.name))
+        leaves.emplace_back(parent_->remapped(original));
+      else
+        leaves.emplace_back();
     }
     Node* inputs = outer.call_function(unflatten_function(s.in_spec), {list(leaves), text});
     Node* args_node = outer.call_function("operator.getitem", {inputs, 0});
@@ -232,7 +236,7 @@ class Frame {
   static bool is_cheap(const Node& n) {
     if (n.kind() != NodeKind::call_function) return false;
     const std::string name = n.target().str();
-    static const std::set<std::string> operators = {"aten.sym_size.int", "aten.item.default",       "aten.unbind.int",
+    static const std::set<std::string> operators = {"aten.sym_size.int",    "aten.item.default", "aten.unbind.int",
                                                     "aten.sum.dim_IntList", "aten.view.default", "aten.diff.default"};
     return operators.contains(name) || name.starts_with("operator.") || name.starts_with("_operator.");
   }
@@ -254,10 +258,12 @@ class Frame {
   // The value of a state between two writes, read by another module: it reads the state, and whoever made the value writes it.
   Node* read_mutation(Node* x) {
     if (x->kind() != NodeKind::call_function || x->args().empty() || !x->args()[0].is_node())
-      throw UserError("unflatten: the module " + path_ + ", whose call signature is kept, reads " + x->name() + ", which is none of its inputs");
+      throw UserError("unflatten: the module " + path_ + ", whose call signature is kept, reads " + x->name() +
+                      ", which is none of its inputs");
     const bool writes = x->op() != nullptr && std::ranges::any_of(x->op()->schema().arguments, &SchemaArgument::is_written);
     const auto& stack = x->meta.nn_module_stack;
-    if (!writes && stack && !stack->empty()) walk_.read_mutations[std::string(before_at(stack->back().path))].push_back(x->name());
+    if (!writes && stack && !stack->empty())
+      walk_.read_mutations[std::string(before_at(stack->back().path))].push_back(x->name());
     return remapped(x->args()[0].to_node());
   }
 
@@ -273,15 +279,17 @@ class Frame {
       for (const ArgumentSpec& a : s->outputs) {
         Node* original = is_constant(a) ? nullptr : seen(a.name);
         originals.push_back(original);
-        if (is_constant(a)) leaves.push_back(a.value);
-        else if (original == nullptr) leaves.emplace_back();
-        else leaves.emplace_back(made_here(original));
+        if (is_constant(a))
+          leaves.push_back(a.value);
+        else if (original == nullptr)
+          leaves.emplace_back();
+        else
+          leaves.emplace_back(made_here(original));
       }
       const std::string text = treespec_dumps(s->out_spec);
       Node* tree = graph().call_function(unflatten_function(s->out_spec), {tuple(leaves), text});
       Values vals;
-      for (Node* o : originals)
-        vals.push_back(o == nullptr ? Value() : o->meta.val);
+      for (Node* o : originals) vals.push_back(o == nullptr ? Value() : o->meta.val);
       tree->meta.val = s->out_spec.unflatten(vals);
       out = parent_->graph().call_function(flatten_function(s->out_spec), {call_, text});
       call_->meta.val = tree->meta.val;
@@ -347,7 +355,8 @@ void fix_stacks(Graph& graph) {
       if (valid < stack->size()) {
         warn("unflatten: the modules of node " + n->name() + " do not lie in each other; the last " +
              std::to_string(stack->size() - valid) + " are left out");
-        at->second = std::make_shared<const ModuleStack>(stack->begin(), stack->begin() + static_cast<std::ptrdiff_t>(valid));
+        at->second =
+            std::make_shared<const ModuleStack>(stack->begin(), stack->begin() + static_cast<std::ptrdiff_t>(valid));
       }
     }
     const std::shared_ptr<const ModuleStack> to = at->second;
@@ -375,7 +384,8 @@ void write_in_place(const ExportedProgram& program, Graph& flat) {
       case OutputKind::user_input_mutation: input = s.target; break;
       case OutputKind::gradient_to_parameter:
       case OutputKind::gradient_to_user_input:
-      case OutputKind::token: throw UserError("unflatten: the output " + s.arg.name + " is a gradient or a token, which is not supported");
+      case OutputKind::token:
+        throw UserError("unflatten: the output " + s.arg.name + " is a gradient or a token, which is not supported");
     }
     Node* to = flat.find_node(input);
     if (to == nullptr) throw UserError("unflatten: the program writes " + s.target + ", which is none of its inputs");
@@ -401,7 +411,8 @@ std::string root_type(const Graph& graph) {
 
 Outlined outline(const ExportedProgram& program, Graph& flat) {
   for (const InputSpec& s : program.graph_signature().input_specs)
-    if (s.kind == InputKind::token) throw UserError("unflatten: the program orders effects by tokens, which is not supported");
+    if (s.kind == InputKind::token)
+      throw UserError("unflatten: the program orders effects by tokens, which is not supported");
   flat.eliminate_dead_code();
   write_in_place(program, flat);
   fix_stacks(flat);
@@ -430,8 +441,7 @@ Outlined outline(const ExportedProgram& program, Graph& flat) {
       if (!known) at->graphs.emplace_back(name, program.graph_module().get_submodule_ptr(name));
     }
   }
-  for (auto& [key, calls] : walk.calls)
-    out.calls.push_back(std::move(calls));
+  for (auto& [key, calls] : walk.calls) out.calls.push_back(std::move(calls));
   return out;
 }
 

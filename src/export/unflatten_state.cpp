@@ -16,7 +16,8 @@ namespace {
 // Tensors with the same elements in the same place are one.
 using TensorId = std::tuple<const void*, int64_t, std::vector<int64_t>, std::vector<int64_t>>;
 TensorId id_of(const Tensor& t) {
-  return {t.storage().get(), t.storage_offset(), {t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}};
+  return {
+      t.storage().get(), t.storage_offset(), {t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}};
 }
 
 // Every module at the path, all calls of each included, made where there is none.
@@ -38,8 +39,7 @@ void assign(Draft& root, const std::string& path, const Tensor& tensor, bool is_
   std::vector<std::string> items = split(path);
   const std::string name = items.back();
   items.pop_back();
-  for (Draft* d : modules_at(root, items))
-    d->set_state({name, tensor, is_parameter, persistent});
+  for (Draft* d : modules_at(root, items)) d->set_state({name, tensor, is_parameter, persistent});
 }
 
 class Placer {
@@ -52,8 +52,10 @@ class Placer {
       switch (s.kind) {
         case InputKind::parameter: place(s, state(s.target), true, true); break;
         case InputKind::buffer:
-          if (s.persistent.value_or(true)) place(s, state(s.target), false, true);
-          else place(s, constant(s.target), false, false);
+          if (s.persistent.value_or(true))
+            place(s, state(s.target), false, true);
+          else
+            place(s, constant(s.target), false, false);
           break;
         case InputKind::constant_tensor: place(s, constant(s.target), false, false); break;
         case InputKind::custom_object:
@@ -77,8 +79,7 @@ class Placer {
         if (known != by_id_.end()) also(known->second, name);
       }
     for (auto& [id, entry] : by_id_)
-      for (const std::string& input : entry.inputs)
-        targets_[input] = entry.paths;
+      for (const std::string& input : entry.inputs) targets_[input] = entry.paths;
     sink(root_, {});
   }
 
@@ -153,8 +154,7 @@ class Placer {
       erased_.push_back(input);
     }
     // Not before all are replaced: the last one marks the place.
-    for (Node* input : erased_)
-      graph.erase_node(input);
+    for (Node* input : erased_) graph.erase_node(input);
     erased_.clear();
   }
 
@@ -162,7 +162,8 @@ class Placer {
     for (const std::string& path : paths) {
       const std::vector<std::string> items = split(path);
       const auto same = [](const std::string& a, const std::string& b) { return a == before_at(b); };
-      if (items.size() > scope.size() && std::equal(scope.begin(), scope.end(), items.begin(), [&](const auto& s, const auto& i) { return same(i, s); }))
+      if (items.size() > scope.size() &&
+          std::equal(scope.begin(), scope.end(), items.begin(), [&](const auto& s, const auto& i) { return same(i, s); }))
         return joined(items, scope.size());
     }
     return {};
@@ -186,8 +187,7 @@ std::string dump(const Graph& graph) {
     out += std::string(name(n->kind())) + "[";
     if (n->kind() == NodeKind::call_function || n->kind() == NodeKind::get_attr) out += n->target().str();
     out += "]" + tuple(map_nodes(n->args(), by_number)).str();
-    for (const auto& [key, value] : map_nodes(n->kwargs(), by_number))
-      out += key + "=" + value.str();
+    for (const auto& [key, value] : map_nodes(n->kwargs(), by_number)) out += key + "=" + value.str();
     out += "\n";
     number.emplace(n, number.size());
   }
@@ -258,8 +258,7 @@ void dispatch_calls(const ExportedProgram& program, Draft& root, const std::map<
     dispatcher->children = first->children;
     dispatcher->state = first->state;
     dispatcher->type = first->type;
-    for (const auto& [index, module] : calls)
-      dispatcher->calls.push_back(module);
+    for (const auto& [index, module] : calls) dispatcher->calls.push_back(module);
     if (holder != nullptr) holder->set(name, dispatcher);
   }
   // The calls are counted by the module itself, so they need no names.
@@ -272,11 +271,9 @@ void dispatch_calls(const ExportedProgram& program, Draft& root, const std::map<
       }
     };
     in_graph(d.graph);
-    for (const DraftPtr& call : d.calls)
-      in_graph(call->graph);
+    for (const DraftPtr& call : d.calls) in_graph(call->graph);
     if (!done.insert(&d).second) return;
-    for (const auto& [name, child] : Children(*d.children))
-      unname(path.empty() ? name : path + "." + name, *child);
+    for (const auto& [name, child] : Children(*d.children)) unname(path.empty() ? name : path + "." + name, *child);
   };
   unname("", root);
 }
@@ -287,8 +284,7 @@ void order_children(const ExportedProgram& program, DraftPtr root, const std::ma
     if (!redirected.contains(entry.fqn) && entry.fqn.find('@') == std::string::npos) order.emplace(entry.fqn, order.size());
   const std::function<void(const std::string&, Draft&)> add_names = [&](const std::string& path, Draft& d) {
     order.emplace(path, order.size());
-    for (const auto& [name, child] : *d.children)
-      add_names(path.empty() ? name : path + "." + name, *child);
+    for (const auto& [name, child] : *d.children) add_names(path.empty() ? name : path + "." + name, *child);
   };
   add_names("", *root);
   // Modules without parameters that never ran.
@@ -308,8 +304,7 @@ void order_children(const ExportedProgram& program, DraftPtr root, const std::ma
       return base != order.end() ? base->second : order.size();
     };
     std::ranges::stable_sort(*d.children, {}, place);
-    for (const auto& [name, child] : Children(*d.children))
-      sort(std::string(before_at(prefix + name)) + ".", *child);
+    for (const auto& [name, child] : Children(*d.children)) sort(std::string(before_at(prefix + name)) + ".", *child);
   };
   sort("", *root);
 }

@@ -11,7 +11,8 @@ namespace {
 
 bool is_state(InputKind kind) { return kind != InputKind::user_input && kind != InputKind::token; }
 bool is_mutation(OutputKind kind) {
-  return kind == OutputKind::buffer_mutation || kind == OutputKind::parameter_mutation || kind == OutputKind::user_input_mutation;
+  return kind == OutputKind::buffer_mutation || kind == OutputKind::parameter_mutation ||
+         kind == OutputKind::user_input_mutation;
 }
 
 }  // namespace
@@ -26,7 +27,9 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
   const std::vector<InputSpec>& specs = parts_.signature.input_specs;
   for (size_t i = 0; i < placeholders.size(); ++i) {
     Node* n = placeholders[i];
-    if (specs.at(i).kind == InputKind::token) throw UserError(ErrorKind::unsupported_operator, "module(): the program passes effect tokens (" + n->name() + "), which a module has no place for");
+    if (specs.at(i).kind == InputKind::token)
+      throw UserError(ErrorKind::unsupported_operator,
+                      "module(): the program passes effect tokens (" + n->name() + "), which a module has no place for");
     if (!is_state(specs[i].kind)) {
       input_of.emplace(specs[i].arg.name, n);
       user_inputs.push_back(n);
@@ -58,7 +61,9 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
     const bool is_input = spec.kind == OutputKind::user_input_mutation;
     const auto& from = is_input ? input_of : attribute_of;
     const auto at = from.find(spec.target);
-    if (at == from.end()) throw UserError("module(): the output " + spec.arg.name + " is written to " + spec.target + ", which is no input of the program");
+    if (at == from.end())
+      throw UserError("module(): the output " + spec.arg.name + " is written to " + spec.target +
+                      ", which is no input of the program");
     const auto where = graph.inserting_before(output);
     Node* copy = graph.call_function(copy_, {at->second, outputs[i]});
     if (outputs[i].is_node()) {
@@ -103,17 +108,25 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
     if (!is_state(spec.kind)) continue;
     const Tensor* tensor = parts_.state_dict.find(spec.target);
     if (!tensor) tensor = constant(spec.target);
-    if (!tensor) throw UserError("module(): the input " + spec.arg.name + " refers to " + spec.target + ", which the program does not hold");
+    if (!tensor)
+      throw UserError("module(): the input " + spec.arg.name + " refers to " + spec.target +
+                      ", which the program does not hold");
     switch (spec.kind) {
       case InputKind::parameter: module->set_attribute(spec.target, Attribute(*tensor, true)); break;
-      case InputKind::buffer: module->set_attribute(spec.target, Attribute::buffer(*tensor, spec.persistent.value_or(true))); break;
-      default: module->set_attribute(spec.target, Attribute::constant(tensor->requires_grad() && tensor->is_leaf() ? tensor->detach() : *tensor)); break;
+      case InputKind::buffer:
+        module->set_attribute(spec.target, Attribute::buffer(*tensor, spec.persistent.value_or(true)));
+        break;
+      default:
+        module->set_attribute(
+            spec.target, Attribute::constant(tensor->requires_grad() && tensor->is_leaf() ? tensor->detach() : *tensor));
+        break;
     }
   }
   for (const auto& [path, value] : parts_.constants)  // other names of the same constants
     if (value.is_tensor() && !module->find_tensor(path)) module->set_attribute(path, Attribute::constant(value.to_tensor()));
   for (const Node* n : graph.nodes())  // graphs of higher-order operators
-    if (n->kind() == NodeKind::get_attr && !module->find_tensor(n->target().text())) module->copy_attribute(*parts_.graph_module, n->target().text());
+    if (n->kind() == NodeKind::get_attr && !module->find_tensor(n->target().text()))
+      module->copy_attribute(*parts_.graph_module, n->target().text());
   if (guarded) module->set_attribute("_guards_fn", Attribute(std::make_shared<GuardsModule>(*this, checks, paths)));
   module->set_graph(std::move(graph));
   return module;

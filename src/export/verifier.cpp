@@ -12,6 +12,7 @@ namespace calque {
 namespace {
 
 // What graphs may call besides operators: Python's arithmetic on sizes and torch's functions for it.
+// clang-format off
 constexpr std::array<std::string_view, 40> allowed_functions = {
     "operator.getitem", "operator.add", "operator.mul", "operator.sub", "operator.truediv", "operator.ge", "operator.le", "operator.gt",
     "operator.lt", "operator.eq", "operator.ne", "operator.floordiv", "operator.mod", "operator.and_", "operator.or_", "operator.not_",
@@ -20,6 +21,7 @@ constexpr std::array<std::string_view, 40> allowed_functions = {
     "torch._sym_sqrt", "torch.sym_sum", "torch._C._set_grad_enabled", "torch.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
     "torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast",
     "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless"};
+// clang-format on
 
 std::string text_of(const std::set<std::string>& names) {
   std::string out = "{";
@@ -31,7 +33,9 @@ void check_val(const Node& n) {
   if (!n.meta.val.is_none() || n.kind() == NodeKind::placeholder) return;
   // Nothing is a value too; what cannot be nothing is the result of an operator that gives a tensor.
   const Operator* op = n.op();
-  if (!op || op->schema().returns.size() != 1 || op->schema().returns[0].type.kind != SchemaType::Kind::tensor || !n.meta.empty()) return;
+  if (!op || op->schema().returns.size() != 1 || op->schema().returns[0].type.kind != SchemaType::Kind::tensor ||
+      !n.meta.empty())
+    return;
   if (n.users().empty()) return;
   throw UserError("Node.meta " + n.name() + " is missing val field.");
 }
@@ -41,14 +45,16 @@ void check_call(const Node& n, Dialect dialect) {
   if (const Operator* op = target.op()) {
     const auto& args = op->schema().arguments;
     const bool writes = std::any_of(args.begin(), args.end(), [](const SchemaArgument& a) { return a.is_written(); });
-    if (dialect != Dialect::training && writes) throw UserError("operator '" + target.str() + "' is not functional (node " + n.name() + ")");
+    if (dialect != Dialect::training && writes)
+      throw UserError("operator '" + target.str() + "' is not functional (node " + n.name() + ")");
     return;
   }
   const std::string name = target.qualified_name();
   // Operators that are not registered here keep their name.
   if (name.starts_with("torch.ops.") || target.is_text()) return;
   if (std::find(allowed_functions.begin(), allowed_functions.end(), name) != allowed_functions.end()) return;
-  throw UserError("Operator '" + name + "' is not an allowed operator type (node " + n.name() + "): a program calls operators, higher-order operators and arithmetic on sizes");
+  throw UserError("Operator '" + name + "' is not an allowed operator type (node " + n.name() +
+                  "): a program calls operators, higher-order operators and arithmetic on sizes");
 }
 
 }  // namespace
@@ -71,7 +77,8 @@ void verify_graph(const GraphModule& module, Dialect dialect) {
         case NodeKind::get_attr: {
           const bool is_graph = gm->find_submodule(n->target().text()) != nullptr;
           if (is_top && !is_graph)
-            throw UserError("Invalid get_attr on target " + n->target().text() + " (node " + n->name() + "): in a program's own graph only graphs are attributes, tensors are inputs");
+            throw UserError("Invalid get_attr on target " + n->target().text() + " (node " + n->name() +
+                            "): in a program's own graph only graphs are attributes, tensors are inputs");
           break;
         }
         case NodeKind::placeholder:
@@ -97,10 +104,12 @@ namespace {
 
 void check_state(const ExportedProgram& program, const InputSpec& spec) {
   const auto is_constant = [&](const std::string& path) {
-    return std::any_of(program.constants().begin(), program.constants().end(), [&](const auto& c) { return c.first == path; });
+    return std::any_of(program.constants().begin(), program.constants().end(),
+                       [&](const auto& c) { return c.first == path; });
   };
   const auto needs = [&](ArgumentKind kind, const char* what, const char* kind_name) {
-    if (spec.arg.kind != kind) throw UserError(std::string(what) + " " + spec.arg.name + " is not a " + kind_name + " argument.");
+    if (spec.arg.kind != kind)
+      throw UserError(std::string(what) + " " + spec.arg.name + " is not a " + kind_name + " argument.");
     if (spec.target.empty()) throw UserError("InputSpec for " + spec.arg.name + " has no target.");
   };
   switch (spec.kind) {
@@ -121,18 +130,21 @@ void check_state(const ExportedProgram& program, const InputSpec& spec) {
       return;
     case InputKind::constant_tensor:
       needs(ArgumentKind::tensor, "Constant tensor", "tensor");
-      if (!is_constant(spec.target)) throw UserError("Constant tensor " + spec.target + " is not in the constants dictionary.");
+      if (!is_constant(spec.target))
+        throw UserError("Constant tensor " + spec.target + " is not in the constants dictionary.");
       return;
     case InputKind::custom_object:
       needs(ArgumentKind::custom_object, "Custom object", "custom object");
-      if (!is_constant(spec.target)) throw UserError("Custom object " + spec.target + " is not in the constants dictionary.");
+      if (!is_constant(spec.target))
+        throw UserError("Custom object " + spec.target + " is not in the constants dictionary.");
       return;
     case InputKind::token: return;
   }
 }
 
 bool writes_state(OutputKind kind) {
-  return kind == OutputKind::buffer_mutation || kind == OutputKind::parameter_mutation || kind == OutputKind::user_input_mutation;
+  return kind == OutputKind::buffer_mutation || kind == OutputKind::parameter_mutation ||
+         kind == OutputKind::user_input_mutation;
 }
 
 }  // namespace
@@ -146,24 +158,31 @@ void verify_signature(const ExportedProgram& program) {
     for (const InputSpec& s : signature.input_specs) specs.insert(s.arg.name);
     std::set_difference(nodes.begin(), nodes.end(), specs.begin(), specs.end(), std::inserter(only_nodes, only_nodes.end()));
     std::set_difference(specs.begin(), specs.end(), nodes.begin(), nodes.end(), std::inserter(only_specs, only_specs.end()));
-    throw UserError("Number of graph inputs (" + std::to_string(inputs.size()) + ") does not match number of inputs in the graph signature (" +
-                    std::to_string(signature.input_specs.size()) + ")\nPlaceholders missing input_specs: " + text_of(only_nodes) + "\nInput_specs missing placeholders: " + text_of(only_specs));
+    throw UserError("Number of graph inputs (" + std::to_string(inputs.size()) +
+                    ") does not match number of inputs in the graph signature (" +
+                    std::to_string(signature.input_specs.size()) + ")\nPlaceholders missing input_specs: " +
+                    text_of(only_nodes) + "\nInput_specs missing placeholders: " + text_of(only_specs));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec& spec = signature.input_specs[i];
-    const bool named = spec.arg.kind != ArgumentKind::constant && spec.arg.kind != ArgumentKind::custom_object && spec.arg.kind != ArgumentKind::token;
-    if (named && spec.arg.name != inputs[i]->name()) throw UserError("Input spec name " + spec.arg.name + " does not match node name " + inputs[i]->name());
+    const bool named = spec.arg.kind != ArgumentKind::constant && spec.arg.kind != ArgumentKind::custom_object &&
+                       spec.arg.kind != ArgumentKind::token;
+    if (named && spec.arg.name != inputs[i]->name())
+      throw UserError("Input spec name " + spec.arg.name + " does not match node name " + inputs[i]->name());
     check_state(program, spec);
   }
 
   const Node* output = program.graph().output_node();
   const Values outputs = output->args().empty() ? Values{} : output->args()[0].to_items();
   if (outputs.size() != signature.output_specs.size())
-    throw UserError("Number of output nodes " + std::to_string(outputs.size()) + " is different Than the number of outputs specified by the graph signature: " +
+    throw UserError("Number of output nodes " + std::to_string(outputs.size()) +
+                    " is different Than the number of outputs specified by the graph signature: " +
                     std::to_string(signature.output_specs.size()));
   const std::vector<std::string> buffers = signature.buffers();
   const std::vector<std::string> parameters = signature.parameters();
-  const auto contains = [](const std::vector<std::string>& list, const std::string& s) { return std::find(list.begin(), list.end(), s) != list.end(); };
+  const auto contains = [](const std::vector<std::string>& list, const std::string& s) {
+    return std::find(list.begin(), list.end(), s) != list.end();
+  };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputSpec& spec = signature.output_specs[i];
     const std::string found = outputs[i].is_node() ? outputs[i].to_node()->name() : "";
@@ -172,14 +191,21 @@ void verify_signature(const ExportedProgram& program) {
     if (spec.kind == OutputKind::parameter_mutation && !contains(parameters, spec.target))
       throw UserError("Parameter output " + spec.arg.name + " does not point to a parameter that exists: " + spec.target);
     if (spec.kind == OutputKind::user_input_mutation) {
-      const auto user = std::find_if(signature.input_specs.begin(), signature.input_specs.end(),
-                                     [&](const InputSpec& s) { return s.kind == InputKind::user_input && s.arg.name == spec.target; });
-      if (user == signature.input_specs.end()) throw UserError("User input output " + spec.arg.name + " does not point to a user input that exists: " + spec.target);
+      const auto user = std::find_if(signature.input_specs.begin(), signature.input_specs.end(), [&](const InputSpec& s) {
+        return s.kind == InputKind::user_input && s.arg.name == spec.target;
+      });
+      if (user == signature.input_specs.end())
+        throw UserError("User input output " + spec.arg.name +
+                        " does not point to a user input that exists: " + spec.target);
     }
-    if (spec.arg.kind == ArgumentKind::constant || spec.arg.kind == ArgumentKind::token || spec.kind == OutputKind::token) continue;
+    if (spec.arg.kind == ArgumentKind::constant || spec.arg.kind == ArgumentKind::token || spec.kind == OutputKind::token)
+      continue;
     if (spec.arg.name == found) continue;
-    if (writes_state(spec.kind)) throw UserError("Mutation node " + found + " is not what the signature has in its place: " + spec.arg.name);
-    throw UserError("User output " + found + " is not in the correct order or is not found in the exported program's user_output list: " + spec.arg.name);
+    if (writes_state(spec.kind))
+      throw UserError("Mutation node " + found + " is not what the signature has in its place: " + spec.arg.name);
+    throw UserError(
+        "User output " + found +
+        " is not in the correct order or is not found in the exported program's user_output list: " + spec.arg.name);
   }
 }
 

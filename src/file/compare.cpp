@@ -188,8 +188,7 @@ Figures measure(const Tensor& a, const Tensor& b, const SameOptions& options) {
       bb.add(std::norm(q));
       ab.add(p.real() * q.real() + p.imag() * q.imag());
     }
-    for (Sum* s : {&squares, &aa, &bb, &ab})
-      s->end_block();
+    for (Sum* s : {&squares, &aa, &bb, &ab}) s->end_block();
     done += count;
   }
   f.close = f.c.outside_tol == 0;

@@ -59,8 +59,7 @@ void carry(const fs::path& from, const fs::path& to) {
   } else if (status.type() == fs::file_type::directory) {
     fs::create_directory(to);
     fs::permissions(to, status.permissions());
-    for (const fs::directory_entry& entry : fs::directory_iterator(from))
-      carry(entry.path(), to / entry.path().filename());
+    for (const fs::directory_entry& entry : fs::directory_iterator(from)) carry(entry.path(), to / entry.path().filename());
   } else {
     fs::create_hard_link(from, to, error);
     if (error) fs::copy_file(from, to);
@@ -74,7 +73,8 @@ FolderWriter::FolderWriter(const fs::path& folder, Replaces replaces, Exchange a
   struct stat info {};
   const bool exists = ::stat(folder_.c_str(), &info) == 0;
   if (exists && !S_ISDIR(info.st_mode))
-    throw UserError(ErrorKind::bad_file, "cannot write the folder " + folder_.string() + ": it exists and is not a folder; give the name of a folder");
+    throw UserError(ErrorKind::bad_file, "cannot write the folder " + folder_.string() +
+                                             ": it exists and is not a folder; give the name of a folder");
   if (!exists) recover(folder_);
   remove_leftovers();
   if (!exists && folder_.has_parent_path()) {
@@ -111,7 +111,8 @@ static std::optional<int> make_and_lock(const fs::path& path) {
 void FolderWriter::open_beside() {
   static std::atomic<uint64_t> count{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = folder_.parent_path() / (hidden(folder_) + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ending);
+    temporary_ = folder_.parent_path() /
+                 (hidden(folder_) + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ending);
     if (const std::optional<int> fd = make_and_lock(temporary_)) {
       lock_ = *fd;
       return;
@@ -157,11 +158,11 @@ void FolderWriter::remove_leftovers() const {
     std::vector<fs::path> found;
     for (fs::directory_iterator it(where, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename().string();
-      if (name.starts_with(start) && name.ends_with(ending) && name.find_first_not_of("0123456789-", start.size()) == name.size() - std::strlen(ending))
+      if (name.starts_with(start) && name.ends_with(ending) &&
+          name.find_first_not_of("0123456789-", start.size()) == name.size() - std::strlen(ending))
         found.push_back(it->path());
     }
-    for (const fs::path& path : found)
-      stale(path);
+    for (const fs::path& path : found) stale(path);
   };
   sweep(folder_.parent_path(), hidden(folder_));
   sweep(folder_, ".");
@@ -195,7 +196,8 @@ FolderWriter::Exchange FolderWriter::commit(bool sync) {
       if (::rename(temporary_.c_str(), folder_.c_str()) != 0) fail("rename the finished folder to", errno);
       done = Exchange::whole;
     } else if (at_best_ != Exchange::whole || exchange(temporary_, folder_) != 0) {
-      if (at_best_ == Exchange::whole && errno != EINVAL && errno != ENOSYS && errno != EBUSY && errno != EXDEV && errno != EPERM && errno != EACCES)
+      if (at_best_ == Exchange::whole && errno != EINVAL && errno != ENOSYS && errno != EBUSY && errno != EXDEV &&
+          errno != EPERM && errno != EACCES)
         fail("exchange the finished folder with", errno);
       done = replace_by_renames();
     }
@@ -243,10 +245,10 @@ void FolderWriter::replace_in_place(bool sync) {
   std::vector<fs::path> stale;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path() != temporary_ && replaces_(name) && std::find(names.begin(), names.end(), name) == names.end()) stale.push_back(entry.path());
+    if (entry.path() != temporary_ && replaces_(name) && std::find(names.begin(), names.end(), name) == names.end())
+      stale.push_back(entry.path());
   }
-  for (const fs::path& path : stale)
-    remove_quietly(path);
+  for (const fs::path& path : stale) remove_quietly(path);
   if (sync) sync_folder(folder_);
 }
 
@@ -258,7 +260,8 @@ bool FolderWriter::recover(const fs::path& folder) {
 }
 
 void FolderWriter::fail(const std::string& what, int reason) const {
-  throw UserError(ErrorKind::bad_file, "cannot " + what + " " + folder_.string() + ": " + std::strerror(reason) + "; a folder of that name is as it was");
+  throw UserError(ErrorKind::bad_file, "cannot " + what + " " + folder_.string() + ": " + std::strerror(reason) +
+                                           "; a folder of that name is as it was");
 }
 
 }  // namespace calque

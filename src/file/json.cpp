@@ -6,9 +6,9 @@
 #include <limits>
 #include <new>
 
+#include "base/utf8.h"
 #include "calque/base/error.h"
 #include "calque/tensor/number_text.h"
-#include "base/utf8.h"
 
 namespace calque {
 namespace {
@@ -31,7 +31,11 @@ const char* name_of(Json::Kind kind) {
 bool is_valid_utf8(std::string_view s) {
   for (size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
-    const size_t length = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    const size_t length = c < 0x80                ? 1
+                          : c >= 0xC2 && c < 0xE0 ? 2
+                          : c >= 0xE0 && c < 0xF0 ? 3
+                          : c >= 0xF0 && c < 0xF5 ? 4
+                                                  : 0;
     if (length == 0 || s.size() - i < length) return false;
     for (size_t j = 1; j < length; ++j)
       if ((static_cast<unsigned char>(s[i + j]) & 0xC0) != 0x80) return false;
@@ -50,7 +54,8 @@ class JsonParser {
       : text_(text), what_(what), max_depth_(max_depth), out_(out) {}
 
   void run() {
-    if (text_.size() >= max_text) fail(0, "it has " + std::to_string(text_.size()) + " bytes, more than " + std::to_string(max_text));
+    if (text_.size() >= max_text)
+      fail(0, "it has " + std::to_string(text_.size()) + " bytes, more than " + std::to_string(max_text));
     Json root;
     value(root, 0);
     skip_space();
@@ -82,7 +87,8 @@ class JsonParser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void expect(char c, const char* where) {
@@ -280,8 +286,10 @@ class JsonParser {
             const size_t before = at_;
             at_ += 2;
             const uint32_t low = hex4();
-            if (low >= 0xDC00 && low < 0xE000) code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-            else at_ = before;
+            if (low >= 0xDC00 && low < 0xE000)
+              code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+            else
+              at_ = before;
           }
           append_utf8(decoded, code);
           break;
@@ -316,12 +324,18 @@ class JsonParser {
   std::vector<JsonMember> members_;
 };
 
-JsonDocument::JsonDocument(std::string_view text, const std::string& what, size_t max_depth) { JsonParser(text, what, max_depth, *this).run(); }
+JsonDocument::JsonDocument(std::string_view text, const std::string& what, size_t max_depth) {
+  JsonParser(text, what, max_depth, *this).run();
+}
 
 // ---- asking ---------------------------------------------------------------------------------------------------------
 
-void Json::fail(const std::string& why) const { throw UserError(ErrorKind::bad_file, "at byte " + std::to_string(offset()) + ": " + why); }
-void Json::wrong_kind(const char* expected) const { fail(std::string("expected ") + expected + ", found " + name_of(kind())); }
+void Json::fail(const std::string& why) const {
+  throw UserError(ErrorKind::bad_file, "at byte " + std::to_string(offset()) + ": " + why);
+}
+void Json::wrong_kind(const char* expected) const {
+  fail(std::string("expected ") + expected + ", found " + name_of(kind()));
+}
 
 bool Json::to_bool() const {
   if (kind() != Kind::boolean) wrong_kind("a boolean");
@@ -419,7 +433,8 @@ void append_quoted(std::string& out, std::string_view s) {
     const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
     uint32_t code = length == 4 ? c & 7U : length == 3 ? c & 15U : length == 2 ? c & 31U : 0xFFFDU;
     size_t j = 1;
-    for (; j < length && i + j < s.size() && (static_cast<unsigned char>(s[i + j]) & 0xC0) == 0x80; ++j) code = code << 6 | (static_cast<unsigned char>(s[i + j]) & 0x3FU);
+    for (; j < length && i + j < s.size() && (static_cast<unsigned char>(s[i + j]) & 0xC0) == 0x80; ++j)
+      code = code << 6 | (static_cast<unsigned char>(s[i + j]) & 0x3FU);
     if (j != length) code = 0xFFFD;  // not UTF-8: the replacement character
     i += j;
     if (code < 0x10000) {

@@ -27,11 +27,13 @@ double big_endian_double(std::string_view s) {
 }  // namespace
 
 void PickleMachine::fail(const std::string& why) const {
-  throw UserError(ErrorKind::bad_file, what_ + ": not a pickle that can be read, at byte " + std::to_string(at_) + ": " + why);
+  throw UserError(ErrorKind::bad_file,
+                  what_ + ": not a pickle that can be read, at byte " + std::to_string(at_) + ": " + why);
 }
 
 PickleObject* PickleMachine::make(Kind kind) {
-  if (objects_.size() >= max_objects(bytes_.size())) fail("it has more than " + std::to_string(objects_.size()) + " objects");
+  if (objects_.size() >= max_objects(bytes_.size()))
+    fail("it has more than " + std::to_string(objects_.size()) + " objects");
   PickleObject& o = objects_.emplace_back();
   o.kind = kind;
   return &o;
@@ -43,7 +45,8 @@ PickleObject* PickleMachine::make_text(Kind kind, std::string_view text) {
 }
 
 std::string_view PickleMachine::take(uint64_t count) {
-  if (count > bytes_.size() - at_) fail("it needs " + std::to_string(count) + " bytes more, " + std::to_string(bytes_.size() - at_) + " are left");
+  if (count > bytes_.size() - at_)
+    fail("it needs " + std::to_string(count) + " bytes more, " + std::to_string(bytes_.size() - at_) + " are left");
   const auto* p = reinterpret_cast<const char*>(bytes_.data()) + at_;
   at_ += count;
   return {p, count};
@@ -99,7 +102,8 @@ void PickleMachine::get(uint64_t index) {
 void PickleMachine::long_integer(std::string_view little_endian) {
   if (little_endian.size() > 8) fail("an integer of " + std::to_string(little_endian.size()) + " bytes; 8 are supported");
   uint64_t bits = 0;
-  for (size_t i = 0; i < little_endian.size(); ++i) bits |= uint64_t{static_cast<unsigned char>(little_endian[i])} << (8 * i);
+  for (size_t i = 0; i < little_endian.size(); ++i)
+    bits |= uint64_t{static_cast<unsigned char>(little_endian[i])} << (8 * i);
   const size_t width = 8 * little_endian.size();
   if (width > 0 && width < 64 && (bits >> (width - 1) & 1U) != 0) bits |= ~uint64_t{0} << width;
   PickleObject* o = make(Kind::integer);
@@ -132,8 +136,10 @@ void PickleMachine::build() {
   PickleObject* state = pop();
   PickleObject* o = top();
   // What a state dict carries beside its items is of no use here.
-  if (o->kind == Kind::reduced) o->items.push_back(state);
-  else if (o->kind != Kind::dict) fail("it sets the state of something that has none");
+  if (o->kind == Kind::reduced)
+    o->items.push_back(state);
+  else if (o->kind != Kind::dict)
+    fail("it sets the state of something that has none");
 }
 
 void PickleMachine::global(std::string_view module, std::string_view name) {
@@ -157,8 +163,10 @@ PickleObject* PickleMachine::run() {
       }
       case '(': marks_.push_back(stack_.size()); break;
       case '0':
-        if (!marks_.empty() && marks_.back() == stack_.size()) marks_.pop_back();
-        else pop();
+        if (!marks_.empty() && marks_.back() == stack_.size())
+          marks_.pop_back();
+        else
+          pop();
         break;
       case '1': pop_to_mark(); break;
       case '2': push(top()); break;
@@ -228,7 +236,10 @@ PickleObject* PickleMachine::run() {
       case 'd':
       case 0x91: {
         std::vector<PickleObject*> items = pop_to_mark();
-        PickleObject* o = make(opcode == 'l' ? Kind::list : opcode == 't' ? Kind::tuple : opcode == 'd' ? Kind::dict : Kind::set);
+        PickleObject* o = make(opcode == 'l'   ? Kind::list
+                               : opcode == 't' ? Kind::tuple
+                               : opcode == 'd' ? Kind::dict
+                                               : Kind::set);
         o->items = std::move(items);
         if (opcode == 'd' && o->items.size() % 2 != 0) fail("a dict with a key that has no value");
         push(o);

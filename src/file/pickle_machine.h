@@ -14,7 +14,16 @@ namespace calque {
 
 struct PickleObject {
   enum class Kind : uint8_t {
-    none, boolean, integer, floating, string, bytes, list, tuple, dict, set,
+    none,
+    boolean,
+    integer,
+    floating,
+    string,
+    bytes,
+    list,
+    tuple,
+    dict,
+    set,
     global,      // text: module and name, joined by a space
     reduced,     // items: the callable, the tuple of its arguments, then (if built) its state
     persistent,  // items: the id
@@ -26,7 +35,7 @@ struct PickleObject {
     int64_t integer;
     double floating;
   };
-  std::string_view text = {};         // in the pickle, or kept by the machine
+  std::string_view text = {};             // in the pickle, or kept by the machine
   std::vector<PickleObject*> items = {};  // of a dict: key, value, key, value
   PickleObject() : integer(0) {}
 };

@@ -2,9 +2,9 @@
 // knows the names which torch.save uses.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
-#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -32,11 +32,19 @@ std::string dotted(std::string_view global) {
 }
 
 std::optional<DType> storage_dtype(std::string_view global) {
-  static constexpr std::pair<std::string_view, DType> names[] = {
-      {"FloatStorage", DType::float32},  {"DoubleStorage", DType::float64},   {"HalfStorage", DType::float16},          {"BFloat16Storage", DType::bfloat16},
-      {"LongStorage", DType::int64},     {"IntStorage", DType::int32},        {"ShortStorage", DType::int16},           {"CharStorage", DType::int8},
-      {"ByteStorage", DType::uint8},     {"BoolStorage", DType::bool_},       {"ComplexFloatStorage", DType::complex64}, {"ComplexDoubleStorage", DType::complex128},
-      {"UntypedStorage", DType::uint8}};
+  static constexpr std::pair<std::string_view, DType> names[] = {{"FloatStorage", DType::float32},
+                                                                 {"DoubleStorage", DType::float64},
+                                                                 {"HalfStorage", DType::float16},
+                                                                 {"BFloat16Storage", DType::bfloat16},
+                                                                 {"LongStorage", DType::int64},
+                                                                 {"IntStorage", DType::int32},
+                                                                 {"ShortStorage", DType::int16},
+                                                                 {"CharStorage", DType::int8},
+                                                                 {"ByteStorage", DType::uint8},
+                                                                 {"BoolStorage", DType::bool_},
+                                                                 {"ComplexFloatStorage", DType::complex64},
+                                                                 {"ComplexDoubleStorage", DType::complex128},
+                                                                 {"UntypedStorage", DType::uint8}};
   const size_t space = global.find(' ');
   const std::string_view module = global.substr(0, space);
   if (module != "torch" && module != "torch.storage" && module != "torch.cuda") return std::nullopt;
@@ -47,9 +55,12 @@ std::optional<DType> storage_dtype(std::string_view global) {
 
 // Modules whose names have no business in a file of tensors, whatever is done with them.
 bool is_dangerous(std::string_view module) {
-  static constexpr std::string_view names[] = {"os",        "posix",  "nt",       "sys",    "subprocess", "builtins", "__builtin__", "importlib", "runpy",   "shutil",
-                                               "socket",    "pty",    "commands", "ctypes", "code",       "codeop",   "pickle",      "_pickle",   "types",   "functools",
-                                               "operator",  "timeit", "pdb",      "bdb",    "asyncio",    "threading", "multiprocessing", "marshal", "webbrowser", "pip", "site"};
+  static constexpr std::string_view names[] = {
+      "os",         "posix",  "nt",     "sys",     "subprocess", "builtins",        "__builtin__",
+      "importlib",  "runpy",  "shutil", "socket",  "pty",        "commands",        "ctypes",
+      "code",       "codeop", "pickle", "_pickle", "types",      "functools",       "operator",
+      "timeit",     "pdb",    "bdb",    "asyncio", "threading",  "multiprocessing", "marshal",
+      "webbrowser", "pip",    "site"};
   const std::string_view first = module.substr(0, module.find('.'));
   return std::find(std::begin(names), std::end(names), first) != std::end(names);
 }
@@ -63,7 +74,8 @@ struct StorageRecord {
 
 class PickleReader {
  public:
-  PickleReader(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string what, const PickleOptions& options)
+  PickleReader(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string what,
+               const PickleOptions& options)
       : bytes_(bytes), owner_(std::move(owner)), what_(std::move(what)), options_(options) {}
 
   Value read() {
@@ -82,7 +94,8 @@ class PickleReader {
     if (!pickle) fail("no data.pkl in this zip; expected a file of torch.save");
     const std::string top = pickle->name.substr(0, pickle->name.size() - std::string_view("data.pkl").size());
     if (const ZipEntry* order = zip.find(top + "byteorder"))
-      if (std::string_view(reinterpret_cast<const char*>(order->data.data()), order->data.size()) != "little") fail("it was written on a big-endian machine; little-endian files are supported");
+      if (std::string_view(reinterpret_cast<const char*>(order->data.data()), order->data.size()) != "little")
+        fail("it was written on a big-endian machine; little-endian files are supported");
     PickleMachine machine(pickle->data, what_ + ": " + pickle->name);
     PickleObject* root = machine.run();
     find_storage_ = [&](const StorageRecord& s) {
@@ -96,11 +109,13 @@ class PickleReader {
   // Pickles one after the other: a magic number, a version, facts about the machine, the content, the keys of the
   // storages; then the storages.
   Value read_legacy() {
-    if (bytes_.empty() || static_cast<unsigned char>(bytes_[0]) != 0x80) fail("not a file of torch.save: it starts with neither a zip's nor a pickle's first byte");
+    if (bytes_.empty() || static_cast<unsigned char>(bytes_[0]) != 0x80)
+      fail("not a file of torch.save: it starts with neither a zip's nor a pickle's first byte");
     PickleMachine machine(bytes_, what_);
     static constexpr std::string_view magic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
     const std::string_view start(reinterpret_cast<const char*>(bytes_.data()), std::min<size_t>(bytes_.size(), 32));
-    if (start.find(magic) == std::string_view::npos) fail("a pickle, but not one of torch.save: its magic number is missing");
+    if (start.find(magic) == std::string_view::npos)
+      fail("a pickle, but not one of torch.save: its magic number is missing");
     // The magic number has more than 8 bytes, which the machine does not take: PROTO 2, LONG1 10, ten bytes, STOP.
     machine.skip(start.find(magic) + magic.size() + 1);
     machine.run();
@@ -116,7 +131,8 @@ class PickleReader {
       const auto numel = machine.read<int64_t>();
       const auto known = legacy_item_size_.find(name);
       if (known == legacy_item_size_.end()) fail("storage " + name + " is not used by any tensor");
-      if (numel < 0 || static_cast<uint64_t>(numel) > (bytes_.size() - machine.position()) / known->second) fail("storage " + name + " is cut off");
+      if (numel < 0 || static_cast<uint64_t>(numel) > (bytes_.size() - machine.position()) / known->second)
+        fail("storage " + name + " is cut off");
       places[name] = {machine.position(), static_cast<uint64_t>(numel) * known->second};
       machine.skip(static_cast<size_t>(numel) * known->second);
     }
@@ -148,12 +164,17 @@ class PickleReader {
   // ('storage', type, key, location, number of elements[, view])
   StorageRecord storage_id(const PickleObject* persistent) const {
     const PickleObject* id = persistent->items.at(0);
-    if (id->kind != Kind::tuple || id->items.size() < 5 || id->items[0]->kind != Kind::string || id->items[0]->text != "storage") fail("an external object that is no storage");
+    if (id->kind != Kind::tuple || id->items.size() < 5 || id->items[0]->kind != Kind::string ||
+        id->items[0]->text != "storage")
+      fail("an external object that is no storage");
     const PickleObject* type = id->items[1];
     const std::optional<DType> dtype = type->kind == Kind::global ? storage_dtype(type->text) : std::nullopt;
-    if (!dtype) fail("a storage of an unknown type" + (type->kind == Kind::global ? " " + dotted(type->text) : std::string()));
-    if (id->items[2]->kind != Kind::string || id->items[4]->kind != Kind::integer || id->items[4]->integer < 0) fail("a storage whose key or size is malformed");
-    if (id->items.size() > 5 && id->items[5]->kind != Kind::none) fail("a storage that is a view of another one, which PyTorch has not written since 0.4");
+    if (!dtype)
+      fail("a storage of an unknown type" + (type->kind == Kind::global ? " " + dotted(type->text) : std::string()));
+    if (id->items[2]->kind != Kind::string || id->items[4]->kind != Kind::integer || id->items[4]->integer < 0)
+      fail("a storage whose key or size is malformed");
+    if (id->items.size() > 5 && id->items[5]->kind != Kind::none)
+      fail("a storage that is a view of another one, which PyTorch has not written since 0.4");
     StorageRecord out;
     out.dtype = *dtype;
     out.key = id->items[2]->text;
@@ -180,12 +201,14 @@ class PickleReader {
       by_key_.emplace(s.key, s.storage);
     }
     if (s.numel > s.storage->nbytes() / item_size(s.dtype))
-      fail("storage " + s.key + " has " + std::to_string(s.storage->nbytes()) + " bytes, expected " + std::to_string(s.numel) + " elements of " + std::string(name(s.dtype)));
+      fail("storage " + s.key + " has " + std::to_string(s.storage->nbytes()) + " bytes, expected " +
+           std::to_string(s.numel) + " elements of " + std::string(name(s.dtype)));
     return s;
   }
 
   std::vector<int64_t> sizes(const PickleObject* o) const {
-    if (o->kind == Kind::reduced && o->items.size() == 2 && o->items[0]->text == "torch Size" && !o->items[1]->items.empty()) o = o->items[1]->items[0];
+    if (o->kind == Kind::reduced && o->items.size() == 2 && o->items[0]->text == "torch Size" && !o->items[1]->items.empty())
+      o = o->items[1]->items[0];
     if (o->kind != Kind::tuple && o->kind != Kind::list) fail("a tensor whose sizes are no tuple");
     if (o->items.size() > max_pickled_dims) fail("a tensor with " + std::to_string(o->items.size()) + " dimensions");
     std::vector<int64_t> out;
@@ -197,10 +220,12 @@ class PickleReader {
   }
   static bool truth(const PickleObject* o) { return o->kind == Kind::boolean && o->boolean; }
 
-  Tensor tensor(const PickleObject* storage_object, const PickleObject* offset, const PickleObject* size, const PickleObject* stride, bool requires_grad, std::optional<DType> dtype) {
+  Tensor tensor(const PickleObject* storage_object, const PickleObject* offset, const PickleObject* size,
+                const PickleObject* stride, bool requires_grad, std::optional<DType> dtype) {
     const StorageRecord& s = storage(storage_object);
     if (offset->kind != Kind::integer) fail("a tensor whose offset is no integer");
-    Tensor t = checked_view(s.storage, dtype.value_or(s.dtype), sizes(size), sizes(stride), offset->integer, what_ + ": a tensor in storage " + s.key);
+    Tensor t = checked_view(s.storage, dtype.value_or(s.dtype), sizes(size), sizes(stride), offset->integer,
+                            what_ + ": a tensor in storage " + s.key);
     if (requires_grad && (is_floating(t.dtype()) || is_complex(t.dtype()))) t.set_requires_grad();
     return t;
   }
@@ -218,8 +243,10 @@ class PickleReader {
     const auto arg = [&](size_t i) { return argument(o, i, f); };
     const size_t count = o->items[1]->items.size();
     if (f == "torch._utils _rebuild_tensor") return tensor(arg(0), arg(1), arg(2), arg(3), false, {});
-    if (f == "torch._utils _rebuild_tensor_v2") return tensor(arg(0), arg(1), arg(2), arg(3), count > 4 && truth(arg(4)), {});
-    if (f == "torch._utils _rebuild_tensor_v3") return tensor(arg(0), arg(1), arg(2), arg(3), truth(arg(4)), dtype_of_global(arg(6)));
+    if (f == "torch._utils _rebuild_tensor_v2")
+      return tensor(arg(0), arg(1), arg(2), arg(3), count > 4 && truth(arg(4)), {});
+    if (f == "torch._utils _rebuild_tensor_v3")
+      return tensor(arg(0), arg(1), arg(2), arg(3), truth(arg(4)), dtype_of_global(arg(6)));
     if (f == "torch._utils _rebuild_parameter" || f == "torch._utils _rebuild_parameter_with_state") {
       const Value data = convert(arg(0), depth + 1);
       if (!data.is_tensor()) fail("a parameter that is no tensor");
@@ -235,7 +262,8 @@ class PickleReader {
       inner.kind = Kind::reduced;
       const auto* function = arg(0);
       const auto* args = arg(2);
-      if (function->kind != Kind::global || args->kind != Kind::tuple) fail("a tensor of a class of its own that is malformed");
+      if (function->kind != Kind::global || args->kind != Kind::tuple)
+        fail("a tensor of a class of its own that is malformed");
       inner.items = {const_cast<PickleObject*>(function), const_cast<PickleObject*>(args)};
       return call(&inner, depth + 1);
     }
@@ -250,25 +278,34 @@ class PickleReader {
       if (size.size() != stride.size()) fail("a meta tensor whose sizes and strides differ in number");
       return make_tensor(meta);
     }
-    if (f == "collections OrderedDict" || f == "collections defaultdict" || f == "collections Counter") return dict_call(o, f == "collections OrderedDict", depth);
+    if (f == "collections OrderedDict" || f == "collections defaultdict" || f == "collections Counter")
+      return dict_call(o, f == "collections OrderedDict", depth);
     if (f == "torch Size") return tuple(numbers(sizes(arg(0))));
     if (f == "torch device") {
       if (arg(0)->kind != Kind::string) fail("a device that is no text");
       const std::string_view type = arg(0)->text;
       if (type != "cpu" && type != "cuda" && type != "meta") return Device();
-      return Device(type == "cuda" ? DeviceType::cuda : type == "meta" ? DeviceType::meta : DeviceType::cpu,
-                    count > 1 && arg(1)->kind == Kind::integer ? static_cast<int8_t>(std::clamp<int64_t>(arg(1)->integer, -1, 127)) : int8_t{-1});
+      return Device(type == "cuda"   ? DeviceType::cuda
+                    : type == "meta" ? DeviceType::meta
+                                     : DeviceType::cpu,
+                    count > 1 && arg(1)->kind == Kind::integer
+                        ? static_cast<int8_t>(std::clamp<int64_t>(arg(1)->integer, -1, 127))
+                        : int8_t{-1});
     }
     if (f == "_codecs encode" && arg(0)->kind == Kind::string) return std::string(arg(0)->text);  // bytes, in protocol 2
     if (f == "builtins complex" || f == "__builtin__ complex") return std::complex<double>(real(arg(0)), real(arg(1)));
-    if (f == "builtins slice" || f == "__builtin__ slice") return SliceValue{convert(arg(0), depth + 1), convert(arg(1), depth + 1), convert(arg(2), depth + 1)};
-    if (f == "builtins bytearray" || f == "__builtin__ bytearray" || f == "__builtin__ set" || f == "builtins set" || f == "builtins frozenset" || f == "__builtin__ frozenset")
+    if (f == "builtins slice" || f == "__builtin__ slice")
+      return SliceValue{convert(arg(0), depth + 1), convert(arg(1), depth + 1), convert(arg(2), depth + 1)};
+    if (f == "builtins bytearray" || f == "__builtin__ bytearray" || f == "__builtin__ set" || f == "builtins set" ||
+        f == "builtins frozenset" || f == "__builtin__ frozenset")
       return count == 0 ? list({}) : convert(arg(0), depth + 1);
     if (f == "torch.serialization _get_layout") return Layout::strided;
     return object(o, depth);
   }
 
-  static double real(const PickleObject* o) { return o->kind == Kind::floating ? o->floating : static_cast<double>(o->integer); }
+  static double real(const PickleObject* o) {
+    return o->kind == Kind::floating ? o->floating : static_cast<double>(o->integer);
+  }
   static Values numbers(const std::vector<int64_t>& v) { return Values(v.begin(), v.end()); }
 
   std::optional<DType> dtype_of_global(const PickleObject* o) const {
@@ -289,7 +326,8 @@ class PickleReader {
         add_pairs(d, arg->items, depth);
       } else if (arg->kind == Kind::list) {
         for (const PickleObject* pair : arg->items) {
-          if ((pair->kind != Kind::list && pair->kind != Kind::tuple) || pair->items.size() != 2) fail("a dict of something else than pairs");
+          if ((pair->kind != Kind::list && pair->kind != Kind::tuple) || pair->items.size() != 2)
+            fail("a dict of something else than pairs");
           d.items.emplace_back(convert(pair->items[0], depth + 1), convert(pair->items[1], depth + 1));
         }
       } else {
@@ -302,17 +340,22 @@ class PickleReader {
   }
   void add_pairs(DictValue& d, const std::vector<PickleObject*>& items, size_t depth) {
     if (items.size() % 2 != 0) fail("a dict with a key that has no value");
-    for (size_t i = 0; i + 1 < items.size(); i += 2) d.items.emplace_back(convert(items[i], depth + 1), convert(items[i + 1], depth + 1));
+    for (size_t i = 0; i + 1 < items.size(); i += 2)
+      d.items.emplace_back(convert(items[i], depth + 1), convert(items[i + 1], depth + 1));
   }
 
   // Something of a class that is not known: its name and what it was made of.
   Value object(const PickleObject* o, size_t depth) {
     const std::string_view f = o->items[0]->text;
     const size_t space = f.find(' ');
-    const std::string_view class_name = f.substr(f.rfind('.') == std::string_view::npos || f.rfind('.') < space ? space + 1 : f.rfind('.') + 1);
-    const bool looks_like_class = o->made_by_class || (!class_name.empty() && class_name[0] >= 'A' && class_name[0] <= 'Z') || f == "torch._export.serde.serialize _reconstruct_fake_tensor";
+    const std::string_view class_name =
+        f.substr(f.rfind('.') == std::string_view::npos || f.rfind('.') < space ? space + 1 : f.rfind('.') + 1);
+    const bool looks_like_class = o->made_by_class ||
+                                  (!class_name.empty() && class_name[0] >= 'A' && class_name[0] <= 'Z') ||
+                                  f == "torch._export.serde.serialize _reconstruct_fake_tensor";
     if (!options_.keep_objects || !looks_like_class || is_dangerous(f.substr(0, space)))
-      fail("the pickle calls " + dotted(f) + ", which is not among the functions that rebuild tensors and plain containers; it was not called");
+      fail("the pickle calls " + dotted(f) +
+           ", which is not among the functions that rebuild tensors and plain containers; it was not called");
     StructValue s;
     s.type = dotted(f);
     s.context = "null";
@@ -380,7 +423,8 @@ class PickleReader {
         fail("the pickle names " + dotted(o->text) + ", which is not plain data");
       case Kind::persistent: {
         const StorageRecord& s = storage(o);
-        return from_storage(s.storage, s.dtype, std::vector<int64_t>{static_cast<int64_t>(s.numel)}, std::vector<int64_t>{1}, 0);
+        return from_storage(s.storage, s.dtype, std::vector<int64_t>{static_cast<int64_t>(s.numel)}, std::vector<int64_t>{1},
+                            0);
       }
       case Kind::reduced: return call(o, depth);
     }
@@ -405,7 +449,8 @@ class PickleReader {
 
 }  // namespace
 
-Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what, const PickleOptions& options) {
+Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
+                  const PickleOptions& options) {
   return PickleReader(bytes, std::move(owner), what, options).read();
 }
 
@@ -416,12 +461,17 @@ Value load_pickle(const std::string& path, const PickleOptions& options) {
 
 NamedTensors load_pickle_tensors(const std::string& path) {
   const Value content = load_pickle(path);
-  if (content.kind() != Value::Kind::dict) throw UserError(ErrorKind::bad_file, path + ": expected names and tensors (a dict), found " + std::string(Value::kind_name(content.kind())));
+  if (content.kind() != Value::Kind::dict)
+    throw UserError(ErrorKind::bad_file,
+                    path + ": expected names and tensors (a dict), found " + std::string(Value::kind_name(content.kind())));
   NamedTensors out;
   for (const auto& [key, value] : content.to_dict().items) {
-    if (key.kind() != Value::Kind::string) throw UserError(ErrorKind::bad_file, path + ": expected names as keys, found " + key.str());
+    if (key.kind() != Value::Kind::string)
+      throw UserError(ErrorKind::bad_file, path + ": expected names as keys, found " + key.str());
     if (!value.is_tensor())
-      throw UserError(ErrorKind::bad_file, path + ": " + key.to_string() + " is " + std::string(Value::kind_name(value.kind())) + ", expected a tensor; is this a checkpoint of weights alone?");
+      throw UserError(ErrorKind::bad_file, path + ": " + key.to_string() + " is " +
+                                               std::string(Value::kind_name(value.kind())) +
+                                               ", expected a tensor; is this a checkpoint of weights alone?");
     out.emplace_back(key.to_string(), value.to_tensor());
   }
   return out;

@@ -48,7 +48,9 @@ class PickleWriter {
     zip.add(".format_version", "1");
     zip.add(".storage_alignment", "64");
     zip.add("byteorder", "little");
-    for (size_t i = 0; i < storages_.size(); ++i) zip.add("data/" + std::to_string(i), std::span(static_cast<const std::byte*>(storages_[i]->data()), storages_[i]->nbytes()));
+    for (size_t i = 0; i < storages_.size(); ++i)
+      zip.add("data/" + std::to_string(i),
+              std::span(static_cast<const std::byte*>(storages_[i]->data()), storages_[i]->nbytes()));
     zip.add("version", "3\n");
     zip.add(".data/serialization_id", std::to_string(zip.fingerprint()));
     zip.finish();
@@ -84,7 +86,9 @@ class PickleWriter {
     out_ += 'G';
     for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(bits >> shift & 255U);
   }
-  void global(std::string_view module, std::string_view name) { out_ += "c" + std::string(module) + "\n" + std::string(name) + "\n"; }
+  void global(std::string_view module, std::string_view name) {
+    out_ += "c" + std::string(module) + "\n" + std::string(name) + "\n";
+  }
 
   void write(const Value& v, size_t depth) {
     if (depth > 200) throw UserError("write_pickle: the value is nested deeper than 200");
@@ -162,15 +166,18 @@ class PickleWriter {
   }
 
   void tensor(const Tensor& t) {
-    if (t.is_fake() || !t.storage()->has_data()) throw UserError("write_pickle: a tensor without data (fake or on the meta device) cannot be written");
+    if (t.is_fake() || !t.storage()->has_data())
+      throw UserError("write_pickle: a tensor without data (fake or on the meta device) cannot be written");
     const auto [it, fresh] = keys_.emplace(t.storage().get(), storages_.size());
     if (fresh) storages_.push_back(t.storage());
     const std::string_view typed = storage_class(t.dtype());
     global("torch._utils", typed.empty() ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
     out_ += "((";
     text("storage");
-    if (typed.empty()) global("torch.storage", "UntypedStorage");
-    else global("torch", typed);
+    if (typed.empty())
+      global("torch.storage", "UntypedStorage");
+    else
+      global("torch", typed);
     text(std::to_string(it->second));
     text("cpu");
     integer(static_cast<int64_t>(t.storage()->nbytes() / (typed.empty() ? 1 : item_size(t.dtype()))));
@@ -194,7 +201,9 @@ class PickleWriter {
 
 std::string write_pickle(const Value& value) {
   std::string bytes;
-  PickleWriter().run(value, [&](std::span<const std::byte> part) { bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+  PickleWriter().run(value, [&](std::span<const std::byte> part) {
+    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+  });
   return bytes;
 }
 

@@ -8,8 +8,7 @@ namespace {
 
 template <size_t item>
 void gather(std::byte* out, const std::byte* in, int64_t count, int64_t stride) {
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(out + static_cast<size_t>(i) * item, in + i * stride, item);
+  for (int64_t i = 0; i < count; ++i) std::memcpy(out + static_cast<size_t>(i) * item, in + i * stride, item);
 }
 
 void gather(std::byte* out, const std::byte* in, int64_t count, int64_t stride, size_t item) {
@@ -64,8 +63,7 @@ const void* RowMajorReader::next(void* buffer, size_t count) {
   const size_t last = sizes_.size() - 1;
   for (size_t done = 0; done < count;) {
     const std::byte* row = data_;
-    for (size_t d = 0; d <= last; ++d)
-      row += index_[d] * strides_[d];
+    for (size_t d = 0; d <= last; ++d) row += index_[d] * strides_[d];
     const int64_t n = std::min(sizes_[last] - index_[last], static_cast<int64_t>(count - done));
     gather(out + done * item_, row, n, strides_[last], item_);
     done += static_cast<size_t>(n);

@@ -65,8 +65,7 @@ class HeaderReader : public nlohmann::json_sax<HeaderJson> {
                                       [&](const SafetensorsDType& d) { return d.name == value; });
       if (found == safetensors_dtypes.end()) {
         std::string known;
-        for (const auto& d : safetensors_dtypes)
-          known += (known.empty() ? "" : ", ") + std::string(d.name);
+        for (const auto& d : safetensors_dtypes) known += (known.empty() ? "" : ", ") + std::string(d.name);
         bad("expected a dtype among " + known + "; found " + shown(value));
       }
       entry_.dtype_name = found->name;

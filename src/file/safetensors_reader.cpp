@@ -29,8 +29,7 @@ int64_t bound(std::optional<int64_t> value, int64_t fallback, int64_t size) {
 
 int64_t SafetensorsEntry::numel() const {
   int64_t count = 1;
-  for (const int64_t size : sizes)
-    count *= size;
+  for (const int64_t size : sizes) count *= size;
   return count;
 }
 
@@ -78,8 +77,7 @@ SafetensorsFile SafetensorsFile::from_bytes(std::span<const std::byte> bytes, st
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> out;
   out.reserve(by_name_.size());
-  for (const uint32_t i : by_name_)
-    out.push_back(entries_[i].name);
+  for (const uint32_t i : by_name_) out.push_back(entries_[i].name);
   return out;
 }
 
@@ -173,8 +171,7 @@ Tensor SafetensorsFile::slice(std::string_view name, ListRef<Index> indices) con
 NamedTensors SafetensorsFile::tensors() const {
   NamedTensors out;
   out.reserve(by_name_.size());
-  for (const uint32_t i : by_name_)
-    out.emplace_back(entries_[i].name, tensor(entries_[i]));
+  for (const uint32_t i : by_name_) out.emplace_back(entries_[i].name, tensor(entries_[i]));
   return out;
 }
 

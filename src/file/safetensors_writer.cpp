@@ -51,8 +51,7 @@ std::vector<Item> in_file_order(const NamedTensors& tensors) {
             [](const Item& a, const Item& b) { return a.rank != b.rank ? a.rank > b.rank : *a.name < *b.name; });
   std::vector<const std::string*> names;
   names.reserve(items.size());
-  for (const Item& item : items)
-    names.push_back(item.name);
+  for (const Item& item : items) names.push_back(item.name);
   std::sort(names.begin(), names.end(), [](const auto* a, const auto* b) { return *a < *b; });
   for (size_t i = 1; i < names.size(); ++i)
     if (*names[i - 1] == *names[i]) throw UserError("save_safetensors: two tensors are named " + shown(*names[i]));
@@ -143,8 +142,7 @@ std::vector<SharedMemory> find_shared_memory(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined() || tensor.is_fake() || !tensor.storage()->has_data() || tensor.numel() == 0) continue;
     int64_t last = 0;
-    for (int64_t d = 0; d < tensor.dim(); ++d)
-      last += (tensor.size(d) - 1) * tensor.stride(d);
+    for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
     const auto begin = reinterpret_cast<uintptr_t>(tensor.data());
     extents.push_back({begin, begin + static_cast<uintptr_t>((last + 1) * tensor.element_size()), &name, &tensor});
   }

@@ -22,18 +22,21 @@ class Cursor {
   template <class T>
   T at(uint64_t offset) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T))
-      fail("needs " + std::to_string(sizeof(T)) + " bytes at offset " + std::to_string(offset) + ", the file has " + std::to_string(bytes_.size()));
+      fail("needs " + std::to_string(sizeof(T)) + " bytes at offset " + std::to_string(offset) + ", the file has " +
+           std::to_string(bytes_.size()));
     T value;
     std::memcpy(&value, bytes_.data() + offset, sizeof(T));
     return value;
   }
   std::span<const std::byte> slice(uint64_t offset, uint64_t length, const std::string& of) const {
     if (offset > bytes_.size() || length > bytes_.size() - offset)
-      fail(of + " spans bytes " + std::to_string(offset) + " to " + std::to_string(offset) + "+" + std::to_string(length) + ", the file has " + std::to_string(bytes_.size()));
+      fail(of + " spans bytes " + std::to_string(offset) + " to " + std::to_string(offset) + "+" + std::to_string(length) +
+           ", the file has " + std::to_string(bytes_.size()));
     return bytes_.subspan(offset, length);
   }
   [[noreturn]] void fail(const std::string& why) const {
-    throw UserError(ErrorKind::bad_file, what_ + ": not a readable zip archive: " + why + "; the file may be cut off or of another kind");
+    throw UserError(ErrorKind::bad_file,
+                    what_ + ": not a readable zip archive: " + why + "; the file may be cut off or of another kind");
   }
   size_t size() const { return bytes_.size(); }
 
@@ -44,7 +47,9 @@ class Cursor {
 
 // A name that could lead out of the folder it is unpacked to, or that two systems would read differently.
 bool escapes(std::string_view name) {
-  if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos) return true;
+  if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos)
+    return true;
   while (true) {
     const size_t slash = name.find('/');
     if (name.substr(0, slash) == "..") return true;
@@ -78,7 +83,9 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
     directory = c.at<uint64_t>(end64 + 48);
   }
   c.slice(directory, directory_size, "the directory");
-  if (count > directory_size / 46) c.fail("the directory of " + std::to_string(directory_size) + " bytes cannot hold " + std::to_string(count) + " entries");
+  if (count > directory_size / 46)
+    c.fail("the directory of " + std::to_string(directory_size) + " bytes cannot hold " + std::to_string(count) +
+           " entries");
 
   struct Extent {
     uint64_t begin, end;
@@ -99,7 +106,8 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
     ZipEntry entry;
     entry.name.assign(reinterpret_cast<const char*>(name_bytes.data()), name_bytes.size());
     entry.crc = c.at<uint32_t>(at + 16);
-    if (escapes(entry.name)) c.fail("the name of entry " + std::to_string(i) + " leads out of the archive: '" + entry.name.substr(0, 100) + "'");
+    if (escapes(entry.name))
+      c.fail("the name of entry " + std::to_string(i) + " leads out of the archive: '" + entry.name.substr(0, 100) + "'");
     if ((flags & 1U) != 0) c.fail("entry " + entry.name + " is encrypted");
     // zip64 extra field: only the values that overflowed, in this order.
     const auto extra = c.slice(at + 46 + name_length, extra_length, "the extra field of " + entry.name);
@@ -123,8 +131,10 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
       }
       e += 4U + length;
     }
-    if (method != 0 || size != stored) c.fail("entry " + entry.name + " is compressed (method " + std::to_string(method) + "); expected stored entries");
-    if (c.at<uint32_t>(local) != local_signature) c.fail("entry " + entry.name + " has no local header at offset " + std::to_string(local));
+    if (method != 0 || size != stored)
+      c.fail("entry " + entry.name + " is compressed (method " + std::to_string(method) + "); expected stored entries");
+    if (c.at<uint32_t>(local) != local_signature)
+      c.fail("entry " + entry.name + " has no local header at offset " + std::to_string(local));
     const uint64_t data = local + 30 + c.at<uint16_t>(local + 26) + c.at<uint16_t>(local + 28);
     entry.data = c.slice(data, size, "entry " + entry.name);
     extents.push_back({local, data + size});
@@ -141,11 +151,14 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
 }
 
 void ZipReader::check(const ZipEntry& entry) const {
-  if (crc32(entry.data) != entry.crc) throw UserError(ErrorKind::bad_file, what_ + ": entry " + entry.name + " is damaged: its bytes do not have the checksum that the archive states");
+  if (crc32(entry.data) != entry.crc)
+    throw UserError(ErrorKind::bad_file, what_ + ": entry " + entry.name +
+                                             " is damaged: its bytes do not have the checksum that the archive states");
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {
-  const auto it = std::lower_bound(entries_.begin(), entries_.end(), name, [](const ZipEntry& e, std::string_view n) { return e.name < n; });
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), name,
+                                   [](const ZipEntry& e, std::string_view n) { return e.name < n; });
   return it != entries_.end() && it->name == name ? &*it : nullptr;
 }
 

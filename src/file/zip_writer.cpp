@@ -35,7 +35,8 @@ uint64_t mixed(uint64_t hash, std::span<const std::byte> bytes) {  // FNV-1a
 
 }  // namespace
 
-ZipWriter::ZipWriter(Sink sink, std::string folder) : sink_(std::move(sink)), folder_(std::move(folder)), fingerprint_(0xCBF29CE484222325U) {
+ZipWriter::ZipWriter(Sink sink, std::string folder)
+    : sink_(std::move(sink)), folder_(std::move(folder)), fingerprint_(0xCBF29CE484222325U) {
   if (!folder_.empty()) folder_ += '/';
 }
 
@@ -46,7 +47,8 @@ void ZipWriter::put(const std::string& bytes) {
 
 void ZipWriter::add(std::string_view name, std::span<const std::byte> data) {
   Written entry{folder_ + std::string(name), at_, data.size(), crc32(data)};
-  if (entry.name.size() > 0xFFFF) throw UserError("ZipWriter: a name of " + std::to_string(entry.name.size()) + " bytes; zip allows 65535");
+  if (entry.name.size() > 0xFFFF)
+    throw UserError("ZipWriter: a name of " + std::to_string(entry.name.size()) + " bytes; zip allows 65535");
   const bool large = data.size() >= small_limit;
   std::string extra;
   if (large) extra = Record().put(uint16_t{1}).put(uint16_t{16}).put(uint64_t{data.size()}).put(uint64_t{data.size()}).out_;
@@ -83,7 +85,9 @@ void ZipWriter::finish() {
     Record wide;
     if (e.size >= small_limit) wide.put(e.size).put(e.size);
     if (e.offset >= small_limit) wide.put(e.offset);
-    const std::string extra = wide.out_.empty() ? std::string() : Record().put(uint16_t{1}).put(static_cast<uint16_t>(wide.out_.size())).put(wide.out_).out_;
+    const std::string extra =
+        wide.out_.empty() ? std::string()
+                          : Record().put(uint16_t{1}).put(static_cast<uint16_t>(wide.out_.size())).put(wide.out_).out_;
     const auto version = static_cast<uint16_t>(extra.empty() ? 20 : 45);
     put(Record()
             .put(uint32_t{0x02014b50})
@@ -128,7 +132,16 @@ void ZipWriter::finish() {
           .put(uint32_t{1})
           .out_);
   const auto short_count = static_cast<uint16_t>(count >= 0xFFFF ? 0xFFFF : count);
-  put(Record().put(uint32_t{0x06054b50}).put(uint16_t{0}).put(uint16_t{0}).put(short_count).put(short_count).put(clipped(size)).put(clipped(directory)).put(uint16_t{0}).out_);
+  put(Record()
+          .put(uint32_t{0x06054b50})
+          .put(uint16_t{0})
+          .put(uint16_t{0})
+          .put(short_count)
+          .put(short_count)
+          .put(clipped(size))
+          .put(clipped(directory))
+          .put(uint16_t{0})
+          .out_);
 }
 
 }  // namespace calque

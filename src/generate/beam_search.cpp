@@ -39,20 +39,24 @@ bool BeamHypotheses::is_done(float best_sum_logprobs, int64_t length, int64_t pr
   if (settings_.early_stopping == EarlyStopping::when_full) return true;
   // With a reward for length the best that may come is as long as can be.
   const bool longest = settings_.early_stopping == EarlyStopping::never && settings_.length_penalty > 0;
-  return worst_ >= penalised(best_sum_logprobs, (longest ? *settings_.max_length : length) - prompt_length, settings_.length_penalty);
+  return worst_ >=
+         penalised(best_sum_logprobs, (longest ? *settings_.max_length : length) - prompt_length, settings_.length_penalty);
 }
 
-BeamSearchScorer::BeamSearchScorer(int64_t batch, const BeamSettings& settings, std::optional<int64_t> pad_token_id, TokenIds eos_token_id, int64_t prompt_length)
+BeamSearchScorer::BeamSearchScorer(int64_t batch, const BeamSettings& settings, std::optional<int64_t> pad_token_id,
+                                   TokenIds eos_token_id, int64_t prompt_length)
     : settings_(settings),
       pad_(pad_token_id),
       eos_(std::move(eos_token_id)),
       prompt_length_(prompt_length),
       hypotheses_(static_cast<size_t>(batch), BeamHypotheses(settings)),
       done_(static_cast<size_t>(batch), false) {
-  if (settings.num_beams < 2) throw UserError("beam search: num_beams has to be at least 2, found " + std::to_string(settings.num_beams));
+  if (settings.num_beams < 2)
+    throw UserError("beam search: num_beams has to be at least 2, found " + std::to_string(settings.num_beams));
 }
 
-NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& scores, const Tensor& tokens, const Tensor& beams) {
+NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& scores, const Tensor& tokens,
+                                    const Tensor& beams) {
   const IdRows ids(input_ids), token_rows(tokens), beam_rows(beams);
   const Tensor values = scores.contiguous();
   const int64_t length = input_ids.size(1) + 1, width = settings_.num_beams;
@@ -92,8 +96,9 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
       continue;
     }
     if (kept < width)
-      throw UserError("beam search: at most " + std::to_string(width) + " of the candidates of prompt " + std::to_string(b) + " may be ends of text, found " +
-                      std::to_string(static_cast<int64_t>(candidates) - kept) + " of " + std::to_string(candidates));
+      throw UserError("beam search: at most " + std::to_string(width) + " of the candidates of prompt " + std::to_string(b) +
+                      " may be ends of text, found " + std::to_string(static_cast<int64_t>(candidates) - kept) + " of " +
+                      std::to_string(candidates));
     done_[b] = hypotheses_[b].is_done(*std::max_element(row, row + candidates), length, prompt_length_);
   }
   return next;
@@ -110,9 +115,11 @@ Tensor BeamSearchScorer::finalize(const Tensor& input_ids, std::span<const float
   for (size_t b = 0; b < done_.size(); ++b) {
     if (!done_[b])
       for (size_t i = b * width; i < (b + 1) * width; ++i)
-        hypotheses_[b].add({ids[i].begin(), ids[i].end()}, std::nullopt, scores[i], static_cast<int64_t>(ids[i].size()) - prompt_length_);
+        hypotheses_[b].add({ids[i].begin(), ids[i].end()}, std::nullopt, scores[i],
+                           static_cast<int64_t>(ids[i].size()) - prompt_length_);
     std::vector<Hypothesis> sorted = hypotheses_[b].items();
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Hypothesis& x, const Hypothesis& y) { return x.score > y.score; });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Hypothesis& x, const Hypothesis& y) { return x.score > y.score; });
     best.insert(best.end(), sorted.begin(), sorted.begin() + count);
   }
   size_t longest = 0;

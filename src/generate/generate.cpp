@@ -94,7 +94,8 @@ struct Search {
 };
 
 BeamSettings beam_settings_of(const GenerationConfig& config) {
-  BeamSettings out{config.num_beams.value_or(1), config.length_penalty.value_or(1), EarlyStopping::when_unlikely, config.max_length};
+  BeamSettings out{config.num_beams.value_or(1), config.length_penalty.value_or(1), EarlyStopping::when_unlikely,
+                   config.max_length};
   if (config.early_stopping) {
     const bool* flag = std::get_if<bool>(&*config.early_stopping);
     out.early_stopping = !flag ? EarlyStopping::never : *flag ? EarlyStopping::when_full : EarlyStopping::when_unlikely;
@@ -247,15 +248,15 @@ Tensor sampled_tokens(const Tensor& scores, Generator* generator) {
 GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, const GenerationConfig& given,
                         const GenerateOptions& options) {
   GenerationConfig config = given;
-  for (const std::string& issue : config.validate())
-    warn("generate: " + issue);
+  for (const std::string& issue : config.validate()) warn("generate: " + issue);
   const GenerationMode mode = config.mode();
   const bool beams = mode == GenerationMode::beam_search || mode == GenerationMode::beam_sample;
   if (!beams && mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
     throw UserError("generate: the settings ask for " + std::string(name_of(mode)) +
                     "; supported are greedy_search, sample, beam_search and beam_sample");
   if (beams && options.streamer && config.num_beams.value_or(1) > 1 && !options.streamer->takes_beams())
-    throw UserError("generate: a streamer shows tokens as they come, which beams do not allow; leave it out or set num_beams to 1");
+    throw UserError(
+        "generate: a streamer shows tokens as they come, which beams do not allow; leave it out or set num_beams to 1");
 
   Tensor ids = prompt_of(input_ids, config);
   const TokenIds eos = ids_of(config.eos_token_id);
@@ -268,7 +269,8 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   if (mask.dim() != 2 || mask.size(0) != ids.size(0) || mask.size(1) != ids.size(1))
     throw UserError("generate: attention_mask has to be as large as input_ids, " + str(ids.sizes()) + ", but is " +
                     str(mask.sizes()));
-  if (const int64_t copies = std::max(config.num_return_sequences.value_or(1), beams ? config.num_beams.value_or(1) : 1); copies > 1) {
+  if (const int64_t copies = std::max(config.num_return_sequences.value_or(1), beams ? config.num_beams.value_or(1) : 1);
+      copies > 1) {
     ids = ids.repeat_interleave(copies, 0);
     mask = mask.repeat_interleave(copies, 0);
   }
@@ -279,8 +281,9 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   const bool details = config.return_dict_in_generate.value_or(false);
 
   if (options.cache_position < 0 || options.cache_position >= prompt)
-    throw UserError("generate: " + std::to_string(options.cache_position) + " ids are in the cache already, of a prompt of " +
-                    std::to_string(prompt) + "; at least one has to be new");
+    throw UserError("generate: " + std::to_string(options.cache_position) +
+                    " ids are in the cache already, of a prompt of " + std::to_string(prompt) +
+                    "; at least one has to be new");
   if (options.streamer) options.streamer->put(ids);
   if (beams) return beam_search(next_logits, {ids, mask, config, processors, criteria, options});
   GenerateOutput out;
@@ -304,8 +307,7 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
     mask = cat({mask, ones({rows, 1}, DType::int64)}, 1);
     if (options.streamer) options.streamer->put(tokens);
     const std::vector<bool> stop = rows_done(criteria, ids);
-    for (size_t r = 0; r < done.size(); ++r)
-      done[r] = done[r] || stop[r];
+    for (size_t r = 0; r < done.size(); ++r) done[r] = done[r] || stop[r];
     if (std::all_of(done.begin(), done.end(), [](bool d) { return d; })) break;
   }
   if (options.streamer) options.streamer->end();

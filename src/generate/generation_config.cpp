@@ -20,20 +20,17 @@ void read(const Json& j, int64_t& v) { v = j.to_int(); }
 void read(const Json& j, double& v) { v = j.to_float(); }
 void read(const Json& j, TokenIds& v) {
   v.clear();
-  for (const Json& item : j.items())
-    v.push_back(item.to_int());
+  for (const Json& item : j.items()) v.push_back(item.to_int());
 }
 void read(const Json& j, std::vector<TokenIds>& v) {
-  for (const Json& item : j.items())
-    read(item, v.emplace_back());
+  for (const Json& item : j.items()) read(item, v.emplace_back());
 }
 void read(const Json& j, std::vector<std::string>& v) {
   if (j.is_string()) {  // one alone
     v.emplace_back(j.to_string());
     return;
   }
-  for (const Json& item : j.items())
-    v.emplace_back(item.to_string());
+  for (const Json& item : j.items()) v.emplace_back(item.to_string());
 }
 void read(const Json& j, TokenIdOrList& v) {
   if (j.is_array()) {
@@ -74,8 +71,7 @@ void write(JsonWriter& w, const std::pair<A, B>& v);
 template <class T>
 void write(JsonWriter& w, const std::vector<T>& v) {
   w.begin_array();
-  for (const T& item : v)
-    write(w, item);
+  for (const T& item : v) write(w, item);
   w.end_array();
 }
 template <class A, class B>
@@ -104,8 +100,7 @@ void copy(JsonWriter& w, const Json& j) {
     case Json::Kind::string: w.value(j.to_string()); break;
     case Json::Kind::array:
       w.begin_array();
-      for (const Json& item : j.items())
-        copy(w, item);
+      for (const Json& item : j.items()) copy(w, item);
       w.end_array();
       break;
     case Json::Kind::object:
@@ -216,8 +211,7 @@ GenerationConfig GenerationConfig::from_file(const std::filesystem::path& path) 
 GenerationConfig GenerationConfig::from_model_config(std::string_view text, const std::string& name) {
   const JsonDocument document(text, name);
   GenerationConfig config;
-  for (const JsonMember& m : document.root().members())
-    set_field(config, m.key, m.value);
+  for (const JsonMember& m : document.root().members()) set_field(config, m.key, m.value);
   for (const char* part : {"decoder", "generator", "text_config"}) {
     const Json* inner = document.root().find(part);
     if (!inner || !inner->is_object()) continue;
@@ -261,8 +255,7 @@ std::string GenerationConfig::to_json() const {
 void GenerationConfig::save(const std::filesystem::path& folder) const {
   std::string problems;
   try {
-    for (const std::string& issue : validate())
-      problems += "\n- " + issue;
+    for (const std::string& issue : validate()) problems += "\n- " + issue;
   } catch (const UserError& e) {
     problems = "\n- " + std::string(e.what());
   }

@@ -110,8 +110,7 @@ IdRows::IdRows(const Tensor& ids) {
 
 Tensor process_scores(const LogitsProcessorList& processors, const Tensor& input_ids, const Tensor& scores) {
   Tensor out = scores;
-  for (const LogitsProcessor& processor : processors)
-    out = processor(input_ids, out);
+  for (const LogitsProcessor& processor : processors) out = processor(input_ids, out);
   return out;
 }
 
@@ -197,8 +196,7 @@ LogitsProcessor encoder_no_repeat_ngram_logits_processor(int64_t encoder_ngram_s
               const auto last = rows[r].subspan(rows[r].size() - prefix);
               const Followers& known = followers->at(r / beams);
               if (const auto found = known.find({last.begin(), last.end()}); found != known.end())
-                for (const int64_t id : found->second)
-                  bans.add(r, id);
+                for (const int64_t id : found->second) bans.add(r, id);
             }
             return bans.apply(scores);
           }};

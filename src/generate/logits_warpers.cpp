@@ -40,9 +40,8 @@ LogitsProcessor temperature_logits_warper(double temperature) {
 LogitsProcessor top_k_logits_warper(int64_t top_k, int64_t min_tokens_to_keep) {
   if (top_k <= 0) throw UserError("`top_k` has to be a strictly positive integer, but is " + std::to_string(top_k));
   const int64_t k = std::max(top_k, min_tokens_to_keep);
-  return {"TopKLogitsWarper", [=](const Tensor&, const Tensor& scores) {
-            return scores.masked_fill(scores.lt(kth_score(scores, k)), -never);
-          }};
+  return {"TopKLogitsWarper",
+          [=](const Tensor&, const Tensor& scores) { return scores.masked_fill(scores.lt(kth_score(scores, k)), -never); }};
 }
 
 LogitsProcessor top_p_logits_warper(double top_p, int64_t min_tokens_to_keep) {

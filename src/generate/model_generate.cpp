@@ -28,7 +28,8 @@ std::string classes_with_a_head(const PretrainedModel& model) {
 void check_class(const PretrainedModel& model) {
   if (model.can_generate()) return;
   const std::string others = classes_with_a_head(model);
-  throw UserError("generate: " + model.class_name() + " has no language modelling head" + (others.empty() ? "" : "; of this architecture there is " + others));
+  throw UserError("generate: " + model.class_name() + " has no language modelling head" +
+                  (others.empty() ? "" : "; of this architecture there is " + others));
 }
 
 Tensor repeated(const Tensor& tensor, int64_t rows) {
@@ -52,13 +53,20 @@ KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
 class Steps {
  public:
   Steps(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config, ModelGenerateOutput& out)
-      : model_(model), inputs_(inputs), config_(config), out_(out), arguments_(model.argument_names()), encoder_decoder_(model.is_encoder_decoder()) {}
+      : model_(model),
+        inputs_(inputs),
+        config_(config),
+        out_(out),
+        arguments_(model.argument_names()),
+        encoder_decoder_(model.is_encoder_decoder()) {}
 
   Tensor operator()(const GenerationStep& step) {
     const int64_t rows = step.input_ids.size(0);
     if (step.rows.defined()) cache_ = with_rows(cache_, step.rows);
-    if (step.cache_position == 0) cache_ = {};
-    else if (cache_.empty()) cache_ = inputs_.past_key_values;
+    if (step.cache_position == 0)
+      cache_ = {};
+    else if (cache_.empty())
+      cache_ = inputs_.past_key_values;
 
     ModelInputs in;
     in.use_cache = config_.use_cache.value_or(true);
@@ -91,8 +99,12 @@ class Steps {
   }
 
  private:
-  bool takes(std::string_view name) const { return std::find(arguments_.begin(), arguments_.end(), name) != arguments_.end(); }
-  bool wants(const std::optional<bool>& what) const { return what.value_or(false) && config_.return_dict_in_generate.value_or(false); }
+  bool takes(std::string_view name) const {
+    return std::find(arguments_.begin(), arguments_.end(), name) != arguments_.end();
+  }
+  bool wants(const std::optional<bool>& what) const {
+    return what.value_or(false) && config_.return_dict_in_generate.value_or(false);
+  }
 
   // Counted from the first token that is no padding.
   static Tensor positions(const GenerationStep& step) {
@@ -169,7 +181,8 @@ Tensor decoder_prompt(const ModelInputs& inputs, int64_t rows, int64_t start, Te
     mask = ones({rows, 1}, DType::int64);
     return first;
   }
-  mask = inputs.decoder_attention_mask.defined() ? inputs.decoder_attention_mask.to(DType::int64) : ones({given.size(0), given.size(1)}, DType::int64);
+  mask = inputs.decoder_attention_mask.defined() ? inputs.decoder_attention_mask.to(DType::int64)
+                                                 : ones({given.size(0), given.size(1)}, DType::int64);
   if (!given.select(1, 0).ne(start).all().item_as<bool>()) return given;
   mask = cat({ones({rows, 1}, DType::int64), mask}, 1);
   return cat({first, given}, 1);
@@ -179,19 +192,22 @@ int64_t rows_of_source(const ModelInputs& inputs) {
   if (inputs.input_ids.defined()) return inputs.input_ids.size(0);
   if (inputs.inputs_embeds.defined()) return inputs.inputs_embeds.size(0);
   const Value& given = inputs.encoder_outputs;
-  const Value* state = given.kind() == Value::Kind::dict ? given.to_dict().find("last_hidden_state") : &given.to_items().at(0);
+  const Value* state =
+      given.kind() == Value::Kind::dict ? given.to_dict().find("last_hidden_state") : &given.to_items().at(0);
   if (!state) throw UserError("generate: encoder_outputs have no last_hidden_state");
   return state->to_tensor().size(0);
 }
 
 }  // namespace
 
-ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& config, const GenerateOptions& given_options) {
+ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& config,
+                             const GenerateOptions& given_options) {
   check_class(model);
   const GradModeScope no_grad(false);
   ModelInputs inputs = given;
   GenerateOptions options = given_options;
-  if (!options.max_position_embeddings) options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
+  if (!options.max_position_embeddings)
+    options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
   if (inputs.input_ids.defined() && inputs.inputs_embeds.defined())
     throw UserError("generate: both input_ids and inputs_embeds were given; give one of them");
   if (inputs.attention_mask.defined() && inputs.attention_mask.dim() != 2)
@@ -200,18 +216,21 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   ModelGenerateOutput out;
   Tensor prompt = inputs.input_ids;
   if (!model.is_encoder_decoder()) {
-    if (inputs.inputs_embeds.defined()) throw UserError("generate: " + model.class_name() + " begins with input_ids, found inputs_embeds");
+    if (inputs.inputs_embeds.defined())
+      throw UserError("generate: " + model.class_name() + " begins with input_ids, found inputs_embeds");
     if (inputs.attention_mask.defined()) options.attention_mask = inputs.attention_mask;
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
   } else {
     const std::optional<int64_t> start = config.decoder_start_token_id ? config.decoder_start_token_id : config.bos_token_id;
     if (!start) throw UserError("generate: `decoder_start_token_id` or `bos_token_id` has to be set for an encoder-decoder");
     if (!inputs.input_ids.defined() && !inputs.inputs_embeds.defined() && inputs.encoder_outputs.is_none()) {
-      if (!config.bos_token_id) throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
+      if (!config.bos_token_id)
+        throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
       inputs.input_ids = full({1, 1}, *config.bos_token_id, DType::int64);
     }
     if (inputs.input_ids.defined() && !inputs.attention_mask.defined())
-      inputs.attention_mask = attention_mask_of(inputs.input_ids, config.pad_token_id, config.eos_token_id ? config.eos_token_id->ids : TokenIds{});
+      inputs.attention_mask = attention_mask_of(inputs.input_ids, config.pad_token_id,
+                                                config.eos_token_id ? config.eos_token_id->ids : TokenIds{});
     if (inputs.input_ids.defined() && !options.encoder_input_ids.defined()) options.encoder_input_ids = inputs.input_ids;
     prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();

@@ -30,8 +30,7 @@ std::vector<bool> rows_done(const StoppingCriteriaList& criteria, const Tensor& 
   std::vector<bool> done(static_cast<size_t>(input_ids.size(0)), false);
   for (const StoppingCriterion& criterion : criteria) {
     const std::vector<bool> own = criterion(input_ids);
-    for (size_t i = 0; i < done.size(); ++i)
-      done[i] = done[i] || own.at(i);
+    for (size_t i = 0; i < done.size(); ++i) done[i] = done[i] || own.at(i);
   }
   return done;
 }

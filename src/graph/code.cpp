@@ -17,15 +17,17 @@ struct OperatorForm {
   std::string_view name, form;
 };
 constexpr OperatorForm magic_methods[] = {
-    {"eq", "{} == {}"},       {"ne", "{} != {}"},      {"lt", "{} < {}"},    {"gt", "{} > {}"},      {"le", "{} <= {}"},     {"ge", "{} >= {}"},
-    {"pos", "+{}"},           {"neg", "-{}"},          {"invert", "~{}"},    {"add", "{} + {}"},     {"sub", "{} - {}"},     {"mul", "{} * {}"},
-    {"floordiv", "{} // {}"}, {"truediv", "{} / {}"},  {"div", "{} / {}"},   {"mod", "{} % {}"},     {"pow", "{} ** {}"},    {"lshift", "{} << {}"},
-    {"rshift", "{} >> {}"},   {"and_", "{} & {}"},     {"or_", "{} | {}"},   {"xor", "{} ^ {}"},     {"getitem", "{}[{}]"},  {"matmul", "{} @ {}"},
+    {"eq", "{} == {}"}, {"ne", "{} != {}"},  {"lt", "{} < {}"},        {"gt", "{} > {}"},      {"le", "{} <= {}"},
+    {"ge", "{} >= {}"}, {"pos", "+{}"},      {"neg", "-{}"},           {"invert", "~{}"},      {"add", "{} + {}"},
+    {"sub", "{} - {}"}, {"mul", "{} * {}"},  {"floordiv", "{} // {}"}, {"truediv", "{} / {}"}, {"div", "{} / {}"},
+    {"mod", "{} % {}"}, {"pow", "{} ** {}"}, {"lshift", "{} << {}"},   {"rshift", "{} >> {}"}, {"and_", "{} & {}"},
+    {"or_", "{} | {}"}, {"xor", "{} ^ {}"},  {"getitem", "{}[{}]"},    {"matmul", "{} @ {}"},
 };
 constexpr OperatorForm inplace_methods[] = {
-    {"iadd", "{} += {}"},    {"iand", "{} &= {}"},      {"ifloordiv", "{} //= {}"}, {"ilshift", "{} <<= {}"}, {"imod", "{} %= {}"},
-    {"imul", "{} *= {}"},    {"imatmul", "{} @= {}"},   {"ior", "{} |= {}"},        {"ipow", "{} **= {}"},    {"irshift", "{} >>= {}"},
-    {"isub", "{} -= {}"},    {"itruediv", "{} /= {}"},  {"ixor", "{} ^= {}"},       {"setitem", "{}[{}] = {}"},
+    {"iadd", "{} += {}"},  {"iand", "{} &= {}"},       {"ifloordiv", "{} //= {}"}, {"ilshift", "{} <<= {}"},
+    {"imod", "{} %= {}"},  {"imul", "{} *= {}"},       {"imatmul", "{} @= {}"},    {"ior", "{} |= {}"},
+    {"ipow", "{} **= {}"}, {"irshift", "{} >>= {}"},   {"isub", "{} -= {}"},       {"itruediv", "{} /= {}"},
+    {"ixor", "{} ^= {}"},  {"setitem", "{}[{}] = {}"},
 };
 
 template <size_t n>
@@ -55,7 +57,9 @@ std::string filled(std::string_view form, const std::vector<std::string>& args, 
 bool is_identifier(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
   for (const char c : s)
-    if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80)) return false;
+    if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+          static_cast<unsigned char>(c) >= 0x80))
+      return false;
   return true;
 }
 
@@ -91,15 +95,18 @@ std::string summary_of_trace(const std::string& trace) {
     const size_t number = middle + 8;
     const size_t in = line.find(", in ", number);
     if (in == std::string::npos) continue;
-    return "File: " + line.substr(6, middle - 6) + ":" + line.substr(number, in - number) + " in " + line.substr(in + 5) + ", code: " + lines[i + 1];
+    return "File: " + line.substr(6, middle - 6) + ":" + line.substr(number, in - number) + " in " + line.substr(in + 5) +
+           ", code: " + lines[i + 1];
   }
   return {};
 }
 
 class CodeGenerator {
  public:
-  CodeGenerator(const Graph& graph, std::string_view root, const CodeOptions& options) : graph_(graph), root_(root), options_(options) {
-    for (const std::string_view name : {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"}) names_.create_name(name, true);
+  CodeGenerator(const Graph& graph, std::string_view root, const CodeOptions& options)
+      : graph_(graph), root_(root), options_(options) {
+    for (const std::string_view name : {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
+      names_.create_name(name, true);
     print_.node = [this](const Node& n) { return name_of(n); };
     print_.structure = [this](const StructValue& s) { return structure(s); };
     print_.leaf = [this](const Value& v) { return leaf(v); };
@@ -140,11 +147,15 @@ class CodeGenerator {
     return name;
   }
 
-  std::string paint(std::string_view code, const std::string& text) const { return options_.colored ? std::string(code) + text + "\033[0m" : text; }
+  std::string paint(std::string_view code, const std::string& text) const {
+    return options_.colored ? std::string(code) + text + "\033[0m" : text;
+  }
   std::string blue(const std::string& text) const { return paint("\033[34m", text); }
 
   std::string leaf(const Value& v) {
-    if (v.is_tensor()) return "torch.Tensor(size=" + str(v.to_tensor().sym_sizes()) + ", dtype=" + std::string(name(v.to_tensor().dtype())) + ")";
+    if (v.is_tensor())
+      return "torch.Tensor(size=" + str(v.to_tensor().sym_sizes()) + ", dtype=" + std::string(name(v.to_tensor().dtype())) +
+             ")";
     return blue(v.str());
   }
   std::string structure(const StructValue& s) {
@@ -240,7 +251,8 @@ class CodeGenerator {
       body_ += info && info->out_spec ? "return pytree.tree_unflatten(" + result + ", self._out_spec)" : "return " + result;
       return;
     }
-    if (const std::string_view form = find_form(inplace_methods, n.target().function()); n.kind() == NodeKind::call_function && !form.empty()) {
+    if (const std::string_view form = find_form(inplace_methods, n.target().function());
+        n.kind() == NodeKind::call_function && !form.empty()) {
       std::vector<std::string> args;
       for (const Value& a : n.args()) args.push_back(print_(a));
       const std::string call = filled(form, args, n.name());
@@ -255,7 +267,8 @@ class CodeGenerator {
     const std::string root(root_);
     switch (n.kind()) {
       case NodeKind::get_attr: return format_target(root, n.target().text());
-      case NodeKind::call_module: return format_target(root, n.target().text()) + "(" + arguments(n.args(), n.kwargs()) + ")";
+      case NodeKind::call_module:
+        return format_target(root, n.target().text()) + "(" + arguments(n.args(), n.kwargs()) + ")";
       case NodeKind::call_method: {
         if (n.args().empty()) throw UserError("python_code: node " + n.name() + " calls a method of nothing");
         const std::string object = print_(n.args()[0]);
@@ -272,10 +285,13 @@ class CodeGenerator {
     constexpr std::string_view builtins = "builtins.";
     std::string qualified = n.target().qualified_name();
     const bool is_builtin = qualified.starts_with(builtins);
-    if (is_builtin) qualified.erase(0, builtins.size());
-    else if (f && qualified.starts_with("operator.")) qualified.insert(0, "_");
+    if (is_builtin)
+      qualified.erase(0, builtins.size());
+    else if (f && qualified.starts_with("operator."))
+      qualified.insert(0, "_");
     const std::string callee = global(qualified, is_builtin);
-    if (is_builtin && qualified == "getattr" && n.args().size() == 2 && n.args()[1].kind() == Value::Kind::string && is_identifier(n.args()[1].to_string()))
+    if (is_builtin && qualified == "getattr" && n.args().size() == 2 && n.args()[1].kind() == Value::Kind::string &&
+        is_identifier(n.args()[1].to_string()))
       return format_target(print_(n.args()[0]), n.args()[1].to_string());
     return callee + "(" + arguments(n.args(), n.kwargs()) + ")";
   }
@@ -310,7 +326,8 @@ class CodeGenerator {
         continue;
       }
       const std::string comment = v.substr(hash + 1);
-      lines += "    " + v.substr(0, v.find_last_not_of(' ', hash - 1) + 1) + ",  # " + comment.substr(comment.find_first_not_of(' ')) + "\n";
+      lines += "    " + v.substr(0, v.find_last_not_of(' ', hash - 1) + 1) + ",  # " +
+               comment.substr(comment.find_first_not_of(' ')) + "\n";
     }
     return "def forward(\n" + lines + ")" + return_annotation_ + ":";
   }
@@ -336,7 +353,8 @@ class CodeGenerator {
 
   static std::string flattened_arguments(const PyTreeInfo& info) {
     const TreeSpec& spec = info.in_spec;
-    const bool has_kwargs = spec.kind() == TreeSpec::Kind::tuple && spec.num_children() == 2 && spec.children()[0].kind() == TreeSpec::Kind::tuple &&
+    const bool has_kwargs = spec.kind() == TreeSpec::Kind::tuple && spec.num_children() == 2 &&
+                            spec.children()[0].kind() == TreeSpec::Kind::tuple &&
                             spec.children()[1].kind() == TreeSpec::Kind::dict;
     if (!has_kwargs) return "[" + joined(info.orig_args) + "], self._in_spec";
     const size_t count = std::min(spec.children()[0].num_children(), info.orig_args.size());
@@ -365,6 +383,8 @@ class CodeGenerator {
 
 }  // namespace
 
-std::string python_code(const Graph& graph, std::string_view root_module, const CodeOptions& options) { return CodeGenerator(graph, root_module, options).source(); }
+std::string python_code(const Graph& graph, std::string_view root_module, const CodeOptions& options) {
+  return CodeGenerator(graph, root_module, options).source();
+}
 
 }  // namespace calque

@@ -23,7 +23,8 @@ std::string kwargs_text(const Kwargs& kwargs) {
 
 // In characters, not bytes.
 size_t width(std::string_view s) {
-  return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }));
 }
 
 }  // namespace
@@ -31,7 +32,9 @@ size_t width(std::string_view s) {
 std::string tabular(const Graph& graph) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows = {{"opcode", "name", "target", "args", "kwargs"}};
-  for (const Node* n : graph.nodes()) rows.push_back({std::string(name(n->kind())), n->name(), n->target().str(), ValuePrinter().tuple(n->args()), kwargs_text(n->kwargs())});
+  for (const Node* n : graph.nodes())
+    rows.push_back({std::string(name(n->kind())), n->name(), n->target().str(), ValuePrinter().tuple(n->args()),
+                    kwargs_text(n->kwargs())});
   std::array<size_t, 5> widths{};
   for (const Row& row : rows)
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]) + (&row == &rows[0] ? 2 : 0));
@@ -85,16 +88,20 @@ std::string dot_quoted(std::string_view s) {
 }  // namespace
 
 std::string to_dot(const Graph& graph, const DrawOptions& options) {
-  std::string s = "digraph " + dot_quoted(options.name) + " {\n  rankdir=TB;\n  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10];\n";
+  std::string s = "digraph " + dot_quoted(options.name) +
+                  " {\n  rankdir=TB;\n  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10];\n";
   for (const Node* n : graph.nodes()) {
     if (!is_shown(*n, options)) continue;
-    std::string label = n->name() + "\n" + (n->kind() == NodeKind::call_function ? "" : std::string(name(n->kind())) + " ") + n->target().str();
+    std::string label = n->name() + "\n" + (n->kind() == NodeKind::call_function ? "" : std::string(name(n->kind())) + " ") +
+                        n->target().str();
     if (const std::string val = val_text(n->meta.val); !val.empty()) label += "\n" + val;
-    s += "  " + dot_quoted(n->name()) + " [label=" + dot_quoted(label) + ", fillcolor=\"" + std::string(color_of(*n)) + "\"];\n";
+    s += "  " + dot_quoted(n->name()) + " [label=" + dot_quoted(label) + ", fillcolor=\"" + std::string(color_of(*n)) +
+         "\"];\n";
   }
   for (const Node* n : graph.nodes())
     for (size_t i = 0; i < n->num_input_nodes(); ++i)
-      if (is_shown(*n->input_node(i), options) && is_shown(*n, options)) s += "  " + dot_quoted(n->input_node(i)->name()) + " -> " + dot_quoted(n->name()) + ";\n";
+      if (is_shown(*n->input_node(i), options) && is_shown(*n, options))
+        s += "  " + dot_quoted(n->input_node(i)->name()) + " -> " + dot_quoted(n->name()) + ";\n";
   return s + "}\n";
 }
 
@@ -131,7 +138,8 @@ json to_json_value(const Value& v) {
     }
     case Value::Kind::dict: {
       json out = json::array();
-      for (const auto& [key, item] : v.to_dict().items) out.push_back(json::array({to_json_value(key), to_json_value(item)}));
+      for (const auto& [key, item] : v.to_dict().items)
+        out.push_back(json::array({to_json_value(key), to_json_value(item)}));
       return {{"dict", out}};
     }
     case Value::Kind::structure: {
@@ -140,7 +148,9 @@ json to_json_value(const Value& v) {
       for (const Value& item : s.items) items.push_back(to_json_value(item));
       return {{"struct", s.type}, {"context", s.context}, {"fields", s.fields}, {"items", items}};
     }
-    case Value::Kind::slice: return {{"slice", json::array({to_json_value(v.to_slice().start), to_json_value(v.to_slice().stop), to_json_value(v.to_slice().step)})}};
+    case Value::Kind::slice:
+      return {{"slice", json::array({to_json_value(v.to_slice().start), to_json_value(v.to_slice().stop),
+                                     to_json_value(v.to_slice().step)})}};
     case Value::Kind::tensor: return {{"tensor", val_text(v)}};
     default: return {{std::string(Value::kind_name(v.kind())), python_str(v)}};
   }
@@ -165,7 +175,8 @@ json node_json(const Node& n) {
     out["nn_module_stack"] = std::move(stack);
   }
   if (n.meta.stack_trace) out["stack_trace"] = *n.meta.stack_trace;
-  if (n.meta.location.line() != 0) out["source"] = std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line());
+  if (n.meta.location.line() != 0)
+    out["source"] = std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line());
   return out;
 }
 
@@ -253,8 +264,10 @@ std::string for_script(std::string text) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
-    if (c == '<') out += "\\u003c";
-    else out += c;
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
   }
   return out;
 }
@@ -262,11 +275,16 @@ std::string for_script(std::string text) {
 std::string html_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
@@ -342,16 +360,26 @@ std::string to_html(const Graph& graph, const DrawOptions& options) {
     json inputs = json::array();
     for (size_t i = 0; i < b.node->num_input_nodes(); ++i)
       if (const size_t from = layout.box_of_id[b.node->input_node(i)->id()]; from != SIZE_MAX) inputs.push_back(from);
-    boxes.push_back({{"node", node_index[b.node->id()]}, {"x", b.x}, {"y", static_cast<double>(b.row) * row_height}, {"w", b.width}, {"h", 50}, {"color", color_of(*b.node)}, {"inputs", inputs}});
+    boxes.push_back({{"node", node_index[b.node->id()]},
+                     {"x", b.x},
+                     {"y", static_cast<double>(b.row) * row_height},
+                     {"w", b.width},
+                     {"h", 50},
+                     {"color", color_of(*b.node)},
+                     {"inputs", inputs}});
   }
   const std::string title = html_escaped(options.name);
   std::string s = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + title + "</title><style>";
   s += page_style;
   s += "</style></head><body>\n<div id=\"bar\"><b>" + title +
-       "</b><input id=\"search\" type=\"search\" placeholder=\"search names, targets, shapes (/)\"><span id=\"count\"></span><button id=\"fit\">fit</button></div>\n"
-       "<svg id=\"view\"><defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0,0L8,4L0,8z\" "
-       "fill=\"#999\"/></marker></defs><g id=\"world\"></g></svg>\n<div id=\"details\"><b id=\"what\"></b><pre id=\"json\"></pre></div>\n<script>\nconst graph=";
-  s += for_script(graph_json(graph).dump(-1, ' ', false, replace_bad_utf8)) + ";\nconst boxes=" + for_script(boxes.dump()) + ";";
+       "</b><input id=\"search\" type=\"search\" placeholder=\"search names, targets, shapes (/)\"><span "
+       "id=\"count\"></span><button id=\"fit\">fit</button></div>\n"
+       "<svg id=\"view\"><defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" "
+       "markerHeight=\"7\" orient=\"auto\"><path d=\"M0,0L8,4L0,8z\" "
+       "fill=\"#999\"/></marker></defs><g id=\"world\"></g></svg>\n<div id=\"details\"><b id=\"what\"></b><pre "
+       "id=\"json\"></pre></div>\n<script>\nconst graph=";
+  s += for_script(graph_json(graph).dump(-1, ' ', false, replace_bad_utf8)) + ";\nconst boxes=" + for_script(boxes.dump()) +
+       ";";
   s += page_script;
   return s + "</script></body></html>\n";
 }

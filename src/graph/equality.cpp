@@ -7,10 +7,12 @@ namespace {
 // Nodes are compared by their counterpart, everything else by value.
 class Comparison {
  public:
-  Comparison(const Graph& a, const Graph& b, bool compare_val) : a_(a), b_(b), compare_val_(compare_val), counterpart_(a.id_bound()) {}
+  Comparison(const Graph& a, const Graph& b, bool compare_val)
+      : a_(a), b_(b), compare_val_(compare_val), counterpart_(a.id_bound()) {}
 
   std::string first_difference() {
-    if (a_.size() != b_.size()) return "one graph has " + std::to_string(a_.size()) + " nodes, the other " + std::to_string(b_.size());
+    if (a_.size() != b_.size())
+      return "one graph has " + std::to_string(a_.size()) + " nodes, the other " + std::to_string(b_.size());
     const Node* b = b_.nodes().front();
     for (const Node* a : a_.nodes()) {
       if (!same(*a, *b)) return a->str() + "  differs from  " + b->str();
@@ -41,7 +43,9 @@ class Comparison {
       case Value::Kind::node: return &a.to_node()->graph() == &a_ && counterpart_[a.to_node()->id()] == b.to_node();
       case Value::Kind::list:
       case Value::Kind::tuple: return same(a.to_items(), b.to_items());
-      case Value::Kind::slice: return same(a.to_slice().start, b.to_slice().start) && same(a.to_slice().stop, b.to_slice().stop) && same(a.to_slice().step, b.to_slice().step);
+      case Value::Kind::slice:
+        return same(a.to_slice().start, b.to_slice().start) && same(a.to_slice().stop, b.to_slice().stop) &&
+               same(a.to_slice().step, b.to_slice().step);
       case Value::Kind::dict: {
         const DictValue& x = a.to_dict();
         const DictValue& y = b.to_dict();
@@ -55,11 +59,13 @@ class Comparison {
         const StructValue& y = b.to_struct();
         return x.type == y.type && x.context == y.context && x.fields == y.fields && same(x.items, y.items);
       }
-      case Value::Kind::tensor: return a.equals(b) || value_text(a) == value_text(b);  // bytes, for constants
+      case Value::Kind::tensor:
+        return a.equals(b) || value_text(a) == value_text(b);  // bytes, for constants
       // Expressions of two environments are the same when they read the same.
       case Value::Kind::boolean:
       case Value::Kind::integer:
-      case Value::Kind::floating: return a.equals(b) || (value_text(a).starts_with("Sym(") && value_text(a) == value_text(b));
+      case Value::Kind::floating:
+        return a.equals(b) || (value_text(a).starts_with("Sym(") && value_text(a) == value_text(b));
       default: return a.equals(b);
     }
   }

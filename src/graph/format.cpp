@@ -27,7 +27,8 @@ std::string format_arg(const Value& value) {
       return python_str(value);
     case Value::Kind::dict: {
       std::string s;
-      for (const auto& [key, item] : value.to_dict().items) s += (s.empty() ? "" : ", ") + python_str(key) + ": " + format_arg(item);
+      for (const auto& [key, item] : value.to_dict().items)
+        s += (s.empty() ? "" : ", ") + python_str(key) + ": " + format_arg(item);
       return "{" + s + "}";
     }
     default: return python_str(value);
@@ -48,9 +49,11 @@ std::string Node::format_node(bool include_tensor_metadata) const {
   const bool is_call = kind_ != NodeKind::placeholder && kind_ != NodeKind::get_attr;
   if (is_call && include_tensor_metadata && meta.val.is_tensor()) {
     const Tensor& t = meta.val.to_tensor();
-    annotation = "Tensor \"" + std::string(dtype_abbreviation(t.dtype())) + calque::str(t.sym_sizes()) + calque::str(t.sym_strides()) + t.device().str() + "\"";
+    annotation = "Tensor \"" + std::string(dtype_abbreviation(t.dtype())) + calque::str(t.sym_sizes()) +
+                 calque::str(t.sym_strides()) + t.device().str() + "\"";
   }
-  std::string s = "%" + name_ + " : " + annotation + "[num_users=" + std::to_string(num_users_) + "] = " + std::string(calque::name(kind_)) + "[target=" + target_.qualified_name() + "]";
+  std::string s = "%" + name_ + " : " + annotation + "[num_users=" + std::to_string(num_users_) +
+                  "] = " + std::string(calque::name(kind_)) + "[target=" + target_.qualified_name() + "]";
   if (kind_ == NodeKind::placeholder) return args_.empty() ? s : s + "(default=" + python_str(args_[0]) + ")";
   if (!is_call) return s;
   return s + "(args = " + format_tuple(args_) + ", kwargs = " + format_kwargs(kwargs_) + ")";

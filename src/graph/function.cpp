@@ -5,11 +5,11 @@
 
 #include "calque/base/error.h"
 #include "calque/op/mode.h"
-#include "library_functions.h"
-#include "python_functions.h"
 #include "graph/functionalized_calls.h"
 #include "graph/higher_order_functions.h"
 #include "graph/region_functions.h"
+#include "library_functions.h"
+#include "python_functions.h"
 
 namespace calque {
 namespace {
@@ -17,16 +17,44 @@ namespace {
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 // Where torch keeps functions that are an operator's overloads under another name.
-constexpr std::string_view packet_prefixes[] = {"torch.nn.functional.", "torch._C._nn.", "torch.functional.", "torch.Tensor.", "torch.ops.aten.",
-                                                 "torch._C._special.", "torch._C._fft.", "torch._C._linalg.", "torch."};
+constexpr std::string_view packet_prefixes[] = {"torch.nn.functional.", "torch._C._nn.",     "torch.functional.",
+                                                "torch.Tensor.",        "torch.ops.aten.",   "torch._C._special.",
+                                                "torch._C._fft.",       "torch._C._linalg.", "torch."};
 
 // Functions of torch.nn.functional that are the same object as one with another qualified name.
-constexpr std::string_view in_c_nn[] = {"avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot", "scaled_dot_product_attention", "softplus", "softshrink"};
-constexpr std::string_view in_torch[] = {"adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
-                                         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance",
-                                         "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_"};
-constexpr std::string_view in_functional[] = {"atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "einsum", "meshgrid", "norm",
-                                              "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index"};
+constexpr std::string_view in_c_nn[] = {"avg_pool2d", "avg_pool3d", "elu_",
+                                        "gelu",       "hardtanh_",  "leaky_relu_",
+                                        "linear",     "one_hot",    "scaled_dot_product_attention",
+                                        "softplus",   "softshrink"};
+constexpr std::string_view in_torch[] = {"adaptive_avg_pool1d",
+                                         "avg_pool1d",
+                                         "bilinear",
+                                         "celu_",
+                                         "channel_shuffle",
+                                         "conv1d",
+                                         "conv2d",
+                                         "conv3d",
+                                         "conv_tbc",
+                                         "conv_transpose1d",
+                                         "conv_transpose2d",
+                                         "conv_transpose3d",
+                                         "cosine_similarity",
+                                         "hardshrink",
+                                         "native_channel_shuffle",
+                                         "pairwise_distance",
+                                         "pdist",
+                                         "pixel_shuffle",
+                                         "pixel_unshuffle",
+                                         "prelu",
+                                         "relu_",
+                                         "rrelu_",
+                                         "selu_",
+                                         "threshold_"};
+constexpr std::string_view in_functional[] = {
+    "atleast_1d",     "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors",
+    "cartesian_prod", "cdist",      "einsum",     "meshgrid",   "norm",
+    "split",          "stft",       "tensordot",  "unique",     "unique_consecutive",
+    "unravel_index"};
 
 template <size_t n>
 bool is_among(const std::string_view (&names)[n], std::string_view name) {
@@ -67,8 +95,10 @@ Value call_packet(const std::string& packet, const Values& args, const Kwargs& k
   Kwargs kept;
   bool in_place = false;
   for (const auto& [key, v] : kwargs) {
-    if (key == "inplace") in_place = v.to_bool();
-    else if (key != "_stacklevel") kept.emplace_back(key, v);
+    if (key == "inplace")
+      in_place = v.to_bool();
+    else if (key != "_stacklevel")
+      kept.emplace_back(key, v);
   }
   const std::string name = in_place ? packet + "_" : packet;
   return call(resolve_overload(name, args, kept), args, kept);
@@ -86,7 +116,8 @@ class FunctionTable {
   FunctionRef add(std::string name, Function::Body body, bool is_impure) {
     auto f = std::make_shared<const Function>(name, std::move(body), is_impure);
     const std::lock_guard lock(mutex_);
-    if (!by_name_.emplace(name, f).second) throw UserError("register_function: a function named " + name + " is registered already; choose another name");
+    if (!by_name_.emplace(name, f).second)
+      throw UserError("register_function: a function named " + name + " is registered already; choose another name");
     return f;
   }
 
@@ -98,7 +129,8 @@ class FunctionTable {
     }
     const std::string packet = packet_of(key);
     if (packet.empty()) return nullptr;
-    auto f = std::make_shared<Function>(key, [packet](const Values& args, const Kwargs& kwargs) { return call_packet(packet, args, kwargs); });
+    auto f = std::make_shared<Function>(
+        key, [packet](const Values& args, const Kwargs& kwargs) { return call_packet(packet, args, kwargs); });
     f->packet_ = packet;
     const std::lock_guard lock(mutex_);
     return by_name_.emplace(key, std::move(f)).first->second;  // another thread may have been first
@@ -107,17 +139,24 @@ class FunctionTable {
  private:
   FunctionTable() {
     for (const LibraryFunction& f : library_functions())
-      by_name_.emplace(f.name, std::make_shared<const Function>(f.name, [&f](const Values& args, const Kwargs& kwargs) { return f.body(f, f.bind(args, kwargs)); }));
-    for (const PythonFunction& f : python_functions()) by_name_.emplace(f.name, std::make_shared<const Function>(std::string(f.name), f.body, f.is_impure));
-    for (const auto& [name, body] : region_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, true));
-    for (const auto& [name, body] : functionalized_calls()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
-    for (const auto& [name, body] : higher_order_functions()) by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
+      by_name_.emplace(f.name, std::make_shared<const Function>(f.name, [&f](const Values& args, const Kwargs& kwargs) {
+                         return f.body(f, f.bind(args, kwargs));
+                       }));
+    for (const PythonFunction& f : python_functions())
+      by_name_.emplace(f.name, std::make_shared<const Function>(std::string(f.name), f.body, f.is_impure));
+    for (const auto& [name, body] : region_functions())
+      by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, true));
+    for (const auto& [name, body] : functionalized_calls())
+      by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
+    for (const auto& [name, body] : higher_order_functions())
+      by_name_.emplace(name, std::make_shared<const Function>(std::string(name), body, false));
   }
   std::mutex mutex_;
   std::unordered_map<std::string, FunctionRef> by_name_;
 };
 
-Function::Function(std::string name, Body body, bool is_impure) : name_(std::move(name)), body_(std::move(body)), is_impure_(is_impure) {}
+Function::Function(std::string name, Body body, bool is_impure)
+    : name_(std::move(name)), body_(std::move(body)), is_impure_(is_impure) {}
 
 Value Function::operator()(const Values& args, const Kwargs& kwargs) const {
   // A trace that runs a graph records the function itself.
@@ -128,7 +167,9 @@ Value Function::operator()(const Values& args, const Kwargs& kwargs) const {
 
 std::string_view Function::short_name() const { return last_part(name_); }
 
-FunctionRef register_function(std::string name, Function::Body body, bool is_impure) { return FunctionTable::instance().add(std::move(name), std::move(body), is_impure); }
+FunctionRef register_function(std::string name, Function::Body body, bool is_impure) {
+  return FunctionTable::instance().add(std::move(name), std::move(body), is_impure);
+}
 FunctionRef find_function(std::string_view name) { return FunctionTable::instance().find(name); }
 FunctionRef get_function(std::string_view name) {
   FunctionRef f = find_function(name);
@@ -147,8 +188,9 @@ Value tensor_size(const Tensor& t, const Values& args) {
 
 std::optional<DType> cast_method(std::string_view name) {
   static constexpr std::pair<std::string_view, DType> casts[] = {
-      {"float", DType::float32}, {"double", DType::float64}, {"half", DType::float16}, {"bfloat16", DType::bfloat16}, {"int", DType::int32},
-      {"long", DType::int64},    {"short", DType::int16},    {"char", DType::int8},    {"byte", DType::uint8},       {"bool", DType::bool_}};
+      {"float", DType::float32}, {"double", DType::float64}, {"half", DType::float16}, {"bfloat16", DType::bfloat16},
+      {"int", DType::int32},     {"long", DType::int64},     {"short", DType::int16},  {"char", DType::int8},
+      {"byte", DType::uint8},    {"bool", DType::bool_}};
   for (const auto& [n, d] : casts)
     if (n == name) return d;
   return std::nullopt;
@@ -176,7 +218,8 @@ Value tensor_method(std::string_view name, const Values& args, const Kwargs& kwa
   if (overloads_of(packet).empty()) {
     // __add__ and its like are the functions of Python's operator module.
     if (name.size() > 4 && name.starts_with("__") && name.ends_with("__"))
-      if (const FunctionRef f = find_function("operator." + std::string(name.substr(2, name.size() - 4)))) return (*f)(args, kwargs);
+      if (const FunctionRef f = find_function("operator." + std::string(name.substr(2, name.size() - 4))))
+        return (*f)(args, kwargs);
     throw UserError(ErrorKind::unsupported_operator, "Tensor has no method named " + std::string(name));
   }
   const std::optional<Values> with_sizes = gathered_sizes(args);
@@ -206,7 +249,8 @@ Value dict_method(std::string_view name, const Values& args) {
 }  // namespace
 
 Value call_method(std::string_view name, const Values& args, const Kwargs& kwargs) {
-  if (args.empty()) throw UserError("call_method: " + std::string(name) + " needs the object it is called on as its first argument");
+  if (args.empty())
+    throw UserError("call_method: " + std::string(name) + " needs the object it is called on as its first argument");
   if (args[0].is_tensor()) {
     const CallSite site({}, CallForm::method);
     const CallSiteScope scope(site);
@@ -215,7 +259,8 @@ Value call_method(std::string_view name, const Values& args, const Kwargs& kwarg
   if (name == "__getitem__" && args.size() == 2) return python_getitem(args[0], args[1]);
   if (name == "__len__" && args.size() == 1) return python_len(args[0]);
   if (args[0].kind() == Value::Kind::dict) return dict_method(name, args);
-  throw UserError(ErrorKind::unsupported_operator, std::string(Value::kind_name(args[0].kind())) + " has no method named " + std::string(name));
+  throw UserError(ErrorKind::unsupported_operator,
+                  std::string(Value::kind_name(args[0].kind())) + " has no method named " + std::string(name));
 }
 
 // ---- Target -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ Value recorded_or(const char* target, const Value& op, const Kwargs& kwargs, F&&
 }
 
 const Operator& operator_of(const Value& v) {
-  if (v.kind() != Value::Kind::structure || v.to_struct().type != "torch._ops.OpOverload") throw UserError("auto_functionalized: expected an operator, found " + std::string(Value::kind_name(v.kind())));
+  if (v.kind() != Value::Kind::structure || v.to_struct().type != "torch._ops.OpOverload")
+    throw UserError("auto_functionalized: expected an operator, found " + std::string(Value::kind_name(v.kind())));
   const std::string& name = v.to_struct().context;
   const Target target = Target::resolve(name);
   if (!target.op()) throw UserError(ErrorKind::unsupported_operator, "auto_functionalized: no operator named " + name);
@@ -55,8 +56,10 @@ Value copied(const Value& v) {
 // The operator's results, then what it wrote.
 Value with_results(const Operator& op, const Value& result, const Values& written) {
   Values out;
-  if (op.schema().returns.size() > 1) out = result.to_items();
-  else out.push_back(op.schema().returns.empty() ? Value() : result);
+  if (op.schema().returns.size() > 1)
+    out = result.to_items();
+  else
+    out.push_back(op.schema().returns.empty() ? Value() : result);
   out.insert(out.end(), written.begin(), written.end());
   return tuple(std::move(out));
 }
@@ -81,7 +84,8 @@ Value view_of(const Kwargs& kwargs, const std::string& prefix, const Values& bas
   if (const Value* offset = find(kwargs, prefix + "_storage_offset"))
     return call("aten::as_strided", {base, get(kwargs, prefix + "_size"), get(kwargs, prefix + "_stride"), *offset});
   if (const Value* dim = find(kwargs, prefix + "_slice_dim"))
-    return call("aten::slice.Tensor", {base, *dim, get(kwargs, prefix + "_slice_start"), get(kwargs, prefix + "_slice_end")});
+    return call("aten::slice.Tensor",
+                {base, *dim, get(kwargs, prefix + "_slice_start"), get(kwargs, prefix + "_slice_end")});
   return base;
 }
 
@@ -99,7 +103,8 @@ Value run_second(const Operator& op, const Kwargs& kwargs) {
       given.emplace_back(a.name, Value());
     } else {
       Values items;
-      for (int64_t i = 0; i < length.to_int(); ++i) items.push_back(view_of(kwargs, "_" + a.name + "_" + std::to_string(i), bases));
+      for (int64_t i = 0; i < length.to_int(); ++i)
+        items.push_back(view_of(kwargs, "_" + a.name + "_" + std::to_string(i), bases));
       given.emplace_back(a.name, list(std::move(items)));
     }
   }

@@ -160,7 +160,8 @@ Graph::InsertScope Graph::inserting_after(Node* node) {
 }
 
 void Node::prepend(Node* other) {
-  if (other->graph_ != graph_) throw UserError("prepend: nodes " + name_ + " and " + other->name_ + " are of different graphs");
+  if (other->graph_ != graph_)
+    throw UserError("prepend: nodes " + name_ + " and " + other->name_ + " are of different graphs");
   if (other == this) return;
   graph_->check_anchor(this, "prepend");
   graph_->check_anchor(other, "prepend");
@@ -170,7 +171,8 @@ void Node::prepend(Node* other) {
 }
 
 void Node::append(Node* other) {
-  if (other->graph_ != graph_) throw UserError("append: nodes " + name_ + " and " + other->name_ + " are of different graphs");
+  if (other->graph_ != graph_)
+    throw UserError("append: nodes " + name_ + " and " + other->name_ + " are of different graphs");
   if (other == this) return;
   graph_->check_anchor(this, "append");
   graph_->check_anchor(other, "append");
@@ -184,7 +186,8 @@ void Node::append(Node* other) {
 Node* Graph::create_node(NodeKind kind, Target target, Values args, Kwargs kwargs, std::string_view name, std::string type) {
   if (kind == NodeKind::call_function && target.is_text()) target = Target::resolve(target.text());
   if (kind != NodeKind::call_function && !target.is_text())
-    throw UserError("create_node: a " + std::string(calque::name(kind)) + " node's target is a text, found the function " + target.str());
+    throw UserError("create_node: a " + std::string(calque::name(kind)) + " node's target is a text, found the function " +
+                    target.str());
   std::unique_ptr<Node> node(new Node);
   node->kind_ = kind;
   node->graph_ = this;
@@ -214,7 +217,8 @@ Node* Graph::placeholder(std::string target, std::optional<Value> default_value,
 }
 Node* Graph::get_attr(std::string target, std::string_view name) {
   if (owner_ && !owner_->has_attr(target))
-    warn("get_attr: a node was made for " + target + ", which does not reference a module, parameter or buffer of the graph's owner; add it before the graph runs");
+    warn("get_attr: a node was made for " + target +
+         ", which does not reference a module, parameter or buffer of the graph's owner; add it before the graph runs");
   return create_node(NodeKind::get_attr, std::move(target), {}, {}, name);
 }
 Node* Graph::call_function(Target target, Values args, Kwargs kwargs, std::string_view name) {
@@ -231,7 +235,8 @@ Node* Graph::output(Value result) { return create_node(NodeKind::output, "output
 Node* Graph::node_copy(const Node& node, const NodeFn& map) {
   const NodeFn same = [](Node* n) { return Value(n); };
   const NodeFn& fn = map ? map : same;
-  Node* copy = create_node(node.kind(), node.target(), map_nodes(node.args(), fn), map_nodes(node.kwargs(), fn), node.name(), node.type());
+  Node* copy = create_node(node.kind(), node.target(), map_nodes(node.args(), fn), map_nodes(node.kwargs(), fn), node.name(),
+                           node.type());
   copy->meta = node.meta;
   return copy;
 }
@@ -254,7 +259,8 @@ void Graph::erase_node(Node* node) {
   if (!node->users().empty()) {
     std::string users;
     for (const Node* u : node->users()) users += (users.empty() ? "" : ", ") + u->name();
-    throw UserError("Tried to erase Node " + node->name() + " but it still had " + std::to_string(node->users().size()) + " users in the graph: " + users);
+    throw UserError("Tried to erase Node " + node->name() + " but it still had " + std::to_string(node->users().size()) +
+                    " users in the graph: " + users);
   }
   if (node->graph_ != this) throw UserError("Attempting to remove " + node->name() + " from wrong graph!");
   if (node->erased_) return;
@@ -279,7 +285,9 @@ std::vector<Node*> Graph::node_list() const {
 std::vector<Node*> Graph::placeholders() const { return find_nodes(NodeKind::placeholder); }
 
 Node* Graph::output_node() const {
-  if (!last_ || last_->kind_ != NodeKind::output) throw UserError("graph: expected an output node at the end, found " + (last_ ? last_->format_node() : std::string("no node")));
+  if (!last_ || last_->kind_ != NodeKind::output)
+    throw UserError("graph: expected an output node at the end, found " +
+                    (last_ ? last_->format_node() : std::string("no node")));
   return last_;
 }
 
@@ -291,7 +299,8 @@ Node* Graph::find_node(std::string_view name) const {
 
 std::vector<Node*> Graph::find_nodes(NodeKind kind, const std::optional<Target>& target) const {
   std::vector<Node*> out;
-  const std::optional<Target> wanted = target && kind == NodeKind::call_function && target->is_text() ? Target::resolve(target->text()) : target;
+  const std::optional<Target> wanted =
+      target && kind == NodeKind::call_function && target->is_text() ? Target::resolve(target->text()) : target;
   for (Node* n = first_; n; n = n->next_)
     if (n->kind_ == kind && (!wanted || n->target_ == *wanted)) out.push_back(n);
   return out;
@@ -305,18 +314,26 @@ void Graph::lint() const {
       const Node* arg = n->input_node(i);
       const auto what = [&] { return "Argument '" + arg->name() + "' of Node '" + n->name() + "' "; };
       if (arg->graph_ != this)
-        throw UserError(what() + "does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, map the nodes in their arguments\n" +
+        throw UserError(what() +
+                        "does not belong to this Graph, but was used as an argument! If you are copying nodes from another "
+                        "graph, map the nodes in their arguments\n" +
                         shortened(*this));
       if (arg->erased_ || !defined[arg->id_])
-        throw UserError(what() + "was used before it has been defined! Please check that Nodes in the graph are topologically ordered\n" + shortened(*this));
+        throw UserError(
+            what() +
+            "was used before it has been defined! Please check that Nodes in the graph are topologically ordered\n" +
+            shortened(*this));
     }
     defined[n->id_] = true;
     if (!names.insert(n->name_).second) throw UserError("Node redefined name " + n->name_ + "!");
-    if (n->kind_ == NodeKind::output && n->next_) throw UserError("graph: node " + n->next_->name_ + " comes after the output");
+    if (n->kind_ == NodeKind::output && n->next_)
+      throw UserError("graph: node " + n->next_->name_ + " comes after the output");
     if (!owner_) continue;
     const std::string& path = n->target_.is_text() ? n->target_.text() : n->name_;
-    if (n->kind_ == NodeKind::get_attr && !owner_->has_attr(path) && !owner_->has_module(path)) throw UserError("Node " + n->name_ + " target " + path + " references a nonexistent attribute");
-    if (n->kind_ == NodeKind::call_module && !owner_->has_module(path)) throw UserError("Node " + n->name_ + " target " + path + " does not reference a module");
+    if (n->kind_ == NodeKind::get_attr && !owner_->has_attr(path) && !owner_->has_module(path))
+      throw UserError("Node " + n->name_ + " target " + path + " references a nonexistent attribute");
+    if (n->kind_ == NodeKind::call_module && !owner_->has_module(path))
+      throw UserError("Node " + n->name_ + " target " + path + " does not reference a module");
   }
 }
 
@@ -334,7 +351,8 @@ bool Graph::eliminate_dead_code(const std::function<bool(const Node&)>& is_impur
   std::unordered_set<const Graph*> seen;
   for (const Node* n : nodes())
     if (n->kind() == NodeKind::get_attr)
-      if (Graph* sub = owner_->subgraph(n->target().text()); sub && seen.insert(sub).second) changed |= sub->eliminate_dead_code();
+      if (Graph* sub = owner_->subgraph(n->target().text()); sub && seen.insert(sub).second)
+        changed |= sub->eliminate_dead_code();
   return changed;
 }
 
@@ -359,7 +377,8 @@ void Graph::topological_sort() {
   }
   if (sorted.size() != present.size()) {
     for (const Node* n : present)
-      if (missing[n->id_] != 0) throw UserError("topological_sort: node " + n->name() + " depends on itself, or on a node of another graph");
+      if (missing[n->id_] != 0)
+        throw UserError("topological_sort: node " + n->name() + " depends on itself, or on a node of another graph");
   }
   // An output without inputs would otherwise be placed early.
   std::stable_partition(sorted.begin(), sorted.end(), [](const Node* n) { return n->kind() != NodeKind::output; });

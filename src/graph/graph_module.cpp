@@ -48,8 +48,10 @@ std::string indented(const std::string& text, size_t by) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
     if (begin != 0) out += "\n";
-    if (begin == 0) out += line;
-    else if (line.find_first_not_of(" \t") != std::string::npos) out += std::string(by, ' ') + line;
+    if (begin == 0)
+      out += line;
+    else if (line.find_first_not_of(" \t") != std::string::npos)
+      out += std::string(by, ' ') + line;
     begin = end + 1;
   }
   return out;
@@ -59,14 +61,16 @@ std::string indented(const std::string& text, size_t by) {
 
 // ---- making -----------------------------------------------------------------------------------------------------------
 
-GraphModule::GraphModule(const Module& root, Graph graph, std::string class_name) : graph_(std::move(graph)), class_name_(std::move(class_name)) {
+GraphModule::GraphModule(const Module& root, Graph graph, std::string class_name)
+    : graph_(std::move(graph)), class_name_(std::move(class_name)) {
   train(root.training());
   for (const Node* n : graph_.nodes())
     if (refers(*n)) copy_attribute(root, n->target().text());
   graph_.set_owner(this);
 }
 
-GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string class_name) : graph_(std::move(graph)), class_name_(std::move(class_name)) {
+GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string class_name)
+    : graph_(std::move(graph)), class_name_(std::move(class_name)) {
   // Parents first: what lies inside a module that is given is there already.
   std::vector<const std::pair<std::string, Attribute>*> needed;
   std::unordered_set<std::string> seen;
@@ -74,15 +78,22 @@ GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string 
     if (!refers(*n) || !seen.insert(n->target().text()).second) continue;
     const std::string& path = n->target().text();
     const auto at = std::find_if(attributes.begin(), attributes.end(), [&](const auto& a) { return a.first == path; });
-    if (at == attributes.end()) throw UserError("Node " + n->name() + " referenced target " + path + " but that target was not provided among the attributes");
+    if (at == attributes.end())
+      throw UserError("Node " + n->name() + " referenced target " + path +
+                      " but that target was not provided among the attributes");
     needed.push_back(&*at);
   }
-  std::stable_sort(needed.begin(), needed.end(), [](const auto* a, const auto* b) { return std::count(a->first.begin(), a->first.end(), '.') < std::count(b->first.begin(), b->first.end(), '.'); });
+  std::stable_sort(needed.begin(), needed.end(), [](const auto* a, const auto* b) {
+    return std::count(a->first.begin(), a->first.end(), '.') < std::count(b->first.begin(), b->first.end(), '.');
+  });
   for (const auto* a : needed) set_attribute(a->first, a->second);
   graph_.set_owner(this);
 }
 
-GraphModule::GraphModule(const GraphModule& other) : Module(other), graph_(other.graph_.copy()), class_name_(other.class_name_) { graph_.set_owner(this); }
+GraphModule::GraphModule(const GraphModule& other)
+    : Module(other), graph_(other.graph_.copy()), class_name_(other.class_name_) {
+  graph_.set_owner(this);
+}
 
 std::shared_ptr<Module> GraphModule::copy_self() const { return std::shared_ptr<Module>(new GraphModule(*this)); }
 
@@ -105,10 +116,15 @@ void GraphModule::set_attribute(std::string_view path, const Attribute& attribut
     }
     at = next.get();
   }
-  if (attribute.module) at->register_module(std::string(name), attribute.module);
-  else if (attribute.is_parameter) at->register_parameter(std::string(name), attribute.tensor, attribute.tensor.defined() && attribute.tensor.requires_grad());
-  else if (attribute.is_constant) at->register_constant(std::string(name), attribute.tensor);
-  else at->register_buffer(std::string(name), attribute.tensor, attribute.persistent);
+  if (attribute.module)
+    at->register_module(std::string(name), attribute.module);
+  else if (attribute.is_parameter)
+    at->register_parameter(std::string(name), attribute.tensor,
+                           attribute.tensor.defined() && attribute.tensor.requires_grad());
+  else if (attribute.is_constant)
+    at->register_constant(std::string(name), attribute.tensor);
+  else
+    at->register_buffer(std::string(name), attribute.tensor, attribute.persistent);
 }
 
 void GraphModule::copy_attribute(const Module& root, const std::string& path) {
@@ -119,7 +135,9 @@ void GraphModule::copy_attribute(const Module& root, const std::string& path) {
     const std::string_view item = rest.substr(0, rest.find('.'));
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const Module* next = child_module_of(*from, item).get();
-    if (!next) throw UserError("the graph refers to " + path + ", but " + root.class_name() + " has no module at " + std::string(item));
+    if (!next)
+      throw UserError("the graph refers to " + path + ", but " + root.class_name() + " has no module at " +
+                      std::string(item));
     if (to) {
       const Module* there = child_module_of(*to, item).get();
       if (there == next) return;  // a parent was taken whole, with all that is in it
@@ -128,13 +146,17 @@ void GraphModule::copy_attribute(const Module& root, const std::string& path) {
     from = next;
   }
   if (const TensorSlot* slot = tensor_slot(*from, name)) {
-    if (slot->is_parameter) set_attribute(path, Attribute(slot->tensor, true));
-    else if (slot->is_constant) set_attribute(path, Attribute::constant(slot->tensor));
-    else set_attribute(path, Attribute(slot->tensor));
+    if (slot->is_parameter)
+      set_attribute(path, Attribute(slot->tensor, true));
+    else if (slot->is_constant)
+      set_attribute(path, Attribute::constant(slot->tensor));
+    else
+      set_attribute(path, Attribute(slot->tensor));
   } else if (std::shared_ptr<Module> child = child_module_of(*from, name)) {
     set_attribute(path, Attribute(std::move(child)));
   } else {
-    throw UserError("the graph refers to " + path + ", but " + root.class_name() + " has no parameter, buffer or module of that name");
+    throw UserError("the graph refers to " + path + ", but " + root.class_name() +
+                    " has no parameter, buffer or module of that name");
   }
 }
 
@@ -201,7 +223,8 @@ void GraphModule::delete_all_unused_submodules() {
   for (const Node* n : graph_.nodes()) {
     if (!refers(*n)) continue;
     const std::string& path = n->target().text();
-    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) used.insert(path.substr(0, dot));
+    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+      used.insert(path.substr(0, dot));
     used.insert(path);
     if (n->kind() != NodeKind::call_module) continue;
     if (Module* module = find_submodule(path))
@@ -215,7 +238,9 @@ void GraphModule::delete_all_unused_submodules() {
 
 bool GraphModule::has_attr(const std::string& path) const { return find_tensor(path) || find_submodule(path); }
 bool GraphModule::has_module(const std::string& path) const { return find_submodule(path) != nullptr; }
-bool GraphModule::module_is_impure(const std::string& path) const { return dynamic_cast<const HasSideEffects*>(&get_submodule(path)) != nullptr; }
+bool GraphModule::module_is_impure(const std::string& path) const {
+  return dynamic_cast<const HasSideEffects*>(&get_submodule(path)) != nullptr;
+}
 
 Value GraphModule::attr(const std::string& path) const {
   if (const Tensor* t = find_tensor(path)) return *t;
@@ -223,7 +248,9 @@ Value GraphModule::attr(const std::string& path) const {
   throw UserError("Node referenced nonexistent target " + path);
 }
 
-Value GraphModule::call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const { return get_submodule(path).call(args, kwargs); }
+Value GraphModule::call_module(const std::string& path, const Values& args, const Kwargs& kwargs) const {
+  return get_submodule(path).call(args, kwargs);
+}
 
 Graph* GraphModule::subgraph(const std::string& path) const {
   auto* module = dynamic_cast<GraphModule*>(find_submodule(path));
@@ -232,7 +259,9 @@ Graph* GraphModule::subgraph(const std::string& path) const {
 
 // ---- printing ---------------------------------------------------------------------------------------------------------
 
-std::string GraphModule::str() const { return Module::str() + "\n" + code() + "\n# To see more debug info, please use `graph_module.print_readable()`"; }
+std::string GraphModule::str() const {
+  return Module::str() + "\n" + code() + "\n# To see more debug info, please use `graph_module.print_readable()`";
+}
 
 namespace {
 
@@ -244,7 +273,8 @@ std::string readable(const GraphModule& module, const std::string& name, CodeOpt
   options.expanded_def = false;
   std::string submodules;
   for (const auto& [child_name, child] : module.named_children())
-    if (const auto* graph_module = dynamic_cast<const GraphModule*>(child)) submodules += "\n" + readable(*graph_module, child_name, options);
+    if (const auto* graph_module = dynamic_cast<const GraphModule*>(child))
+      submodules += "\n" + readable(*graph_module, child_name, options);
   return code + indented(submodules, 4);
 }
 

@@ -16,7 +16,9 @@ namespace {
 thread_local HigherOrderTracer* current_tracer = nullptr;
 
 Values leaves_of(const Value& v) {
-  if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple || v.kind() == Value::Kind::dict || v.kind() == Value::Kind::structure) return tree_flatten(v).leaves;
+  if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple || v.kind() == Value::Kind::dict ||
+      v.kind() == Value::Kind::structure)
+    return tree_flatten(v).leaves;
   return {v};
 }
 
@@ -27,43 +29,53 @@ Values joined(const Values& a, const Values& b) {
 }
 
 const Tensor& tensor_leaf(const Value& v, const char* op) {
-  if (!v.is_tensor()) throw UserError(std::string(op) + ": expected tensors, found " + std::string(Value::kind_name(v.kind())));
+  if (!v.is_tensor())
+    throw UserError(std::string(op) + ": expected tensors, found " + std::string(Value::kind_name(v.kind())));
   return v.to_tensor();
 }
 
 void check_alike(const Value& a, const Value& b, const char* op, const char* what) {
   const Values x = leaves_of(a), y = leaves_of(b);
   if (x.size() != y.size())
-    throw UserError(std::string(op) + ": " + what + " must give the same structure, found " + std::to_string(x.size()) + " and " + std::to_string(y.size()) + " values");
+    throw UserError(std::string(op) + ": " + what + " must give the same structure, found " + std::to_string(x.size()) +
+                    " and " + std::to_string(y.size()) + " values");
   for (size_t i = 0; i < x.size(); ++i) {
     if (x[i].kind() != y[i].kind())
-      throw UserError(std::string(op) + ": " + what + " must give the same kinds, found " + std::string(Value::kind_name(x[i].kind())) + " and " + std::string(Value::kind_name(y[i].kind())) + " at " + std::to_string(i));
+      throw UserError(std::string(op) + ": " + what + " must give the same kinds, found " +
+                      std::string(Value::kind_name(x[i].kind())) + " and " + std::string(Value::kind_name(y[i].kind())) +
+                      " at " + std::to_string(i));
     if (!x[i].is_tensor()) continue;
     const Tensor& s = x[i].to_tensor();
     const Tensor& t = y[i].to_tensor();
     bool same = s.dtype() == t.dtype() && s.dim() == t.dim() && s.device() == t.device();
     for (int64_t d = 0; same && d < s.dim(); ++d) same = guard_or(s.sym_size(d) == t.sym_size(d), false);
     if (!same)
-      throw UserError(std::string(op) + ": " + what + " must give tensors of the same sizes, dtype and device, found " + std::string(name(s.dtype())) + str(s.sym_sizes()) + " and " +
-                      std::string(name(t.dtype())) + str(t.sym_sizes()) + " at " + std::to_string(i));
+      throw UserError(std::string(op) + ": " + what + " must give tensors of the same sizes, dtype and device, found " +
+                      std::string(name(s.dtype())) + str(s.sym_sizes()) + " and " + std::string(name(t.dtype())) +
+                      str(t.sym_sizes()) + " at " + std::to_string(i));
   }
 }
 
 bool truth(const Value& v, const char* op) {
   if (v.is_tensor()) {
-    if (v.to_tensor().numel() != 1) throw UserError(std::string(op) + ": the condition must be a tensor of one element, found " + str(v.to_tensor().sizes()));
+    if (v.to_tensor().numel() != 1)
+      throw UserError(std::string(op) + ": the condition must be a tensor of one element, found " +
+                      str(v.to_tensor().sizes()));
     return is_nonzero(v.to_tensor());
   }
   if (v.kind() == Value::Kind::boolean) return guard(v.to_sym_bool());
-  throw UserError(std::string(op) + ": the condition must be a bool or a tensor of one element, found " + std::string(Value::kind_name(v.kind())));
+  throw UserError(std::string(op) + ": the condition must be a bool or a tensor of one element, found " +
+                  std::string(Value::kind_name(v.kind())));
 }
 
 SymInt length_of(const Values& xs, const char* op) {
   if (xs.empty()) throw UserError(std::string(op) + ": expected at least one tensor to go along");
   for (const Value& x : xs) {
-    if (tensor_leaf(x, op).dim() == 0) throw UserError(std::string(op) + ": the tensors to go along need a dimension, found one of none");
+    if (tensor_leaf(x, op).dim() == 0)
+      throw UserError(std::string(op) + ": the tensors to go along need a dimension, found one of none");
     if (!check(x.to_tensor().sym_size(0) == xs[0].to_tensor().sym_size(0)))
-      throw UserError(std::string(op) + ": the first dimensions must be equal, found " + xs[0].to_tensor().sym_size(0).str() + " and " + x.to_tensor().sym_size(0).str());
+      throw UserError(std::string(op) + ": the first dimensions must be equal, found " +
+                      xs[0].to_tensor().sym_size(0).str() + " and " + x.to_tensor().sym_size(0).str());
   }
   return xs[0].to_tensor().sym_size(0);
 }
@@ -94,12 +106,16 @@ Values stacked(const std::vector<Values>& rows) {
 // ---- on lists of leaves: what graphs call ---------------------------------------------------------------------------
 
 Values flat_cond(const Value& predicate, const GraphFunction& t, const GraphFunction& f, const Values& operands) {
-  if (predicate.kind() == Value::Kind::boolean && !predicate.to_sym_bool().is_symbolic()) return leaves_of((predicate.to_bool() ? t : f)(operands));
+  if (predicate.kind() == Value::Kind::boolean && !predicate.to_sym_bool().is_symbolic())
+    return leaves_of((predicate.to_bool() ? t : f)(operands));
   if (HigherOrderTracer* tracer = higher_order_tracer())
     return tracer
         ->trace(
-            "torch.ops.higher_order.cond", {{"true_graph", t, [&] { return operands; }}, {"false_graph", f, [&] { return operands; }}},
-            [&](const Values& graphs, const Values& lifted) { return Values{predicate, graphs[0], graphs[1], tuple(joined(operands, lifted))}; },
+            "torch.ops.higher_order.cond",
+            {{"true_graph", t, [&] { return operands; }}, {"false_graph", f, [&] { return operands; }}},
+            [&](const Values& graphs, const Values& lifted) {
+              return Values{predicate, graphs[0], graphs[1], tuple(joined(operands, lifted))};
+            },
             [](const std::vector<Value>& results) {
               check_alike(results[0], results[1], "cond", "both branches");
               return results[0];
@@ -112,8 +128,12 @@ Values flat_while(const GraphFunction& condition, const GraphFunction& body, con
   if (HigherOrderTracer* tracer = higher_order_tracer())
     return tracer
         ->trace(
-            "torch.ops.higher_order.while_loop", {{"while_loop_cond_graph", condition, [&] { return joined(carried, extra); }}, {"while_loop_body_graph", body, [&] { return joined(carried, extra); }}},
-            [&](const Values& graphs, const Values& lifted) { return Values{graphs[0], graphs[1], tuple(carried), tuple(joined(extra, lifted))}; },
+            "torch.ops.higher_order.while_loop",
+            {{"while_loop_cond_graph", condition, [&] { return joined(carried, extra); }},
+             {"while_loop_body_graph", body, [&] { return joined(carried, extra); }}},
+            [&](const Values& graphs, const Values& lifted) {
+              return Values{graphs[0], graphs[1], tuple(carried), tuple(joined(extra, lifted))};
+            },
             [&](const std::vector<Value>& results) {
               check_alike(tuple(carried), results[1], "while_loop", "the body and the carried values");
               return results[1];
@@ -134,7 +154,9 @@ Values flat_map(const GraphFunction& f, const Values& xs, const Values& args) {
     return tracer
         ->trace(
             "torch.ops.higher_order.map_impl", {{"body_graph", f, [&] { return joined(slice_of(xs, 0), args); }}},
-            [&](const Values& graphs, const Values& lifted) { return Values{graphs[0], list(xs), list(joined(args, lifted))}; },
+            [&](const Values& graphs, const Values& lifted) {
+              return Values{graphs[0], list(xs), list(joined(args, lifted))};
+            },
             [&](const std::vector<Value>& results) {
               Values out;
               for (const Value& v : leaves_of(results[0])) out.push_back(stacked_like(tensor_leaf(v, "map"), n));
@@ -149,12 +171,18 @@ Values flat_map(const GraphFunction& f, const Values& xs, const Values& args) {
 
 Values flat_scan(const GraphFunction& combine, const Values& initial, const Values& xs, const Values& extra) {
   const SymInt n = length_of(xs, "scan");
-  const auto split = [&](const Values& all) { return std::pair<Values, Values>(Values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(initial.size())), Values(all.begin() + static_cast<std::ptrdiff_t>(initial.size()), all.end())); };
+  const auto split = [&](const Values& all) {
+    return std::pair<Values, Values>(Values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(initial.size())),
+                                     Values(all.begin() + static_cast<std::ptrdiff_t>(initial.size()), all.end()));
+  };
   if (HigherOrderTracer* tracer = higher_order_tracer())
     return tracer
         ->trace(
-            "torch.ops.higher_order.scan", {{"scan_combine_graph", combine, [&] { return joined(joined(initial, slice_of(xs, 0)), extra); }}},
-            [&](const Values& graphs, const Values& lifted) { return Values{graphs[0], list(initial), list(xs), tuple(joined(extra, lifted))}; },
+            "torch.ops.higher_order.scan",
+            {{"scan_combine_graph", combine, [&] { return joined(joined(initial, slice_of(xs, 0)), extra); }}},
+            [&](const Values& graphs, const Values& lifted) {
+              return Values{graphs[0], list(initial), list(xs), tuple(joined(extra, lifted))};
+            },
             [&](const std::vector<Value>& results) {
               auto [carry, ys] = split(leaves_of(results[0]));
               check_alike(tuple(initial), tuple(carry), "scan", "the combine function's carry and the initial one");
@@ -176,19 +204,24 @@ Values flat_scan(const GraphFunction& combine, const Values& initial, const Valu
 
 // The graph that a get_attr node's value stands for.
 GraphFunction graph_of(const Value& module) {
-  if (!is_module_value(module)) throw UserError("a higher-order operator takes graphs, found " + std::string(Value::kind_name(module.kind())));
+  if (!is_module_value(module))
+    throw UserError("a higher-order operator takes graphs, found " + std::string(Value::kind_name(module.kind())));
   return [module](const Values& args) { return call_module_value(module, args); };
 }
 
 const Values& items(const Values& args, size_t i, const char* op) {
-  if (i >= args.size()) throw UserError(std::string(op) + ": expected at least " + std::to_string(i + 1) + " arguments, found " + std::to_string(args.size()));
+  if (i >= args.size())
+    throw UserError(std::string(op) + ": expected at least " + std::to_string(i + 1) + " arguments, found " +
+                    std::to_string(args.size()));
   return args[i].to_items();
 }
 
 }  // namespace
 
 HigherOrderTracer* higher_order_tracer() { return current_tracer; }
-HigherOrderTracerScope::HigherOrderTracerScope(HigherOrderTracer* tracer) : before_(current_tracer) { current_tracer = tracer; }
+HigherOrderTracerScope::HigherOrderTracerScope(HigherOrderTracer* tracer) : before_(current_tracer) {
+  current_tracer = tracer;
+}
 HigherOrderTracerScope::~HigherOrderTracerScope() { current_tracer = before_; }
 
 // ---- on trees: what users call --------------------------------------------------------------------------------------
@@ -209,9 +242,12 @@ Value cond(const Value& predicate, const GraphFunction& if_true, const GraphFunc
 
 Value while_loop(const GraphFunction& condition, const GraphFunction& body, const Values& carried) {
   const FlatTree in = tree_flatten(tuple(carried));
-  const auto unflat = [&](const Values& leaves) { return in.spec.unflatten(ListRef<Value>(leaves.data(), in.leaves.size())).to_items(); };
-  const Values out = flat_while([&](const Values& leaves) { return condition(unflat(leaves)); },
-                                [&](const Values& leaves) { return tuple(tree_flatten(body(unflat(leaves))).leaves); }, in.leaves, {});
+  const auto unflat = [&](const Values& leaves) {
+    return in.spec.unflatten(ListRef<Value>(leaves.data(), in.leaves.size())).to_items();
+  };
+  const Values out =
+      flat_while([&](const Values& leaves) { return condition(unflat(leaves)); },
+                 [&](const Values& leaves) { return tuple(tree_flatten(body(unflat(leaves))).leaves); }, in.leaves, {});
   return in.spec.unflatten(out);
 }
 
@@ -244,7 +280,8 @@ std::pair<Value, Value> scan(const CombineFunction& combine, const Value& initia
   const size_t n = carry.leaves.size();
   const Values flat = flat_scan(
       [&](const Values& leaves) {
-        const auto [next, y] = combine(carry.spec.unflatten(ListRef<Value>(leaves.data(), n)), along.spec.unflatten(ListRef<Value>(leaves.data() + n, along.leaves.size())));
+        const auto [next, y] = combine(carry.spec.unflatten(ListRef<Value>(leaves.data(), n)),
+                                       along.spec.unflatten(ListRef<Value>(leaves.data() + n, along.leaves.size())));
         FlatTree given = tree_flatten(y);
         out = given.spec;
         return tuple(joined(tree_flatten(next).leaves, given.leaves));
@@ -260,12 +297,24 @@ std::pair<Value, Value> scan(const CombineFunction& combine, const Value& initia
 const std::vector<std::pair<const char*, Function::Body>>& higher_order_functions() {
   static const std::vector<std::pair<const char*, Function::Body>> functions = {
       {"torch.ops.higher_order.cond",
-       [](const Values& args, const Kwargs&) { return tuple(flat_cond(args.at(0), graph_of(args.at(1)), graph_of(args.at(2)), args.size() > 3 ? args[3].to_items() : Values())); }},
+       [](const Values& args, const Kwargs&) {
+         return tuple(flat_cond(args.at(0), graph_of(args.at(1)), graph_of(args.at(2)),
+                                args.size() > 3 ? args[3].to_items() : Values()));
+       }},
       {"torch.ops.higher_order.while_loop",
-       [](const Values& args, const Kwargs&) { return tuple(flat_while(graph_of(args.at(0)), graph_of(args.at(1)), items(args, 2, "while_loop"), args.size() > 3 ? args[3].to_items() : Values())); }},
-      {"torch.ops.higher_order.map_impl", [](const Values& args, const Kwargs&) { return tuple(flat_map(graph_of(args.at(0)), items(args, 1, "map"), items(args, 2, "map"))); }},
+       [](const Values& args, const Kwargs&) {
+         return tuple(flat_while(graph_of(args.at(0)), graph_of(args.at(1)), items(args, 2, "while_loop"),
+                                 args.size() > 3 ? args[3].to_items() : Values()));
+       }},
+      {"torch.ops.higher_order.map_impl",
+       [](const Values& args, const Kwargs&) {
+         return tuple(flat_map(graph_of(args.at(0)), items(args, 1, "map"), items(args, 2, "map")));
+       }},
       {"torch.ops.higher_order.scan",
-       [](const Values& args, const Kwargs&) { return tuple(flat_scan(graph_of(args.at(0)), items(args, 1, "scan"), items(args, 2, "scan"), args.size() > 3 ? args[3].to_items() : Values())); }},
+       [](const Values& args, const Kwargs&) {
+         return tuple(flat_scan(graph_of(args.at(0)), items(args, 1, "scan"), items(args, 2, "scan"),
+                                args.size() > 3 ? args[3].to_items() : Values()));
+       }},
       {"torch.ops.higher_order.wrap_with_set_grad_enabled",
        [](const Values& args, const Kwargs&) {
          const GradModeScope scope(args.at(0).to_bool());

@@ -25,7 +25,8 @@ class OwnerScope {
 // The node with its line.
 std::string shown(const Node& n) {
   std::string text = n.str();
-  if (n.meta.location.line() != 0) text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
+  if (n.meta.location.line() != 0)
+    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
   if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
   return text;
 }
@@ -39,11 +40,14 @@ Value call_target(const Target& target, const Values& args, const Kwargs& kwargs
 }  // namespace
 
 Value module_value(std::string path) { return StructValue{"torch.nn.Module", std::move(path), {}, {}}; }
-bool is_module_value(const Value& value) { return value.kind() == Value::Kind::structure && value.to_struct().type == "torch.nn.Module"; }
+bool is_module_value(const Value& value) {
+  return value.kind() == Value::Kind::structure && value.to_struct().type == "torch.nn.Module";
+}
 
 Value call_module_value(const Value& module, const Values& args, const Kwargs& kwargs) {
   if (!is_module_value(module)) throw UserError("expected a module, found " + std::string(Value::kind_name(module.kind())));
-  if (!running_owner) throw UserError("the module " + module.to_struct().context + " is called, but no graph is running whose owner holds it");
+  if (!running_owner)
+    throw UserError("the module " + module.to_struct().context + " is called, but no graph is running whose owner holds it");
   return running_owner->call_module(module.to_struct().context, args, kwargs);
 }
 
@@ -99,7 +103,8 @@ Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node
       break;
     }
   }
-  if (next_input_ < inputs.size()) throw UserError("the graph takes " + std::to_string(next_input_) + " inputs, found " + std::to_string(inputs.size()));
+  if (next_input_ < inputs.size())
+    throw UserError("the graph takes " + std::to_string(next_input_) + " inputs, found " + std::to_string(inputs.size()));
   regions.done();
   return result;
 }
@@ -125,10 +130,12 @@ void Interpreter::check_targets() const {
     if (n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
     // An operator may be the first argument of a call (auto_functionalized).
     const Value* first = n->args().empty() ? nullptr : &n->args()[0];
-    if (first && first->kind() == Value::Kind::structure && first->to_struct().type == "torch._ops.OpOverload" && Target::resolve(first->to_struct().context).is_text())
+    if (first && first->kind() == Value::Kind::structure && first->to_struct().type == "torch._ops.OpOverload" &&
+        Target::resolve(first->to_struct().context).is_text())
       missing += "\n  %" + n->name() + ": " + first->to_struct().context;
   }
-  if (!missing.empty()) throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
+  if (!missing.empty())
+    throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
 }
 
 // ---- what the kinds do ------------------------------------------------------------------------------------------------
@@ -149,9 +156,13 @@ Value Interpreter::get_attr(const Target& target, const Values&, const Kwargs&) 
   return owner_->attr(target.text());
 }
 
-Value Interpreter::call_function(const Target& target, const Values& args, const Kwargs& kwargs) { return call_target(target, args, kwargs); }
+Value Interpreter::call_function(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return call_target(target, args, kwargs);
+}
 
-Value Interpreter::call_method(const Target& target, const Values& args, const Kwargs& kwargs) { return calque::call_method(target.text(), args, kwargs); }
+Value Interpreter::call_method(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return calque::call_method(target.text(), args, kwargs);
+}
 
 Value Interpreter::call_module(const Target& target, const Values& args, const Kwargs& kwargs) {
   if (!owner_) throw UserError("the module " + target.text() + " is called, but the graph has no owner that holds it");
@@ -169,7 +180,8 @@ Value Interpreter::fetch(const Value& value, const Node& user) const {
   }
   const Node& n = *value.to_node();
   if (&n.graph() != &graph_ || !present_[n.id()])
-    throw UserError("Node " + user.name() + " referenced nonexistent value " + n.name() + "! Run Graph.lint() to diagnose such issues");
+    throw UserError("Node " + user.name() + " referenced nonexistent value " + n.name() +
+                    "! Run Graph.lint() to diagnose such issues");
   return values_[n.id()];
 }
 
@@ -240,15 +252,20 @@ Value run_node(const Node& node, const Values& args, const Kwargs& kwargs, const
 Value fake_value(const Node& node, const GraphOwner* owner) {
   if (node.kind() == NodeKind::placeholder) return node.meta.val;
   const NodeFn value = [&](Node* input) {
-    if (input->meta.val.is_none()) throw UserError("fake_value: the input " + input->name() + " of " + node.name() + " has no fake value; propagate shapes first");
+    if (input->meta.val.is_none())
+      throw UserError("fake_value: the input " + input->name() + " of " + node.name() +
+                      " has no fake value; propagate shapes first");
     return input->meta.val;
   };
   return run_node(node, map_nodes(node.args(), value), map_nodes(node.kwargs(), value), owner);
 }
 
-RealValues::RealValues(const Graph& graph, Values inputs, const GraphOwner* owner) : graph_(graph), owner_(owner ? owner : graph.owner()) {
+RealValues::RealValues(const Graph& graph, Values inputs, const GraphOwner* owner)
+    : graph_(graph), owner_(owner ? owner : graph.owner()) {
   const std::vector<Node*> placeholders = graph.placeholders();
-  if (inputs.size() > placeholders.size()) throw UserError("the graph takes " + std::to_string(placeholders.size()) + " inputs, found " + std::to_string(inputs.size()));
+  if (inputs.size() > placeholders.size())
+    throw UserError("the graph takes " + std::to_string(placeholders.size()) + " inputs, found " +
+                    std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) values_.emplace(placeholders[i], std::move(inputs[i]));
 }
 
@@ -275,14 +292,17 @@ const Value& RealValues::of(const Node& node) {
 
 size_t count_calls(const Graph& graph) {
   size_t calls = 0;
-  for (const Node* n : graph.nodes()) calls += n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module;
+  for (const Node* n : graph.nodes())
+    calls +=
+        n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module;
   return calls;
 }
 
 std::map<std::string, size_t> count_targets(const Graph& graph) {
   std::map<std::string, size_t> counts;
   for (const Node* n : graph.nodes())
-    if (n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module) ++counts[n->target().str()];
+    if (n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module)
+      ++counts[n->target().str()];
   return counts;
 }
 
@@ -294,11 +314,21 @@ Value Transformer::make(NodeKind kind, const Target& target, const Values& args,
   return n;
 }
 
-Value Transformer::placeholder(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::placeholder, target, args, kwargs); }
-Value Transformer::get_attr(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::get_attr, target, args, kwargs); }
-Value Transformer::call_function(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_function, target, args, kwargs); }
-Value Transformer::call_method(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_method, target, args, kwargs); }
-Value Transformer::call_module(const Target& target, const Values& args, const Kwargs& kwargs) { return make(NodeKind::call_module, target, args, kwargs); }
+Value Transformer::placeholder(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return make(NodeKind::placeholder, target, args, kwargs);
+}
+Value Transformer::get_attr(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return make(NodeKind::get_attr, target, args, kwargs);
+}
+Value Transformer::call_function(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return make(NodeKind::call_function, target, args, kwargs);
+}
+Value Transformer::call_method(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return make(NodeKind::call_method, target, args, kwargs);
+}
+Value Transformer::call_module(const Target& target, const Values& args, const Kwargs& kwargs) {
+  return make(NodeKind::call_module, target, args, kwargs);
+}
 
 Graph Transformer::transform() {
   new_graph_ = Graph();

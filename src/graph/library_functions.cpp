@@ -18,10 +18,14 @@ Value by_operator(const LibraryFunction& self, const Values& bound) {
   std::string packet = "aten::" + self.name.substr(self.name.rfind('.') + 1);
   Values args;
   for (size_t i = 0; i < bound.size(); ++i) {
-    if (self.parameters[i].name == "inplace") packet += bound[i].to_bool() ? "_" : "";
-    else if (self.parameters[i].name == "return_indices") packet += bound[i].to_bool() ? "_with_indices" : "";
-    else if (self.parameters[i].name == "stride" && bound[i].is_none()) args.push_back(list({}));
-    else args.push_back(bound[i]);
+    if (self.parameters[i].name == "inplace")
+      packet += bound[i].to_bool() ? "_" : "";
+    else if (self.parameters[i].name == "return_indices")
+      packet += bound[i].to_bool() ? "_with_indices" : "";
+    else if (self.parameters[i].name == "stride" && bound[i].is_none())
+      args.push_back(list({}));
+    else
+      args.push_back(bound[i]);
   }
   return call(resolve_overload(packet, args), args);
 }
@@ -57,36 +61,61 @@ constexpr Entry entries[] = {
     {"torch.nn.functional.alpha_dropout(input, p=0.5, training=False, inplace=False)", by_operator},
     {"torch.nn.functional.feature_alpha_dropout(input, p=0.5, training=False, inplace=False)", by_operator},
     {"torch.nn.functional.pad(input, pad, mode='constant', value=None)", by_operator},
-    {"torch.nn.functional.max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)", by_operator},
-    {"torch.nn.functional.max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)", by_operator},
-    {"torch.nn.functional.max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)", by_operator},
+    {"torch.nn.functional.max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, "
+     "return_indices=False)",
+     by_operator},
+    {"torch.nn.functional.max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, "
+     "return_indices=False)",
+     by_operator},
+    {"torch.nn.functional.max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, "
+     "return_indices=False)",
+     by_operator},
     {"torch.functional.split(tensor, split_size_or_sections, dim=0)", by_operator},
 
-    {"torch.nn.functional.embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)",
+    {"torch.nn.functional.embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, "
+     "scale_grad_by_freq=False, sparse=False)",
      [](const LibraryFunction&, const Values& v) -> Value {
-       return functional::embedding(tensor(v, 0), tensor(v, 1), optional_int(v[2]), optional_float(v[3]), v[4].to_float(), v[5].to_bool(), v[6].to_bool());
+       return functional::embedding(tensor(v, 0), tensor(v, 1), optional_int(v[2]), optional_float(v[3]), v[4].to_float(),
+                                    v[5].to_bool(), v[6].to_bool());
      }},
-    {"torch.nn.functional.batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)",
+    {"torch.nn.functional.batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, "
+     "momentum=0.1, eps=1e-05)",
      [](const LibraryFunction&, const Values& v) -> Value {
-       return functional::batch_norm(tensor(v, 0), tensor(v, 1), tensor(v, 2), tensor(v, 3), tensor(v, 4), v[5].to_bool(), v[6].to_float(), v[7].to_float());
+       return functional::batch_norm(tensor(v, 0), tensor(v, 1), tensor(v, 2), tensor(v, 3), tensor(v, 4), v[5].to_bool(),
+                                     v[6].to_float(), v[7].to_float());
      }},
     {"torch.nn.functional.softmax(input, dim=None, _stacklevel=3, dtype=None)",
-     [](const LibraryFunction&, const Values& v) -> Value { return functional::softmax(tensor(v, 0), optional_int(v[1]), optional_dtype(v[3])); }},
-    {"torch.nn.functional.log_softmax(input, dim=None, _stacklevel=3, dtype=None)",
-     [](const LibraryFunction&, const Values& v) -> Value { return functional::log_softmax(tensor(v, 0), optional_int(v[1]), optional_dtype(v[3])); }},
-    {"torch.nn.functional.normalize(input, p=2.0, dim=1, eps=1e-12, out=None)",
-     [](const LibraryFunction&, const Values& v) -> Value { return functional::normalize(tensor(v, 0), v[1].to_float(), v[2].to_int(), v[3].to_float()); }},
-    {"torch.nn.functional.cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0)",
      [](const LibraryFunction&, const Values& v) -> Value {
-       return functional::cross_entropy(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[4].to_int(), v[6].to_string(), v[7].to_float());
+       return functional::softmax(tensor(v, 0), optional_int(v[1]), optional_dtype(v[3]));
      }},
-    {"torch.nn.functional.nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean')",
-     [](const LibraryFunction&, const Values& v) -> Value { return functional::nll_loss(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[4].to_int(), v[6].to_string()); }},
-    {"torch.nn.functional.mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None)",
-     [](const LibraryFunction&, const Values& v) -> Value { return functional::mse_loss(tensor(v, 0), tensor(v, 1), v[4].to_string()); }},
-    {"torch.nn.functional.binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None)",
+    {"torch.nn.functional.log_softmax(input, dim=None, _stacklevel=3, dtype=None)",
      [](const LibraryFunction&, const Values& v) -> Value {
-       return functional::binary_cross_entropy_with_logits(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[5].to_string(), tensor(v, 6));
+       return functional::log_softmax(tensor(v, 0), optional_int(v[1]), optional_dtype(v[3]));
+     }},
+    {"torch.nn.functional.normalize(input, p=2.0, dim=1, eps=1e-12, out=None)",
+     [](const LibraryFunction&, const Values& v) -> Value {
+       return functional::normalize(tensor(v, 0), v[1].to_float(), v[2].to_int(), v[3].to_float());
+     }},
+    {"torch.nn.functional.cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, "
+     "reduction='mean', label_smoothing=0.0)",
+     [](const LibraryFunction&, const Values& v) -> Value {
+       return functional::cross_entropy(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[4].to_int(), v[6].to_string(),
+                                        v[7].to_float());
+     }},
+    {"torch.nn.functional.nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, "
+     "reduction='mean')",
+     [](const LibraryFunction&, const Values& v) -> Value {
+       return functional::nll_loss(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[4].to_int(), v[6].to_string());
+     }},
+    {"torch.nn.functional.mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None)",
+     [](const LibraryFunction&, const Values& v) -> Value {
+       return functional::mse_loss(tensor(v, 0), tensor(v, 1), v[4].to_string());
+     }},
+    {"torch.nn.functional.binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, "
+     "reduction='mean', pos_weight=None)",
+     [](const LibraryFunction&, const Values& v) -> Value {
+       return functional::binary_cross_entropy_with_logits(tensor(v, 0), tensor(v, 1), tensor(v, 2), v[5].to_string(),
+                                                           tensor(v, 6));
      }},
 };
 
@@ -115,7 +144,9 @@ LibraryFunction parsed(const Entry& entry) {
     const std::string_view item = rest.substr(0, rest.find(", "));
     rest.remove_prefix(std::min(rest.size(), item.size() + 2));
     const size_t equals = item.find('=');
-    f.parameters.push_back({std::string(item.substr(0, equals)), equals == std::string_view::npos ? std::nullopt : std::optional(literal(item.substr(equals + 1)))});
+    f.parameters.push_back({std::string(item.substr(0, equals)), equals == std::string_view::npos
+                                                                     ? std::nullopt
+                                                                     : std::optional(literal(item.substr(equals + 1)))});
   }
   return f;
 }
@@ -123,7 +154,9 @@ LibraryFunction parsed(const Entry& entry) {
 }  // namespace
 
 Values LibraryFunction::bind(const Values& args, const Kwargs& kwargs) const {
-  if (args.size() > parameters.size()) throw UserError(name + ": takes " + std::to_string(parameters.size()) + " arguments, found " + std::to_string(args.size()));
+  if (args.size() > parameters.size())
+    throw UserError(name + ": takes " + std::to_string(parameters.size()) + " arguments, found " +
+                    std::to_string(args.size()));
   Values bound = args;
   bound.resize(parameters.size());
   std::vector<bool> given(parameters.size());
@@ -147,8 +180,10 @@ Values LibraryFunction::bind(const Values& args, const Kwargs& kwargs) const {
 std::pair<Values, Kwargs> LibraryFunction::written(const Values& bound) const {
   std::pair<Values, Kwargs> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].default_value) out.first.push_back(bound[i]);
-    else out.second.emplace_back(parameters[i].name, bound[i]);
+    if (!parameters[i].default_value)
+      out.first.push_back(bound[i]);
+    else
+      out.second.emplace_back(parameters[i].name, bound[i]);
   }
   return out;
 }

@@ -26,8 +26,10 @@ std::string legal(std::string_view candidate) {
   std::string out;
   bool in_run = false;
   for (const char c : candidate) {
-    if (is_word(c)) out += c;
-    else if (!in_run) out += '_';
+    if (is_word(c))
+      out += c;
+    else if (!in_run)
+      out += '_';
     in_run = !is_word(c);
   }
   if (out.empty()) out = "_unnamed";

@@ -38,8 +38,8 @@ void NodeMeta::set(std::string_view key, Value value) {
 }
 
 bool NodeMeta::empty() const {
-  return val.is_none() && !nn_module_stack && !source_fn_stack && !torch_fn && !stack_trace && !original_aten && location.line() == 0 &&
-         custom.empty();
+  return val.is_none() && !nn_module_stack && !source_fn_stack && !torch_fn && !stack_trace && !original_aten &&
+         location.line() == 0 && custom.empty();
 }
 
 // ---- uses -----------------------------------------------------------------------------------------------------------
@@ -173,7 +173,8 @@ void Node::set_args_kwargs(Values args, Kwargs kwargs) {
 
 void Node::update_arg(size_t index, Value arg) {
   if (index >= args_.size())
-    throw UserError("update_arg: node " + name_ + " has " + std::to_string(args_.size()) + " arguments, index " + std::to_string(index) + " is out of range");
+    throw UserError("update_arg: node " + name_ + " has " + std::to_string(args_.size()) + " arguments, index " +
+                    std::to_string(index) + " is out of range");
   Values args = args_;
   args[index] = std::move(arg);
   set_args(std::move(args));
@@ -193,8 +194,8 @@ void Node::update_kwarg(std::string_view key, Value arg) {
 
 void Node::insert_arg(size_t index, Value arg) {
   if (index > args_.size())
-    throw UserError("insert_arg: the index must be between 0 and the number of arguments, " + std::to_string(args_.size()) + ", of node " + name_ + ", got " +
-                    std::to_string(index));
+    throw UserError("insert_arg: the index must be between 0 and the number of arguments, " + std::to_string(args_.size()) +
+                    ", of node " + name_ + ", got " + std::to_string(index));
   Values args = args_;
   args.insert(args.begin() + static_cast<std::ptrdiff_t>(index), std::move(arg));
   set_args(std::move(args));
@@ -230,10 +231,12 @@ void Node::replace_input_with(Node* old_input, Node* new_input) {
   set_args_kwargs(map_nodes(args_, map), map_nodes(kwargs_, map));
 }
 
-std::vector<Node*> Node::replace_all_uses_with(Node* replacement, const std::function<bool(Node*)>& filter, bool propagate_meta) {
+std::vector<Node*> Node::replace_all_uses_with(Node* replacement, const std::function<bool(Node*)>& filter,
+                                               bool propagate_meta) {
   if (propagate_meta) {
     if (!replacement->meta.empty())
-      throw UserError("replace_all_uses_with: meta cannot be propagated from " + name_ + " because " + replacement->name() + " already has meta of its own");
+      throw UserError("replace_all_uses_with: meta cannot be propagated from " + name_ + " because " + replacement->name() +
+                      " already has meta of its own");
     replacement->meta = meta;
   }
   std::vector<Node*> changed;
@@ -253,14 +256,17 @@ bool Node::is_impure(bool impure_random) const {
     case NodeKind::call_method: return false;
     case NodeKind::call_module: {
       const GraphOwner* owner = graph_->owner();
-      if (!owner) throw UserError("is_impure: node " + name_ + " calls the module " + target_.str() + ", but the graph has no owner that could say whether it is pure");
+      if (!owner)
+        throw UserError("is_impure: node " + name_ + " calls the module " + target_.str() +
+                        ", but the graph has no owner that could say whether it is pure");
       return owner->module_is_impure(target_.text());
     }
     case NodeKind::call_function: break;
   }
   const auto op_is_impure = [&](const Operator& op) {
     if (op.has_tag(Tag::side_effect) || (impure_random && op.has_tag(Tag::random))) return true;
-    return std::any_of(op.schema().arguments.begin(), op.schema().arguments.end(), [](const SchemaArgument& a) { return a.is_written(); });
+    return std::any_of(op.schema().arguments.begin(), op.schema().arguments.end(),
+                       [](const SchemaArgument& a) { return a.is_written(); });
   };
   if (const Operator* op = target_.op()) return op_is_impure(*op);
   if (const Function* f = target_.function()) {

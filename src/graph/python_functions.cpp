@@ -34,7 +34,9 @@ Value tensor_call(std::string_view packet, Values args) {
 }
 
 void need(std::string_view name, const Values& args, size_t count) {
-  if (args.size() != count) throw UserError(std::string(name) + ": expected " + std::to_string(count) + " arguments, found " + std::to_string(args.size()));
+  if (args.size() != count)
+    throw UserError(std::string(name) + ": expected " + std::to_string(count) + " arguments, found " +
+                    std::to_string(args.size()));
 }
 
 double plain_pow(double a, double b) {
@@ -53,7 +55,27 @@ double plain_mod(double a, double b) {
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
 
-enum class Binary { add, sub, mul, truediv, floordiv, mod, pow, lshift, rshift, and_, or_, xor_, matmul, eq, ne, lt, le, gt, ge };
+enum class Binary {
+  add,
+  sub,
+  mul,
+  truediv,
+  floordiv,
+  mod,
+  pow,
+  lshift,
+  rshift,
+  and_,
+  or_,
+  xor_,
+  matmul,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge
+};
 
 struct BinaryNames {
   std::string_view python, tensor, in_place;
@@ -125,7 +147,8 @@ Value on_floats(Binary op, SymFloat a, SymFloat b) {
     case Binary::mul: return a * b;
     case Binary::truediv: return a / b;
     case Binary::pow: return plain ? Value(plain_pow(a.as_float(), b.as_float())) : Value(sym_float_pow(a, b));
-    case Binary::floordiv: return plain ? Value(plain_floordiv(a.as_float(), b.as_float())) : Value(sym_float_floor_div(a, b));
+    case Binary::floordiv:
+      return plain ? Value(plain_floordiv(a.as_float(), b.as_float())) : Value(sym_float_floor_div(a, b));
     case Binary::mod: return plain ? Value(plain_mod(a.as_float(), b.as_float())) : Value(a % b);
     case Binary::eq: return a == b;
     case Binary::ne: return a != b;
@@ -175,7 +198,8 @@ bool same_value(const Value& a, const Value& b) {
     if (is_integral(a) && is_integral(b)) return guard(as_int(a) == as_int(b));
     return a.to_complex() == b.to_complex();
   }
-  if (is_list_or_tuple(a) && a.kind() == b.kind()) return std::equal(a.to_items().begin(), a.to_items().end(), b.to_items().begin(), b.to_items().end(), same_value);
+  if (is_list_or_tuple(a) && a.kind() == b.kind())
+    return std::equal(a.to_items().begin(), a.to_items().end(), b.to_items().begin(), b.to_items().end(), same_value);
   return a.equals(b);
 }
 
@@ -216,9 +240,13 @@ Value in_place(Binary op, const Values& args) {
 }
 
 template <Binary op>
-Value binary_body(const Values& args, const Kwargs&) { return binary(op, args); }
+Value binary_body(const Values& args, const Kwargs&) {
+  return binary(op, args);
+}
 template <Binary op>
-Value in_place_body(const Values& args, const Kwargs&) { return in_place(op, args); }
+Value in_place_body(const Values& args, const Kwargs&) {
+  return in_place(op, args);
+}
 
 Value negated(const Values& args, const Kwargs&) {
   need("operator.neg", args, 1);
@@ -288,13 +316,15 @@ std::vector<Index> tensor_indices(const Value& index) {
   std::vector<Index> out;
   if (index.kind() == Kind::tuple)
     for (const Value& v : index.to_items()) out.push_back(tensor_index(v));
-  else out.push_back(tensor_index(index));
+  else
+    out.push_back(tensor_index(index));
   return out;
 }
 
 size_t position(int64_t i, size_t size) {
   const auto n = static_cast<int64_t>(size);
-  if (i < -n || i >= n) throw UserError("operator.getitem: index " + std::to_string(i) + " is out of range for " + std::to_string(n) + " items");
+  if (i < -n || i >= n)
+    throw UserError("operator.getitem: index " + std::to_string(i) + " is out of range for " + std::to_string(n) + " items");
   return static_cast<size_t>(i < 0 ? i + n : i);
 }
 
@@ -322,15 +352,21 @@ Value getitem(const Values& args, const Kwargs&) {
 Value setitem(const Values& args, const Kwargs&) {
   need("operator.setitem", args, 3);
   if (!args[0].is_tensor()) unsupported("operator.setitem", args);
-  if (args[2].is_tensor()) set_by(args[0].to_tensor(), tensor_indices(args[1]), args[2].to_tensor());
-  else set_by(args[0].to_tensor(), tensor_indices(args[1]), args[2].to_scalar());
+  if (args[2].is_tensor())
+    set_by(args[0].to_tensor(), tensor_indices(args[1]), args[2].to_tensor());
+  else
+    set_by(args[0].to_tensor(), tensor_indices(args[1]), args[2].to_scalar());
   return {};
 }
 
 Value contains(const Values& args, const Kwargs&) {
   need("operator.contains", args, 2);
-  if (is_list_or_tuple(args[0])) return std::any_of(args[0].to_items().begin(), args[0].to_items().end(), [&](const Value& v) { return same_value(v, args[1]); });
-  if (args[0].kind() == Kind::dict) return std::any_of(args[0].to_dict().items.begin(), args[0].to_dict().items.end(), [&](const auto& e) { return same_value(e.first, args[1]); });
+  if (is_list_or_tuple(args[0]))
+    return std::any_of(args[0].to_items().begin(), args[0].to_items().end(),
+                       [&](const Value& v) { return same_value(v, args[1]); });
+  if (args[0].kind() == Kind::dict)
+    return std::any_of(args[0].to_dict().items.begin(), args[0].to_dict().items.end(),
+                       [&](const auto& e) { return same_value(e.first, args[1]); });
   unsupported("operator.contains", args);
 }
 
@@ -380,14 +416,18 @@ Value extreme(const Values& args, const Kwargs&) {
   if (items.empty()) throw UserError(want_max ? "max() of an empty sequence" : "min() of an empty sequence");
   Value best = items[0];
   for (size_t i = 1; i < items.size(); ++i) {
-    if (is_integral(best) && is_integral(items[i])) best = want_max ? sym_max(as_int(best), as_int(items[i])) : sym_min(as_int(best), as_int(items[i]));
+    if (is_integral(best) && is_integral(items[i]))
+      best = want_max ? sym_max(as_int(best), as_int(items[i])) : sym_min(as_int(best), as_int(items[i]));
     else if (is_real(best) && is_real(items[i])) {
       const SymFloat x = as_float(best);
       const SymFloat y = as_float(items[i]);
       // Of plain numbers Python gives the one it was given, and of equal ones the first.
-      if (!x.is_symbolic() && !y.is_symbolic()) best = (want_max ? y.as_float() > x.as_float() : y.as_float() < x.as_float()) ? items[i] : best;
-      else best = want_max ? sym_float_max(x, y) : sym_float_min(x, y);
-    } else unsupported(want_max ? "max" : "min", args);
+      if (!x.is_symbolic() && !y.is_symbolic())
+        best = (want_max ? y.as_float() > x.as_float() : y.as_float() < x.as_float()) ? items[i] : best;
+      else
+        best = want_max ? sym_float_max(x, y) : sym_float_min(x, y);
+    } else
+      unsupported(want_max ? "max" : "min", args);
   }
   return best;
 }
@@ -415,13 +455,23 @@ Value make_slice(const Values& args, const Kwargs&) {
 
 // ---- math and torch.sym_* ---------------------------------------------------------------------------------------------
 
-Value floor_of(const Values& args, const Kwargs&) { return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(floor_to_int(args[0].to_sym_float())); }
-Value ceil_of(const Values& args, const Kwargs&) { return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(ceil_to_int(args[0].to_sym_float())); }
-Value trunc_of(const Values& args, const Kwargs&) { return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(trunc_to_int(args[0].to_sym_float())); }
-Value power_of(const Values& args, const Kwargs&) { return on_floats(Binary::pow, as_float(args.at(0)), as_float(args.at(1))); }
+Value floor_of(const Values& args, const Kwargs&) {
+  return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(floor_to_int(args[0].to_sym_float()));
+}
+Value ceil_of(const Values& args, const Kwargs&) {
+  return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(ceil_to_int(args[0].to_sym_float()));
+}
+Value trunc_of(const Values& args, const Kwargs&) {
+  return is_integral(args.at(0)) ? Value(as_int(args[0])) : Value(trunc_to_int(args[0].to_sym_float()));
+}
+Value power_of(const Values& args, const Kwargs&) {
+  return on_floats(Binary::pow, as_float(args.at(0)), as_float(args.at(1)));
+}
 
 template <SymFloat (*f)(SymFloat)>
-Value real_function(const Values& args, const Kwargs&) { return f(as_float(args.at(0))); }
+Value real_function(const Values& args, const Kwargs&) {
+  return f(as_float(args.at(0)));
+}
 SymFloat square_root(SymFloat x) {
   if (!x.is_symbolic() && x.as_float() < 0) throw UserError("math.sqrt: math domain error for " + x.str());
   return sym_sqrt(x);
@@ -432,7 +482,8 @@ Value choose(const Values& args, const Kwargs&) {
   need("torch.sym_ite", args, 3);
   const SymBool condition = python_truth(args[0]);
   if (!condition.is_symbolic()) return condition.plain() ? args[1] : args[2];
-  if (args[1].kind() == Kind::boolean && args[2].kind() == Kind::boolean) return sym_bool_ite(condition, args[1].to_sym_bool(), args[2].to_sym_bool());
+  if (args[1].kind() == Kind::boolean && args[2].kind() == Kind::boolean)
+    return sym_bool_ite(condition, args[1].to_sym_bool(), args[2].to_sym_bool());
   if (is_integral(args[1]) && is_integral(args[2])) return sym_ite(condition, as_int(args[1]), as_int(args[2]));
   if (is_real(args[1]) && is_real(args[2])) return sym_float_ite(condition, as_float(args[1]), as_float(args[2]));
   return guard(condition) ? args[1] : args[2];
@@ -440,8 +491,12 @@ Value choose(const Values& args, const Kwargs&) {
 
 Value check_holds(const Values& args, const Kwargs&) {
   const Value& condition = args.at(0);
-  const bool holds = condition.is_tensor() ? call("aten::item", {condition}).to_scalar().to_bool() : check(python_truth(condition));
-  if (!holds) throw UserError(args.size() > 1 && args[1].kind() == Kind::string ? args[1].to_string() : std::string("an assertion of the graph does not hold"));
+  const bool holds =
+      condition.is_tensor() ? call("aten::item", {condition}).to_scalar().to_bool() : check(python_truth(condition));
+  if (!holds)
+    throw UserError(args.size() > 1 && args[1].kind() == Kind::string
+                        ? args[1].to_string()
+                        : std::string("an assertion of the graph does not hold"));
   return {};
 }
 
@@ -524,7 +579,8 @@ Value python_getattr(const Value& object, std::string_view attribute) {
     for (size_t i = 0; i < s.fields.size(); ++i)
       if (s.fields[i] == attribute) return s.items[i];
   }
-  throw UserError("getattr: a " + std::string(Value::kind_name(object.kind())) + " has no attribute '" + std::string(attribute) + "'");
+  throw UserError("getattr: a " + std::string(Value::kind_name(object.kind())) + " has no attribute '" +
+                  std::string(attribute) + "'");
 }
 
 const std::vector<PythonFunction>& python_functions() {

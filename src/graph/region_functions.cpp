@@ -13,7 +13,9 @@ std::vector<std::unique_ptr<AutocastScope>>& entered() {
   return scopes;
 }
 
-bool calls(const Node& n, const FunctionRef& f) { return n.kind() == NodeKind::call_function && n.target().function() == f.get(); }
+bool calls(const Node& n, const FunctionRef& f) {
+  return n.kind() == NodeKind::call_function && n.target().function() == f.get();
+}
 
 constexpr const char* handle_type = "torch.amp.autocast";
 
@@ -26,7 +28,8 @@ Value enter_autocast(const Values& args, const Kwargs&) {
 Value exit_autocast(const Values& args, const Kwargs&) {
   if (args.size() != 1 || args[0].kind() != Value::Kind::structure || args[0].to_struct().type != handle_type)
     throw UserError("_exit_autocast: expected what _enter_autocast gave");
-  if (args[0].to_struct().context != std::to_string(entered().size())) throw UserError("_exit_autocast: autocast regions must be left in the reverse of the order in which they were entered");
+  if (args[0].to_struct().context != std::to_string(entered().size()))
+    throw UserError("_exit_autocast: autocast regions must be left in the reverse of the order in which they were entered");
   entered().pop_back();
   return {};
 }
@@ -34,7 +37,9 @@ Value exit_autocast(const Values& args, const Kwargs&) {
 }  // namespace
 
 AutocastArguments::AutocastArguments(const Values& args) {
-  if (args.size() < 4) throw UserError("autocast: expected a device type, a dtype, enabled and cache_enabled, found " + std::to_string(args.size()) + " arguments");
+  if (args.size() < 4)
+    throw UserError("autocast: expected a device type, a dtype, enabled and cache_enabled, found " +
+                    std::to_string(args.size()) + " arguments");
   device = Device(args[0].to_string()).type;
   if (!args[1].is_none()) dtype = args[1].to_dtype();
   enabled = args[2].to_bool();
@@ -58,7 +63,8 @@ const std::vector<std::pair<const char*, Function::Body>>& region_functions() {
   static const std::vector<std::pair<const char*, Function::Body>> functions = {
       {set_grad_enabled_name,
        [](const Values& args, const Kwargs&) {
-         if (args.size() != 1 || args[0].kind() != Value::Kind::boolean) throw UserError("_set_grad_enabled: expected one bool");
+         if (args.size() != 1 || args[0].kind() != Value::Kind::boolean)
+           throw UserError("_set_grad_enabled: expected one bool");
          set_grad_enabled(args[0].to_bool());
          return Value();
        }},

@@ -18,7 +18,9 @@ inline constexpr const char* exit_autocast_name = "torch.amp.autocast_mode._exit
 bool calls_set_grad_enabled(const Node& n);
 bool calls_enter_autocast(const Node& n);
 bool calls_exit_autocast(const Node& n);
-inline bool switches_region(const Node& n) { return calls_set_grad_enabled(n) || calls_enter_autocast(n) || calls_exit_autocast(n); }
+inline bool switches_region(const Node& n) {
+  return calls_set_grad_enabled(n) || calls_enter_autocast(n) || calls_exit_autocast(n);
+}
 
 const std::vector<std::pair<const char*, Function::Body>>& region_functions();
 

@@ -27,7 +27,8 @@ std::string plain_name(std::string signature) {
 
 std::string stack_trace(const std::source_location& where) {
   const std::string signature = where.function_name();
-  return "File \"" + std::string(where.file_name()) + "\", line " + std::to_string(where.line()) + ", in " + plain_name(signature) + "\n    " + (signature.empty() ? "forward" : signature) + "\n";
+  return "File \"" + std::string(where.file_name()) + "\", line " + std::to_string(where.line()) + ", in " +
+         plain_name(signature) + "\n    " + (signature.empty() ? "forward" : signature) + "\n";
 }
 
 }  // namespace calque

@@ -115,7 +115,8 @@ std::string value_text(const Value& value) {
   print.structure = [&](const StructValue& s) {
     if (s.type == "builtins.Ellipsis") return std::string("Ellipsis");
     std::string out = "struct(" + Value(s.type).str() + ", " + Value(s.context).str();
-    for (size_t i = 0; i < s.items.size(); ++i) out += ", " + (i < s.fields.size() ? s.fields[i] + "=" : std::string()) + print(s.items[i]);
+    for (size_t i = 0; i < s.items.size(); ++i)
+      out += ", " + (i < s.fields.size() ? s.fields[i] + "=" : std::string()) + print(s.items[i]);
     return out + ")";
   };
   return print(value);
@@ -153,7 +154,11 @@ std::string Node::str() const {
 
 std::string text_with_symbols(const Graph& graph) {
   std::string s;
-  const auto bound = [](int64_t v) { return v == ValueRange::unbounded_above ? std::string("inf") : v == ValueRange::unbounded_below ? std::string("-inf") : std::to_string(v); };
+  const auto bound = [](int64_t v) {
+    return v == ValueRange::unbounded_above   ? std::string("inf")
+           : v == ValueRange::unbounded_below ? std::string("-inf")
+                                              : std::to_string(v);
+  };
   if (graph.shape_env())
     for (const Symbol& symbol : graph.shape_env()->symbols()) {
       s += "symbol " + symbol.name + " in [" + bound(symbol.range.lower) + ", " + bound(symbol.range.upper) + "]";

@@ -13,13 +13,19 @@ size_t first_bad_byte(std::string_view s) {
   const auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
   for (size_t i = 0; i < s.size();) {
     const unsigned lead = byte(i);
-    const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0U) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+    const size_t length = lead < 0x80                    ? 1
+                          : lead >= 0xc2 && lead <= 0xdf ? 2
+                          : (lead & 0xf0U) == 0xe0       ? 3
+                          : lead >= 0xf0 && lead <= 0xf4 ? 4
+                                                         : 0;
     if (length == 0) return i;
     for (size_t k = 1; k < length; ++k)
       if ((byte(i + k) & 0xc0U) != 0x80) return i;
     // Longer than needed, a surrogate, or beyond the last character.
     const unsigned next = byte(i + 1);
-    if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90)) return i;
+    if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) || (lead == 0xf0 && next < 0x90) ||
+        (lead == 0xf4 && next >= 0x90))
+      return i;
     i += length;
   }
   return s.size();
@@ -28,7 +34,9 @@ size_t first_bad_byte(std::string_view s) {
 class GraphParser {
  public:
   GraphParser(std::string_view text, std::shared_ptr<ShapeEnv> env)
-      : in_(text, "graph text"), env_(env ? std::move(env) : ShapeEnv::make()), values_(in_, *env_, [this](std::string_view name) { return find(name); }) {
+      : in_(text, "graph text"),
+        env_(env ? std::move(env) : ShapeEnv::make()),
+        values_(in_, *env_, [this](std::string_view name) { return find(name); }) {
     graph_.set_shape_env(env_);
     if (const size_t bad = first_bad_byte(text); bad != text.size()) {
       in_.go_to(bad);
@@ -44,10 +52,14 @@ class GraphParser {
         in_.take_while([](char c) { return c != '\n'; });
         continue;
       }
-      if (in_.peek() == '%') node();
-      else if (const std::string_view word = in_.identifier(); word == "return") output();
-      else if (word == "symbol") symbol();
-      else in_.fail("expected '%name = ...', 'return ...' or 'symbol ...'");
+      if (in_.peek() == '%')
+        node();
+      else if (const std::string_view word = in_.identifier(); word == "return")
+        output();
+      else if (word == "symbol")
+        symbol();
+      else
+        in_.fail("expected '%name = ...', 'return ...' or 'symbol ...'");
       in_.skip_spaces();
       if (!in_.at_end() && in_.peek() != '\n' && in_.peek() != '#') in_.fail("expected the end of the line");
     }
@@ -128,9 +140,11 @@ class GraphParser {
   }
 
   Node* call(const std::string& name) {
-    const std::string target(in_.take_while([](char c) { return !std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != '[' && c != '#'; }));
+    const std::string target(in_.take_while(
+        [](char c) { return !std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != '[' && c != '#'; }));
     if (target.empty()) in_.fail("expected what the node does");
-    static constexpr NodeKind kinds[] = {NodeKind::placeholder, NodeKind::get_attr, NodeKind::call_module, NodeKind::call_method};
+    static constexpr NodeKind kinds[] = {NodeKind::placeholder, NodeKind::get_attr, NodeKind::call_module,
+                                         NodeKind::call_method};
     for (const NodeKind kind : kinds) {
       if (target != calque::name(kind)) continue;
       std::string text = name;
@@ -166,7 +180,8 @@ class GraphParser {
       }
     }
     const size_t most = kind == NodeKind::placeholder ? 1 : kind == NodeKind::get_attr ? 0 : SIZE_MAX;
-    if (args.size() > most || (most != SIZE_MAX && !kwargs.empty())) in_.fail("a " + std::string(calque::name(kind)) + " takes " + (most == 0 ? "no arguments" : "its default alone"));
+    if (args.size() > most || (most != SIZE_MAX && !kwargs.empty()))
+      in_.fail("a " + std::string(calque::name(kind)) + " takes " + (most == 0 ? "no arguments" : "its default alone"));
     try {
       return graph_.create_node(kind, target, std::move(args), std::move(kwargs), name);
     } catch (const UserError& e) {

@@ -54,8 +54,11 @@ class TextScanner {
       column = text_[i] == '\n' ? 1 : column + 1;
       line += text_[i] == '\n' ? 1 : 0;
     }
-    std::string found = at_end() ? "the end of the text" : "'" + std::string(text_.substr(at_, std::min<size_t>(20, text_.find('\n', at_) - at_))) + "'";
-    throw UserError(what_ + ", line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + why + ", found " + found);
+    std::string found = at_end()
+                            ? "the end of the text"
+                            : "'" + std::string(text_.substr(at_, std::min<size_t>(20, text_.find('\n', at_) - at_))) + "'";
+    throw UserError(what_ + ", line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + why +
+                    ", found " + found);
   }
 
  private:

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <limits>
 
+#include "base/utf8.h"
 #include "calque/graph/text.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/sym_math.h"
-#include "base/utf8.h"
 
 namespace calque {
 namespace {
@@ -14,7 +14,9 @@ namespace {
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 bool is_path(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
-int hex_digit(char c) { return is_decimal(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int hex_digit(char c) {
+  return is_decimal(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 }  // namespace
 
@@ -59,7 +61,8 @@ Value ValueParser::number() {
     return std::complex<double>(0, v);
   }
   bool is_float = false;
-  while (is_decimal(in_.peek()) || in_.peek() == '.' || in_.peek() == 'e' || ((in_.peek() == '-' || in_.peek() == '+') && !text.empty() && text.back() == 'e')) {
+  while (is_decimal(in_.peek()) || in_.peek() == '.' || in_.peek() == 'e' ||
+         ((in_.peek() == '-' || in_.peek() == '+') && !text.empty() && text.back() == 'e')) {
     is_float |= !is_decimal(in_.peek());
     text += in_.peek();
     in_.advance();
@@ -177,9 +180,11 @@ Value ValueParser::named() {
   if (name == "Ellipsis") return StructValue{"builtins.Ellipsis", "", {}, {}};
   if (name.starts_with("torch.")) {
     if (const std::optional<DType> d = dtype_from_name(name)) return *d;
-    for (const Layout l : {Layout::strided, Layout::sparse_coo, Layout::sparse_csr, Layout::sparse_csc, Layout::sparse_bsr, Layout::sparse_bsc, Layout::jagged})
+    for (const Layout l : {Layout::strided, Layout::sparse_coo, Layout::sparse_csr, Layout::sparse_csc, Layout::sparse_bsr,
+                           Layout::sparse_bsc, Layout::jagged})
       if (calque::name(l) == name) return l;
-    for (const MemoryFormat f : {MemoryFormat::contiguous, MemoryFormat::preserve, MemoryFormat::channels_last, MemoryFormat::channels_last_3d})
+    for (const MemoryFormat f :
+         {MemoryFormat::contiguous, MemoryFormat::preserve, MemoryFormat::channels_last, MemoryFormat::channels_last_3d})
       if (calque::name(f) == name) return f;
   }
   in_.go_to(start);
@@ -262,7 +267,8 @@ Value ValueParser::constant_tensor() {
   std::vector<int64_t> plain;
   int64_t count = 1;
   for (const SymInt s : sizes()) {
-    if (s.is_symbolic() || s.as_int() < 0 || __builtin_mul_overflow(count, s.as_int(), &count)) in_.fail("a constant tensor cannot have the size " + s.str());
+    if (s.is_symbolic() || s.as_int() < 0 || __builtin_mul_overflow(count, s.as_int(), &count))
+      in_.fail("a constant tensor cannot have the size " + s.str());
     plain.push_back(s.as_int());
   }
   in_.expect(",");
@@ -317,7 +323,8 @@ Tensor ValueParser::fake_tensor() {
   } else {
     meta.strides = contiguous_strides(meta.sizes);
   }
-  const std::string_view device = in_.take_while([](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == ':'; });
+  const std::string_view device =
+      in_.take_while([](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == ':'; });
   if (!device.empty()) meta.device = Device(device);
   return make_tensor(meta, true);
 }
@@ -381,9 +388,12 @@ Value ValueParser::comparison() {
 Value ValueParser::sum() {
   Value left = product();
   while (true) {
-    if (in_.accept("+")) left = apply("operator.add", {left, product()});
-    else if (in_.accept("-")) left = apply("operator.sub", {left, product()});
-    else return left;
+    if (in_.accept("+"))
+      left = apply("operator.add", {left, product()});
+    else if (in_.accept("-"))
+      left = apply("operator.sub", {left, product()});
+    else
+      return left;
   }
 }
 
@@ -392,11 +402,16 @@ Value ValueParser::product() {
   while (true) {
     in_.skip_blank();
     if (in_.starts_with("**")) return left;
-    if (in_.accept("*")) left = apply("operator.mul", {left, factor()});
-    else if (in_.accept("//")) left = apply("operator.floordiv", {left, factor()});
-    else if (in_.accept("/")) left = apply("operator.truediv", {left, factor()});
-    else if (in_.accept("%")) left = apply("operator.mod", {left, factor()});
-    else return left;
+    if (in_.accept("*"))
+      left = apply("operator.mul", {left, factor()});
+    else if (in_.accept("//"))
+      left = apply("operator.floordiv", {left, factor()});
+    else if (in_.accept("/"))
+      left = apply("operator.truediv", {left, factor()});
+    else if (in_.accept("%"))
+      left = apply("operator.mod", {left, factor()});
+    else
+      return left;
   }
 }
 
@@ -470,15 +485,31 @@ Value ValueParser::function_of(std::string_view name, const Values& args) {
     std::string_view function;
   };
   static constexpr Known known[] = {
-      {"FloorDiv", 2, "operator.floordiv"},  {"CleanDiv", 2, "operator.floordiv"}, {"Mod", 2, "operator.mod"},         {"PythonMod", 2, "operator.mod"},
-      {"PowByNatural", 2, "operator.pow"},  {"ToFloat", 1, "torch.sym_float"},  {"IntTrueDiv", 2, "operator.truediv"},
-      {"FloatTrueDiv", 2, "operator.truediv"}, {"FloatPow", 2, "operator.pow"},    {"FloorToInt", 1, "math.floor"},    {"CeilToInt", 1, "math.ceil"},
-      {"TruncToInt", 1, "math.trunc"},       {"Eq", 2, "operator.eq"},             {"Ne", 2, "operator.ne"},           {"RoundToInt", 1, "builtins.round"},
-      {"RoundDecimal", 2, "builtins.round"}, {"Abs", 1, "builtins.abs"},           {"BitwiseFn_bitwise_and", 2, "operator.and_"},
-      {"BitwiseFn_bitwise_or", 2, "operator.or_"}, {"BitwiseFn_bitwise_xor", 2, "operator.xor"},
+      {"FloorDiv", 2, "operator.floordiv"},
+      {"CleanDiv", 2, "operator.floordiv"},
+      {"Mod", 2, "operator.mod"},
+      {"PythonMod", 2, "operator.mod"},
+      {"PowByNatural", 2, "operator.pow"},
+      {"ToFloat", 1, "torch.sym_float"},
+      {"IntTrueDiv", 2, "operator.truediv"},
+      {"FloatTrueDiv", 2, "operator.truediv"},
+      {"FloatPow", 2, "operator.pow"},
+      {"FloorToInt", 1, "math.floor"},
+      {"CeilToInt", 1, "math.ceil"},
+      {"TruncToInt", 1, "math.trunc"},
+      {"Eq", 2, "operator.eq"},
+      {"Ne", 2, "operator.ne"},
+      {"RoundToInt", 1, "builtins.round"},
+      {"RoundDecimal", 2, "builtins.round"},
+      {"Abs", 1, "builtins.abs"},
+      {"BitwiseFn_bitwise_and", 2, "operator.and_"},
+      {"BitwiseFn_bitwise_or", 2, "operator.or_"},
+      {"BitwiseFn_bitwise_xor", 2, "operator.xor"},
   };
-  if ((name == "Max" || name == "Min") && !args.empty()) return apply(name == "Max" ? "torch.sym_max" : "torch.sym_min", args);
-  if (name == "Where" && args.size() == 3 && args[0].kind() == Value::Kind::boolean && args[1].kind() == Value::Kind::integer && args[2].kind() == Value::Kind::integer)
+  if ((name == "Max" || name == "Min") && !args.empty())
+    return apply(name == "Max" ? "torch.sym_max" : "torch.sym_min", args);
+  if (name == "Where" && args.size() == 3 && args[0].kind() == Value::Kind::boolean &&
+      args[1].kind() == Value::Kind::integer && args[2].kind() == Value::Kind::integer)
     return sym_where(args[0].to_sym_bool(), args[1].to_sym_int(), args[2].to_sym_int());
   constexpr std::string_view opaque = "OpaqueUnaryFn_";
   if (name.starts_with(opaque) && args.size() == 1) return apply("math." + std::string(name.substr(opaque.size())), args);

@@ -12,11 +12,12 @@ namespace calque {
 class ValueParser {
  public:
   // `find_node` gives null for a name that is not defined.
-  ValueParser(TextScanner& scanner, ShapeEnv& env, std::function<Node*(std::string_view)> find_node) : in_(scanner), env_(env), find_node_(std::move(find_node)) {}
+  ValueParser(TextScanner& scanner, ShapeEnv& env, std::function<Node*(std::string_view)> find_node)
+      : in_(scanner), env_(env), find_node_(std::move(find_node)) {}
 
   Value value();
-  Value val();               // what meta.val's text says: "f32[2, s0]", "Sym(s0)", "(f32[2], None)"
-  std::string quoted();      // a Python string literal
+  Value val();           // what meta.val's text says: "f32[2, s0]", "Sym(s0)", "(f32[2], None)"
+  std::string quoted();  // a Python string literal
 
  private:
   Value number();

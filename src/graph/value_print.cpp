@@ -8,7 +8,9 @@ std::string ValuePrinter::items(const Values& values) const {
   return s;
 }
 
-std::string ValuePrinter::tuple(const Values& values) const { return "(" + items(values) + (values.size() == 1 ? ",)" : ")"); }
+std::string ValuePrinter::tuple(const Values& values) const {
+  return "(" + items(values) + (values.size() == 1 ? ",)" : ")");
+}
 
 std::string ValuePrinter::operator()(const Value& value) const {
   switch (value.kind()) {
@@ -37,9 +39,11 @@ std::string ValuePrinter::operator()(const Value& value) const {
       if (s.type == "builtins.Ellipsis") return "Ellipsis";
       if (s.type == "torch._ops.OpOverload") return s.context.starts_with("torch.ops.") ? s.context.substr(10) : s.context;
       // PyTorch's context of a namedtuple is the name it was registered under, in quotes.
-      std::string type = s.type == "collections.namedtuple" && s.context.size() > 2 ? s.context.substr(1, s.context.size() - 2) : s.type;
+      std::string type =
+          s.type == "collections.namedtuple" && s.context.size() > 2 ? s.context.substr(1, s.context.size() - 2) : s.type;
       std::string out = type.substr(type.rfind('.') + 1) + "(";
-      for (size_t i = 0; i < s.items.size(); ++i) out += (i ? ", " : "") + (i < s.fields.size() ? s.fields[i] + "=" : std::string()) + (*this)(s.items[i]);
+      for (size_t i = 0; i < s.items.size(); ++i)
+        out += (i ? ", " : "") + (i < s.fields.size() ? s.fields[i] + "=" : std::string()) + (*this)(s.items[i]);
       return out + ")";
     }
     default: return leaf(value);

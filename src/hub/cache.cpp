@@ -84,16 +84,14 @@ const LayerCache& KeyValueCache::layer(size_t index) const {
 Value KeyValueCache::to_value() const {
   if (empty()) return {};
   Values items;
-  for (const LayerCache& one : layers)
-    items.push_back(one.to_value());
+  for (const LayerCache& one : layers) items.push_back(one.to_value());
   return tuple(std::move(items));
 }
 
 KeyValueCache KeyValueCache::from_value(const Value& value) {
   KeyValueCache out;
   if (value.is_none()) return out;
-  for (const Value& item : value.to_items())
-    out.layers.push_back(LayerCache::from_value(item));
+  for (const Value& item : value.to_items()) out.layers.push_back(LayerCache::from_value(item));
   return out;
 }
 

@@ -27,8 +27,7 @@ constexpr const char* other_names[] = {"tf_model.h5", "model.ckpt.index", "flax_
 
 std::string joined_names(const std::vector<std::string>& names, const char* last) {
   std::string out;
-  for (size_t i = 0; i < names.size(); ++i)
-    out += (i == 0 ? "" : i + 1 < names.size() ? ", " : last) + names[i];
+  for (size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : i + 1 < names.size() ? ", " : last) + names[i];
   return out;
 }
 
@@ -38,8 +37,9 @@ void refuse_lfs_pointer(const fs::path& file) {
   in.read(start, sizeof start);
   const std::string_view text(start, static_cast<size_t>(in.gcount()));
   if (text.starts_with("version https://git-lfs") || (text.starts_with("version") && fs::file_size(file) < 1024))
-    bad_checkpoint(file.string() + " is a Git LFS pointer, not the weights themselves: the repository was cloned without git-lfs. "
-                         "Install git-lfs and run `git lfs install` followed by `git lfs pull` in the folder");
+    bad_checkpoint(file.string() +
+                   " is a Git LFS pointer, not the weights themselves: the repository was cloned without git-lfs. "
+                   "Install git-lfs and run `git lfs install` followed by `git lfs pull` in the folder");
 }
 
 bool is_safetensors(const fs::path& file) { return file.extension() == ".safetensors"; }
@@ -53,7 +53,8 @@ CheckpointFiles read_index(const fs::path& index, const ModelFiles* files) {
   const JsonDocument document(text, index.string());
   if (!document.root().is_object()) document.root().fail("a checkpoint's index is an object");
   const Json* map = document.root().find("weight_map");
-  if (!map || !map->is_object()) document.root().fail("expected an object \"weight_map\" that says which file has which tensor");
+  if (!map || !map->is_object())
+    document.root().fail("expected an object \"weight_map\" that says which file has which tensor");
   if (const Json* metadata = document.root().find("metadata"); metadata && metadata->is_object())
     if (const Json* dtype = metadata->find("dtype"); dtype && dtype->is_string()) out.dtype = dtype->to_string();
   std::set<std::string> names;
@@ -73,9 +74,10 @@ CheckpointFiles read_index(const fs::path& index, const ModelFiles* files) {
   }
   if (!missing.empty())
     bad_checkpoint((files ? files->where() : index.parent_path().string()) + " does not appear to have " +
-         (missing.size() == 1 ? "a file named " : "files named ") + joined_names(missing, " and ") + ", required according to the checkpoint index " +
-         index.string() + " (" + std::to_string(names.size() - missing.size()) + " of its " + std::to_string(names.size()) +
-         " shards are there). The download may have been cut off: fetch it again");
+                   (missing.size() == 1 ? "a file named " : "files named ") + joined_names(missing, " and ") +
+                   ", required according to the checkpoint index " + index.string() + " (" +
+                   std::to_string(names.size() - missing.size()) + " of its " + std::to_string(names.size()) +
+                   " shards are there). The download may have been cut off: fetch it again");
   return out;
 }
 
@@ -85,9 +87,10 @@ void check_format(const SafetensorsFile& file, bool shard) {
   if (format == file.metadata()->end()) return;
   if (format->second == "pt" || format->second == "tf" || format->second == "flax" || format->second == "mlx") return;
   if (shard)
-    bad_checkpoint("the safetensors archive at " + file.path() + " does not contain the valid metadata: its format is '" + format->second +
-         "', expected pt, tf, flax or mlx. Save the model with save_pretrained");
-  bad_checkpoint("incompatible safetensors file " + file.path() + ": its metadata gives format '" + format->second + "', expected pt, tf, flax or mlx");
+    bad_checkpoint("the safetensors archive at " + file.path() + " does not contain the valid metadata: its format is '" +
+                   format->second + "', expected pt, tf, flax or mlx. Save the model with save_pretrained");
+  bad_checkpoint("incompatible safetensors file " + file.path() + ": its metadata gives format '" + format->second +
+                 "', expected pt, tf, flax or mlx");
 }
 
 // What tensors of a mapped file keep alive.
@@ -96,7 +99,8 @@ struct MappedWeights {
   std::shared_ptr<ReadAhead> ahead;
 };
 
-void append_tensors(NamedTensors& out, const fs::path& path, bool shard, std::vector<std::shared_ptr<MappedWeights>>& mapped) {
+void append_tensors(NamedTensors& out, const fs::path& path, bool shard,
+                    std::vector<std::shared_ptr<MappedWeights>>& mapped) {
   refuse_lfs_pointer(path);
   if (is_safetensors(path)) {
     auto owner = std::make_shared<MappedWeights>();
@@ -151,15 +155,18 @@ CheckpointFiles find_checkpoint(const ModelFiles& files, const CheckpointOptions
   if (options.use_safetensors == false && (files.find(safetensors_name) || files.find(safetensors_index_name)))
     text += "; there are safetensors weights, which use_safetensors=false leaves aside";
   for (const char* name : other_names)
-    if (files.find(name)) text += "; " + std::string(name) + " is of another framework: convert it with transformers first (from_tf or from_flax)";
+    if (files.find(name))
+      text +=
+          "; " + std::string(name) + " is of another framework: convert it with transformers first (from_tf or from_flax)";
   bad_checkpoint(text);
 }
 
 CheckpointFiles checkpoint_at(const fs::path& file) {
   if (!fs::is_regular_file(file)) {
     if (fs::is_regular_file(file.string() + ".index"))
-      bad_checkpoint("there is a TensorFlow checkpoint " + file.string() + ".index: Calque reads safetensors and .bin files; load it with transformers "
-           "(from_tf=True) and save it");
+      bad_checkpoint("there is a TensorFlow checkpoint " + file.string() +
+                     ".index: Calque reads safetensors and .bin files; load it with transformers "
+                     "(from_tf=True) and save it");
     bad_checkpoint("no weight file at " + file.string());
   }
   if (file.string().ends_with(".index.json")) return read_index(file, nullptr);
@@ -172,7 +179,8 @@ CheckpointFiles find_sharded_checkpoint(const fs::path& folder, bool prefer_safe
   const bool has_safe = fs::is_regular_file(safe);
   const bool has_pickled = fs::is_regular_file(pickled);
   if (!has_safe && !has_pickled)
-    bad_checkpoint("can't find a checkpoint index (" + std::string(pickle_index_name) + " or " + safetensors_index_name + ") in " + folder.string());
+    bad_checkpoint("can't find a checkpoint index (" + std::string(pickle_index_name) + " or " + safetensors_index_name +
+                   ") in " + folder.string());
   return read_index(has_safe && (prefer_safetensors || !has_pickled) ? safe : pickled, nullptr);
 }
 
@@ -186,11 +194,9 @@ Checkpoint Checkpoint::open(const CheckpointFiles& files) {
   }
   // After the headers: they would wait behind the weights.
   std::vector<std::shared_ptr<const MappedFile>> whole;
-  for (const auto& one : mapped)
-    whole.push_back(one->file);
+  for (const auto& one : mapped) whole.push_back(one->file);
   const auto ahead = std::make_shared<ReadAhead>(std::move(whole));
-  for (const auto& one : mapped)
-    one->ahead = ahead;
+  for (const auto& one : mapped) one->ahead = ahead;
   return out;
 }
 

@@ -36,8 +36,8 @@ Config::Config(Items items, std::string where) : where_(std::move(where)) {
     if (key == "num_labels" && has_labels) {
       if (value.kind() == Value::Kind::integer && labels->kind() == Value::Kind::dict &&
           value.to_int() != static_cast<int64_t>(labels->to_dict().items.size()))
-        warn(where_ + ": num_labels is " + value.str() + ", but id2label has " + std::to_string(labels->to_dict().items.size()) +
-             " labels, which count");
+        warn(where_ + ": num_labels is " + value.str() + ", but id2label has " +
+             std::to_string(labels->to_dict().items.size()) + " labels, which count");
       continue;
     }
     if (key == "id2label" && value.is_none()) continue;
@@ -67,7 +67,9 @@ void Config::gather_rope() {
     if (name == std::string_view("rope_scaling") || find("rope_parameters")->to_dict().find(name)) erase(name);
 }
 
-Config Config::from_json(std::string_view json, const std::string& where) { return Config(parse_config_items(json, where), where); }
+Config Config::from_json(std::string_view json, const std::string& where) {
+  return Config(parse_config_items(json, where), where);
+}
 
 static std::string read_config_text(const fs::path& file) {
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());
@@ -95,7 +97,8 @@ static std::string configuration_file(const Value& files) {
     const std::string& name = file.to_string();
     constexpr std::string_view start = "config.", end = ".json";
     if (name.size() <= start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end)) continue;
-    const std::vector<int64_t> version = version_numbers(std::string_view(name).substr(start.size(), name.size() - start.size() - end.size()));
+    const std::vector<int64_t> version =
+        version_numbers(std::string_view(name).substr(start.size(), name.size() - start.size() - end.size()));
     if (version.empty() || version > version_numbers(transformers_version) || version < best_version) continue;
     best = name;
     best_version = version;
@@ -108,9 +111,11 @@ Config Config::from_file(const fs::path& path) {
   fs::path file = is_folder ? path / "config.json" : path;
   if (!fs::exists(file))
     throw UserError(ErrorKind::bad_file, is_folder ? "no config.json in the folder " + path.string()
-                                                   : "no configuration at " + path.string() + ": expected a folder with a config.json, or a JSON file");
+                                                   : "no configuration at " + path.string() +
+                                                         ": expected a folder with a config.json, or a JSON file");
   Items items = parse_config_items(read_config_text(file), file.string());
-  if (const Value* files = find_item(items, "configuration_files"); is_folder && files && files->kind() == Value::Kind::list) {
+  if (const Value* files = find_item(items, "configuration_files");
+      is_folder && files && files->kind() == Value::Kind::list) {
     const fs::path other = path / configuration_file(*files);
     if (other != file) {
       file = other;
@@ -157,8 +162,7 @@ bool Config::erase(std::string_view key) {
   if (at == position_.end()) return false;
   items_.erase(items_.begin() + static_cast<ptrdiff_t>(at->second));
   position_.clear();
-  for (size_t i = 0; i < items_.size(); ++i)
-    position_.emplace(items_[i].first, i);
+  for (size_t i = 0; i < items_.size(); ++i) position_.emplace(items_[i].first, i);
   return true;
 }
 
@@ -173,7 +177,8 @@ void Config::set_labels(Value id2label) {
     const std::string& digits = key.to_string();
     int64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size()) wrong("id2label", "an object from numbers to names", &id2label);
+    if (error != std::errc() || end != digits.data() + digits.size())
+      wrong("id2label", "an object from numbers to names", &id2label);
     by_number.emplace_back(number, label);
   }
   num_labels_ = static_cast<int64_t>(by_number.size());
@@ -183,7 +188,8 @@ void Config::set_labels(Value id2label) {
 void Config::set(std::string_view key, Value value) {
   const std::string_view name = name_of(key);
   if (name == "id2label" && !value.is_none()) return set_labels(std::move(value));
-  if (name == "label2id" && !value.is_none() && value.kind() != Value::Kind::dict) wrong(key, "an object from names to numbers", &value);
+  if (name == "label2id" && !value.is_none() && value.kind() != Value::Kind::dict)
+    wrong(key, "an object from names to numbers", &value);
   if (name == "num_labels" && value.is_none()) return;
   if (name == "num_labels") {
     if (value.kind() != Value::Kind::integer || value.to_int() < 0) wrong(key, "a number of labels", &value);
@@ -209,10 +215,10 @@ Config::Items Config::update(const Items& items) {
     if (known) {
       const Value* now = find(key);
       // Of a configuration inside this one, what is given.
-      if (now && now->kind() == Value::Kind::dict && value.kind() == Value::Kind::dict && now->to_dict().find("model_type")) {
+      if (now && now->kind() == Value::Kind::dict && value.kind() == Value::Kind::dict &&
+          now->to_dict().find("model_type")) {
         Config inner = nested(key);
-        for (const auto& [name, part] : value.to_dict().items)
-          inner.set(name.to_string(), part);
+        for (const auto& [name, part] : value.to_dict().items) inner.set(name.to_string(), part);
         set(key, dict({inner.items_.begin(), inner.items_.end()}));
       } else {
         set(key, value);
@@ -241,7 +247,8 @@ void Config::update_from_string(std::string_view text) {
     switch (now->kind()) {
       case Value::Kind::boolean: {
         std::string lower = given;
-        std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+        std::transform(lower.begin(), lower.end(), lower.begin(),
+                       [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
         const bool yes = lower == "true" || lower == "1" || lower == "y" || lower == "yes";
         if (!yes && lower != "false" && lower != "0" && lower != "n" && lower != "no")
           throw UserError("can't derive true or false from " + given + " (key " + key + ")");
@@ -262,7 +269,8 @@ void Config::update_from_string(std::string_view text) {
       }
       case Value::Kind::string: set(key, given); break;
       default:
-        throw UserError("You can only update int, float, bool or string values in the config, got " + given + " for key " + key);
+        throw UserError("You can only update int, float, bool or string values in the config, got " + given + " for key " +
+                        key);
     }
   }
 }
@@ -281,21 +289,24 @@ void Config::check() const {
     if (type != "regression" && type != "single_label_classification" && type != "multi_label_classification")
       wrong("problem_type", "regression, single_label_classification or multi_label_classification", find("problem_type"));
     if (type == "single_label_classification" && num_labels() == 1)
-      throw UserError(ErrorKind::bad_file, where_ + ": problem_type single_label_classification needs at least two labels, found one; "
-                                                    "use regression for a head with one output");
+      throw UserError(ErrorKind::bad_file,
+                      where_ +
+                          ": problem_type single_label_classification needs at least two labels, found one; "
+                          "use regression for a head with one output");
   }
   if (has("architectures")) {
     const Value& names = *find("architectures");
-    if (names.kind() != Value::Kind::list || !std::all_of(names.to_items().begin(), names.to_items().end(), [](const Value& name) {
-          return name.kind() == Value::Kind::string;
-        }))
+    if (names.kind() != Value::Kind::list ||
+        !std::all_of(names.to_items().begin(), names.to_items().end(),
+                     [](const Value& name) { return name.kind() == Value::Kind::string; }))
       wrong("architectures", "a list of class names", &names);
   }
   if (has("layer_types") && find("layer_types")->kind() == Value::Kind::list && has("num_hidden_layers")) {
     const auto count = static_cast<int64_t>(find("layer_types")->to_items().size());
     if (count != integer("num_hidden_layers"))
-      throw UserError(ErrorKind::bad_file, where_ + ": \"layer_types\" has " + std::to_string(count) + " entries, expected one for each of the " +
-                                               std::to_string(integer("num_hidden_layers")) + " layers of num_hidden_layers");
+      throw UserError(ErrorKind::bad_file,
+                      where_ + ": \"layer_types\" has " + std::to_string(count) + " entries, expected one for each of the " +
+                          std::to_string(integer("num_hidden_layers")) + " layers of num_hidden_layers");
   }
   dtype();
   if (!has("vocab_size") || find("vocab_size")->kind() != Value::Kind::integer) return;
@@ -312,8 +323,7 @@ std::string Config::model_type() const { return optional_text("model_type").valu
 std::vector<std::string> Config::architectures() const {
   std::vector<std::string> names;
   if (has("architectures"))
-    for (const Value& name : find("architectures")->to_items())
-      names.push_back(name.to_string());
+    for (const Value& name : find("architectures")->to_items()) names.push_back(name.to_string());
   return names;
 }
 
@@ -388,15 +398,16 @@ bool Config::operator==(const Config& other) const {
   const auto within = [](const Config& a, const Config& b) {
     return std::all_of(a.items_.begin(), a.items_.end(), [&](const auto& item) {
       const auto at = b.position_.find(item.first);
-      return item.first == "transformers_version" || (at != b.position_.end() && same_value(item.second, b.items_[at->second].second));
+      return item.first == "transformers_version" ||
+             (at != b.position_.end() && same_value(item.second, b.items_[at->second].second));
     });
   };
   return within(*this, other) && within(other, *this);
 }
 
 static bool is_internal(std::string_view key) {
-  return key == "_commit_hash" || key == "_attn_implementation_internal" || key == "_attn_implementation" || key == "_attn_implementation_autoset" ||
-         key == "transformers_weights" || key == "num_labels";
+  return key == "_commit_hash" || key == "_attn_implementation_internal" || key == "_attn_implementation" ||
+         key == "_attn_implementation_autoset" || key == "transformers_weights" || key == "num_labels";
 }
 
 // A configuration inside another: without the version, and without what every configuration has by default.
@@ -419,7 +430,8 @@ Config::Items Config::to_diff() const {
     if (is_internal(key) || key == "_name_or_path" || key == "transformers_version") continue;
     const Value* usual = find_item(common_keys().current, key);
     const Value* of_class = find_item(own, key);
-    if (!usual || !same_value(value, *usual) || (of_class && !same_value(value, *of_class))) out.emplace_back(key, nested_diff(value));
+    if (!usual || !same_value(value, *usual) || (of_class && !same_value(value, *of_class)))
+      out.emplace_back(key, nested_diff(value));
   }
   out.emplace_back("transformers_version", transformers_version);
   return out;
@@ -439,7 +451,8 @@ Config::Items Config::non_default_generation_parameters() const {
   const Items own = architecture_ ? parse_config_items(architecture_->defaults, architecture_->config_class) : Items();
   Items out;
   for (const auto& [key, usual] : generation_defaults())
-    if (const auto at = position_.find(key); at != position_.end() && !find_item(own, key) && !same_value(items_[at->second].second, usual))
+    if (const auto at = position_.find(key);
+        at != position_.end() && !find_item(own, key) && !same_value(items_[at->second].second, usual))
       out.emplace_back(key, items_[at->second].second);
   return out;
 }
@@ -450,8 +463,7 @@ void Config::save(const fs::path& folder) const {
   const Items generation = non_default_generation_parameters();
   if (!generation.empty()) {
     std::string names;
-    for (const auto& [key, value] : generation)
-      names += (names.empty() ? "" : ", ") + key + "=" + value.str();
+    for (const auto& [key, value] : generation) names += (names.empty() ? "" : ", ") + key + "=" + value.str();
     warn("the model's config holds generation settings, which belong in generation_config.json: " + names);
   }
   fs::create_directories(folder);

@@ -19,8 +19,7 @@ Value value_of(const Json& json) {
     case Json::Kind::string: return json.to_string();
     case Json::Kind::array: {
       Values items;
-      for (const Json& item : json.items())
-        items.push_back(value_of(item));
+      for (const Json& item : json.items()) items.push_back(value_of(item));
       return list(std::move(items));
     }
     case Json::Kind::object: {
@@ -29,8 +28,7 @@ Value value_of(const Json& json) {
         if (tag == "Infinity" || tag == "-Infinity" || tag == "NaN") return json.members()[0].value.to_float();
       }
       std::vector<std::pair<Value, Value>> items;
-      for (const JsonMember& member : json.members())
-        items.emplace_back(member.key, value_of(member.value));
+      for (const JsonMember& member : json.members()) items.emplace_back(member.key, value_of(member.value));
       return dict(std::move(items));
     }
   }
@@ -39,8 +37,7 @@ Value value_of(const Json& json) {
 
 Config::Items items_of(const Value& dict) {
   Config::Items items;
-  for (const auto& [key, value] : dict.to_dict().items)
-    items.emplace_back(key.to_string(), value);
+  for (const auto& [key, value] : dict.to_dict().items) items.emplace_back(key.to_string(), value);
   return items;
 }
 
@@ -100,7 +97,8 @@ class ConfigWriter {
         return;
       }
       case Value::Kind::dict: write_members(value.to_dict().items, depth); return;
-      default: throw UserError("a configuration cannot hold " + std::string(Value::kind_name(value.kind())) + " " + value.str());
+      default:
+        throw UserError("a configuration cannot hold " + std::string(Value::kind_name(value.kind())) + " " + value.str());
     }
   }
   void write_members(std::vector<std::pair<Value, Value>> members, size_t depth) {
@@ -108,7 +106,8 @@ class ConfigWriter {
       out_ += "{}";
       return;
     }
-    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
     out_ += '{';
     for (size_t i = 0; i < members.size(); ++i) {
       line(depth + 1, i == 0);
@@ -212,7 +211,9 @@ bool same_value(const Value& a, const Value& b) {
   const auto is_number = [](const Value& v) {
     return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean;
   };
-  const auto number = [](const Value& v) { return v.kind() == Value::Kind::floating ? v.to_float() : static_cast<double>(v.to_int()); };
+  const auto number = [](const Value& v) {
+    return v.kind() == Value::Kind::floating ? v.to_float() : static_cast<double>(v.to_int());
+  };
   if (is_number(a) && is_number(b)) return number(a) == number(b);
   if (a.kind() != b.kind()) return false;
   if (a.kind() == Value::Kind::list || a.kind() == Value::Kind::tuple)

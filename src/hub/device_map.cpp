@@ -35,8 +35,7 @@ std::string describe_device_map(Module& model, const DeviceMap& map, std::option
   const ModuleSizes sizes = compute_module_sizes(model, dtype);
   std::vector<std::pair<std::string, double>> sums;
   size_t width = 7;
-  for (const auto& [name, device] : map)
-    width = std::max(width, name.size());
+  for (const auto& [name, device] : map) width = std::max(width, name.size());
   std::string out;
   for (const auto& [name, device] : map) {
     const double bytes = sizes.of(name);
@@ -67,7 +66,8 @@ MaxMemory max_memory(const std::vector<std::pair<MapDevice, std::string>>& limit
   MaxMemory out;
   for (const auto& [device, size] : limits) {
     if (device.index() < 0 && device.str() != "mps" && device.str() != "cpu" && device.str() != "disk")
-      throw UserError("max_memory: device " + device.str() + " is not recognized, available devices are integers (for accelerators), 'mps', 'cpu' and 'disk'");
+      throw UserError("max_memory: device " + device.str() +
+                      " is not recognized, available devices are integers (for accelerators), 'mps', 'cpu' and 'disk'");
     out.emplace_back(device, static_cast<double>(parse_file_size(size)));
   }
   const auto rank = [](const MapDevice& device) -> int64_t {
@@ -115,8 +115,7 @@ ModuleSizes compute_module_sizes(Module& model, std::optional<DType> dtype, bool
 std::vector<std::vector<std::string>> find_tied_parameters(Module& model) {
   const Module::NamedTensors all = model.named_parameters("", true, false), once = model.named_parameters("", true, true);
   std::set<std::string> first;
-  for (const auto& [name, tensor] : once)
-    first.insert(name);
+  for (const auto& [name, tensor] : once) first.insert(name);
   std::map<std::string, std::vector<std::string>> groups;
   for (const auto& [name, tensor] : all) {
     if (first.count(name)) continue;
@@ -138,16 +137,17 @@ DeviceMap clean_device_map(DeviceMap map) {
     std::vector<MapDevice> devices;
     for (const auto& [name, device] : map)
       if (name.starts_with(prefix)) devices.push_back(device);
-    if (devices.size() > 1 && std::all_of(devices.begin(), devices.end(), [&](const MapDevice& d) { return d == devices[0]; })) {
+    if (devices.size() > 1 &&
+        std::all_of(devices.begin(), devices.end(), [&](const MapDevice& d) { return d == devices[0]; })) {
       std::erase_if(map, [&](const auto& item) { return item.first.starts_with(prefix); });
       std::erase_if(map, [&](const auto& item) { return item.first == module; });
       map.emplace_back(module, devices[0]);
     }
     std::set<std::string> children;
     for (const auto& [name, device] : map)
-      if (name.starts_with(prefix) && name.size() > module.size()) children.insert(name.substr(0, name.find('.', prefix.size())));
-    for (const std::string& child : children)
-      self(self, child);
+      if (name.starts_with(prefix) && name.size() > module.size())
+        children.insert(name.substr(0, name.find('.', prefix.size())));
+    for (const std::string& child : children) self(self, child);
   };
   clean(clean, "");
   return map;
@@ -165,7 +165,8 @@ void check_device_map(Module& model, const DeviceMap& map) {
     });
     if (!covered) uncovered += (uncovered.empty() ? "" : ", ") + tensor;
   }
-  if (!uncovered.empty()) throw UserError("The device map does not give any device for the following parameters: " + uncovered);
+  if (!uncovered.empty())
+    throw UserError("The device map does not give any device for the following parameters: " + uncovered);
 }
 
 MapDevice device_of(std::string_view name, const DeviceMap& map) {
@@ -183,21 +184,24 @@ MapDevice device_of(std::string_view name, const DeviceMap& map) {
 void check_tied_parameters_on_same_device(const std::vector<std::vector<std::string>>& tied, const DeviceMap& map) {
   for (const std::vector<std::string>& group : tied) {
     DeviceMap places;
-    for (const std::string& name : group)
-      places.emplace_back(name, device_of(name, map));
+    for (const std::string& name : group) places.emplace_back(name, device_of(name, map));
     if (std::any_of(places.begin(), places.end(), [&](const auto& place) { return !(place.second == places[0].second); }))
-      warn("Tied parameters are on different devices: " + device_map_text(places) + ". Change the device map, or ask for device_map 'auto'.");
+      warn("Tied parameters are on different devices: " + device_map_text(places) +
+           ". Change the device map, or ask for device_map 'auto'.");
   }
 }
 
-DeviceMap resolve_device_map(PretrainedModel& model, const std::string& device_map, const MaxMemory& limits, std::optional<DType> dtype) {
+DeviceMap resolve_device_map(PretrainedModel& model, const std::string& device_map, const MaxMemory& limits,
+                             std::optional<DType> dtype) {
   const std::set<std::string> modes = {"auto", "balanced", "balanced_low_0", "sequential"};
   if (!modes.count(device_map)) {
     if (device_map.starts_with("-") && device_map.find_first_not_of("0123456789", 1) == std::string::npos)
-      throw UserError("device map: a device number cannot be negative, found " + device_map + "; to run on the cpu ask for 'cpu'");
+      throw UserError("device map: a device number cannot be negative, found " + device_map +
+                      "; to run on the cpu ask for 'cpu'");
     const MapDevice device(device_map);
     if (!device.is_accelerator() && device.str() != "cpu" && device.str() != "disk")
-      throw UserError("device map: '" + device_map + "' is neither a device nor one of 'auto', 'balanced', 'balanced_low_0', 'sequential'");
+      throw UserError("device map: '" + device_map +
+                      "' is neither a device nor one of 'auto', 'balanced', 'balanced_low_0', 'sequential'");
     return {{"", device}};
   }
   DeviceMapOptions options{.max_memory = limits, .dtype = dtype};
@@ -206,7 +210,8 @@ DeviceMap resolve_device_map(PretrainedModel& model, const std::string& device_m
     if (const auto* part = dynamic_cast<const PretrainedModel*>(module)) {
       const std::vector<std::string> names = part->no_split_modules();
       if (names.empty())
-        throw UserError(part->class_name() + " does not support device map '" + device_map + "': it does not say which modules must stay whole (no_split_modules)");
+        throw UserError(part->class_name() + " does not support device map '" + device_map +
+                        "': it does not say which modules must stay whole (no_split_modules)");
       whole.insert(names.begin(), names.end());
     }
   options.no_split_modules.assign(whole.begin(), whole.end());

@@ -29,17 +29,14 @@ void put(const Slot& slot, const Tensor& tensor) { slot.module->set_tensor(slot.
 // Before a module runs its weights are brought, after it (also when it failed) they are let go.
 void attach_hooks(Module& module, std::vector<Slot> slots, const std::shared_ptr<const OffloadedWeights>& weights) {
   std::vector<Tensor> away;
-  for (const Slot& slot : slots)
-    away.push_back(*slot.module->find_tensor(slot.tensor));
+  for (const Slot& slot : slots) away.push_back(*slot.module->find_tensor(slot.tensor));
   module.register_forward_pre_hook([slots, weights](Module&, const Values&, const Kwargs&) -> std::optional<Module::Call> {
-    for (const Slot& slot : slots)
-      put(slot, weights->load(slot.name));
+    for (const Slot& slot : slots) put(slot, weights->load(slot.name));
     return std::nullopt;
   });
   module.register_forward_hook(
       [slots, away](Module&, const Values&, const Kwargs&, const Value&) -> std::optional<Value> {
-        for (size_t i = 0; i < slots.size(); ++i)
-          put(slots[i], away[i]);
+        for (size_t i = 0; i < slots.size(); ++i) put(slots[i], away[i]);
         return std::nullopt;
       },
       false, true);
@@ -47,8 +44,7 @@ void attach_hooks(Module& module, std::vector<Slot> slots, const std::shared_ptr
 
 std::string join(const std::vector<std::string>& names) {
   std::string out;
-  for (const std::string& name : names)
-    out += (out.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
   return out;
 }
 
@@ -65,7 +61,9 @@ void dispatch_model(PretrainedModel& model, const DeviceMap& map, const Dispatch
     throw UserError("dispatch_model: the device map puts " + join(accelerated) +
                     ", and Calque has no accelerator here; limit max_memory to 'cpu' and 'disk', or give a map over these");
   if (!disk.empty() && disk.size() == map.size())
-    throw UserError("dispatch_model: the whole model is on disk; leave at least a part of it on the cpu, or load it without a device map (weights stay mapped)");
+    throw UserError(
+        "dispatch_model: the whole model is on disk; leave at least a part of it on the cpu, or load it without a device "
+        "map (weights stay mapped)");
   check_tied_parameters_on_same_device(find_tied_parameters(model), map);
   if (disk.empty()) {
     model.dispatched = std::make_shared<Dispatched>(Dispatched{map, nullptr});
@@ -75,15 +73,15 @@ void dispatch_model(PretrainedModel& model, const DeviceMap& map, const Dispatch
   // Which tensors of which modules are for the disk.
   std::vector<std::pair<Module*, std::vector<Slot>>> modules;
   std::set<std::string> on_disk_already;
-  for (const auto& [name, entry] : options.offload_index)
-    on_disk_already.insert(name);
+  for (const auto& [name, entry] : options.offload_index) on_disk_already.insert(name);
   std::vector<Slot> all;
   for (const auto& [path, module] : model.named_modules()) {
     const std::string prefix = path.empty() ? "" : path + ".";
     std::vector<Slot> slots;
     const auto collect = [&, module = module](const auto& tensor_slots) {
       for (const auto& slot : tensor_slots)
-        if (slot->tensor.defined() && device_of(prefix + slot->name, map) == MapDevice("disk")) slots.push_back({module, slot->name, prefix + slot->name});
+        if (slot->tensor.defined() && device_of(prefix + slot->name, map) == MapDevice("disk"))
+          slots.push_back({module, slot->name, prefix + slot->name});
     };
     collect(module->parameter_slots());
     if (options.offload_buffers) collect(module->buffer_slots());
@@ -106,17 +104,18 @@ void dispatch_model(PretrainedModel& model, const DeviceMap& map, const Dispatch
   }
   if (!to_write.empty()) {
     if (options.offload_folder.empty())
-      throw UserError("dispatch_model: an offload_folder is needed for this device map; these modules are for the disk: " + join(disk));
+      throw UserError("dispatch_model: an offload_folder is needed for this device map; these modules are for the disk: " +
+                      join(disk));
     fs::create_directories(options.offload_folder);
     OffloadIndex written;
     for (const Slot& slot : to_write)
-      written.emplace_back(slot.name, offload_weight(*slot.module->find_tensor(slot.tensor), slot.name, options.offload_folder));
+      written.emplace_back(slot.name,
+                           offload_weight(*slot.module->find_tensor(slot.tensor), slot.name, options.offload_folder));
     save_offload_index(written, options.offload_folder);
     index.insert(index.end(), written.begin(), written.end());
   }
   const auto weights = std::make_shared<const OffloadedWeights>(std::move(mapped), options.offload_folder, std::move(index));
-  for (const Slot& slot : all)
-    put(slot, on_meta(*slot.module->find_tensor(slot.tensor)));
+  for (const Slot& slot : all) put(slot, on_meta(*slot.module->find_tensor(slot.tensor)));
 
   // A module that reaches into its children brings all that is below it.
   std::set<const Module*> covered;
@@ -151,7 +150,8 @@ StateDict full_state_dict(PretrainedModel& model) {
 
 LoadedModel load_dispatched(const fs::path& name_or_path, const LoadOptions& load, const DispatchOptions& options) {
   if (options.low_cpu_mem_usage && !*options.low_cpu_mem_usage)
-    throw UserError("load_dispatched: a device map requires low_cpu_mem_usage=true; weights are mapped, not loaded and then moved");
+    throw UserError(
+        "load_dispatched: a device map requires low_cpu_mem_usage=true; weights are mapped, not loaded and then moved");
   LoadedModel out = load_pretrained(name_or_path, load);
   PretrainedModel& model = *out.model;
   const DeviceMap map = options.map ? *options.map : resolve_device_map(model, options.device_map, options.max_memory);
@@ -160,8 +160,10 @@ LoadedModel load_dispatched(const fs::path& name_or_path, const LoadOptions& loa
     const bool is_file = fs::is_regular_file(name_or_path);
     const CheckpointFiles files =
         is_file ? checkpoint_at(name_or_path)
-                : find_checkpoint(ModelFiles(name_or_path.string(), {.revision = load.revision, .subfolder = load.subfolder, .cache_dir = load.cache_dir}),
-                                  {.use_safetensors = load.use_safetensors, .variant = load.variant});
+                : find_checkpoint(
+                      ModelFiles(name_or_path.string(),
+                                 {.revision = load.revision, .subfolder = load.subfolder, .cache_dir = load.cache_dir}),
+                      {.use_safetensors = load.use_safetensors, .variant = load.variant});
     for (const fs::path& file : files.files)
       if (file.extension() != ".safetensors")
         throw UserError("load_dispatched: the device map has modules on disk, and " + file.string() +

@@ -20,7 +20,9 @@ namespace fs = std::filesystem;
 namespace {
 
 HubOptions hub_options(const LoadOptions& options) {
-  return {.revision = options.revision.empty() ? "main" : options.revision, .subfolder = options.subfolder, .cache_dir = options.cache_dir};
+  return {.revision = options.revision.empty() ? "main" : options.revision,
+          .subfolder = options.subfolder,
+          .cache_dir = options.cache_dir};
 }
 
 // ---- which class ----------------------------------------------------------------------------------------------------
@@ -39,25 +41,25 @@ ChosenClass find_model_class(const std::string& name) {
 
 std::vector<std::string> class_names(const Architecture& architecture) {
   std::vector<std::string> out;
-  for (const ModelClass& one : architecture.classes)
-    out.push_back(one.name);
+  for (const ModelClass& one : architecture.classes) out.push_back(one.name);
   return out;
 }
 
 [[noreturn]] void unknown_architecture(const Config& config, const std::string& wanted) {
   std::vector<std::string> types;
-  for (const auto& architecture : model_registry().architectures())
-    types.push_back(architecture->model_type);
+  for (const auto& architecture : model_registry().architectures()) types.push_back(architecture->model_type);
   const std::string type = config.model_type();
-  throw UserError(ErrorKind::bad_file, config.where() + ": " + (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
-                                           (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque. " +
-                                           (type.empty() ? "It has " : "Near it: ") + near_names(type, types));
+  throw UserError(ErrorKind::bad_file,
+                  config.where() + ": " +
+                      (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
+                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque. " +
+                      (type.empty() ? "It has " : "Near it: ") + near_names(type, types));
 }
 
 [[noreturn]] void unknown_class(const Config& config, const std::string& name) {
   if (const Architecture* architecture = model_registry().find(config.model_type()))
-    throw UserError(ErrorKind::bad_file, config.where() + ": there is no model class " + name + "; of " + architecture->model_type + " there are " +
-                                             listed(class_names(*architecture)));
+    throw UserError(ErrorKind::bad_file, config.where() + ": there is no model class " + name + "; of " +
+                                             architecture->model_type + " there are " + listed(class_names(*architecture)));
   unknown_architecture(config, name);
 }
 
@@ -69,9 +71,9 @@ ChosenClass choose_class(const Config& config, const LoadOptions& options) {
     const ModelClass* found = model_registry().find_task(config.model_type(), options.task);
     if (!found) {
       std::vector<std::string> tasks;
-      for (const ModelClass& one : architecture->classes)
-        tasks.insert(tasks.end(), one.tasks.begin(), one.tasks.end());
-      throw UserError(config.where() + ": " + architecture->model_type + " has no class for the task \"" + options.task + "\"; it has " + listed(tasks));
+      for (const ModelClass& one : architecture->classes) tasks.insert(tasks.end(), one.tasks.begin(), one.tasks.end());
+      throw UserError(config.where() + ": " + architecture->model_type + " has no class for the task \"" + options.task +
+                      "\"; it has " + listed(tasks));
     }
     return {architecture, found};
   }
@@ -100,8 +102,8 @@ Config config_for(const Config& config, const Architecture& architecture) {
   }
   if (!named) items.emplace_back("model_type", architecture.model_type);
   if (!config.model_type().empty())
-    warn("You are using a model of type " + config.model_type() + " to instantiate a model of type " + architecture.model_type +
-         ". This is not supported for all configurations of models and can yield errors.");
+    warn("You are using a model of type " + config.model_type() + " to instantiate a model of type " +
+         architecture.model_type + ". This is not supported for all configurations of models and can yield errors.");
   Config out(std::move(items), config.where());
   out.attention_implementation = config.attention_implementation;
   return out;
@@ -112,14 +114,18 @@ Config config_for(const Config& config, const Architecture& architecture) {
 void check_attention(const std::string& attention) {
   if (attention.empty() || attention == "eager" || attention == "sdpa") return;
   if (attention.starts_with("flash_attention"))
-    throw UserError("attention \"" + attention + "\" is not supported: it needs kernels for a GPU; use \"sdpa\" or \"eager\"");
-  throw UserError("specified attention \"" + attention + "\" is not supported; the only possible values are \"eager\" (written out) and \"sdpa\" "
+    throw UserError("attention \"" + attention +
+                    "\" is not supported: it needs kernels for a GPU; use \"sdpa\" or \"eager\"");
+  throw UserError("specified attention \"" + attention +
+                  "\" is not supported; the only possible values are \"eager\" (written out) and \"sdpa\" "
                   "(scaled_dot_product_attention)");
 }
 
-std::shared_ptr<PretrainedModel> make_model(const ChosenClass& chosen, Config config, DType dtype, const LoadOptions& options) {
+std::shared_ptr<PretrainedModel> make_model(const ChosenClass& chosen, Config config, DType dtype,
+                                            const LoadOptions& options) {
   if (!is_floating(dtype) || is_float8(dtype))
-    throw UserError(chosen.entry->name + " cannot be instantiated under dtype " + std::string(name(dtype)) + ", as it is not a floating-point dtype");
+    throw UserError(chosen.entry->name + " cannot be instantiated under dtype " + std::string(name(dtype)) +
+                    ", as it is not a floating-point dtype");
   check_attention(options.attention);
   if (!options.attention.empty()) config.attention_implementation = options.attention;
   config.set("dtype", dtype);
@@ -127,17 +133,21 @@ std::shared_ptr<PretrainedModel> make_model(const ChosenClass& chosen, Config co
   std::shared_ptr<PretrainedModel> model = chosen.entry->make(config);
   if (model->supports_sdpa() || config.attention_implementation != "sdpa") return model;
   if (options.attention == "sdpa")
-    throw UserError(chosen.entry->name + " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
+    throw UserError(chosen.entry->name +
+                    " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
   model->config().attention_implementation = "eager";
   return model;
 }
 
-DType load_dtype(const Config& config, const CheckpointFiles& files, const Checkpoint& checkpoint, const LoadOptions& options) {
+DType load_dtype(const Config& config, const CheckpointFiles& files, const Checkpoint& checkpoint,
+                 const LoadOptions& options) {
   if (options.dtype) return *options.dtype;
   if (const std::optional<DType> dtype = config.dtype()) return *dtype;
   if (!files.dtype.empty()) {
     const std::optional<DType> dtype = dtype_from_name(files.dtype);
-    if (!dtype) throw UserError(ErrorKind::bad_file, files.index.string() + ": metadata gives dtype \"" + files.dtype + "\", which is none");
+    if (!dtype)
+      throw UserError(ErrorKind::bad_file,
+                      files.index.string() + ": metadata gives dtype \"" + files.dtype + "\", which is none");
     return *dtype;
   }
   const DType dtype = checkpoint.dtype().value_or(DType::float32);
@@ -152,7 +162,8 @@ void warn_of(const PretrainedModel& model, const LoadReport& report, const std::
   if (!said.empty()) warn(model.class_name() + " load report from " + where + "\n" + said.table());
 }
 
-LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkpoint& checkpoint, const LoadOptions& options) {
+LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkpoint& checkpoint,
+                       const LoadOptions& options) {
   const ChosenClass chosen = choose_class(config, options);
   config = config_for(config, *chosen.architecture);
   const DType dtype = load_dtype(config, files, checkpoint, options);
@@ -200,13 +211,16 @@ Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& o
 }
 
 LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
-  const bool is_file = fs::is_regular_file(name_or_path) || (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
+  const bool is_file = fs::is_regular_file(name_or_path) ||
+                       (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
   if (is_file) {
     const fs::path folder = name_or_path.parent_path();
     LoadOptions beside = options;
     beside.subfolder.clear();
     if (!options.config && !fs::is_regular_file(folder / "config.json"))
-      throw UserError(ErrorKind::bad_file, name_or_path.string() + " is a weight file, and there is no config.json beside it: give a config, or name a folder");
+      throw UserError(ErrorKind::bad_file,
+                      name_or_path.string() +
+                          " is a weight file, and there is no config.json beside it: give a config, or name a folder");
     const Config config = config_from_pretrained(folder.empty() ? fs::path(".") : folder, beside);
     const CheckpointFiles files = checkpoint_at(name_or_path);
     return load_model(config, files, Checkpoint::open(files), options);
@@ -214,9 +228,11 @@ LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& opt
   const ModelFiles where(name_or_path.string(), hub_options(options));
   Config config = config_from_pretrained(name_or_path, options);
   choose_class(config, options);  // an architecture that we do not have is said before weights are looked for
-  const CheckpointFiles files = find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});
+  const CheckpointFiles files =
+      find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});
   LoadedModel out = load_model(std::move(config), files, Checkpoint::open(files), options);
-  if (const auto generation = where.find("generation_config.json")) out.model->generation_config_json = file_text(*generation);
+  if (const auto generation = where.find("generation_config.json"))
+    out.model->generation_config_json = file_text(*generation);
   return out;
 }
 
@@ -240,7 +256,8 @@ std::shared_ptr<PretrainedModel> from_config(const Config& given, const LoadOpti
 std::optional<DType> dtype_option(std::string_view text) {
   if (text == "auto") return std::nullopt;
   if (const std::optional<DType> dtype = dtype_from_name(text)) return dtype;
-  throw UserError("dtype can only be \"auto\" or the name of a dtype such as float32 or bfloat16, found \"" + std::string(text) + "\"");
+  throw UserError("dtype can only be \"auto\" or the name of a dtype such as float32 or bfloat16, found \"" +
+                  std::string(text) + "\"");
 }
 
 DType parameter_dtype(const Module& module) {
@@ -265,8 +282,7 @@ IncompatibleKeys load_sharded_checkpoint(Module& model, const fs::path& folder, 
   if (strict && !(keys.missing_keys.empty() && keys.unexpected_keys.empty())) {
     const auto quoted = [](const std::vector<std::string>& names) {
       std::string out;
-      for (const std::string& name : names)
-        out += (out.empty() ? "\"" : ",\"") + name + "\"";
+      for (const std::string& name : names) out += (out.empty() ? "\"" : ",\"") + name + "\"";
       return out;
     };
     std::string text = "Error(s) in loading state_dict for " + model.class_name();

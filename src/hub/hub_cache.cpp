@@ -28,12 +28,14 @@ fs::path expanded(const std::string& path) {
 bool is_true(const std::optional<std::string>& value) {
   if (!value) return false;
   std::string upper = *value;
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   return upper == "1" || upper == "ON" || upper == "YES" || upper == "TRUE";
 }
 
 [[noreturn]] void bad_repo_id(std::string_view repo_id, const std::string& why) {
-  throw UserError("incorrect model name '" + std::string(repo_id) + "': expected a folder, or a repository of the hub; " + why);
+  throw UserError("incorrect model name '" + std::string(repo_id) + "': expected a folder, or a repository of the hub; " +
+                  why);
 }
 
 // A relative path that stays where it is.
@@ -71,9 +73,10 @@ void validate_repo_id(std::string_view repo_id) {
     const auto allowed = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
     };
-    if (part.empty() || part.size() > 96 || !std::all_of(part.begin(), part.end(), allowed) || part.front() == '-' || part.front() == '.' ||
-        part.back() == '-' || part.back() == '.')
-      bad_repo_id(repo_id, "each part has 1 to 96 letters, digits, '-', '_' or '.', and does not start or end with '-' or '.'");
+    if (part.empty() || part.size() > 96 || !std::all_of(part.begin(), part.end(), allowed) || part.front() == '-' ||
+        part.front() == '.' || part.back() == '-' || part.back() == '.')
+      bad_repo_id(repo_id,
+                  "each part has 1 to 96 letters, digits, '-', '_' or '.', and does not start or end with '-' or '.'");
     at += part.size() + 1;
   }
   if (repo_id.find("--") != std::string_view::npos || repo_id.find("..") != std::string_view::npos)
@@ -83,8 +86,7 @@ void validate_repo_id(std::string_view repo_id) {
 
 std::string repo_folder_name(std::string_view repo_id) {
   std::string out = "models--";
-  for (const char c : repo_id)
-    out += c == '/' ? std::string("--") : std::string(1, c);
+  for (const char c : repo_id) out += c == '/' ? std::string("--") : std::string(1, c);
   return out;
 }
 
@@ -112,15 +114,18 @@ CacheEntry try_to_load_from_cache(std::string_view repo_id, const std::string& f
 }
 
 ModelFiles::ModelFiles(const std::string& name_or_path, const HubOptions& options) : name_(name_or_path), options_(options) {
-  if (!stays_inside(options.subfolder)) throw UserError("subfolder '" + options.subfolder + "' leads out of the model's folder");
+  if (!stays_inside(options.subfolder))
+    throw UserError("subfolder '" + options.subfolder + "' leads out of the model's folder");
   if (fs::is_directory(name_or_path)) {
     is_folder_ = true;
     folder_ = fs::path(name_or_path) / options.subfolder;
-    if (!fs::is_directory(folder_)) throw UserError(ErrorKind::bad_file, "no folder '" + options.subfolder + "' in " + name_or_path);
+    if (!fs::is_directory(folder_))
+      throw UserError(ErrorKind::bad_file, "no folder '" + options.subfolder + "' in " + name_or_path);
     return;
   }
   if (fs::path(name_or_path).is_absolute() || name_or_path.starts_with("./") || name_or_path.starts_with("../"))
-    throw UserError(ErrorKind::bad_file, "no folder " + name_or_path + (fs::exists(name_or_path) ? ": it is a file" : ": there is no such path"));
+    throw UserError(ErrorKind::bad_file,
+                    "no folder " + name_or_path + (fs::exists(name_or_path) ? ": it is a file" : ": there is no such path"));
   validate_repo_id(name_or_path);
   const fs::path repo = repo_cache(name_or_path, options);
   const std::string commit = resolve_revision(name_or_path, options);
@@ -130,10 +135,13 @@ ModelFiles::ModelFiles(const std::string& name_or_path, const HubOptions& option
   if (!fs::is_directory(repo))
     text += "it is not in the cache of the hub (" + repo.string() + ")";
   else if (!fs::is_directory(repo / "snapshots" / commit))
-    text += "the cache of the hub has it, but not revision " + options.revision + " (" + (repo / "snapshots" / commit).string() + ")";
+    text += "the cache of the hub has it, but not revision " + options.revision + " (" +
+            (repo / "snapshots" / commit).string() + ")";
   else
     text += "in the cache of the hub it has no folder '" + options.subfolder + "'";
-  throw UserError(ErrorKind::bad_file, text + ". Calque does not connect to the hub: fetch it first, for example with `hf download " + name_ + "`");
+  throw UserError(
+      ErrorKind::bad_file,
+      text + ". Calque does not connect to the hub: fetch it first, for example with `hf download " + name_ + "`");
 }
 
 std::optional<fs::path> ModelFiles::find(const std::string& filename) const {
@@ -215,7 +223,8 @@ static CachedRepo scan_repo(const fs::path& folder, std::vector<std::string>& pr
     repo.revisions.push_back(std::move(revision));
   }
   for (const auto& [commit, names] : refs)
-    problems.push_back((folder / "refs" / names[0]).string() + ": it stands for " + commit + ", of which there is no snapshot");
+    problems.push_back((folder / "refs" / names[0]).string() + ": it stands for " + commit +
+                       ", of which there is no snapshot");
   return repo;
 }
 
@@ -226,8 +235,7 @@ CacheScan scan_cache_dir(const fs::path& cache_dir) {
   std::set<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(root))
     if (entry.is_directory() && entry.path().filename().string().starts_with("models--")) folders.insert(entry.path());
-  for (const fs::path& folder : folders)
-    out.repos.push_back(scan_repo(folder, out.problems));
+  for (const fs::path& folder : folders) out.repos.push_back(scan_repo(folder, out.problems));
   return out;
 }
 

@@ -17,17 +17,23 @@ struct Part {
 using Parts = std::vector<Part>;
 using Names = std::vector<std::string>;
 
-bool contains(const Names& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 // Accelerate asks whether the text occurs, not whether it begins so.
-bool inside(const std::string& tensor, const std::string& module) { return (tensor + ".").find(module + ".") != std::string::npos; }
+bool inside(const std::string& tensor, const std::string& module) {
+  return (tensor + ".").find(module + ".") != std::string::npos;
+}
 
 class Planner {
  public:
   Planner(Module& model, const DeviceMapOptions& options)
-      : model_(model), options_(options), sizes_(compute_module_sizes(model, options.dtype)), tied_(find_tied_parameters(model)) {
+      : model_(model),
+        options_(options),
+        sizes_(compute_module_sizes(model, options.dtype)),
+        tied_(find_tied_parameters(model)) {
     limits_ = options.max_memory.empty() ? available_memory() : options.max_memory;
-    for (const auto& [device, bytes] : limits_)
-      devices_.push_back(device);
+    for (const auto& [device, bytes] : limits_) devices_.push_back(device);
     if (std::find(devices_.begin(), devices_.end(), MapDevice("disk")) == devices_.end()) devices_.emplace_back("disk");
     // The devices that keep room for the largest layer, which is brought there to be computed.
     for (const MapDevice& device : devices_)
@@ -38,18 +44,14 @@ class Planner {
       main_ = {accelerators_[0], "cpu"};
     else
       main_ = {"cpu"};
-    for (const auto& [name, tensor] : model.named_parameters("", false))
-      parts_.push_back({name, nullptr});
-    for (const auto& [name, child] : model.named_children())
-      parts_.push_back({name, child});
-    for (const auto& [name, tensor] : model.named_buffers("", false))
-      parts_.push_back({name, nullptr});
+    for (const auto& [name, tensor] : model.named_parameters("", false)) parts_.push_back({name, nullptr});
+    for (const auto& [name, child] : model.named_children()) parts_.push_back({name, child});
+    for (const auto& [name, tensor] : model.named_buffers("", false)) parts_.push_back({name, nullptr});
   }
 
   DeviceMap run() {
     find_largest(parts_);
-    while (!parts_.empty())
-      place_next();
+    while (!parts_.empty()) place_next();
     DeviceMap map = options_.clean_result ? clean_device_map(map_) : map_;
     check_buffers();
     return map;
@@ -61,14 +63,16 @@ class Planner {
       if (one == device) return bytes;
     return INFINITY;
   }
-  bool whole(const Part& part) const { return !part.module || part.module->named_children().empty() || contains(options_.no_split_modules, part.module->class_name()); }
+  bool whole(const Part& part) const {
+    return !part.module || part.module->named_children().empty() ||
+           contains(options_.no_split_modules, part.module->class_name());
+  }
 
   Parts split(const Part& part) const {
     Parts out;
     for (const auto& [name, tensor] : part.module->named_parameters("", false))
       out.push_back({part.name + "." + name, nullptr});
-    for (const auto& [name, child] : part.module->named_children())
-      out.push_back({part.name + "." + name, child});
+    for (const auto& [name, child] : part.module->named_children()) out.push_back({part.name + "." + name, child});
     return out;
   }
 
@@ -87,11 +91,9 @@ class Planner {
         }
         return;
       }
-      for (const auto& [name, child] : part.module->named_children())
-        self(self, {part.name + "." + name, child});
+      for (const auto& [name, child] : part.module->named_children()) self(self, {part.name + "." + name, child});
     };
-    for (const Part& part : parts)
-      visit(visit, part);
+    for (const Part& part : parts) visit(visit, part);
   }
   void find_largest_module() {
     Parts modules;
@@ -106,7 +108,8 @@ class Planner {
     for (const Names& group : tied_) {
       const auto in_part = [&](const std::string& tensor) { return inside(tensor, name); };
       if (std::none_of(group.begin(), group.end(), in_part) || std::all_of(group.begin(), group.end(), in_part)) continue;
-      std::copy_if(group.begin(), group.end(), std::back_inserter(out), [&](const std::string& tensor) { return !in_part(tensor); });
+      std::copy_if(group.begin(), group.end(), std::back_inserter(out),
+                   [&](const std::string& tensor) { return !in_part(tensor); });
     }
     return out;
   }
@@ -118,7 +121,8 @@ class Planner {
   WithTies with_ties(double size, const Names& tied, const Parts& rest) const {
     WithTies out{size, {}};
     for (const std::string& tensor : tied) {
-      const auto holder = std::find_if(rest.begin(), rest.end(), [&](const Part& part) { return tensor.starts_with(part.name + "."); });
+      const auto holder =
+          std::find_if(rest.begin(), rest.end(), [&](const Part& part) { return tensor.starts_with(part.name + "."); });
       if (holder == rest.end()) continue;
       out.parts.push_back(*holder);
       out.size += sizes_.of(holder->name) - sizes_.of(tensor);
@@ -138,7 +142,8 @@ class Planner {
   void place_next() {
     const Part part = parts_.front();
     parts_.erase(parts_.begin());
-    std::erase_if(largest_names_, [&](const std::string& name) { return name == part.name || name.starts_with(part.name + "."); });
+    std::erase_if(largest_names_,
+                  [&](const std::string& name) { return name == part.name || name.starts_with(part.name + "."); });
     if (largest_names_.empty()) find_largest_module();
 
     const double size = sizes_.of(part.name);
@@ -158,7 +163,8 @@ class Planner {
         std::erase_if(parts_, [&](const Part& p) { return p.name == other.name; });
         assign(other.name, device);
       }
-      if (!options_.offload_buffers && part.module) buffers_[device.str()] += compute_module_sizes(*part.module, options_.dtype, true).of("");
+      if (!options_.offload_buffers && part.module)
+        buffers_[device.str()] += compute_module_sizes(*part.module, options_.dtype, true).of("");
       return;
     }
     // It fits by itself: a smaller piece of what is tied to it may do.
@@ -179,7 +185,9 @@ class Planner {
       find_largest_module();
       return;
     }
-    if (used == 0 && options_.fallback_allocation && !disk && fall_back(part, limit_of(device) - std::max(largest_, all.size))) return;
+    if (used == 0 && options_.fallback_allocation && !disk &&
+        fall_back(part, limit_of(device) - std::max(largest_, all.size)))
+      return;
     used += reserved;
     ++current_;
     parts_.insert(parts_.begin(), part);
@@ -276,11 +284,11 @@ MaxMemory get_balanced_memory(Module& model, const DeviceMapOptions& options, bo
   }
   std::vector<std::pair<std::string, double>> modules;
   const Names tensors = leaves_of(sizes.items());
-  std::copy_if(sizes.items().begin(), sizes.items().end(), std::back_inserter(modules), [&](const auto& item) { return !contains(tensors, item.first); });
+  std::copy_if(sizes.items().begin(), sizes.items().end(), std::back_inserter(modules),
+               [&](const auto& item) { return !contains(tensors, item.first); });
   double sum = 0;
   const Names leaves = leaves_of(modules);
-  for (const std::string& leaf : leaves)
-    sum += sizes.of(leaf);
+  for (const std::string& leaf : leaves) sum += sizes.of(leaf);
   const double mean = std::trunc(sum / static_cast<double>(std::max<size_t>(leaves.size(), 1)));
   each += std::trunc(1.25 * std::max(block, mean));
 

@@ -13,11 +13,12 @@ namespace calque {
 namespace {
 
 bool is_layer_number(std::string_view part) {
-  return !part.empty() && part.size() < 10 && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !part.empty() && part.size() < 10 &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 struct KeyPattern {
-  std::vector<std::string> parts;          // of the first key
+  std::vector<std::string> parts;           // of the first key
   std::map<size_t, std::set<int>> numbers;  // by part
 };
 
@@ -35,8 +36,7 @@ std::string pattern_text(const KeyPattern& pattern) {
     if (at->second.size() > most)
       numbers = std::to_string(*at->second.begin()) + "..." + std::to_string(*at->second.rbegin());
     else
-      for (const int number : at->second)
-        numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+      for (const int number : at->second) numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
     out += "{" + numbers + "}";
   }
   return out;
@@ -53,7 +53,8 @@ std::vector<std::string> merge_layer_numbers(const std::vector<std::string>& key
     for (size_t at = 0; at <= key.size();) {
       const size_t end = std::min(key.find('.', at), key.size());
       one.parts.push_back(key.substr(at, end - at));
-      if (is_layer_number(one.parts.back()) && one.parts.size() > 1) one.numbers[one.parts.size() - 1].insert(std::stoi(one.parts.back()));
+      if (is_layer_number(one.parts.back()) && one.parts.size() > 1)
+        one.numbers[one.parts.size() - 1].insert(std::stoi(one.parts.back()));
       shape += one.numbers.contains(one.parts.size() - 1) ? "*" : one.parts.back();
       shape += '.';
       at = end + 1;
@@ -67,8 +68,7 @@ std::vector<std::string> merge_layer_numbers(const std::vector<std::string>& key
       patterns[at->second].numbers[part].insert(numbers.begin(), numbers.end());
   }
   std::vector<std::string> out;
-  for (const KeyPattern& pattern : patterns)
-    out.push_back(pattern_text(pattern));
+  for (const KeyPattern& pattern : patterns) out.push_back(pattern_text(pattern));
   return out;
 }
 
@@ -76,14 +76,14 @@ std::string LoadReport::table() const {
   std::vector<std::array<std::string, 3>> rows;
   std::string notes;
   if (!unexpected_keys.empty()) {
-    notes += "\n- UNEXPECTED: not used. Fine when the checkpoint is of another task or architecture, not when it should be the same.";
-    for (const std::string& key : merge_layer_numbers(unexpected_keys))
-      rows.push_back({key, "UNEXPECTED", ""});
+    notes +=
+        "\n- UNEXPECTED: not used. Fine when the checkpoint is of another task or architecture, not when it should be the "
+        "same.";
+    for (const std::string& key : merge_layer_numbers(unexpected_keys)) rows.push_back({key, "UNEXPECTED", ""});
   }
   if (!missing_keys.empty()) {
     notes += "\n- MISSING: newly initialised, as the checkpoint has none. Train the model before you use it.";
-    for (const std::string& key : merge_layer_numbers(missing_keys))
-      rows.push_back({key, "MISSING", ""});
+    for (const std::string& key : merge_layer_numbers(missing_keys)) rows.push_back({key, "MISSING", ""});
   }
   if (!mismatched_keys.empty()) {
     notes += "\n- MISMATCH: newly initialised, as the shapes did not match. Train the model before you use it.";
@@ -96,15 +96,13 @@ std::string LoadReport::table() const {
       at->second.push_back(one.key);
     }
     for (const auto& [shapes, keys] : by_shapes)
-      for (const std::string& key : merge_layer_numbers(keys))
-        rows.push_back({key, "MISMATCH", shapes});
+      for (const std::string& key : merge_layer_numbers(keys)) rows.push_back({key, "MISMATCH", shapes});
   }
   if (rows.empty()) return "";
   rows.insert(rows.begin(), {"Key", "Status", mismatched_keys.empty() ? "" : "Details"});
   size_t widths[3] = {};
   for (const auto& row : rows)
-    for (size_t i = 0; i < 3; ++i)
-      widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < 3; ++i) widths[i] = std::max(widths[i], row[i].size());
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     std::string line;

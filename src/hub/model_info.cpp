@@ -24,8 +24,7 @@ int64_t num_parameters(Module& model, bool only_trainable, bool exclude_embeddin
 int64_t memory_footprint(Module& model, bool return_buffers) {
   int64_t bytes = 0;
   const auto count = [&](const std::vector<Tensor>& tensors) {
-    for (const Tensor& tensor : tensors)
-      bytes += tensor.numel() * static_cast<int64_t>(item_size(tensor.dtype()));
+    for (const Tensor& tensor : tensors) bytes += tensor.numel() * static_cast<int64_t>(item_size(tensor.dtype()));
   };
   count(model.parameters());
   if (return_buffers) count(model.buffers());
@@ -53,30 +52,31 @@ static int64_t resident_bytes() {
 MemoryHooks::MemoryHooks(Module& model) : usage_(std::make_shared<std::map<std::string, Usage>>()) {
   for (const auto& [name, module] : model.named_modules()) {
     (*usage_)[name] = {};
-    handles_.push_back(module->register_forward_pre_hook([usage = usage_, name = name](Module&, const Values&, const Kwargs&) -> std::optional<Module::Call> {
-      (*usage)[name].pre_forward = resident_bytes();
-      return std::nullopt;
-    }));
-    handles_.push_back(module->register_forward_hook([usage = usage_, name = name](Module&, const Values&, const Kwargs&, const Value&) -> std::optional<Value> {
-      Usage& one = (*usage)[name];
-      one.post_forward = resident_bytes();
-      one.difference += one.post_forward - one.pre_forward;
-      return std::nullopt;
-    }));
+    handles_.push_back(module->register_forward_pre_hook(
+        [usage = usage_, name = name](Module&, const Values&, const Kwargs&) -> std::optional<Module::Call> {
+          (*usage)[name].pre_forward = resident_bytes();
+          return std::nullopt;
+        }));
+    handles_.push_back(module->register_forward_hook(
+        [usage = usage_, name = name](Module&, const Values&, const Kwargs&, const Value&) -> std::optional<Value> {
+          Usage& one = (*usage)[name];
+          one.post_forward = resident_bytes();
+          one.difference += one.post_forward - one.pre_forward;
+          return std::nullopt;
+        }));
   }
 }
 
 MemoryHooks::~MemoryHooks() {
-  for (HookHandle& handle : handles_)
-    handle.remove();
+  for (HookHandle& handle : handles_) handle.remove();
 }
 
 void MemoryHooks::reset() {
-  for (auto& [name, usage] : *usage_)
-    usage = {};
+  for (auto& [name, usage] : *usage_) usage = {};
 }
 
-void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const Tensor& input_ids, const Tensor& attention_mask) {
+void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const Tensor& input_ids,
+                                           const Tensor& attention_mask) {
   const Config& config = model.config();
   const std::optional<int64_t> pad = config.optional_integer("pad_token_id");
   if (attention_mask.defined() || !pad || input_ids.is_fake() || input_ids.dim() != 2 || input_ids.numel() == 0) return;
@@ -94,8 +94,9 @@ void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const T
   const std::optional<int64_t> bos = id("bos_token_id"), eos = id("eos_token_id"), sep = id("sep_token_id");
   if (bos == pad || eos == pad || sep == pad) {
     const auto shown = [](std::optional<int64_t> one) { return one ? std::to_string(*one) : std::string("None"); };
-    text += "\nYou may ignore this warning if your `pad_token_id` (" + shown(pad) + ") is identical to the `bos_token_id` (" + shown(bos) + "), `eos_token_id` (" +
-            shown(eos) + "), or the `sep_token_id` (" + shown(sep) + "), and your input is not padded.";
+    text += "\nYou may ignore this warning if your `pad_token_id` (" + shown(pad) +
+            ") is identical to the `bos_token_id` (" + shown(bos) + "), `eos_token_id` (" + shown(eos) +
+            "), or the `sep_token_id` (" + shown(sep) + "), and your input is not padded.";
   }
   warn(std::move(text));
 }

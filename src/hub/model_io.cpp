@@ -16,7 +16,8 @@ struct Field {
   Member member;
 };
 
-#define CALQUE_FIELD(NAME) Field{#NAME, &ModelInputs::NAME}
+#define CALQUE_FIELD(NAME) \
+  Field { #NAME, &ModelInputs::NAME }
 const Field fields[] = {
     CALQUE_FIELD(input_ids),
     CALQUE_FIELD(attention_mask),
@@ -55,8 +56,9 @@ const Field& field(std::string_view name) {
 }
 
 bool is_set(const Value& value) {
-  return !value.is_none() && !(value.is_container() && (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list) &&
-                               value.to_items().empty());
+  return !value.is_none() &&
+         !(value.is_container() && (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list) &&
+           value.to_items().empty());
 }
 
 }  // namespace
@@ -64,8 +66,7 @@ bool is_set(const Value& value) {
 std::span<const std::string_view> ModelInputs::names() {
   static const std::vector<std::string_view> all = [] {
     std::vector<std::string_view> out;
-    for (const Field& one : fields)
-      out.push_back(one.name);
+    for (const Field& one : fields) out.push_back(one.name);
     return out;
   }();
   return all;
@@ -117,8 +118,7 @@ const Value* ModelOutput::find(std::string_view name) const {
 const Tensor& ModelOutput::tensor(std::string_view name) const {
   if (const Value* value = find(name)) return value->to_tensor();
   std::string have;
-  for (const auto& [key, value] : items_)
-    have += (have.empty() ? "" : ", ") + key;
+  for (const auto& [key, value] : items_) have += (have.empty() ? "" : ", ") + key;
   throw UserError("the model's output has no \"" + std::string(name) + "\"; it has " + (have.empty() ? "nothing" : have));
 }
 
@@ -144,8 +144,7 @@ void ModelOutput::take(const ModelOutput& other, std::initializer_list<std::stri
 
 Value ModelOutput::to_value() const {
   std::vector<std::pair<Value, Value>> items;
-  for (const auto& [name, value] : items_)
-    items.emplace_back(name, value);
+  for (const auto& [name, value] : items_) items.emplace_back(name, value);
   return dict(std::move(items));
 }
 

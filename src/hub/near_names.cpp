@@ -23,15 +23,16 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
-  for (size_t i = 0; i < names.size(); ++i)
-    out += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  for (size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
   return out.empty() ? "none" : out;
 }
 
 std::string near_names(std::string_view name, std::vector<std::string> names, size_t most) {
   std::sort(names.begin(), names.end());
   if (name.empty()) return listed(names);
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) { return edit_distance(name, a) < edit_distance(name, b); });
+  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  });
   if (names.size() > most) names.resize(most);
   return listed(names);
 }

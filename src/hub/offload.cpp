@@ -30,19 +30,22 @@ OffloadEntry offload_weight(const Tensor& weight, const std::string& name, const
 
 Tensor load_offloaded_weight(const fs::path& file, const OffloadEntry& entry) {
   const std::optional<DType> dtype = dtype_from_name(entry.dtype);
-  if (!dtype) throw UserError(ErrorKind::bad_file, file.string() + ": the index says dtype \"" + entry.dtype + "\", which is none");
+  if (!dtype)
+    throw UserError(ErrorKind::bad_file, file.string() + ": the index says dtype \"" + entry.dtype + "\", which is none");
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());
   uint64_t elements = 1;
   bool overflow = false;
   for (const int64_t size : entry.shape)
     overflow |= size < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements);
-  if (overflow || elements > mapped->bytes().size() / item_size(*dtype) || elements * item_size(*dtype) != mapped->bytes().size())
-    throw UserError(ErrorKind::bad_file, file.string() + ": has " + std::to_string(mapped->bytes().size()) + " bytes, expected " + entry.dtype + " of shape " + str(IntList(entry.shape)));
+  if (overflow || elements > mapped->bytes().size() / item_size(*dtype) ||
+      elements * item_size(*dtype) != mapped->bytes().size())
+    throw UserError(ErrorKind::bad_file, file.string() + ": has " + std::to_string(mapped->bytes().size()) +
+                                             " bytes, expected " + entry.dtype + " of shape " + str(IntList(entry.shape)));
   // The mapping is private and read-only: nobody writes through this pointer.
-  const Ref<Storage> storage = Storage::borrow(const_cast<std::byte*>(mapped->bytes().data()), mapped->bytes().size(), mapped, true);
+  const Ref<Storage> storage =
+      Storage::borrow(const_cast<std::byte*>(mapped->bytes().data()), mapped->bytes().size(), mapped, true);
   std::vector<int64_t> strides(entry.shape.size(), 1);
-  for (size_t d = entry.shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * std::max<int64_t>(entry.shape[d], 1);
+  for (size_t d = entry.shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(entry.shape[d], 1);
   return from_storage(storage, *dtype, entry.shape, strides, 0);
 }
 
@@ -53,13 +56,14 @@ OffloadIndex load_offload_index(const fs::path& folder) {
   OffloadIndex index;
   for (const JsonMember& member : document.root().members()) {
     OffloadEntry entry;
-    const auto text_of = [&](const char* key) { return member.value.find(key) ? std::string(member.value.at(key).to_string()) : std::string(); };
+    const auto text_of = [&](const char* key) {
+      return member.value.find(key) ? std::string(member.value.at(key).to_string()) : std::string();
+    };
     entry.dtype = text_of("dtype");
     entry.safetensors_file = text_of("safetensors_file");
     entry.weight_name = text_of("weight_name");
     if (const Json* shape = member.value.find("shape"))
-      for (const Json& size : shape->items())
-        entry.shape.push_back(size.to_int());
+      for (const Json& size : shape->items()) entry.shape.push_back(size.to_int());
     index.emplace_back(member.key, std::move(entry));
   }
   return index;
@@ -83,8 +87,7 @@ static std::string index_json(const OffloadIndex& index) {
     } else {
       field(first, "dtype", json_quoted(entry.dtype));
       std::string shape = "[";
-      for (const int64_t size : entry.shape)
-        shape += (shape.size() > 1 ? ",\n      " : "\n      ") + std::to_string(size);
+      for (const int64_t size : entry.shape) shape += (shape.size() > 1 ? ",\n      " : "\n      ") + std::to_string(size);
       field(first, "shape", shape + (entry.shape.empty() ? "]" : "\n    ]"));
     }
     out += "\n  }";
@@ -112,18 +115,18 @@ void save_offload_index(const OffloadIndex& index, const fs::path& folder) {
 void offload_state_dict(const StateDict& state, const fs::path& folder) {
   fs::create_directories(folder);
   OffloadIndex index;
-  for (const auto& [name, tensor] : state)
-    index.emplace_back(name, offload_weight(tensor, name, folder));
+  for (const auto& [name, tensor] : state) index.emplace_back(name, offload_weight(tensor, name, folder));
   save_offload_index(index, folder);
 }
 
-OffloadedWeights::OffloadedWeights(std::optional<StateDict> state, fs::path folder, std::optional<OffloadIndex> index) : folder_(std::move(folder)) {
-  if (!state && folder_.empty() && !index) throw UserError("offloaded weights: need a state dict, a folder or an index that has them");
+OffloadedWeights::OffloadedWeights(std::optional<StateDict> state, fs::path folder, std::optional<OffloadIndex> index)
+    : folder_(std::move(folder)) {
+  if (!state && folder_.empty() && !index)
+    throw UserError("offloaded weights: need a state dict, a folder or an index that has them");
   if (!index && !folder_.empty()) index = load_offload_index(folder_);
   if (state) {
     state_ = std::move(*state);
-    for (const auto& [name, tensor] : state_)
-      order_.push_back(name);
+    for (const auto& [name, tensor] : state_) order_.push_back(name);
   }
   if (index)
     for (auto& [name, entry] : *index) {
@@ -141,14 +144,18 @@ Tensor OffloadedWeights::load(const std::string& name) const {
   if (found == index_.end()) throw UserError("offloaded weights: there is no weight " + name);
   const OffloadEntry& entry = found->second;
   if (entry.safetensors_file.empty()) return load_offloaded_weight(folder_ / (name + ".dat"), entry);
-  const Tensor tensor = SafetensorsFile::open(entry.safetensors_file).tensor(entry.weight_name.empty() ? name : entry.weight_name);
+  const Tensor tensor =
+      SafetensorsFile::open(entry.safetensors_file).tensor(entry.weight_name.empty() ? name : entry.weight_name);
   if (entry.dtype.empty()) return tensor;
   const std::optional<DType> dtype = dtype_from_name(entry.dtype);
-  if (!dtype) throw UserError(ErrorKind::bad_file, "offloaded weights: " + name + " is to be of dtype \"" + entry.dtype + "\", which is none");
+  if (!dtype)
+    throw UserError(ErrorKind::bad_file,
+                    "offloaded weights: " + name + " is to be of dtype \"" + entry.dtype + "\", which is none");
   return tensor.dtype() == *dtype ? tensor : tensor.to(*dtype);
 }
 
-std::vector<std::string> disk_only_shards(const DeviceMap& map, const std::vector<std::pair<std::string, std::string>>& weight_map) {
+std::vector<std::string> disk_only_shards(const DeviceMap& map,
+                                          const std::vector<std::pair<std::string, std::string>>& weight_map) {
   std::set<std::string> all, needed;
   for (const auto& [name, file] : weight_map) {
     all.insert(file);

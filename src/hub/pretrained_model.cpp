@@ -42,7 +42,8 @@ PretrainedModel& PretrainedModel::base_model() {
 }
 
 void PretrainedModel::init_weights(Module& module) {
-  const double range = config_.optional_number("initializer_range").value_or(config_.optional_number("init_std").value_or(0.02));
+  const double range =
+      config_.optional_number("initializer_range").value_or(config_.optional_number("init_std").value_or(0.02));
   if (auto* linear = dynamic_cast<Linear*>(&module)) {
     init::normal_(linear->weight, 0, range);
     if (linear->bias.defined()) init::zeros_(linear->bias);
@@ -91,7 +92,8 @@ void PretrainedModel::gradient_checkpointing_disable() {
 
 bool PretrainedModel::is_gradient_checkpointing() {
   for (Module* module : modules())
-    if (const auto* model = dynamic_cast<const PretrainedModel*>(module); model && model->gradient_checkpointing) return true;
+    if (const auto* model = dynamic_cast<const PretrainedModel*>(module); model && model->gradient_checkpointing)
+      return true;
   return false;
 }
 

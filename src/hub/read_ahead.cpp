@@ -39,8 +39,7 @@ ReadAhead::ReadAhead(std::vector<std::shared_ptr<const MappedFile>> files) : fil
       if (is_cold(piece)) pieces_.push_back(piece);
     }
   }
-  for (size_t i = 0; i < std::min(readers, pieces_.size()); ++i)
-    threads_.emplace_back([this] { work(); });
+  for (size_t i = 0; i < std::min(readers, pieces_.size()); ++i) threads_.emplace_back([this] { work(); });
 }
 
 void ReadAhead::work() {
@@ -55,8 +54,7 @@ void ReadAhead::work() {
 
 ReadAhead::~ReadAhead() {
   stop_ = true;
-  for (std::thread& thread : threads_)
-    thread.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 }  // namespace calque

@@ -33,7 +33,8 @@ void replace_everywhere(PretrainedModel& model, const Tensor& old, const Tensor&
     if (!found) continue;
     if (auto* embedding = dynamic_cast<Embedding*>(module)) {
       embedding->num_embeddings = now.size(0);
-      if (embedding->options.padding_idx && *embedding->options.padding_idx >= now.size(0)) embedding->options.padding_idx.reset();
+      if (embedding->options.padding_idx && *embedding->options.padding_idx >= now.size(0))
+        embedding->options.padding_idx.reset();
     } else if (auto* linear = dynamic_cast<Linear*>(module)) {
       linear->out_features = now.size(0);
     }
@@ -72,7 +73,8 @@ Linear* get_output_embeddings(PretrainedModel& model) {
   return own && *own ? &own->get() : nullptr;
 }
 
-Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens, const ResizeOptions& options) {
+Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens,
+                                   const ResizeOptions& options) {
   Embedding& embedding = get_input_embeddings(model);
   const int64_t before = (*embedding.weight).size(0);
   if (!new_num_tokens && !options.pad_to_multiple_of) return embedding;
@@ -80,7 +82,10 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
   if (options.pad_to_multiple_of) {
     const double multiple = *options.pad_to_multiple_of;
     if (multiple != std::floor(multiple) || multiple < 1)
-      throw UserError(fmt::format("Asking to pad the embedding matrix to a multiple of `{}`, which is not an integer. Please make sure to pass an integer", multiple));
+      throw UserError(
+          fmt::format("Asking to pad the embedding matrix to a multiple of `{}`, which is not an integer. Please make sure "
+                      "to pass an integer",
+                      multiple));
     const auto whole = static_cast<int64_t>(multiple);
     rows = (rows + whole - 1) / whole * whole;
   }
@@ -103,7 +108,9 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
     const int64_t missing = rows - old.size(0);
     Tensor added;
     if (missing > 0)
-      added = options.mean_resizing ? rows_like(old.detach(), missing) : initial_rows(model, &Linear::weight, missing, old.size(1), missing, true, Factory{.dtype = old.dtype()});
+      added = options.mean_resizing
+                  ? rows_like(old.detach(), missing)
+                  : initial_rows(model, &Linear::weight, missing, old.size(1), missing, true, Factory{.dtype = old.dtype()});
     replace_everywhere(model, old, resized(old, rows, added));
   }
   if (head && head->bias.defined() && (*head->bias).size(0) != rows) {
@@ -112,16 +119,25 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
     Tensor added;
     if (missing > 0) {
       const Tensor wide = old.detach().to(DType::float32);
-      added = options.mean_resizing ? (wide.mean() + randn({missing}) * (calque::sqrt(pow(wide - wide.mean(), 2).sum() / static_cast<double>(std::max<int64_t>(old.size(0) - 1, 1))) * 1e-9)).to(old.dtype()) : zeros({missing}, old.dtype());
+      added =
+          options.mean_resizing
+              ? (wide.mean() + randn({missing}) * (calque::sqrt(pow(wide - wide.mean(), 2).sum() /
+                                                                static_cast<double>(std::max<int64_t>(old.size(0) - 1, 1))) *
+                                                   1e-9))
+                    .to(old.dtype())
+              : zeros({missing}, old.dtype());
     }
     replace_everywhere(model, old, resized(old, rows, added));
   }
   if (head) head->out_features = rows;
   for (Module* module : model.modules()) {
     // BERT's heads have their bias twice, and only tied ones have it in one tensor.
-    const bool holds_head = head && std::any_of(module->module_slots().begin(), module->module_slots().end(), [&](const auto& slot) { return slot->module.get() == head; });
+    const bool holds_head = head && std::any_of(module->module_slots().begin(), module->module_slots().end(),
+                                                [&](const auto& slot) { return slot->module.get() == head; });
     for (const auto& slot : module->parameter_slots())
-      if (holds_head && slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows && head->bias.defined()) slot->tensor = head->bias;
+      if (holds_head && slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows &&
+          head->bias.defined())
+        slot->tensor = head->bias;
     auto* columns = dynamic_cast<VocabularyColumns*>(module);
     if (!columns || columns->vocabulary_columns().in_features == rows) continue;
     Linear& layer = columns->vocabulary_columns();
@@ -130,7 +146,8 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
     Tensor added;
     if (missing > 0)
       added = options.mean_resizing ? rows_like(old.detach(), missing)
-                                    : initial_rows(model, &Linear::weight, missing, old.size(1), missing, false, Factory{.dtype = old.dtype()});
+                                    : initial_rows(model, &Linear::weight, missing, old.size(1), missing, false,
+                                                   Factory{.dtype = old.dtype()});
     const Tensor now = resized(old, rows, added).detach().t().contiguous();
     now.set_requires_grad(layer.weight->requires_grad());
     layer.weight = now;
@@ -145,7 +162,8 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
         slot->tensor = missing > 0 ? cat({old, zeros({1, missing}, old.dtype())}, 1) : old.slice(1, 0, rows).clone();
       }
   for (Module* module : model.modules())
-    if (auto* part = dynamic_cast<PretrainedModel*>(module); part && part->config().has("vocab_size")) part->config().set("vocab_size", rows);
+    if (auto* part = dynamic_cast<PretrainedModel*>(module); part && part->config().has("vocab_size"))
+      part->config().set("vocab_size", rows);
   model.tie_weights();
   return embedding;
 }

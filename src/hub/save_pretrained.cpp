@@ -52,8 +52,7 @@ std::vector<std::string> declared_ties(PretrainedModel& model) {
   std::vector<std::string> names;
   for (const auto& [path, module] : model.named_modules())
     if (const auto* part = dynamic_cast<const PretrainedModel*>(module))
-      for (const auto& [name, source] : part->tied_weights())
-        names.push_back(path.empty() ? name : path + "." + name);
+      for (const auto& [name, source] : part->tied_weights()) names.push_back(path.empty() ? name : path + "." + name);
   return names;
 }
 
@@ -85,7 +84,8 @@ class DTypes {
 
 NamedTensors cast(const NamedTensors& tensors, const DTypes& dtypes) {
   NamedTensors out;
-  std::map<std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>, Tensor> done;  // tied names stay one tensor
+  std::map<std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>, Tensor>
+      done;  // tied names stay one tensor
   for (const auto& [name, tensor] : tensors) {
     const DType dtype = dtypes.of(name, tensor);
     if (dtype == tensor.dtype()) {
@@ -106,8 +106,7 @@ void write_weights(const std::filesystem::path& path, const NamedTensors& tensor
     return;
   }
   std::vector<std::pair<Value, Value>> items;
-  for (const auto& [name, tensor] : tensors)
-    items.emplace_back(name, tensor.requires_grad() ? tensor.detach() : tensor);
+  for (const auto& [name, tensor] : tensors) items.emplace_back(name, tensor.requires_grad() ? tensor.detach() : tensor);
   save_pickle(path.string(), dict(std::move(items)), sync);
 }
 
@@ -116,8 +115,7 @@ std::string index_text(const ShardPlan& plan, std::optional<int64_t> total_param
   if (total_parameters) metadata.emplace_back("total_parameters", *total_parameters);
   metadata.emplace_back("total_size", static_cast<int64_t>(plan.total_size));
   for (const Shard& shard : plan.shards)
-    for (const auto& [name, tensor] : shard.tensors)
-      map.emplace_back(name, shard.file);
+    for (const auto& [name, tensor] : shard.tensors) map.emplace_back(name, shard.file);
   return config_json({{"metadata", dict(std::move(metadata))}, {"weight_map", dict(std::move(map))}});
 }
 
@@ -146,7 +144,8 @@ StateDict without_tied_weights(const StateDict& state, const std::vector<std::st
   }
   if (!wrong.empty())
     throw UserError("save_pretrained: these tensors share memory, but the model does not declare them tied: " + wrong +
-                    ". A safetensors file would hold them as separate tensors. Save with safe_serialization=false, or undo the sharing.");
+                    ". A safetensors file would hold them as separate tensors. Save with safe_serialization=false, or undo "
+                    "the sharing.");
   StateDict out;
   out.versions = state.versions;
   for (const auto& [name, tensor] : state)
@@ -164,10 +163,8 @@ std::string generation_config_from(const Config& config, int transformers) {
     // Transformers 4 leaves out what a GenerationConfig has anyway; for transformers 5 it has nothing.
     if (found && !found->is_none() && (five || !same_value(*found, usual))) items.emplace_back(key, *found);
   };
-  for (const auto& [key, usual] : generation_defaults())
-    take(key, usual);
-  for (const char* key : {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"})
-    take(key, {});
+  for (const auto& [key, usual] : generation_defaults()) take(key, usual);
+  for (const char* key : {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"}) take(key, {});
   take("use_cache", true);
   for (const char* key : {"output_attentions", "output_hidden_states"}) {
     if (five && !find_item(config.items(), key))
@@ -186,12 +183,16 @@ static std::string generation_config_of(const PretrainedModel& model, const Save
   if (model.generation_config_json.empty()) return from_config;
   Config::Items own = parse_config_items(model.generation_config_json, "generation_config.json");
   const Value* derived = find_item(own, "_from_model_config");
-  if (derived && derived->kind() == Value::Kind::boolean && derived->to_bool() && !model.config().non_default_generation_parameters().empty()) {
+  if (derived && derived->kind() == Value::Kind::boolean && derived->to_bool() &&
+      !model.config().non_default_generation_parameters().empty()) {
     for (const auto& [key, value] : parse_config_items(from_config, "config.json")) {
       const Value* mine = find_item(own, key);
       if (key == "transformers_version" || (mine && same_value(*mine, value))) continue;
-      warn("save_pretrained: the generation config was made from the model config, but the model config has changed since (" + key + " is " + value.str() +
-           " there); the one that was made is saved. Set generation settings in the generation config, not in the model config.");
+      warn(
+          "save_pretrained: the generation config was made from the model config, but the model config has changed since (" +
+          key + " is " + value.str() +
+          " there); the one that was made is saved. Set generation settings in the generation config, not in the model "
+          "config.");
       break;
     }
   }
@@ -209,17 +210,18 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
     model.config().set("dtype", std::string(name(*dtype)));
 
   StateDict state = options.state_dict ? *options.state_dict : full_state_dict(model);
-  for (const std::string& key : model.keys_to_ignore_on_save())
-    state.erase(key);
+  for (const std::string& key : model.keys_to_ignore_on_save()) state.erase(key);
   if (options.safe_serialization) state = without_tied_weights(state, declared_ties(model));
 
   const DTypes dtypes(model, options.dtype);
   const std::string plain = options.safe_serialization ? "model.safetensors" : "pytorch_model.bin";
-  const ShardPlan plan = plan_shards(
-      state.items(), {.max_shard_size = limit,
-                      .weights_name = with_variant(plain, options.variant),
-                      .transformers = options.transformers,
-                      .bytes_of = [&](const std::string& key, const Tensor& t) { return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t)); }});
+  const ShardPlan plan =
+      plan_shards(state.items(), {.max_shard_size = limit,
+                                  .weights_name = with_variant(plain, options.variant),
+                                  .transformers = options.transformers,
+                                  .bytes_of = [&](const std::string& key, const Tensor& t) {
+                                    return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t));
+                                  }});
 
   const auto replaces = [&](const std::string& file) {
     if (is_weight_file(file, options.variant)) return true;
@@ -241,16 +243,14 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
     const NamedTensors tensors = cast(shard.tensors, dtypes);
     write_weights(writer.path() / shard.file, tensors, options.safe_serialization, options.sync);
     result.files.push_back(shard.file);
-    for (const auto& [key, tensor] : tensors)
-      done += tensor.nbytes();
+    for (const auto& [key, tensor] : tensors) done += tensor.nbytes();
     if (options.progress) options.progress(std::min(done, plan.total_size), plan.total_size);
   }
   if (plan.sharded()) {
     std::optional<int64_t> parameters;
     if (five) {
       parameters = 0;
-      for (const Tensor& parameter : model.parameters())
-        *parameters += parameter.numel();
+      for (const Tensor& parameter : model.parameters()) *parameters += parameter.numel();
     }
     const std::string index = with_variant(plain + ".index.json", options.variant);
     write_text(writer.path() / index, index_text(plan, parameters), options.sync);

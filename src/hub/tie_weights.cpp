@@ -35,7 +35,8 @@ void tie_or_clone_weights(Linear& output, const Embedding& input, bool clone) {
 namespace {
 
 bool is_index(const std::string& name) {
-  return !name.empty() && name.size() < 9 && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !name.empty() && name.size() < 9 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 const TensorSlot* parameter_named(const Module& module, std::string_view name) {
@@ -53,17 +54,19 @@ Module* child_named(const Module& module, std::string_view name) {
 void tie_trees(Module& encoder, Module& decoder, const std::string& path, int depth, std::vector<std::string>& left) {
   constexpr int deepest = 500;
   if (depth > deepest)
-    throw UserError("tie_encoder_decoder_weights: the modules are nested deeper than 500 at " + path + "; is a module its own descendant?");
+    throw UserError("tie_encoder_decoder_weights: the modules are nested deeper than 500 at " + path +
+                    "; is a module its own descendant?");
   if (const TensorSlot* weight = parameter_named(decoder, "weight")) {
-    if (!parameter_named(encoder, "weight")) throw UserError("tie_encoder_decoder_weights: the decoder has a weight at " + path + ", the encoder has none");
+    if (!parameter_named(encoder, "weight"))
+      throw UserError("tie_encoder_decoder_weights: the decoder has a weight at " + path + ", the encoder has none");
     encoder.set_tensor("weight", weight->tensor);
-    if (const TensorSlot* bias = parameter_named(decoder, "bias"); bias && parameter_named(encoder, "bias")) encoder.set_tensor("bias", bias->tensor);
+    if (const TensorSlot* bias = parameter_named(decoder, "bias"); bias && parameter_named(encoder, "bias"))
+      encoder.set_tensor("bias", bias->tensor);
     return;
   }
   if (decoder.module_slots().empty()) return;
   std::vector<std::string> rest;
-  for (const auto& slot : encoder.module_slots())
-    rest.push_back(slot->name);
+  for (const auto& slot : encoder.module_slots()) rest.push_back(slot->name);
   int64_t shift = 0;
   for (const auto& slot : decoder.module_slots()) {
     if (!slot->module) continue;
@@ -71,7 +74,8 @@ void tie_trees(Module& encoder, Module& decoder, const std::string& path, int de
     if (is_index(name)) {
       name = std::to_string(std::stoll(name) + shift);
       const Module* other = child_named(encoder, name);
-      if (!other || (encoder.module_slots().size() != decoder.module_slots().size() && typeid(*other) != typeid(*slot->module))) {
+      if (!other ||
+          (encoder.module_slots().size() != decoder.module_slots().size() && typeid(*other) != typeid(*slot->module))) {
         --shift;  // a layer that the encoder does not have
         continue;
       }
@@ -81,8 +85,7 @@ void tie_trees(Module& encoder, Module& decoder, const std::string& path, int de
     tie_trees(*other, *slot->module, path + "/" + name, depth + 1, left);
     std::erase(rest, name);
   }
-  for (const std::string& name : rest)
-    left.push_back(path + "/" + name);
+  for (const std::string& name : rest) left.push_back(path + "/" + name);
 }
 
 }  // namespace
@@ -92,8 +95,7 @@ std::vector<std::string> tie_encoder_decoder_weights(Module& encoder, Module& de
   tie_trees(encoder, decoder, name, 0, left);
   if (!left.empty()) {
     std::string text = "The following encoder weights were not tied to the decoder:";
-    for (const std::string& path : left)
-      text += " " + path;
+    for (const std::string& path : left) text += " " + path;
     warn(text);
   }
   return left;

@@ -49,10 +49,8 @@ void collect_targets(const Module& module, const std::string& prefix, LoadTarget
     out.position.emplace(prefix + slot->name, out.all.size());
     out.all.push_back({prefix + slot->name, slot.get()});
   };
-  for (const auto& slot : module.parameter_slots())
-    add(slot);
-  for (const auto& slot : module.buffer_slots())
-    add(slot);
+  for (const auto& slot : module.parameter_slots()) add(slot);
+  for (const auto& slot : module.buffer_slots()) add(slot);
   for (const auto& child : module.module_slots())
     if (child->module) collect_targets(*child->module, prefix + child->name + ".", out);
 }
@@ -85,10 +83,10 @@ std::vector<std::string> spellings(const std::string& key) {
 // prefix; which of the two a file is, is decided for the file as a whole, since a head may have names that the base has too.
 class KeyMatcher {
  public:
-  KeyMatcher(PretrainedModel& model, LoadTargets& targets, const Checkpoint& checkpoint, const WeightOptions& options) : targets_(targets) {
+  KeyMatcher(PretrainedModel& model, LoadTargets& targets, const Checkpoint& checkpoint, const WeightOptions& options)
+      : targets_(targets) {
     std::vector<std::pair<std::regex, std::string>> mapping;
-    for (const auto& [pattern, replacement] : options.key_mapping)
-      mapping.emplace_back(std::regex(pattern), replacement);
+    for (const auto& [pattern, replacement] : options.key_mapping) mapping.emplace_back(std::regex(pattern), replacement);
     for (const auto& [key, tensor] : checkpoint.tensors()) {
       keys_.push_back(key);
       for (const auto& [pattern, replacement] : mapping)
@@ -98,7 +96,8 @@ class KeyMatcher {
     prefix_ = model.base_model_prefix() + ".";
     const auto starts = [&](const auto& name) { return name.starts_with(prefix_); };
     const bool has = std::any_of(keys_.begin(), keys_.end(), starts);
-    const bool expects = std::any_of(targets.all.begin(), targets.all.end(), [&](const LoadTarget& target) { return starts(target.name); });
+    const bool expects =
+        std::any_of(targets.all.begin(), targets.all.end(), [&](const LoadTarget& target) { return starts(target.name); });
     strips_ = has && !expects;
     adds_ = expects && !has;
   }
@@ -121,9 +120,11 @@ class KeyMatcher {
       }
       // A base model's keys without its prefix, beside keys that only the head has: nothing writes such a file.
       if (adds_ && out[i] && !out[i]->name.starts_with(prefix_) && any_added(out))
-        throw UserError(ErrorKind::bad_file, "the state dictionary of the model you are trying to load is corrupted: " + checkpoint.where() +
-                                                 " has the keys of the base model without the prefix \"" + prefix_ + "\", and beside them \"" +
-                                                 checkpoint.tensors()[i].first + "\" of the model with a head. Are you sure it was properly saved?");
+        throw UserError(ErrorKind::bad_file,
+                        "the state dictionary of the model you are trying to load is corrupted: " + checkpoint.where() +
+                            " has the keys of the base model without the prefix \"" + prefix_ + "\", and beside them \"" +
+                            checkpoint.tensors()[i].first +
+                            "\" of the model with a head. Are you sure it was properly saved?");
     }
     return out;
   }
@@ -139,12 +140,15 @@ class KeyMatcher {
   LoadTarget* find_with(const std::string& key, Form form) const {
     if (form != Form::plain && prefix_.empty()) return nullptr;
     if (form == Form::stripped && !key.starts_with(prefix_)) return nullptr;
-    for (const std::string& name : spellings(form == Form::added ? prefix_ + key : form == Form::stripped ? key.substr(prefix_.size()) : key))
+    for (const std::string& name : spellings(form == Form::added      ? prefix_ + key
+                                             : form == Form::stripped ? key.substr(prefix_.size())
+                                                                      : key))
       if (LoadTarget* target = targets_.find(name)) return target;
     return nullptr;
   }
   bool any_added(const std::vector<LoadTarget*>& found) const {
-    return std::any_of(found.begin(), found.end(), [&](const LoadTarget* target) { return target && target->name.starts_with(prefix_); });
+    return std::any_of(found.begin(), found.end(),
+                       [&](const LoadTarget* target) { return target && target->name.starts_with(prefix_); });
   }
 
   LoadTargets& targets_;
@@ -217,7 +221,8 @@ PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets
     if (has_name && has_source) {
       if (!same_values(model.get_parameter(name), model.get_parameter(source))) {
         warn("the model's config ties " + name + " to " + source +
-             ", but the checkpoint has both with different values, so they are not tied; set tie_word_embeddings=false in the config");
+             ", but the checkpoint has both with different values, so they are not tied; set tie_word_embeddings=false in "
+             "the config");
         if (model.config().flag("tie_word_embeddings")) model.config().set("tie_word_embeddings", false);
         continue;
       }
@@ -238,10 +243,10 @@ PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets
 
 // ---- what is missing ------------------------------------------------------------------------------------------------
 
-bool mark_with_missing(const Module& module, const std::unordered_set<const TensorSlot*>& missing, std::unordered_set<const Module*>& out) {
+bool mark_with_missing(const Module& module, const std::unordered_set<const TensorSlot*>& missing,
+                       std::unordered_set<const Module*>& out) {
   bool any = false;
-  for (const auto& slot : module.parameter_slots())
-    any = any || missing.contains(slot.get());
+  for (const auto& slot : module.parameter_slots()) any = any || missing.contains(slot.get());
   for (const auto& child : module.module_slots())
     if (child->module) any = mark_with_missing(*child->module, missing, out) || any;
   if (any) out.insert(&module);
@@ -250,13 +255,14 @@ bool mark_with_missing(const Module& module, const std::unordered_set<const Tens
 
 // Parameters without data get some, as the model initialises them. All others are out of reach meanwhile: an initialiser may
 // write to every parameter of its module and of its children.
-void init_missing(PretrainedModel& model, LoadTargets& targets, const PretrainedModel::TiedWeights& ties, const WeightOptions& options) {
+void init_missing(PretrainedModel& model, LoadTargets& targets, const PretrainedModel::TiedWeights& ties,
+                  const WeightOptions& options) {
   std::unordered_set<std::string> tied;
-  for (const auto& [name, source] : ties)
-    tied.insert(name);
+  for (const auto& [name, source] : ties) tied.insert(name);
   std::unordered_set<const TensorSlot*> missing;
   for (LoadTarget& target : targets.all)
-    if (target.slot->is_parameter && !target.loaded && !tied.contains(target.name) && without_data(target.slot->tensor)) missing.insert(target.slot);
+    if (target.slot->is_parameter && !target.loaded && !tied.contains(target.name) && without_data(target.slot->tensor))
+      missing.insert(target.slot);
   if (missing.empty()) return;
   std::unordered_set<const Module*> wanted;
   mark_with_missing(model, missing, wanted);
@@ -277,12 +283,10 @@ void init_missing(PretrainedModel& model, LoadTargets& targets, const Pretrained
   try {
     init_modules(model, model, [&](const Module& module) { return wanted.contains(&module); });
   } catch (...) {
-    for (auto& [slot, tensor] : aside)
-      slot->tensor = tensor;
+    for (auto& [slot, tensor] : aside) slot->tensor = tensor;
     throw;
   }
-  for (auto& [slot, tensor] : aside)
-    slot->tensor = tensor;
+  for (auto& [slot, tensor] : aside) slot->tensor = tensor;
 }
 
 // ---- the report -----------------------------------------------------------------------------------------------------
@@ -302,9 +306,11 @@ void refuse_if_wrong(const PretrainedModel& model, const LoadReport& report, con
     for (const MismatchedKey& one : report.mismatched_keys)
       errors += "\n\tsize mismatch for " + one.key + ": copying a param with shape " + sizes_text(one.found) +
                 " from checkpoint, the shape in current model is " + sizes_text(one.expected) + ".";
-  if (!errors.empty()) errors += "\n\tYou may consider adding ignore_mismatched_sizes=true to from_pretrained if appropriate.";
+  if (!errors.empty())
+    errors += "\n\tYou may consider adding ignore_mismatched_sizes=true to from_pretrained if appropriate.";
   if (options.strict && !(report.missing_keys.empty() && report.unexpected_keys.empty())) errors += "\n" + report.table();
-  if (!errors.empty()) throw UserError(ErrorKind::bad_file, "Error(s) in loading state_dict for " + model.class_name() + ":" + errors);
+  if (!errors.empty())
+    throw UserError(ErrorKind::bad_file, "Error(s) in loading state_dict for " + model.class_name() + ":" + errors);
 }
 
 }  // namespace
@@ -348,7 +354,8 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
   for (const auto& [name, source] : ties)
     if (!targets.missing(source)) tied_to_loaded.insert(name);
   for (const LoadTarget& target : targets.all)
-    if (!target.loaded && !target.mismatched && !tied_to_loaded.contains(target.name)) report.missing_keys.push_back(target.name);
+    if (!target.loaded && !target.mismatched && !tied_to_loaded.contains(target.name))
+      report.missing_keys.push_back(target.name);
   leave_out(report.missing_keys, model.keys_to_ignore_on_load_missing());
   leave_out(report.unexpected_keys, model.keys_to_ignore_on_load_unexpected());
   // Buffers that older versions wrote for every layer.
@@ -356,12 +363,12 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
   refuse_if_wrong(model, report, options);
 
   if (options.init_missing) init_missing(model, targets, ties, options);
-  for (const auto& [name, source] : ties)
-    model.set_tensor(name, model.get_parameter(source));
+  for (const auto& [name, source] : ties) model.set_tensor(name, model.get_parameter(source));
   // What a constructor gave a value of its own, and the checkpoint did not have.
   for (LoadTarget& target : targets.all) {
     const DType dtype = wanted_dtype(model, target, options);
-    if (!target.loaded && !without_data(target.slot->tensor) && target.slot->is_parameter && target.slot->tensor.dtype() != dtype)
+    if (!target.loaded && !without_data(target.slot->tensor) && target.slot->is_parameter &&
+        target.slot->tensor.dtype() != dtype)
       put_tensor(*target.slot, target.slot->tensor.to(dtype));
   }
   return report;

@@ -50,8 +50,7 @@ void ModuleSequence::insert(int64_t index, std::shared_ptr<Module> module) {
     throw UserError(class_name() + ": index " + std::to_string(index) + " is out of range");
   const auto at = static_cast<size_t>(index < 0 ? index + count : index);
   append(nullptr);
-  for (size_t i = size() - 1; i > at; --i)
-    register_module(module_slots()[i]->name, module_slots()[i - 1]->module);
+  for (size_t i = size() - 1; i > at; --i) register_module(module_slots()[i]->name, module_slots()[i - 1]->module);
   register_module(module_slots()[at]->name, std::move(module));
 }
 
@@ -62,8 +61,7 @@ void ModuleSequence::erase(int64_t index) {
 }
 
 ModuleList::ModuleList(std::vector<std::shared_ptr<Module>> modules) {
-  for (auto& module : modules)
-    append(std::move(module));
+  for (auto& module : modules) append(std::move(module));
 }
 
 std::string ModuleList::str() const {
@@ -72,8 +70,7 @@ std::string ModuleList::str() const {
   for (size_t first = 0; first < size();) {
     const std::string text = (*this)[static_cast<int64_t>(first)].str();
     size_t last = first;
-    while (last + 1 < size() && (*this)[static_cast<int64_t>(last + 1)].str() == text)
-      ++last;
+    while (last + 1 < size() && (*this)[static_cast<int64_t>(last + 1)].str() == text) ++last;
     std::string line = "(" + std::to_string(first);
     line += first == last ? "): " : "-" + std::to_string(last) + "): " + std::to_string(last - first + 1) + " x ";
     out += "\n  " + nn_detail::indented(line + text);
@@ -83,13 +80,11 @@ std::string ModuleList::str() const {
 }
 
 Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules) {
-  for (auto& module : modules)
-    append(std::move(module));
+  for (auto& module : modules) append(std::move(module));
 }
 
 Sequential::Sequential(std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules) {
-  for (auto& [name, module] : modules)
-    register_module(std::move(name), std::move(module));
+  for (auto& [name, module] : modules) register_module(std::move(name), std::move(module));
 }
 
 Value Sequential::forward_values(const Values& args, const Kwargs& kwargs) {
@@ -97,14 +92,12 @@ Value Sequential::forward_values(const Values& args, const Kwargs& kwargs) {
   bind_arguments(args, kwargs, std::span<const Value*>(&input, 1));
   if (!input) nn_detail::missing_argument(*this, 0);
   Value value = *input;
-  for (const auto& slot : module_slots())
-    value = slot->module->call({std::move(value)});
+  for (const auto& slot : module_slots()) value = slot->module->call({std::move(value)});
   return value;
 }
 
 ModuleDict::ModuleDict(std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules) {
-  for (auto& [name, module] : modules)
-    register_module(std::move(name), std::move(module));
+  for (auto& [name, module] : modules) register_module(std::move(name), std::move(module));
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
@@ -113,8 +106,7 @@ static std::string parameter_lines(const Module& module, bool by_dtype) {
   std::string out;
   for (const auto& slot : module.parameter_slots()) {
     std::string sizes;
-    for (const SymInt& size : slot->tensor.sym_sizes())
-      sizes += (sizes.empty() ? "" : "x") + size.str();
+    for (const SymInt& size : slot->tensor.sym_sizes()) sizes += (sizes.empty() ? "" : "x") + size.str();
     out += (out.empty() ? "  (" : "\n  (") + slot->name + "): Parameter containing: [" +
            (by_dtype ? "torch." + std::string(name(slot->tensor.dtype())) : nn_detail::legacy_type(slot->tensor.dtype())) +
            " of size " + sizes + "]";
@@ -123,8 +115,7 @@ static std::string parameter_lines(const Module& module, bool by_dtype) {
 }
 
 ParameterList::ParameterList(const std::vector<Tensor>& values) {
-  for (const Tensor& value : values)
-    append(value);
+  for (const Tensor& value : values) append(value);
 }
 
 std::string ParameterList::extra_repr() const { return parameter_lines(*this, true); }
@@ -139,8 +130,7 @@ const Tensor& ParameterList::operator[](int64_t index) const {
 void ParameterList::append(const Tensor& value) { register_parameter(std::to_string(size()), value); }
 
 ParameterDict::ParameterDict(const std::vector<std::pair<std::string, Tensor>>& values) {
-  for (const auto& [key, value] : values)
-    register_parameter(key, value);
+  for (const auto& [key, value] : values) register_parameter(key, value);
 }
 
 std::string ParameterDict::extra_repr() const { return parameter_lines(*this, false); }

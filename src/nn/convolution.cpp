@@ -17,8 +17,7 @@ static Tensor made_weight(int64_t in_channels, int64_t out_channels, const std::
   if (in_channels % groups != 0) throw UserError("in_channels must be divisible by groups");
   if (out_channels % groups != 0) throw UserError("out_channels must be divisible by groups");
   SymInts sizes{transposed ? in_channels : out_channels, (transposed ? out_channels : in_channels) / groups};
-  for (const int64_t k : kernel)
-    sizes.push_back(k);
+  for (const int64_t k : kernel) sizes.push_back(k);
   return empty(sizes, factory.dtype, std::nullopt, factory.device);
 }
 

@@ -21,12 +21,17 @@ Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_
                  std::optional<double> max_norm, double norm_type, bool scale_grad_by_freq, bool sparse) {
   if (modes_active())
     if (const auto traced = offer_function("torch.nn.functional.embedding", {input, weight},
-                                           {{"padding_idx", to_value(padding_idx)}, {"max_norm", to_value(max_norm)}, {"norm_type", to_value(norm_type)}, {"scale_grad_by_freq", to_value(scale_grad_by_freq)}, {"sparse", to_value(sparse)}}))
+                                           {{"padding_idx", to_value(padding_idx)},
+                                            {"max_norm", to_value(max_norm)},
+                                            {"norm_type", to_value(norm_type)},
+                                            {"scale_grad_by_freq", to_value(scale_grad_by_freq)},
+                                            {"sparse", to_value(sparse)}}))
       return traced->to_tensor();
   SymInt padding = padding_idx.value_or(-1);
   if (padding_idx) {
     const SymInt count = weight.sym_size(0);
-    if (!guard(padding < count) || !guard(padding >= -count)) throw UserError("embedding: Padding_idx must be within num_embeddings");
+    if (!guard(padding < count) || !guard(padding >= -count))
+      throw UserError("embedding: Padding_idx must be within num_embeddings");
     if (*padding_idx < 0) padding = padding + count;
   }
   Tensor indices = input;
@@ -89,8 +94,7 @@ Tensor feature_alpha_dropout(const Tensor& input, double p, bool training, bool 
 // Statistics of one value per channel mean nothing.
 static void check_values_per_channel(SymIntList sizes) {
   SymInt values = sizes[0];
-  for (size_t d = 2; d < sizes.size(); ++d)
-    values = values * sizes[d];
+  for (size_t d = 2; d < sizes.size(); ++d) values = values * sizes[d];
   if (guard_or(values == 1, false))
     throw UserError("Expected more than 1 value per channel when training, got input size torch.Size(" + str(sizes) + ")");
 }
@@ -99,7 +103,11 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
                   const Tensor& bias, bool training, double momentum, double eps) {
   if (modes_active())
     if (const auto traced = offer_function("torch.nn.functional.batch_norm", {input, running_mean, running_var},
-                                           {{"weight", to_value(weight)}, {"bias", to_value(bias)}, {"training", to_value(training)}, {"momentum", to_value(momentum)}, {"eps", to_value(eps)}}))
+                                           {{"weight", to_value(weight)},
+                                            {"bias", to_value(bias)},
+                                            {"training", to_value(training)},
+                                            {"momentum", to_value(momentum)},
+                                            {"eps", to_value(eps)}}))
       return traced->to_tensor();
   if (training) check_values_per_channel(input.sym_sizes());
   return calque::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled());
@@ -109,21 +117,20 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
                      const Tensor& bias, bool use_input_stats, double momentum, double eps) {
   if (use_input_stats) {
     SymInt values = 1;
-    for (int64_t d = 2; d < input.dim(); ++d)
-      values = values * input.sym_size(d);
+    for (int64_t d = 2; d < input.dim(); ++d) values = values * input.sym_size(d);
     if (guard_or(values == 1, false))
       throw UserError("Expected more than 1 spatial element when training, got input size torch.Size(" +
                       str(input.sym_sizes()) + ")");
   }
-  return calque::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled());
+  return calque::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps,
+                               cudnn_enabled());
 }
 
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   if (input.dim() < 2)
     throw UserError("Expected at least 2 dimensions for input tensor but received " + std::to_string(input.dim()));
   SymInts sizes{floor_div(input.sym_size(0) * input.sym_size(1), num_groups), num_groups};
-  for (int64_t d = 2; d < input.dim(); ++d)
-    sizes.push_back(input.sym_size(d));
+  for (int64_t d = 2; d < input.dim(); ++d) sizes.push_back(input.sym_size(d));
   check_values_per_channel(sizes);
   return calque::group_norm(input, num_groups, weight, bias, eps, cudnn_enabled());
 }
@@ -167,16 +174,16 @@ static int64_t guessed_dim(const char* name, std::optional<int64_t> dim, const T
 
 Tensor softmax(const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype) {
   if (modes_active())
-    if (const auto traced = offer_function("torch.nn.functional.softmax", {input},
-                                           {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
+    if (const auto traced =
+            offer_function("torch.nn.functional.softmax", {input}, {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
       return traced->to_tensor();
   return calque::softmax(input, guessed_dim("softmax", dim, input), dtype);
 }
 
 Tensor log_softmax(const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype) {
   if (modes_active())
-    if (const auto traced = offer_function("torch.nn.functional.log_softmax", {input},
-                                           {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
+    if (const auto traced =
+            offer_function("torch.nn.functional.log_softmax", {input}, {{"dim", to_value(dim)}, {"dtype", to_value(dtype)}}))
       return traced->to_tensor();
   return calque::log_softmax(input, guessed_dim("log_softmax", dim, input), dtype);
 }
@@ -276,8 +283,7 @@ static SymInts adaptive_sizes(const Tensor& input, const OptionalSizes& output_s
 }
 static std::vector<int64_t> plain(const SymInts& sizes) {
   std::vector<int64_t> out;
-  for (const SymInt& size : sizes)
-    out.push_back(size.guard_int());
+  for (const SymInt& size : sizes) out.push_back(size.guard_int());
   return out;
 }
 

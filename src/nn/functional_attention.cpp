@@ -31,8 +31,7 @@ using Three = std::array<Tensor, 3>;
 std::vector<Tensor> apart(const Tensor& projected, int64_t n, const SymInt& width) {
   const Tensor parts = projected.unflatten(-1, {n, width}).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous();
   std::vector<Tensor> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back(parts.select(0, i));
+  for (int64_t i = 0; i < n; ++i) out.push_back(parts.select(0, i));
   return out;
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 std::string quoted(const std::vector<std::string>& names) {
   std::string out;
-  for (const std::string& name : names)
-    out += (out.empty() ? "'" : ", '") + name + "'";
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
   return out;
 }
 
@@ -19,8 +18,7 @@ std::string quoted(const std::vector<std::string>& names) {
 std::unordered_map<const TensorImpl*, std::vector<std::string>> tied_names(const Module& module) {
   std::unordered_map<const TensorImpl*, std::vector<std::string>> names;
   for (const auto& tensors : {module.named_parameters("", true, false), module.named_buffers("", true, false)})
-    for (const auto& [name, tensor] : tensors)
-      names[&tensor.impl()].push_back(name);
+    for (const auto& [name, tensor] : tensors) names[&tensor.impl()].push_back(name);
   return names;
 }
 
@@ -43,15 +41,13 @@ FunctionalCall::FunctionalCall(Module& module, const StateDict& parameters_and_b
         first = tensor;
       }
       if (!first) continue;
-      for (const std::string& name : names)
-        given[name] = *first;
+      for (const std::string& name : names) given[name] = *first;
     }
   }
   if (options.strict) {
     std::set<std::string> known;
     for (const auto& tensors : {module.named_parameters("", true, false), module.named_buffers("", true, false)})
-      for (const auto& [name, tensor] : tensors)
-        known.insert(name);
+      for (const auto& [name, tensor] : tensors) known.insert(name);
     std::vector<std::string> unexpected, missing;
     for (const auto& [name, tensor] : given)
       if (!known.contains(name)) unexpected.push_back(name);
@@ -69,13 +65,11 @@ FunctionalCall::FunctionalCall(Module& module, const StateDict& parameters_and_b
     if (TensorSlot* slot = parent->find_slot(last)) exchange.emplace_back(slot, tensor);
   }
   own_.reserve(exchange.size());
-  for (auto& [slot, tensor] : exchange)
-    own_.emplace_back(slot, std::exchange(slot->tensor, tensor));
+  for (auto& [slot, tensor] : exchange) own_.emplace_back(slot, std::exchange(slot->tensor, tensor));
 }
 
 FunctionalCall::~FunctionalCall() {
-  for (auto& [slot, tensor] : own_)
-    slot->tensor = std::move(tensor);
+  for (auto& [slot, tensor] : own_) slot->tensor = std::move(tensor);
 }
 
 Value functional_call(Module& module, const StateDict& parameters_and_buffers, Values args, Kwargs kwargs,

@@ -55,8 +55,7 @@ double calculate_gain(std::string_view nonlinearity, std::optional<double> param
 std::pair<int64_t, int64_t> fan_in_and_fan_out(const Tensor& tensor) {
   if (tensor.dim() < 2) throw UserError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions");
   int64_t field = 1;
-  for (int64_t d = 2; d < tensor.dim(); ++d)
-    field *= tensor.size(d);
+  for (int64_t d = 2; d < tensor.dim(); ++d) field *= tensor.size(d);
   return {tensor.size(1) * field, tensor.size(0) * field};
 }
 
@@ -139,8 +138,7 @@ Tensor dirac_(const Tensor& tensor, int64_t groups) {
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t d = 0; d < std::min(per_group, tensor.size(1)); ++d) {
       Tensor cell = tensor.select(0, g * per_group + d).select(0, d);
-      for (int64_t i = 2; i < dims; ++i)
-        cell = cell.select(0, tensor.size(i) / 2);
+      for (int64_t i = 2; i < dims; ++i) cell = cell.select(0, tensor.size(i) / 2);
       cell.fill_(1);
     }
   }
@@ -176,18 +174,14 @@ static void orthonormalize(std::vector<double>& m, size_t rows, size_t columns) 
     for (int pass = 0; pass < 2; ++pass) {
       for (size_t before = 0; before < c; ++before) {
         double dot = 0;
-        for (size_t r = 0; r < rows; ++r)
-          dot += m[r * columns + before] * m[r * columns + c];
-        for (size_t r = 0; r < rows; ++r)
-          m[r * columns + c] -= dot * m[r * columns + before];
+        for (size_t r = 0; r < rows; ++r) dot += m[r * columns + before] * m[r * columns + c];
+        for (size_t r = 0; r < rows; ++r) m[r * columns + c] -= dot * m[r * columns + before];
       }
     }
     double norm = 0;
-    for (size_t r = 0; r < rows; ++r)
-      norm += m[r * columns + c] * m[r * columns + c];
+    for (size_t r = 0; r < rows; ++r) norm += m[r * columns + c] * m[r * columns + c];
     norm = std::sqrt(norm);
-    for (size_t r = 0; r < rows; ++r)
-      m[r * columns + c] /= norm;
+    for (size_t r = 0; r < rows; ++r) m[r * columns + c] /= norm;
   }
 }
 

@@ -123,8 +123,7 @@ std::string Module::str() const {
   for (const auto& child : children_)
     lines.push_back("(" + child->name + "): " + (child->module ? nn_detail::indented(child->module->str()) : "None"));
   std::string out = class_name() + "(";
-  for (const std::string& line : lines)
-    out += "\n  " + line;
+  for (const std::string& line : lines) out += "\n  " + line;
   return out + (lines.empty() ? ")" : "\n)");
 }
 
@@ -372,15 +371,13 @@ Module::NamedModules Module::named_children() const {
 
 std::vector<Module*> Module::modules() {
   std::vector<Module*> out;
-  for (const auto& [name, module] : named_modules())
-    out.push_back(module);
+  for (const auto& [name, module] : named_modules()) out.push_back(module);
   return out;
 }
 
 std::vector<Module*> Module::children() const {
   std::vector<Module*> out;
-  for (const auto& [name, module] : named_children())
-    out.push_back(module);
+  for (const auto& [name, module] : named_children()) out.push_back(module);
   return out;
 }
 
@@ -414,35 +411,30 @@ Module::NamedTensors Module::named_constants(const std::string& prefix, bool rec
 
 std::vector<Tensor> Module::parameters(bool recurse) const {
   std::vector<Tensor> out;
-  for (auto& [name, tensor] : named_parameters("", recurse))
-    out.push_back(std::move(tensor));
+  for (auto& [name, tensor] : named_parameters("", recurse)) out.push_back(std::move(tensor));
   return out;
 }
 
 std::vector<Tensor> Module::buffers(bool recurse) const {
   std::vector<Tensor> out;
-  for (auto& [name, tensor] : named_buffers("", recurse))
-    out.push_back(std::move(tensor));
+  for (auto& [name, tensor] : named_buffers("", recurse)) out.push_back(std::move(tensor));
   return out;
 }
 
 Module& Module::train(bool mode) {
   training_ = mode;
-  for (Module* child : children())
-    child->train(mode);
+  for (Module* child : children()) child->train(mode);
   return *this;
 }
 
 Module& Module::apply(const std::function<void(Module&)>& fn) {
-  for (Module* child : children())
-    child->apply(fn);
+  for (Module* child : children()) child->apply(fn);
   fn(*this);
   return *this;
 }
 
 Module& Module::requires_grad_(bool requires_grad) {
-  for (const Tensor& parameter : parameters())
-    parameter.set_requires_grad(requires_grad);
+  for (const Tensor& parameter : parameters()) parameter.set_requires_grad(requires_grad);
   return *this;
 }
 

@@ -68,12 +68,10 @@ namespace {
 class Announced {
  public:
   Announced(Module& module, const std::vector<ModuleObserver*>& observers) : module_(module), observers_(observers) {
-    for (ModuleObserver* observer : observers_)
-      observer->enter(module_);
+    for (ModuleObserver* observer : observers_) observer->enter(module_);
   }
   ~Announced() {
-    for (size_t i = observers_.size(); i-- > 0;)
-      observers_[i]->leave(module_);
+    for (size_t i = observers_.size(); i-- > 0;) observers_[i]->leave(module_);
   }
   Announced(const Announced&) = delete;
   Announced& operator=(const Announced&) = delete;
@@ -149,8 +147,7 @@ void Module::bind_arguments(const Values& args, const Kwargs& kwargs, std::span<
                     (places.size() == 1 ? "" : "s") + " but " + std::to_string(args.size()) +
                     (args.size() == 1 ? " was given" : " were given"));
   }
-  for (size_t i = 0; i < args.size(); ++i)
-    places[i] = &args[i];
+  for (size_t i = 0; i < args.size(); ++i) places[i] = &args[i];
   if (kwargs.empty()) return;
   const std::vector<std::string> names = argument_names();
   for (const auto& [name, value] : kwargs) {

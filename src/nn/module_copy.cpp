@@ -53,8 +53,8 @@ Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), tr
   const auto copy_slots = [&m](const std::vector<std::unique_ptr<TensorSlot>>& from,
                                std::vector<std::unique_ptr<TensorSlot>>& to) {
     for (const auto& slot : from) {
-      to.push_back(
-          std::make_unique<TensorSlot>(TensorSlot{slot->name, m.copy(slot->tensor), slot->is_parameter, slot->persistent, slot->is_constant}));
+      to.push_back(std::make_unique<TensorSlot>(
+          TensorSlot{slot->name, m.copy(slot->tensor), slot->is_parameter, slot->persistent, slot->is_constant}));
       m.tensor_slots[slot.get()] = to.back().get();
     }
   };

@@ -12,13 +12,11 @@ namespace calque {
 // ---- StateDict ------------------------------------------------------------------------------------------------------
 
 StateDict::StateDict(std::initializer_list<Item> items) {
-  for (const Item& item : items)
-    set(item.first, item.second);
+  for (const Item& item : items) set(item.first, item.second);
 }
 
 StateDict::StateDict(std::vector<Item> items) {
-  for (Item& item : items)
-    set(std::move(item.first), std::move(item.second));
+  for (Item& item : items) set(std::move(item.first), std::move(item.second));
 }
 
 void StateDict::set(std::string name, Tensor tensor) {
@@ -69,8 +67,7 @@ std::vector<const StateDict::Item*> StateDict::items_under(std::string_view pref
 }
 
 void StateDict::index_from(size_t first) {
-  for (size_t i = first; i < items_.size(); ++i)
-    position_.find(items_[i].first)->second = i;
+  for (size_t i = first; i < items_.size(); ++i) position_.find(items_[i].first)->second = i;
 }
 
 // ---- out ------------------------------------------------------------------------------------------------------------
@@ -84,8 +81,7 @@ StateDict Module::state_dict(const std::string& prefix) {
 void Module::save_state(StateDict& out, const std::string& prefix) {
   out.versions[prefix.empty() ? prefix : prefix.substr(0, prefix.size() - 1)] = version();
   if (hooks_)
-    for (const auto& entry : hooks_->state_dict_pre)
-      entry.hook(*this, prefix);
+    for (const auto& entry : hooks_->state_dict_pre) entry.hook(*this, prefix);
   for (const auto& slot : parameters_)
     if (slot->tensor.defined()) out.set(prefix + slot->name, slot->tensor);
   for (const auto& slot : buffers_)
@@ -93,8 +89,7 @@ void Module::save_state(StateDict& out, const std::string& prefix) {
   for (const auto& child : children_)
     if (child->module) child->module->save_state(out, prefix + child->name + ".");
   if (hooks_)
-    for (const auto& entry : hooks_->state_dict_post)
-      entry.hook(*this, out, prefix);
+    for (const auto& entry : hooks_->state_dict_post) entry.hook(*this, out, prefix);
 }
 
 // ---- in -------------------------------------------------------------------------------------------------------------
@@ -117,8 +112,7 @@ void Module::load_state(Loading& loading, const std::string& prefix) {
       state.versions.find(prefix.empty() ? std::string_view() : std::string_view(prefix).substr(0, prefix.size() - 1));
   upgrade_state(state, prefix, version == state.versions.end() ? std::nullopt : std::optional<int64_t>(version->second));
   if (hooks_) {
-    for (const auto& entry : hooks_->load_pre)
-      entry.hook(*this, state, prefix, loading.keys, loading.errors);
+    for (const auto& entry : hooks_->load_pre) entry.hook(*this, state, prefix, loading.keys, loading.errors);
     loading.has_post_hooks = loading.has_post_hooks || !hooks_->load_post.empty();
   }
   const auto find = [&](TensorSlot& slot) {
@@ -148,10 +142,8 @@ void Module::load_state(Loading& loading, const std::string& prefix) {
     }
     loading.found.emplace_back(&slot, std::move(tensor));
   };
-  for (const auto& slot : parameters_)
-    find(*slot);
-  for (const auto& slot : buffers_)
-    find(*slot);
+  for (const auto& slot : parameters_) find(*slot);
+  for (const auto& slot : buffers_) find(*slot);
   const auto own = [&](std::string_view name) {
     const TensorSlot* slot = find_slot(name);
     return slot && slot->tensor.defined() && slot->persistent;
@@ -162,8 +154,7 @@ void Module::load_state(Loading& loading, const std::string& prefix) {
     const std::string_view name = rest.substr(0, dot);
     bool known = dot == std::string_view::npos && own(name);
     if (dot != std::string_view::npos)
-      for (const auto& child : children_)
-        known = known || child->name == name;
+      for (const auto& child : children_) known = known || child->name == name;
     if (!known) loading.keys.unexpected_keys.push_back(item->first);
   }
   for (const auto& child : children_)
@@ -173,14 +164,12 @@ void Module::load_state(Loading& loading, const std::string& prefix) {
 
 void Module::finish_loading(IncompatibleKeys& keys) {
   if (!hooks_) return;
-  for (const auto& entry : hooks_->load_post)
-    entry.hook(*this, keys);
+  for (const auto& entry : hooks_->load_post) entry.hook(*this, keys);
 }
 
 static std::string quoted_keys(const std::vector<std::string>& keys) {
   std::string out;
-  for (const std::string& key : keys)
-    out += (out.empty() ? "\"" : ", \"") + key + "\"";
+  for (const std::string& key : keys) out += (out.empty() ? "\"" : ", \"") + key + "\"";
   return out;
 }
 
@@ -207,8 +196,7 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, bool strict, bo
       }
       slot->tensor = tensor;
     }
-    for (Module* module : loading.visited)
-      module->finish_loading(loading.keys);
+    for (Module* module : loading.visited) module->finish_loading(loading.keys);
   }
   if (!complete() || !loading.errors.empty()) {
     std::string text = "Error(s) in loading state_dict for " + class_name() + ":";
@@ -216,8 +204,7 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, bool strict, bo
       text += "\n\tMissing key(s) in state_dict: " + quoted_keys(loading.keys.missing_keys) + ". ";
     if (strict && !loading.keys.unexpected_keys.empty())
       text += "\n\tUnexpected key(s) in state_dict: " + quoted_keys(loading.keys.unexpected_keys) + ". ";
-    for (const std::string& error : loading.errors)
-      text += "\n\t" + error;
+    for (const std::string& error : loading.errors) text += "\n\t" + error;
     throw UserError(text);
   }
   return loading.keys;
@@ -243,8 +230,7 @@ static void set_data(const Tensor& tensor, const Tensor& data) {
 }
 
 Module& Module::convert_tensors(const std::function<Tensor(const Tensor&)>& fn) {
-  for (Module* child : children())
-    child->convert_tensors(fn);
+  for (Module* child : children()) child->convert_tensors(fn);
   const GradModeScope no_grad(false);
   for (const auto& slot : parameters_) {
     if (!slot->tensor.defined()) continue;

@@ -29,14 +29,16 @@ LayerNorm::LayerNorm(const Sizes& normalized_shape, LayerNormOptions options)
       eps(options.eps),
       elementwise_affine(options.elementwise_affine),
       weight(register_parameter("weight", fresh_if(this->normalized_shape, options.factory, options.elementwise_affine))),
-      bias(register_parameter("bias",
-                              fresh_if(this->normalized_shape, options.factory, options.elementwise_affine && options.bias))) {
+      bias(register_parameter(
+          "bias", fresh_if(this->normalized_shape, options.factory, options.elementwise_affine && options.bias))) {
   reset_parameters();
 }
 
 void LayerNorm::reset_parameters() { ones_and_zeros(weight, bias); }
 
-Tensor LayerNorm::forward(const Tensor& input) { return layer_norm(input, sym(normalized_shape), weight, bias, eps, cudnn_enabled()); }
+Tensor LayerNorm::forward(const Tensor& input) {
+  return layer_norm(input, sym(normalized_shape), weight, bias, eps, cudnn_enabled());
+}
 
 std::string LayerNorm::extra_repr() const {
   return tuple_text(normalized_shape) + ", eps=" + python_repr(eps) + ", elementwise_affine=" + text(elementwise_affine) +
@@ -137,8 +139,7 @@ void RunningNorm::upgrade_state(StateDict& state, const std::string& prefix, std
 Tensor RunningNorm::batch_norm(const Tensor& input, std::initializer_list<int64_t> dims) {
   if (std::find(dims.begin(), dims.end(), input.dim()) == dims.end()) {
     std::string expected;
-    for (const int64_t d : dims)
-      expected += (expected.empty() ? "" : " or ") + std::to_string(d) + "D";
+    for (const int64_t d : dims) expected += (expected.empty() ? "" : " or ") + std::to_string(d) + "D";
     throw UserError(class_name() + ": expected " + expected + " input (got " + std::to_string(input.dim()) + "D input)");
   }
   double factor = momentum.value_or(0);

@@ -40,8 +40,7 @@ std::string Upsample::extra_repr() const {
       out += python_repr(factors[0]);
     else {
       out += "(";
-      for (size_t i = 0; i < factors.size(); ++i)
-        out += (i ? ", " : "") + python_repr(factors[i]);
+      for (size_t i = 0; i < factors.size(); ++i) out += (i ? ", " : "") + python_repr(factors[i]);
       out += ")";
     }
   } else {

@@ -6,8 +6,7 @@ namespace calque {
 
 std::string nn_detail::tuple_text(const std::vector<int64_t>& values) {
   std::string out = "(";
-  for (size_t i = 0; i < values.size(); ++i)
-    out += (i ? ", " : "") + std::to_string(values[i]);
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
   return out + (values.size() == 1 ? ",)" : ")");
 }
 
@@ -34,8 +33,7 @@ std::string OptionalSizes::str() const {
   const auto one = [](const Size& size) { return size ? std::to_string(*size) : std::string("None"); };
   if (single_) return one(values_[0]);
   std::string out = "(";
-  for (size_t i = 0; i < values_.size(); ++i)
-    out += (i ? ", " : "") + one(values_[i]);
+  for (size_t i = 0; i < values_.size(); ++i) out += (i ? ", " : "") + one(values_[i]);
   return out + (values_.size() == 1 ? ",)" : ")");
 }
 

@@ -195,8 +195,7 @@ Tensor generate_square_subsequent_mask(int64_t size, Factory factory) {
 template <class Layer>
 static std::shared_ptr<ModuleList> copies(const Layer& layer, int64_t count) {
   auto list = std::make_shared<ModuleList>();
-  for (int64_t i = 0; i < count; ++i)
-    list->append(deep_copy(layer));
+  for (int64_t i = 0; i < count; ++i) list->append(deep_copy(layer));
   return list;
 }
 
@@ -223,8 +222,7 @@ Tensor TransformerEncoder::forward(const Tensor& src, const Tensor& mask_in, con
   const auto items = layers->items<TransformerEncoderLayer>();
   const bool causal = detect_causal(mask, is_causal, src, !items.empty() && items[0]->self_attn->batch_first);
   Tensor x = src;
-  for (TransformerEncoderLayer* layer : items)
-    x = (*layer)(x, mask, padding, causal);
+  for (TransformerEncoderLayer* layer : items) x = (*layer)(x, mask, padding, causal);
   return norm ? (*norm)(x).to_tensor() : x;
 }
 

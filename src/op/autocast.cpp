@@ -12,6 +12,7 @@ namespace {
 
 // ---- which operator does what ---------------------------------------------------------------------------------------
 
+// clang-format off
 constexpr std::string_view lower_precision[] = {
     "_addmm_activation", "_convolution.deprecated", "_native_multi_head_attention", "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv1d.padding", "conv2d", "conv2d.padding",
     "conv3d", "conv3d.padding", "conv_tbc", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input", "linalg_vecdot", "linear", "matmul", "mkldnn_rnn_layer", "mm",
@@ -30,6 +31,7 @@ constexpr std::string_view in_float32[] = {
     "reflection_pad2d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "smooth_l1_loss", "soft_margin_loss", "stft", "stft.center", "svd", "trace",
     "triangular_solve", "triplet_margin_loss", "view_as_complex",
 };
+// clang-format on
 constexpr std::string_view promoted[] = {"cat", "index_copy", "stack"};
 
 const std::unordered_map<const Operator*, AutocastPolicy>& policies() {
@@ -49,7 +51,9 @@ const std::unordered_map<const Operator*, AutocastPolicy>& policies() {
 
 // ---- casting --------------------------------------------------------------------------------------------------------
 
-bool is_eligible(const Tensor& t) { return t.defined() && t.device().type == DeviceType::cpu && is_floating(t.dtype()) && t.dtype() != DType::float64; }
+bool is_eligible(const Tensor& t) {
+  return t.defined() && t.device().type == DeviceType::cpu && is_floating(t.dtype()) && t.dtype() != DType::float64;
+}
 
 struct State {
   AutocastRegion cpu;
@@ -88,7 +92,8 @@ class BusyScope {
 Tensor cast(const Tensor& t, DType dtype) {
   if (!is_eligible(t) || t.dtype() == dtype) return t;
   State& s = state();
-  const bool remember = s.cache_enabled && dtype == s.cpu.dtype && t.dtype() == DType::float32 && t.requires_grad() && t.is_leaf() && !t.impl().is_view;
+  const bool remember = s.cache_enabled && dtype == s.cpu.dtype && t.dtype() == DType::float32 && t.requires_grad() &&
+                        t.is_leaf() && !t.impl().is_view;
   if (!remember) return t.to(dtype);
   auto [at, is_new] = s.cache.try_emplace(&t.impl());
   if (is_new) at->second = {t, t.to(dtype)};
@@ -113,7 +118,8 @@ DType widest(DType now, const Value& v, DType lower, const Operator& op) {
   const DType next = v.to_tensor().dtype();
   if (now == DType::float32 || next == DType::float32) return DType::float32;
   if (next != lower)
-    throw UserError(op.name() + ": under autocast to " + std::string(name(lower)) + " its tensors must be " + std::string(name(lower)) + " or float32, found " + std::string(name(next)));
+    throw UserError(op.name() + ": under autocast to " + std::string(name(lower)) + " its tensors must be " +
+                    std::string(name(lower)) + " or float32, found " + std::string(name(next)));
   return now;
 }
 
@@ -172,7 +178,8 @@ AutocastScope::AutocastScope(DeviceType device, std::optional<DType> dtype, bool
     warn("autocast: CUDA is not available, casting is switched off");
     region.enabled = false;
   } else if (enabled && region.dtype != DType::bfloat16 && region.dtype != DType::float16) {
-    warn("autocast: expected the dtype bfloat16 or float16 on the CPU, found " + std::string(name(region.dtype)) + "; casting is switched off");
+    warn("autocast: expected the dtype bfloat16 or float16 on the CPU, found " + std::string(name(region.dtype)) +
+         "; casting is switched off");
     region.enabled = false;
   }
   s.of(device) = region;

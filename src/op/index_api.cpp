@@ -24,7 +24,8 @@ Tensor apply_select(const Tensor& self, int64_t dim, SymInt index, int64_t place
   if (self.dim() == 0) throw UserError("index: invalid index of a 0-dim tensor; use item() to get its value");
   const SymInt size = self.sym_size(dim);
   if (guard_or(index >= size, false) || guard_or(index < -size, false))
-    throw UserError("index: index " + index.str() + " is out of bounds for dimension " + std::to_string(place) + " with size " + size.str());
+    throw UserError("index: index " + index.str() + " is out of bounds for dimension " + std::to_string(place) +
+                    " with size " + size.str());
   return self.select(dim, index);
 }
 
@@ -37,7 +38,8 @@ Tensor apply_slice(const Tensor& self, int64_t dim, const Slice& slice, bool kee
   // Of a size with a symbol it is not asked whether the slice is all of it: that would be a guard. Where the size comes
   // out of tensor data, a slice without bounds is left out all the same, as in PyTorch.
   const SymInt size = self.sym_size(dim);
-  const bool all = size.is_symbolic() ? !slice.stop && size.expr()->has_unbacked() : !stop.is_symbolic() && size.as_int() <= stop.as_int();
+  const bool all = size.is_symbolic() ? !slice.stop && size.expr()->has_unbacked()
+                                      : !stop.is_symbolic() && size.as_int() <= stop.as_int();
   const bool is_full = all && identical(start, 0) && identical(step, 1);
   return is_full && !keep_full ? self : self.slice(dim, start, stop, step);
 }
@@ -62,7 +64,8 @@ Applied apply(const Tensor& self, ListRef<Index> indices) {
     if (std::holds_alternative<Ellipsis>(i.entry())) ++ellipses;
   }
   if (taken > self.dim())
-    throw UserError("index: too many indices for tensor of dimension " + std::to_string(self.dim()) + ": " + std::to_string(taken) + " dimensions are indexed");
+    throw UserError("index: too many indices for tensor of dimension " + std::to_string(self.dim()) + ": " +
+                    std::to_string(taken) + " dimensions are indexed");
   Applied a{self, {}};
   int64_t dim = 0;    // of a.self
   int64_t place = 0;  // of self
@@ -113,9 +116,12 @@ Value boxed(ListRef<Index> indices) {
         [](const auto& e) -> Value {
           using T = std::decay_t<decltype(e)>;
           const auto bound = [](const std::optional<SymInt>& b) { return b ? Value(*b) : Value(); };
-          if constexpr (std::is_same_v<T, Ellipsis>) return StructValue{"builtins.Ellipsis", "", {}, {}};
-          else if constexpr (std::is_same_v<T, Slice>) return SliceValue{bound(e.start), bound(e.stop), bound(e.step)};
-          else return e;
+          if constexpr (std::is_same_v<T, Ellipsis>)
+            return StructValue{"builtins.Ellipsis", "", {}, {}};
+          else if constexpr (std::is_same_v<T, Slice>)
+            return SliceValue{bound(e.start), bound(e.stop), bound(e.step)};
+          else
+            return e;
         },
         index.entry());
   };
@@ -194,7 +200,9 @@ void set_by(const Tensor& self, ListRef<Index> indices, const Tensor& value) {
 
 void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) {
   if (!modes_active() || value.is_symbolic()) {
-    set_by(self, indices, value.is_symbolic() ? scalar_tensor(value, self.dtype(), Layout::strided, self.device()) : wrapped_scalar(value, self.dtype(), self.device()));
+    set_by(self, indices,
+           value.is_symbolic() ? scalar_tensor(value, self.dtype(), Layout::strided, self.device())
+                               : wrapped_scalar(value, self.dtype(), self.device()));
     return;
   }
   if (offer_function("operator.setitem", {self, boxed(indices), value})) return;
@@ -209,7 +217,9 @@ void set_by(const Tensor& self, ListRef<Index> indices, const Scalar& value) {
 }
 
 Tensor Tensor::operator[](const Index& index) const { return calque::index_by(*this, ListRef<Index>(&index, 1)); }
-Tensor Tensor::index_by(std::initializer_list<Index> indices) const { return calque::index_by(*this, ListRef<Index>(indices.begin(), indices.size())); }
+Tensor Tensor::index_by(std::initializer_list<Index> indices) const {
+  return calque::index_by(*this, ListRef<Index>(indices.begin(), indices.size()));
+}
 void Tensor::set_by(std::initializer_list<Index> indices, const Tensor& value) const {
   calque::set_by(*this, ListRef<Index>(indices.begin(), indices.size()), value);
 }

@@ -47,7 +47,8 @@ void explain(UserError& e, const Operator& op, const Values& args) {
   while (bare.ends_with('_')) bare.remove_suffix(1);
   if (e.reason().find(bare) == std::string_view::npos) e.prepend(schema.name + ": ");
   std::string call = op.name() + "(";
-  for (size_t i = 0; i < args.size() && i < schema.arguments.size(); ++i) call += (i ? ", " : "") + schema.arguments[i].name + ": " + described(args[i]);
+  for (size_t i = 0; i < args.size() && i < schema.arguments.size(); ++i)
+    call += (i ? ", " : "") + schema.arguments[i].name + ": " + described(args[i]);
   e.set_context(call + ")");
 }
 
@@ -61,16 +62,22 @@ void mark_requires_grad(const Tensor& t) {
 
 void check_writable(const Operator& op, const Tensor& self) {
   if (has_internal_overlap(self) && !(op.base() ? *op.base() : op).has_tag(Tag::overlap_ok))
-    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location "
-                                "(sizes " + str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + "); clone() the tensor first");
+    throw UserError(
+        op.name() +
+        ": unsupported operation: more than one element of the written-to tensor refers to a single memory location "
+        "(sizes " +
+        str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + "); clone() the tensor first");
   if (self.requires_grad() && self.is_leaf() && grad_enabled())
-    throw UserError(op.name() + ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
+    throw UserError(
+        op.name() +
+        ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
 }
 
 namespace {
 
 std::string bad_cast(const Operator& op, DType from, DType to) {
-  return op.name() + ": result type " + std::string(name(from)) + " can't be cast to the desired output type " + std::string(name(to));
+  return op.name() + ": result type " + std::string(name(from)) + " can't be cast to the desired output type " +
+         std::string(name(to));
 }
 
 bool same_sizes(SymIntList a, SymIntList b) {
@@ -85,7 +92,8 @@ bool same_sizes(SymIntList a, SymIntList b) {
 void check_in_place(const Operator& op, const Meta& result, const Tensor& self) {
   if (!can_cast(result.dtype, self.dtype())) throw UserError(bad_cast(op, result.dtype, self.dtype()));
   if (!same_sizes(result.sizes, self.sym_sizes()))
-    throw UserError(op.name() + ": output with shape " + str(self.sym_sizes()) + " doesn't match the broadcast shape " + str(SymIntList(result.sizes)));
+    throw UserError(op.name() + ": output with shape " + str(self.sym_sizes()) + " doesn't match the broadcast shape " +
+                    str(SymIntList(result.sizes)));
   check_writable(op, self);
 }
 
@@ -101,14 +109,17 @@ bool is_empty(SymIntList sizes) {
 void check_out_dtype(const Operator& op, DType result, DType out) {
   if (result == out || has_base_tag(op, Tag::any_out)) return;
   if (!has_base_tag(op, Tag::cast_out))
-    throw UserError(op.name() + ": expected out= of dtype " + std::string(name(result)) + ", found " + std::string(name(out)));
+    throw UserError(op.name() + ": expected out= of dtype " + std::string(name(result)) + ", found " +
+                    std::string(name(out)));
   if (!can_cast(result, out)) throw UserError(bad_cast(op, result, out));
 }
 
 void check_no_internal_overlap(const Operator& op, const Tensor& out) {
   // A generated out= form (dense_out) ends in a copy, which is no fill.
   if (has_internal_overlap(out) && !(has_base_tag(op, Tag::overlap_ok) && !has_base_tag(op, Tag::dense_out)))
-    throw UserError(op.name() + ": unsupported operation: more than one element of the written-to tensor refers to a single memory location; clone() out first");
+    throw UserError(op.name() +
+                    ": unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                    "location; clone() out first");
 }
 
 }  // namespace
@@ -119,24 +130,32 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!(result.device == out.device()))
     throw UserError(op.name() + ": expected out= on device " + result.device.str() + ", found " + out.device().str());
   if (out.requires_grad() && grad_enabled())
-    throw UserError(op.name() + ": functions with out=... arguments don't support automatic differentiation, but out requires grad");
+    throw UserError(op.name() +
+                    ": functions with out=... arguments don't support automatic differentiation, but out requires grad");
   const bool dense = has_base_tag(op, Tag::dense_out);
   // Elementwise operators look at out before they resize it.
-  if ((has_base_tag(op, Tag::pointwise) && !dense) || has_base_tag(op, Tag::unshared_out)) check_no_internal_overlap(op, out);
+  if ((has_base_tag(op, Tag::pointwise) && !dense) || has_base_tag(op, Tag::unshared_out))
+    check_no_internal_overlap(op, out);
   const bool fits = same_sizes(result.sizes, out.sym_sizes());
   if (!fits && !guard(out.sym_numel() == 0))
-    warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) + ", which does not match the required output shape " +
-         str(SymIntList(result.sizes)) + ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.");
-  if (!fits || has_base_tag(op, Tag::restrides_out) || (has_base_tag(op, Tag::restrides_image) && result.sizes.size() >= 4)) {
+    warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) +
+         ", which does not match the required output shape " + str(SymIntList(result.sizes)) +
+         ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero "
+         "elements.");
+  if (!fits || has_base_tag(op, Tag::restrides_out) ||
+      (has_base_tag(op, Tag::restrides_image) && result.sizes.size() >= 4)) {
     TensorImpl& impl = out.impl();
     Meta fresh = result;
-    if (dense || (has_base_tag(op, Tag::made_like_self) && is_empty(fresh.sizes))) fresh.strides = contiguous_strides(fresh.sizes);
+    if (dense || (has_base_tag(op, Tag::made_like_self) && is_empty(fresh.sizes)))
+      fresh.strides = contiguous_strides(fresh.sizes);
     fresh.dtype = out.dtype();
     if (modes_active()) {  // an operator made of calls: whoever watches sees the resizing too
       dispatch(get_operator("aten::resize_"), {out, Argument<SymIntList>::box(fresh.sizes), Value()});
       const SymInts contiguous = contiguous_strides(fresh.sizes);
-      if (!std::equal(contiguous.begin(), contiguous.end(), fresh.strides.begin(), [](SymInt a, SymInt b) { return identical(a, b); }))
-        dispatch(get_operator("aten::as_strided_"), {out, Argument<SymIntList>::box(fresh.sizes), Argument<SymIntList>::box(fresh.strides), Value()});
+      if (!std::equal(contiguous.begin(), contiguous.end(), fresh.strides.begin(),
+                      [](SymInt a, SymInt b) { return identical(a, b); }))
+        dispatch(get_operator("aten::as_strided_"),
+                 {out, Argument<SymIntList>::box(fresh.sizes), Argument<SymIntList>::box(fresh.strides), Value()});
       return check_no_internal_overlap(op, out);
     }
     const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
@@ -152,15 +171,19 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
 
 void check_overlap(const Operator& op, const Tensor& written, const Tensor& input) {
   if (memory_overlap(written, input) == Overlap::partial)
-    throw UserError(op.name() + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; "
-                                "clone() one of them first");
+    throw UserError(op.name() +
+                    ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                    "memory location; "
+                    "clone() one of them first");
 }
 
 void check_unshared(const Operator& op, const Tensor& written, const Tensor& input) {
   const Overlap overlap = memory_overlap(written, input);
   if (overlap == Overlap::partial || overlap == Overlap::full)
-    throw UserError(op.name() + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; "
-                                "clone() one of them first");
+    throw UserError(op.name() +
+                    ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                    "memory location; "
+                    "clone() one of them first");
 }
 
 bool shares_memory(const Tensor& a, const Tensor& b) { return a.storage().get() == b.storage().get(); }
@@ -173,7 +196,8 @@ bool writes_directly(const Operator& base, const Meta& result, const Tensor& tar
   if (in_place) return base.has_tag(Tag::self_in_out);
   if (base.has_tag(Tag::strided_out)) return true;
   const SymIntList strides = target.sym_strides();
-  return std::equal(strides.begin(), strides.end(), result.strides.begin(), result.strides.end(), [](SymInt a, SymInt b) { return identical(a, b); });
+  return std::equal(strides.begin(), strides.end(), result.strides.begin(), result.strides.end(),
+                    [](SymInt a, SymInt b) { return identical(a, b); });
 }
 
 void write_result(const Tensor& result, const Tensor& target) { kernel::copy(result, target); }
@@ -183,15 +207,17 @@ void write_result(const Tensor& result, const Tensor& target) { kernel::copy(res
 void OpBuilder::check_types(const std::vector<std::string_view>& parameters) const {
   const Schema& s = op_->schema();
   if (parameters.size() != s.arguments.size())
-    throw UserError(op_->name() + ": the function takes " + std::to_string(parameters.size()) + " parameters, the schema has " + std::to_string(s.arguments.size()));
+    throw UserError(op_->name() + ": the function takes " + std::to_string(parameters.size()) +
+                    " parameters, the schema has " + std::to_string(s.arguments.size()));
   for (size_t i = 0; i < parameters.size(); ++i)
     if (s.arguments[i].type.cpp_type() != parameters[i])
-      throw UserError(op_->name() + ": parameter " + std::to_string(i) + " ('" + s.arguments[i].name + "') must be " + s.arguments[i].type.cpp_type() +
-                      " for schema type " + s.arguments[i].type.str() + ", found " + std::string(parameters[i]));
+      throw UserError(op_->name() + ": parameter " + std::to_string(i) + " ('" + s.arguments[i].name + "') must be " +
+                      s.arguments[i].type.cpp_type() + " for schema type " + s.arguments[i].type.str() + ", found " +
+                      std::string(parameters[i]));
 }
 
-void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel, Operator::ErasedFunction eager,
-                    Operator::Boxed boxed_eager, Operator::Boxed boxed_fake) {
+void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
+                    Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake) {
   op_->form_ = form;
   op_->rule_ = rule;
   op_->kernel_ = kernel;
@@ -231,7 +257,9 @@ OpBuilder& OpBuilder::out(std::string_view spec) {
   return *this;
 }
 
-OpBuilder Library::def(std::string_view schema) { return OpBuilder(OperatorTable::instance().add(parse_schema(schema, name_space_))); }
+OpBuilder Library::def(std::string_view schema) {
+  return OpBuilder(OperatorTable::instance().add(parse_schema(schema, name_space_)));
+}
 
 void load_operator_library(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -240,7 +268,8 @@ void load_operator_library(const std::string& path) {
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, "calque_register_operators"));
   if (!entry) {
     dlclose(handle);
-    throw UserError(ErrorKind::bad_file, "the operator library " + path + " does not define extern \"C\" void calque_register_operators()");
+    throw UserError(ErrorKind::bad_file,
+                    "the operator library " + path + " does not define extern \"C\" void calque_register_operators()");
   }
   entry();
 }

@@ -17,8 +17,10 @@ DType literal_dtype(const std::vector<Scalar>& values) {
   DType dtype = DType::bool_;
   for (const Scalar& v : values) {
     if (v.kind() == Scalar::Kind::complex) return DType::complex64;
-    if (v.kind() == Scalar::Kind::floating) dtype = DType::float32;
-    else if (v.kind() == Scalar::Kind::integer && dtype == DType::bool_) dtype = DType::int64;
+    if (v.kind() == Scalar::Kind::floating)
+      dtype = DType::float32;
+    else if (v.kind() == Scalar::Kind::integer && dtype == DType::bool_)
+      dtype = DType::int64;
   }
   return values.empty() ? DType::float32 : dtype;
 }
@@ -37,17 +39,22 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
 
 }  // namespace
 
-Tensor tensor(const Scalar& value, std::optional<DType> dtype, std::source_location where) { return literal({value}, {}, dtype, where); }
+Tensor tensor(const Scalar& value, std::optional<DType> dtype, std::source_location where) {
+  return literal({value}, {}, dtype, where);
+}
 
 Tensor tensor(std::initializer_list<Scalar> values, std::optional<DType> dtype, std::source_location where) {
   return literal(values, {static_cast<int64_t>(values.size())}, dtype, where);
 }
 
-Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> rows, std::optional<DType> dtype, std::source_location where) {
+Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> rows, std::optional<DType> dtype,
+              std::source_location where) {
   std::vector<Scalar> values;
   const size_t width = rows.size() == 0 ? 0 : rows.begin()->size();
   for (const auto& row : rows) {
-    if (row.size() != width) throw UserError("tensor: rows of " + std::to_string(width) + " and of " + std::to_string(row.size()) + " values; all rows must have one length");
+    if (row.size() != width)
+      throw UserError("tensor: rows of " + std::to_string(width) + " and of " + std::to_string(row.size()) +
+                      " values; all rows must have one length");
     values.insert(values.end(), row.begin(), row.end());
   }
   return literal(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, dtype, where);

@@ -77,8 +77,10 @@ bool asks_for_no_data(const Values& args) {
 TensorOwner* owner_among(const Values& args) {
   for (const Value& v : args) {
     TensorOwner* owner = nullptr;
-    if (v.is_tensor()) owner = owner_of(v.to_tensor());
-    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) owner = owner_among(v.to_items());
+    if (v.is_tensor())
+      owner = owner_of(v.to_tensor());
+    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple)
+      owner = owner_among(v.to_items());
     if (owner) return owner;
   }
   return nullptr;
@@ -104,7 +106,8 @@ Value dispatch(const Operator& op, const Values& args) {
   Stack& s = stack();
   if (s.position < s.modes.size()) {
     Mode& mode = *s.modes[s.position];
-    bool is_for_mode = !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
+    bool is_for_mode =
+        !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
     if (!is_for_mode && composite_policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
       is_for_mode = composite_policy->keeps_whole(op);
       if (!is_for_mode)
@@ -160,11 +163,15 @@ ModeScope::~ModeScope() {
   set_position(s.position);
 }
 
-CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) { composite_policy = policy; }
+CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) {
+  composite_policy = policy;
+}
 CompositePolicyScope::~CompositePolicyScope() { composite_policy = before_; }
 
 const Values* composite_arguments() { return arguments_of_composite; }
-CompositeBodyScope::CompositeBodyScope(const Values* arguments) : before_(arguments_of_composite) { arguments_of_composite = arguments; }
+CompositeBodyScope::CompositeBodyScope(const Values* arguments) : before_(arguments_of_composite) {
+  arguments_of_composite = arguments;
+}
 CompositeBodyScope::~CompositeBodyScope() { arguments_of_composite = before_; }
 
 bool python_bodies() { return bodies_of_python; }

@@ -24,18 +24,24 @@ std::string canonical(std::string_view name) {
 
 // The operators that take a number where their schema has a tensor; others have an overload for numbers, or refuse them.
 bool wraps_numbers(std::string_view name) {
-  static constexpr std::string_view names[] = {"add", "div", "divide", "mul", "multiply", "sub", "subtract", "true_divide", "floor_divide", "copy", "to", "_to_copy", "_conj"};
+  static constexpr std::string_view names[] = {"add", "div",      "divide",      "mul",          "multiply",
+                                               "sub", "subtract", "true_divide", "floor_divide", "copy",
+                                               "to",  "_to_copy", "_conj"};
   name.remove_prefix(std::min(name.size(), name.find("::") == std::string_view::npos ? 0 : name.find("::") + 2));
   if (name.ends_with('_')) name.remove_suffix(1);
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 bool is_number(const Value& v) {
-  return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean || v.kind() == Value::Kind::complex;
+  return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean ||
+         v.kind() == Value::Kind::complex;
 }
 
-bool has_number_for_tensor(const Schema& schema, const Values& positional, const std::vector<std::pair<std::string, Value>>& keyword) {
-  const auto clashes = [](const SchemaArgument& a, const Value& v) { return a.type.kind == SchemaType::Kind::tensor && !a.type.list && is_number(v); };
+bool has_number_for_tensor(const Schema& schema, const Values& positional,
+                           const std::vector<std::pair<std::string, Value>>& keyword) {
+  const auto clashes = [](const SchemaArgument& a, const Value& v) {
+    return a.type.kind == SchemaType::Kind::tensor && !a.type.list && is_number(v);
+  };
   for (size_t i = 0; i < positional.size(); ++i)
     if (clashes(schema.arguments[i], positional[i])) return true;
   for (const auto& [name, value] : keyword)
@@ -124,13 +130,17 @@ const Operator& get_operator(std::string_view name) {
 }
 
 std::vector<const Operator*> all_operators() { return OperatorTable::instance().all(); }
-std::vector<const Operator*> overloads_of(std::string_view name) { return OperatorTable::instance().overloads(canonical(name)); }
+std::vector<const Operator*> overloads_of(std::string_view name) {
+  return OperatorTable::instance().overloads(canonical(name));
+}
 
-const Operator& resolve_overload(std::string_view name, const Values& positional, const std::vector<std::pair<std::string, Value>>& keyword) {
+const Operator& resolve_overload(std::string_view name, const Values& positional,
+                                 const std::vector<std::pair<std::string, Value>>& keyword) {
   auto candidates = overloads_of(name);
   if (candidates.empty()) return get_operator(name);
   // In ATen's order of registration, where these come after the overloads that they were to replace.
-  std::stable_partition(candidates.begin(), candidates.end(), [](const Operator* op) { return op->schema().overload != "correction"; });
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [](const Operator* op) { return op->schema().overload != "correction"; });
   std::string reasons;
   const bool wraps = wraps_numbers(name);
   for (const Operator* op : candidates) {

@@ -23,29 +23,32 @@ Tensor in_python(const char* packet, const Tensor& a, const B& b, F&& otherwise)
 }  // namespace
 
 // Tensor and tensor; tensor and number: what Python's operators call.
-#define CALQUE_BINARY(SYMBOL, PYTHON, CALL, CALL_NUMBER)                                                             \
-  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                                                      \
-    const Tensor& a = x;                                                                                             \
-    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
-  }                                                                                                                  \
-  Tensor operator SYMBOL(const TensorArg& x, const Scalar& b) {                                                      \
-    const Tensor& a = x;                                                                                             \
-    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL_NUMBER; });                                \
+#define CALQUE_BINARY(SYMBOL, PYTHON, CALL, CALL_NUMBER)                              \
+  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                       \
+    const Tensor& a = x;                                                              \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });        \
+  }                                                                                   \
+  Tensor operator SYMBOL(const TensorArg& x, const Scalar& b) {                       \
+    const Tensor& a = x;                                                              \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL_NUMBER; }); \
   }
 // Number and tensor.
-#define CALQUE_REFLECTED(SYMBOL, PYTHON, CALL)                                                                       \
-  Tensor operator SYMBOL(const Scalar& a, const TensorArg& x) {                                                      \
-    const Tensor& b = x;                                                                                             \
-    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
+#define CALQUE_REFLECTED(SYMBOL, PYTHON, CALL)                                 \
+  Tensor operator SYMBOL(const Scalar& a, const TensorArg& x) {                \
+    const Tensor& b = x;                                                       \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; }); \
   }
 CALQUE_BINARY(+, "add", add(a, b), add(a, wrapped_scalar(b)))
 CALQUE_BINARY(-, "sub", sub(a, b), sub(a, wrapped_scalar(b)))
 CALQUE_BINARY(*, "mul", mul(a, b), mul(a, wrapped_scalar(b)))
 CALQUE_BINARY(/, "truediv", div(a, b), div(a, wrapped_scalar(b)))
 CALQUE_BINARY(%, "mod", remainder(a, b), remainder(a, b))
-CALQUE_BINARY(&, "and_", in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }), in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }))
-CALQUE_BINARY(|, "or_", in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }), in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }))
-CALQUE_BINARY(^, "xor", in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }), in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }))
+CALQUE_BINARY(&, "and_", in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }),
+              in_python("aten::__and__", a, b, [&] { return bitwise_and(a, b); }))
+CALQUE_BINARY(|, "or_", in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }),
+              in_python("aten::__or__", a, b, [&] { return bitwise_or(a, b); }))
+CALQUE_BINARY(^, "xor", in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }),
+              in_python("aten::__xor__", a, b, [&] { return bitwise_xor(a, b); }))
 CALQUE_BINARY(==, "eq", eq(a, b), eq(a, b))
 CALQUE_BINARY(!=, "ne", ne(a, b), ne(a, b))
 CALQUE_BINARY(<, "lt", lt(a, b), lt(a, b))
@@ -69,10 +72,10 @@ CALQUE_REFLECTED(>=, "ge", le(b, a))
 #undef CALQUE_REFLECTED
 #undef CALQUE_BINARY
 
-#define CALQUE_ASSIGNING(SYMBOL, PYTHON, CALL)                                                                       \
-  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                                                      \
-    const Tensor& a = x;                                                                                             \
-    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; });                                       \
+#define CALQUE_ASSIGNING(SYMBOL, PYTHON, CALL)                                 \
+  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                \
+    const Tensor& a = x;                                                       \
+    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; }); \
   }
 CALQUE_ASSIGNING(+=, "iadd", add_(a, b))
 CALQUE_ASSIGNING(-=, "isub", sub_(a, b))
@@ -80,13 +83,13 @@ CALQUE_ASSIGNING(*=, "imul", mul_(a, b))
 CALQUE_ASSIGNING(/=, "itruediv", div_(a, b))
 #undef CALQUE_ASSIGNING
 
-#define CALQUE_UNARY(SYMBOL, PYTHON, CALL)                                                                           \
-  Tensor operator SYMBOL(const TensorArg& x) {                                                                       \
-    const CallSite site(x.where());                                                                                  \
-    const CallSiteScope scope(site);                                                                                 \
-    if (modes_active()) [[unlikely]]                                                                                 \
-      if (const auto traced = offer_function("operator." PYTHON, {x.get()})) return traced->to_tensor();             \
-    return CALL(x.get());                                                                                            \
+#define CALQUE_UNARY(SYMBOL, PYTHON, CALL)                                                               \
+  Tensor operator SYMBOL(const TensorArg& x) {                                                           \
+    const CallSite site(x.where());                                                                      \
+    const CallSiteScope scope(site);                                                                     \
+    if (modes_active()) [[unlikely]]                                                                     \
+      if (const auto traced = offer_function("operator." PYTHON, {x.get()})) return traced->to_tensor(); \
+    return CALL(x.get());                                                                                \
   }
 CALQUE_UNARY(-, "neg", neg)
 CALQUE_UNARY(~, "invert", bitwise_not)

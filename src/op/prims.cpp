@@ -12,15 +12,21 @@ void register_prims_operators() {
       .compute(
           [](const Tensor& a, SymIntList stride) {
             if (stride.size() != a.sym_sizes().size())
-              throw UserError("copy_strided: stride has " + std::to_string(stride.size()) + " entries, the tensor has " + std::to_string(a.dim()) + " dimensions");
+              throw UserError("copy_strided: stride has " + std::to_string(stride.size()) + " entries, the tensor has " +
+                              std::to_string(a.dim()) + " dimensions");
             Meta m = a.meta();
             m.strides = SymInts(stride.begin(), stride.end());
             return m;
           },
           [](const Tensor& a, SymIntList, const Tensor& out) { kernel::copy(a, out); });
   prims.def("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) -> Tensor")
-      .compute([](const Scalar& s, std::optional<DType> dtype, std::optional<Device> device) { return rule::factory("scalar_tensor", {}, dtype.value_or(s.dtype()), std::nullopt, device, std::nullopt); },
-               [](const Scalar& s, std::optional<DType>, std::optional<Device>, const Tensor& out) { kernel::copy(wrapped_scalar(s), out); });
+      .compute(
+          [](const Scalar& s, std::optional<DType> dtype, std::optional<Device> device) {
+            return rule::factory("scalar_tensor", {}, dtype.value_or(s.dtype()), std::nullopt, device, std::nullopt);
+          },
+          [](const Scalar& s, std::optional<DType>, std::optional<Device>, const Tensor& out) {
+            kernel::copy(wrapped_scalar(s), out);
+          });
 }
 
 }  // namespace calque

@@ -89,8 +89,8 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const {
-    throw UserError("schema '" + std::string(text_) + "': expected " + std::string(expected) + " at position " + std::to_string(at_) +
-                    ", found '" + std::string(text_.substr(at_, 12)) + "'");
+    throw UserError("schema '" + std::string(text_) + "': expected " + std::string(expected) + " at position " +
+                    std::to_string(at_) + ", found '" + std::string(text_.substr(at_, 12)) + "'");
   }
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -107,7 +107,9 @@ class Parser {
   std::string word(std::string_view extra = "") {
     skip();
     const size_t from = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || extra.find(text_[at_]) != std::string_view::npos)) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
+                                  extra.find(text_[at_]) != std::string_view::npos))
+      ++at_;
     return std::string(text_.substr(from, at_ - from));
   }
 
@@ -129,8 +131,10 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == '?' || text_[at_] == '[')) {
       if (text_[at_] == '?') {
         ++at_;
-        if (at_ < text_.size() && text_[at_] == '[') a.type.element_optional = true;
-        else a.type.optional = true;
+        if (at_ < text_.size() && text_[at_] == '[')
+          a.type.element_optional = true;
+        else
+          a.type.optional = true;
         continue;
       }
       ++at_;
@@ -204,7 +208,8 @@ class Parser {
     if (text == "-inf") return -HUGE_VAL;
     int64_t i = 0;
     const char* end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, i).ptr == end) return type.kind == Kind::floating ? Value(static_cast<double>(i)) : Value(i);
+    if (std::from_chars(text.data(), end, i).ptr == end)
+      return type.kind == Kind::floating ? Value(static_cast<double>(i)) : Value(i);
     double d = 0;
     if (std::from_chars(text.data(), end, d).ptr == end) return d;
     fail("a default value");
@@ -219,7 +224,8 @@ bool fits(Kind kind, const Value& v) {
   using V = Value::Kind;
   switch (kind) {
     case Kind::tensor: return v.kind() == V::tensor;
-    case Kind::scalar: return v.kind() == V::boolean || v.kind() == V::integer || v.kind() == V::floating || v.kind() == V::complex;
+    case Kind::scalar:
+      return v.kind() == V::boolean || v.kind() == V::integer || v.kind() == V::floating || v.kind() == V::complex;
     case Kind::integer:
     case Kind::sym_int: return v.kind() == V::integer || v.kind() == V::boolean;
     case Kind::floating: return v.kind() == V::floating || v.kind() == V::integer || v.kind() == V::boolean;
@@ -348,7 +354,9 @@ std::optional<size_t> Schema::find_argument(std::string_view argument_name) cons
   return std::nullopt;
 }
 
-Schema parse_schema(std::string_view text, std::string_view default_namespace) { return Parser(text).parse(default_namespace); }
+Schema parse_schema(std::string_view text, std::string_view default_namespace) {
+  return Parser(text).parse(default_namespace);
+}
 
 Values bind_arguments(const Schema& schema, Values positional, std::vector<std::pair<std::string, Value>> keyword) {
   const auto& args = schema.arguments;
@@ -357,8 +365,8 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
   size_t accepted = 0;
   while (accepted < args.size() && !args[accepted].keyword_only) ++accepted;
   if (positional.size() > accepted)
-    throw UserError(schema.full_name() + ": takes " + std::to_string(accepted) + " positional arguments, found " + std::to_string(positional.size()) +
-                    "; the signature is " + schema.str());
+    throw UserError(schema.full_name() + ": takes " + std::to_string(accepted) + " positional arguments, found " +
+                    std::to_string(positional.size()) + "; the signature is " + schema.str());
   for (size_t i = 0; i < positional.size(); ++i) {
     bound[i] = std::move(positional[i]);
     given[i] = true;
@@ -373,13 +381,15 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
   for (size_t i = 0; i < args.size(); ++i) {
     if (!given[i]) {
       if (!args[i].default_value)
-        throw UserError(schema.full_name() + ": argument '" + args[i].name + "' (" + args[i].type.str() + ") is missing; the signature is " + schema.str());
+        throw UserError(schema.full_name() + ": argument '" + args[i].name + "' (" + args[i].type.str() +
+                        ") is missing; the signature is " + schema.str());
       bound[i] = *args[i].default_value;
       continue;
     }
     Value v;
     if (!bind(args[i].type, bound[i], v))
-      throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " + describe(bound[i]));
+      throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " +
+                      describe(bound[i]));
     bound[i] = std::move(v);
   }
   return bound;

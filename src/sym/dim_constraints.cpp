@@ -99,16 +99,14 @@ const Expr* substituted(ExprPool& pool, const Expr* e, size_t symbol, int64_t va
   if (e->kind() == ExprKind::symbol) return e->symbol_index() == symbol ? pool.integer(value) : e;
   if (e->args().empty()) return e;
   std::vector<const Expr*> args;
-  for (const Expr* a : e->args())
-    args.push_back(substituted(pool, a, symbol, value));
+  for (const Expr* a : e->args()) args.push_back(substituted(pool, a, symbol, value));
   return pool.rebuild(e, args);
 }
 
 std::string key_of(const Quotient& base, const Quotient& divisor) {
   std::string out;
   for (const Polynomial* p : {&base.top, &base.bottom, &divisor.top, &divisor.bottom}) {
-    for (size_t i = 0; i <= p->degree(); ++i)
-      out += p->coefficient(i).str() + " ";
+    for (size_t i = 0; i <= p->degree(); ++i) out += p->coefficient(i).str() + " ";
     out += "| ";
   }
   return out;
@@ -211,8 +209,7 @@ Quotient DimConstraints::Impl::converted(const Expr* e, size_t symbol) {
       if (e->exponent() > 8) throw Unsolvable{};
       const Quotient base = converted(e->arg(0), symbol);
       Quotient out = base;
-      for (int64_t i = 1; i < e->exponent(); ++i)
-        out = out * base;
+      for (int64_t i = 1; i < e->exponent(); ++i) out = out * base;
       return out;
     }
     case ExprKind::mod:
@@ -261,8 +258,7 @@ bool DimConstraints::Impl::add(const Expr* e) {
 void DimConstraints::Impl::raise_inconsistencies() {
   if (inconsistencies.empty()) return;
   std::string lines;
-  for (const std::string& line : std::exchange(inconsistencies, {}))
-    lines += (lines.empty() ? "" : "\n") + line;
+  for (const std::string& line : std::exchange(inconsistencies, {})) lines += (lines.empty() ? "" : "\n") + line;
   throw UserError(ErrorKind::constraint_violation, "The following inconsistencies were found:\n" + lines);
 }
 
@@ -277,8 +273,7 @@ void DimConstraints::Impl::solve_equalities() {
     static_results.insert(source_name(s) + " == " + std::to_string(value));
     if (Result* r = result_for(source_name(s))) r->value = value;
     substitutions[s] = value;
-    for (const Expr* e : std::exchange(multivariate, {}))
-      add(e);
+    for (const Expr* e : std::exchange(multivariate, {})) add(e);
     raise_inconsistencies();
   }
 }
@@ -288,8 +283,7 @@ void DimConstraints::Impl::solve_congruences() {
     if (substitutions.contains(s)) continue;
     std::optional<Congruence> all = list[0];
     try {
-      for (size_t i = 1; i < list.size() && all; ++i)
-        all = merged(*all, list[i]);
+      for (size_t i = 1; i < list.size() && all; ++i) all = merged(*all, list[i]);
     } catch (const Unsolvable&) {
       continue;
     }
@@ -313,8 +307,7 @@ void DimConstraints::Impl::solve_bounds() {
     Result* result = result_for(source);
     try {
       std::vector<Interval> solution{Interval{}};
-      for (const Univariate& c : conditions)
-        solution = intersect(solution, solve_comparison(c.difference, c.comparison));
+      for (const Univariate& c : conditions) solution = intersect(solution, solve_comparison(c.difference, c.comparison));
       const auto here = std::ranges::find_if(solution, [&](const Interval& i) { return i.contains(example(s)); });
       if (here == solution.end()) throw Unsolvable{};
       if (here->is_point()) {
@@ -336,8 +329,7 @@ void DimConstraints::Impl::solve_bounds() {
         if (result != nullptr) result->max = at_most;
       }
     } catch (const Unsolvable&) {
-      for (const Univariate& c : conditions)
-        dynamic_results.insert(text(c.written));
+      for (const Univariate& c : conditions) dynamic_results.insert(text(c.written));
     }
   }
 }
@@ -354,8 +346,7 @@ void DimConstraints::Impl::solve_equivalences() {
     }
     // With the values that are forced put in.
     const Expr* simplified = e;
-    for (const auto& [symbol, value] : substitutions)
-      simplified = substituted(env.impl().pool, simplified, symbol, value);
+    for (const auto& [symbol, value] : substitutions) simplified = substituted(env.impl().pool, simplified, symbol, value);
     dynamic_results.insert(source.name() + " == " + text(simplified));
     note_equation(source, simplified, free);
   }

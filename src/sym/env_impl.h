@@ -58,7 +58,9 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   template <class F>
   const Expr* answer(ExprKind kind, SymInt a, SymInt b, F&& compute) {
     if (asked.empty()) asked.resize(128);
-    const uint64_t key = (static_cast<uint64_t>(a.word()) + 3 * static_cast<uint64_t>(b.word()) + static_cast<uint64_t>(kind)) * 0x9e3779b97f4a7c15ULL;
+    const uint64_t key =
+        (static_cast<uint64_t>(a.word()) + 3 * static_cast<uint64_t>(b.word()) + static_cast<uint64_t>(kind)) *
+        0x9e3779b97f4a7c15ULL;
     Asked& last = asked[key >> 57];
     if (last.a == a.word() && last.b == b.word() && last.kind == kind && last.epoch == knowledge.epoch()) return last.result;
     const Expr* result = compute(expr(a), expr(b));

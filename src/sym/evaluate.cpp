@@ -45,8 +45,7 @@ class Evaluator {
     if (base == 0) return 0;
     if (base == -1) return exponent % 2 == 0 ? 1 : -1;
     int64_t out = 1;
-    for (int64_t i = 0; i < exponent; ++i)
-      out = checked_mul(out, base);
+    for (int64_t i = 0; i < exponent; ++i) out = checked_mul(out, base);
     return out;
   }
   static bool compare(ExprKind kind, Number a, Number b) {

@@ -10,8 +10,7 @@ void defer_guards(ShapeEnv& env) { env.impl().defers_guards = true; }
 
 std::string ShapeEnv::Impl::name_after(const Source& source) {
   size_t number = 0;
-  for (const uint8_t byte : sha256(source.name()))
-    number = (number * 256 + byte) % 100;
+  for (const uint8_t byte : sha256(source.name())) number = (number * 256 + byte) % 100;
   // Sizes and floats share the numbers.
   while (by_name.contains("s" + std::to_string(number)) || by_name.contains("zf" + std::to_string(number))) ++number;
   return "s" + std::to_string(number);

@@ -20,8 +20,7 @@ int64_t divisor_magnitude(int64_t v) {
 
 int64_t content(const Terms& terms) {
   int64_t g = 0;
-  for (const Term& t : terms)
-    g = std::gcd(g, divisor_magnitude(t.coefficient));
+  for (const Term& t : terms) g = std::gcd(g, divisor_magnitude(t.coefficient));
   return g;
 }
 
@@ -107,21 +106,18 @@ const Expr* ExprPool::expand_uncached(const Expr* e) {
             const Factors more = factors_of(y.rest);
             append(factors, more);
             const Expr* made = product(checked_mul(x.coefficient, y.coefficient), std::move(factors));
-            for (const Term& t : terms_of(made))
-              next.push_back(t);
+            for (const Term& t : terms_of(made)) next.push_back(t);
           }
         }
         out = terms_of(sum(std::move(next)));
       }
     }
     const Expr* by = integer(1);
-    for (const Factor& f : kept)
-      by = mul(by, pow(f.base, f.exponent));
+    for (const Factor& f : kept) by = mul(by, pow(f.base, f.exponent));
     Terms result;
     for (const Term& t : out) {
       const Expr* made = mul(scale(t.coefficient, t.rest == nullptr ? integer(1) : t.rest), by);
-      for (const Term& part : terms_of(made))
-        result.push_back(part);
+      for (const Term& part : terms_of(made)) result.push_back(part);
     }
     return sum(std::move(result));
   }
@@ -173,8 +169,7 @@ const Expr* ExprPool::cancel_common(ExprKind kind, const Expr* a, const Expr* b)
   const Factors candidates = b->kind() == ExprKind::add ? Factors{{b, 1}} : factors_of(bottom[0].rest);
   for (const Factor& f : candidates) {
     int64_t exponent = f.exponent;
-    for (const Term& t : top)
-      exponent = std::min(exponent, exponent_of(factors_of(t.rest), f.base));
+    for (const Term& t : top) exponent = std::min(exponent, exponent_of(factors_of(t.rest), f.base));
     if (exponent > 0) shared.push_back({f.base, exponent});
   }
   if (number <= 1 && shared.empty()) return nullptr;
@@ -183,8 +178,7 @@ const Expr* ExprPool::cancel_common(ExprKind kind, const Expr* a, const Expr* b)
     Terms out;
     for (const Term& t : terms) {
       Factors factors = factors_of(t.rest);
-      for (const Factor& s : shared)
-        factors.push_back({s.base, -s.exponent});
+      for (const Factor& s : shared) factors.push_back({s.base, -s.exponent});
       for (const Term& part : terms_of(product(t.coefficient / std::max<int64_t>(number, 1), std::move(factors))))
         out.push_back(part);
     }

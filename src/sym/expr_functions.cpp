@@ -115,8 +115,7 @@ bool is_dense(std::span<const int64_t> sizes_and_strides) {
   const auto sizes = sizes_and_strides.first(n), strides = sizes_and_strides.subspan(n);
   if (n == 1) return strides[0] == 1 || sizes[0] < 2;
   std::vector<size_t> order(n);
-  for (size_t i = 0; i < n; ++i)
-    order[i] = i;
+  for (size_t i = 0; i < n; ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](size_t i) { return strides[i]; });
   int64_t expected = 1;
   for (const size_t i : order) {
@@ -143,8 +142,7 @@ const Expr* ExprPool::extremum(ExprKind kind, std::vector<const Expr*> given) {
   };
   for (const Expr* e : given) {
     if (e->kind() == kind)
-      for (const Expr* a : e->args())
-        take(a);
+      for (const Expr* a : e->args()) take(a);
     else
       take(e);
   }
@@ -197,8 +195,7 @@ const Expr* ExprPool::float_extremum(ExprKind kind, const std::vector<const Expr
   };
   for (const Expr* e : given) {
     if (e->kind() == kind)
-      for (const Expr* a : e->args())
-        take(a);
+      for (const Expr* a : e->args()) take(a);
     else
       take(e);
   }
@@ -298,8 +295,7 @@ const Expr* ExprPool::dense_indicator(std::span<const Expr* const> args) {
     if (i != largest && !plain(sizes[i])) return make(ExprKind::dense_indicator, 0, args);
     numbers.push_back(plain(sizes[i]) ? sizes[i]->integer() : 42);
   }
-  for (const Expr* stride : strides)
-    numbers.push_back(stride->integer());
+  for (const Expr* stride : strides) numbers.push_back(stride->integer());
   return integer(is_dense(numbers) ? 1 : 0);
 }
 

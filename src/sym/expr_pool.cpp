@@ -49,8 +49,7 @@ Terms terms_of(const Expr* e) {
     out.push_back(split_term(e));
   } else {
     out.reserve(e->args().size());
-    for (const Expr* a : e->args())
-      out.push_back(split_term(a));
+    for (const Expr* a : e->args()) out.push_back(split_term(a));
   }
   return out;
 }
@@ -95,8 +94,7 @@ void ExprPool::grow() {
   for (const Expr* e : table_) {
     if (e == nullptr) continue;
     size_t at = e->hash_ & (bigger.size() - 1);
-    while (bigger[at] != nullptr)
-      at = (at + 1) & (bigger.size() - 1);
+    while (bigger[at] != nullptr) at = (at + 1) & (bigger.size() - 1);
     bigger[at] = e;
   }
   table_ = std::move(bigger);
@@ -104,8 +102,7 @@ void ExprPool::grow() {
 
 const Expr* ExprPool::make(ExprKind kind, int64_t value, std::span<const Expr* const> args) {
   uint64_t hash = mixed(static_cast<uint64_t>(kind), static_cast<uint64_t>(value));
-  for (const Expr* a : args)
-    hash = mixed(hash, a->id_);
+  for (const Expr* a : args) hash = mixed(hash, a->id_);
   size_t at = hash & (table_.size() - 1);
   for (; table_[at] != nullptr; at = (at + 1) & (table_.size() - 1)) {
     const Expr* e = table_[at];
@@ -189,8 +186,7 @@ const Expr* ExprPool::boolean(bool value) { return make(value ? ExprKind::true_v
 const Expr* ExprPool::sum(Terms terms) {
   // A sum with a float number is a float: its numbers become one float, as sympy's do.
   bool any_float = false;
-  for (const Term& t : terms)
-    any_float |= t.rest != nullptr && t.rest->kind() == ExprKind::float_number;
+  for (const Term& t : terms) any_float |= t.rest != nullptr && t.rest->kind() == ExprKind::float_number;
   if (any_float) {
     double total = 0;
     erase_where(terms, [&](const Term& t) {
@@ -232,8 +228,7 @@ const Expr* ExprPool::sum(Terms terms) {
 const Expr* ExprPool::sum_of(std::span<const Expr* const> args) {
   Terms terms;
   for (const Expr* a : args)
-    for (const Term& t : terms_of(a))
-      terms.push_back(t);
+    for (const Term& t : terms_of(a)) terms.push_back(t);
   return sum(std::move(terms));
 }
 
@@ -243,8 +238,7 @@ const Expr* ExprPool::product_of(std::span<const Expr* const> args) {
   for (const Expr* a : args) {
     const Term t = split_term(a);
     coefficient = checked_mul(coefficient, t.coefficient);
-    for (const Factor& f : factors_of(t.rest))
-      factors.push_back(f);
+    for (const Factor& f : factors_of(t.rest)) factors.push_back(f);
   }
   return product(coefficient, std::move(factors));
 }
@@ -257,12 +251,10 @@ const Expr* ExprPool::add(const Expr* a, const Expr* b) {
   both.reserve(left.size() + right.size());
   const Term* x = left.begin();
   for (const Term& y : right) {
-    while (x != left.end() && key(*x) <= key(y))
-      both.push_back(*x++);
+    while (x != left.end() && key(*x) <= key(y)) both.push_back(*x++);
     both.push_back(y);
   }
-  while (x != left.end())
-    both.push_back(*x++);
+  while (x != left.end()) both.push_back(*x++);
   return sum(std::move(both));
 }
 
@@ -274,8 +266,7 @@ const Expr* ExprPool::scale(int64_t factor, const Expr* e) {
   if (e->is_integer()) return integer(checked_mul(factor, e->integer()));
   if (e->kind() == ExprKind::add) {
     Terms terms = terms_of(e);
-    for (Term& t : terms)
-      t.coefficient = checked_mul(t.coefficient, factor);
+    for (Term& t : terms) t.coefficient = checked_mul(t.coefficient, factor);
     return sum(std::move(terms));
   }
   const Term t = split_term(e);
@@ -383,14 +374,12 @@ const Expr* ExprPool::pow(const Expr* base, int64_t exponent) {
     if (base->integer() == 0 || base->integer() == 1) return base;
     if (base->integer() == -1) return integer(exponent % 2 == 0 ? 1 : -1);
     int64_t out = 1;
-    for (int64_t i = 0; i < exponent; ++i)
-      out = checked_mul(out, base->integer());
+    for (int64_t i = 0; i < exponent; ++i) out = checked_mul(out, base->integer());
     return integer(out);
   }
   const Term t = split_term(base);
   Factors factors = factors_of(t.rest);
-  for (Factor& f : factors)
-    f.exponent = checked_mul(f.exponent, exponent);
+  for (Factor& f : factors) f.exponent = checked_mul(f.exponent, exponent);
   return product(pow(integer(t.coefficient), exponent)->integer(), std::move(factors));
 }
 

@@ -38,8 +38,7 @@ inline std::span<const Expr* const> all(const ExprArgs& args) { return {args.dat
 template <class List>
 void append(List& list, const List& more) {
   list.reserve(list.size() + more.size());
-  for (const auto& item : more)
-    list.push_back(item);
+  for (const auto& item : more) list.push_back(item);
 }
 template <class List, class Predicate>
 void erase_where(List& list, Predicate&& unwanted) {

@@ -141,8 +141,7 @@ ValueRange range_bitwise(ExprKind kind, ValueRange a, ValueRange b) {
   int64_t ones = ValueRange::unbounded_above;
   if (largest < (int64_t{1} << 61)) {
     ones = 1;
-    while (ones <= largest)
-      ones = ones * 2;
+    while (ones <= largest) ones = ones * 2;
     ones -= 1;
   }
   return {kind == ExprKind::bitwise_or ? std::max(a.lower, b.lower) : 0, ones};

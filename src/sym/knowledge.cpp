@@ -32,8 +32,7 @@ std::vector<size_t> Knowledge::free_symbols(const Expr* e) const {
     todo.pop_back();
     if (at->symbol_mask() == 0 || !seen.emplace(at, true).second) continue;
     if (at->kind() == ExprKind::symbol) out.push_back(at->symbol_index());
-    for (const Expr* a : at->args())
-      todo.push_back(a);
+    for (const Expr* a : at->args()) todo.push_back(a);
   }
   std::ranges::sort(out);
   return out;
@@ -99,14 +98,12 @@ ValueRange Knowledge::compute_range(const Expr* e, Premises* premises) {
     }
     case ExprKind::add: {
       ValueRange out{0, 0};
-      for (const Expr* a : e->args())
-        out = range_add(out, range(a));
+      for (const Expr* a : e->args()) out = range_add(out, range(a));
       return out;
     }
     case ExprKind::mul: {
       ValueRange out{1, 1};
-      for (const Expr* a : e->args())
-        out = range_mul(out, range(a));
+      for (const Expr* a : e->args()) out = range_mul(out, range(a));
       return out;
     }
     case ExprKind::pow: return range_pow(range(e->arg(0)), e->exponent());
@@ -156,8 +153,7 @@ ValueRange Knowledge::shifted_range(const Expr* core, Premises* premises) {
     for (const Factor& f : factors_of(t.rest)) {
       // A clean division would cancel against a factor that means something else here.
       if (f.base->kind() == ExprKind::clean_div || f.exponent > 8) return {};
-      for (int64_t n = 0; n < f.exponent && here <= most_shifted_terms; ++n)
-        here *= 2;
+      for (int64_t n = 0; n < f.exponent && here <= most_shifted_terms; ++n) here *= 2;
     }
     has_product |= here > 2;
     size += here;
@@ -174,8 +170,7 @@ ValueRange Knowledge::shifted_range(const Expr* core, Premises* premises) {
       const Expr* base = shift ? pool_.add(f.base, pool_.integer(lower)) : f.base;
       product = pool_.mul(product, pool_.pow(base, f.exponent));
     }
-    for (const Term& part : terms_of(pool_.expand(product)))
-      shifted.push_back(part);
+    for (const Term& part : terms_of(pool_.expand(product))) shifted.push_back(part);
   }
   ValueRange out{0, 0};
   for (const Term& t : terms_of(pool_.sum(std::move(shifted)))) {
@@ -197,10 +192,8 @@ ValueRange Knowledge::bounds(const Expr* core, Premises* premises) {
     const auto excluded = [&](int64_t v) {
       return std::ranges::find(fact->second.excluded, v) != fact->second.excluded.end();
     };
-    while (r.lower < r.upper && excluded(r.lower))
-      ++r.lower;
-    while (r.lower < r.upper && excluded(r.upper))
-      --r.upper;
+    while (r.lower < r.upper && excluded(r.lower)) ++r.lower;
+    while (r.lower < r.upper && excluded(r.upper)) --r.upper;
   }
   return r;
 }
@@ -276,8 +269,7 @@ const Expr* Knowledge::simplify(const Expr* e) {
 const Expr* Knowledge::canonical(const Expr* e) {
   if (e->kind() == ExprKind::logical_and || e->kind() == ExprKind::logical_or) {
     std::vector<const Expr*> args;
-    for (const Expr* a : e->args())
-      args.push_back(canonical(a));
+    for (const Expr* a : e->args()) args.push_back(canonical(a));
     return pool_.connective(e->kind(), std::move(args));
   }
   if (!is_relation(e->kind()) || e->arg(0)->is_float() || e->arg(1)->is_float()) return e;
@@ -312,15 +304,13 @@ Knowledge::Linear Knowledge::linear(const Expr* expanded) {
   for (const Term& t : terms) {
     uint64_t a = divisor;
     uint64_t b = t.coefficient < 0 ? 0 - static_cast<uint64_t>(t.coefficient) : static_cast<uint64_t>(t.coefficient);
-    while (b != 0)
-      a = std::exchange(b, a % b);
+    while (b != 0) a = std::exchange(b, a % b);
     divisor = a;
   }
   if (divisor > static_cast<uint64_t>(INT64_MAX)) divisor = 1;
   out.factor = static_cast<int64_t>(divisor);
   if (terms[0].coefficient < 0) out.factor = -out.factor;
-  for (Term& t : terms)
-    t.coefficient = checked_mul(t.coefficient / static_cast<int64_t>(divisor), out.factor < 0 ? -1 : 1);
+  for (Term& t : terms) t.coefficient = checked_mul(t.coefficient / static_cast<int64_t>(divisor), out.factor < 0 ? -1 : 1);
   out.core = pool_.sum(std::move(terms));
   return out;
 }
@@ -457,8 +447,7 @@ const Expr* Knowledge::replace_undecided(const Expr* e) {
   if ((e->symbol_mask() & replaced_mask_) == 0) return e;
   if (!e->is_boolean()) return replace(e);
   std::vector<const Expr*> args;
-  for (const Expr* a : e->args())
-    args.push_back(replace_undecided(a));
+  for (const Expr* a : e->args()) args.push_back(replace_undecided(a));
   return is_relation(e->kind()) ? pool_.relation_as_written(e->kind(), args[0], args[1]) : pool_.rebuild(e, args);
 }
 

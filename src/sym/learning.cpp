@@ -20,8 +20,7 @@ bool has_kind(const Expr* e, std::initializer_list<ExprKind> kinds) {
     todo.pop_back();
     if (!seen.insert(at).second) continue;
     if (std::ranges::find(kinds, at->kind()) != kinds.end()) return true;
-    for (const Expr* a : at->args())
-      todo.push_back(a);
+    for (const Expr* a : at->args()) todo.push_back(a);
   }
   return false;
 }
@@ -65,13 +64,11 @@ void Knowledge::learn(const Expr* boolean) {
     case ExprKind::true_value:
     case ExprKind::false_value: return;
     case ExprKind::logical_and:
-      for (const Expr* a : e->args())
-        learn(a);
+      for (const Expr* a : e->args()) learn(a);
       break;
     case ExprKind::logical_not:
       if (e->arg(0)->kind() == ExprKind::logical_or)
-        for (const Expr* a : e->arg(0)->args())
-          learn(pool_.logical_not(a));
+        for (const Expr* a : e->arg(0)->args()) learn(pool_.logical_not(a));
       break;
     default:
       if (!is_relation(e->kind())) break;
@@ -193,11 +190,9 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
         range.lower == ValueRange::unbounded_below ? ValueRange{} : range_mul({range.lower, range.lower}, n);
     learn_range(core->arg(0), {bottom.lower, top.upper});
   } else if (core->kind() == ExprKind::max && range.upper != ValueRange::unbounded_above) {
-    for (const Expr* a : core->args())
-      learn_range(a, {ValueRange::unbounded_below, range.upper});
+    for (const Expr* a : core->args()) learn_range(a, {ValueRange::unbounded_below, range.upper});
   } else if (core->kind() == ExprKind::min && range.lower != ValueRange::unbounded_below) {
-    for (const Expr* a : core->args())
-      learn_range(a, {range.lower, ValueRange::unbounded_above});
+    for (const Expr* a : core->args()) learn_range(a, {range.lower, ValueRange::unbounded_above});
   }
 }
 
@@ -327,8 +322,7 @@ void Knowledge::remap_facts() {
   std::vector<std::pair<const Expr*, bool>> old_booleans;
   for (const auto& [e, value] : known_booleans_)
     if (replace(e) != e) old_booleans.emplace_back(replace(e), value);
-  for (const auto& [e, value] : old_booleans)
-    known_booleans_[e] = value;
+  for (const auto& [e, value] : old_booleans) known_booleans_[e] = value;
 }
 
 }  // namespace calque

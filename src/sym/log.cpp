@@ -71,9 +71,14 @@ std::vector<LogRecord> ShapeEnv::log() const {
   for (const Impl::Logged& logged : impl_->events) {
     if (!logged.detail) {
       const bool shared = logged.symbol != nullptr;
-      const Source& source = shared ? impl_->sources.at(logged.symbol->symbol_index())[logged.source] : impl_->static_sizes[logged.source];
-      out.push_back({shared ? LogRecord::Kind::shared_symbol : LogRecord::Kind::static_size, shared ? logged.symbol->str() : "", std::to_string(logged.example),
-                     source.described(), "", {}});
+      const Source& source =
+          shared ? impl_->sources.at(logged.symbol->symbol_index())[logged.source] : impl_->static_sizes[logged.source];
+      out.push_back({shared ? LogRecord::Kind::shared_symbol : LogRecord::Kind::static_size,
+                     shared ? logged.symbol->str() : "",
+                     std::to_string(logged.example),
+                     source.described(),
+                     "",
+                     {}});
       continue;
     }
     const Impl::Event& e = *logged.detail;
@@ -130,8 +135,7 @@ std::string LogRecord::str() const {
 
 std::string ShapeEnv::explain() const {
   std::string out;
-  for (const LogRecord& r : log())
-    out += r.str() + "\n";
+  for (const LogRecord& r : log()) out += r.str() + "\n";
   return out;
 }
 

@@ -127,8 +127,7 @@ std::vector<const Expr*> ordered_terms(const Expr* sum) {
   }
   std::vector<const Expr*> bases;
   for (const Expr* t : terms)
-    for (const Factor& f : generators(t))
-      bases.push_back(f.base);
+    for (const Factor& f : generators(t)) bases.push_back(f.base);
   std::ranges::sort(bases, {}, &Expr::id);
   bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
   std::ranges::stable_sort(bases, key_less);
@@ -146,8 +145,7 @@ std::vector<const Expr*> ordered_terms(const Expr* sum) {
   }
   std::ranges::stable_sort(keyed, [](const Keyed& a, const Keyed& b) { return a.exponents > b.exponents; });
   terms.clear();
-  for (const Keyed& k : keyed)
-    terms.push_back(k.term);
+  for (const Keyed& k : keyed) terms.push_back(k.term);
   return terms;
 }
 
@@ -254,8 +252,7 @@ std::string float_text(double value, int digits, bool strip_zeros) {
   }
   number.insert(point, ".");
   if (strip_zeros)
-    while (number.back() == '0')
-      number.pop_back();
+    while (number.back() == '0') number.pop_back();
   if (number.back() == '.') number += "0";
   out += number;
   if (!fixed) out += std::string("e") + (exponent < 0 ? "-" : "+") + std::to_string(std::abs(exponent));

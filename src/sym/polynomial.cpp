@@ -113,14 +113,12 @@ Rational Polynomial::coefficient(size_t power) const {
 
 Rational Polynomial::at(Rational x) const {
   Rational out = 0;
-  for (size_t i = coefficients_.size(); i-- > 0;)
-    out = out * x + coefficients_[i];
+  for (size_t i = coefficients_.size(); i-- > 0;) out = out * x + coefficients_[i];
   return out;
 }
 
 void Polynomial::trim() {
-  while (!coefficients_.empty() && coefficients_.back().sign() == 0)
-    coefficients_.pop_back();
+  while (!coefficients_.empty() && coefficients_.back().sign() == 0) coefficients_.pop_back();
 }
 
 Polynomial operator+(const Polynomial& a, const Polynomial& b) {
@@ -176,8 +174,7 @@ std::vector<Polynomial::Root> Polynomial::roots() const {
   divide_out(0);
   while (p.degree() > 2) {  // a rational root's parts divide the outer coefficients
     int64_t common = 1;
-    for (const Rational& c : p.coefficients_)
-      common = multiply(common / std::gcd(common, c.denominator()), c.denominator());
+    for (const Rational& c : p.coefficients_) common = multiply(common / std::gcd(common, c.denominator()), c.denominator());
     const std::vector<int64_t> tops = divisors((p.coefficients_.front() * Rational(common)).numerator());
     const std::vector<int64_t> bottoms = divisors((p.coefficients_.back() * Rational(common)).numerator());
     bool found = false;
@@ -280,10 +277,8 @@ struct End {
 
 std::vector<End> ends_of(const Quotient& q) {
   std::vector<End> out;
-  for (const Polynomial::Root& r : q.top.roots())
-    out.push_back({r.value, r.rounded, false});
-  for (const Polynomial::Root& r : q.bottom.roots())
-    out.push_back({r.value, r.rounded, true});
+  for (const Polynomial::Root& r : q.top.roots()) out.push_back({r.value, r.rounded, false});
+  for (const Polynomial::Root& r : q.bottom.roots()) out.push_back({r.value, r.rounded, true});
   std::ranges::sort(
       out, [](const End& a, const End& b) { return a.value != b.value ? a.value < b.value : a.is_pole && !b.is_pole; });
   const auto same = std::ranges::unique(out, {}, &End::value);

@@ -55,21 +55,16 @@ class Producer {
     for (const auto& [symbol, sources] : impl_.sources)
       for (const Source& source : sources) source_to_symbol_[source.name()] = symbol;
     if (request_.equalities != nullptr) check_equations(placeholders);
-    for (const Placeholder& p : placeholders)
-      track(p);
+    for (const Placeholder& p : placeholders) track(p);
     std::set<size_t> marked_dynamic;
-    for (const auto& [symbol, constraints] : constraints_)
-      marked_dynamic.insert(symbol);
+    for (const auto& [symbol, constraints] : constraints_) marked_dynamic.insert(symbol);
     out_->dim_constraints.emplace(env_, out_->symbol_to_source, marked_dynamic, impl_.debug_names);
     if (!request_.simplified)
-      for (const auto& [source, expr] : inputs_)
-        add_equality(source, expr);
-    for (const Guard& g : env_.guards())
-      add_guard(g);
+      for (const auto& [source, expr] : inputs_) add_equality(source, expr);
+    for (const Guard& g : env_.guards()) add_guard(g);
     for (const RuntimeAssert& a : env_.runtime_asserts())
       if (a.symbol.empty()) solve_assert(a);
-    for (const size_t symbol : out_->symbols)
-      add_range(symbol);
+    for (const size_t symbol : out_->symbols) add_range(symbol);
     finish();
     return out_;
   }
@@ -97,8 +92,7 @@ class Producer {
     for (const SymInt phantom : request_.equalities->phantom_symbols)
       if (const Expr* e = impl_.expr(phantom); e->kind() == ExprKind::symbol)
         if (const auto at = impl_.sources.find(e->symbol_index()); at != impl_.sources.end())
-          for (const Source& source : at->second)
-            bind(e->symbol_index(), source);
+          for (const Source& source : at->second) bind(e->symbol_index(), source);
   }
 
   void bind(size_t symbol, const Source& source) {
@@ -234,8 +228,7 @@ class Producer {
       const std::string relation = sympy_text(e, free[0], root_name);
       violate(request_.equalities->warn_only, name,
               "The values of " + name + " = " + source.name() + " must always be related to the values of " + root_name +
-                  " = " + root.name() + " by " + name + " = " + relation + "." +
-                  asked(cause_of(source)));
+                  " = " + root.name() + " by " + name + " = " + relation + "." + asked(cause_of(source)));
     }
   }
 
@@ -244,7 +237,8 @@ class Producer {
     std::string out = e->str();
     const std::optional<NamedDim::Derived> inner = parse_linear(name), outer = parse_linear(out);
     if (inner && inner->root != name && outer && !outer->root.empty())
-      return linear_text({inner->root, inner->multiplier * outer->multiplier, inner->offset * outer->multiplier + outer->offset});
+      return linear_text(
+          {inner->root, inner->multiplier * outer->multiplier, inner->offset * outer->multiplier + outer->offset});
     const std::string& old = env_.symbols()[symbol].name;
     for (size_t at = out.find(old); at != std::string::npos; at = out.find(old, at + name.size()))
       out.replace(at, old.size(), name);
@@ -348,8 +342,7 @@ class Producer {
     }
     if (lines.empty()) return;
     std::string list;
-    for (const std::string& name : names)
-      list += (list.empty() ? "" : ", ") + name;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
     out_->violations = "Constraints violated (" + list + ")! For more information, see ShapeEnv::explain().\n" + lines;
   }
 
@@ -375,10 +368,8 @@ void collect(const Source& source, const ProducedGuards::RealInput& input, Value
     values[source.name()] = *real;
   } else {
     const auto& t = std::get<ProducedGuards::RealTensor>(input);
-    for (size_t i = 0; i < t.sizes.size(); ++i)
-      values[source.size(i).name()] = t.sizes[i];
-    for (size_t i = 0; i < t.strides.size(); ++i)
-      values[source.stride(i).name()] = t.strides[i];
+    for (size_t i = 0; i < t.sizes.size(); ++i) values[source.size(i).name()] = t.sizes[i];
+    for (size_t i = 0; i < t.strides.size(); ++i) values[source.stride(i).name()] = t.strides[i];
     values[source.storage_offset().name()] = t.storage_offset;
   }
 }
@@ -392,15 +383,13 @@ DimConstraints& ProducedGuards::dim_constraints() const { return *impl_->dim_con
 
 std::vector<std::string> ProducedGuards::exprs() const {
   std::vector<std::string> out;
-  for (const InputCheck& c : impl_->checks)
-    out.push_back(c.text);
+  for (const InputCheck& c : impl_->checks) out.push_back(c.text);
   return out;
 }
 
 std::vector<std::string> ProducedGuards::verbose() const {
   std::vector<std::string> out;
-  for (const InputCheck& c : impl_->checks)
-    out.push_back(c.verbose);
+  for (const InputCheck& c : impl_->checks) out.push_back(c.verbose);
   return out;
 }
 
@@ -409,8 +398,7 @@ std::optional<std::string> ProducedGuards::first_failure(const std::vector<RealI
     throw UserError("guards: " + std::to_string(inputs.size()) + " inputs were given, the trace had " +
                     std::to_string(impl_->inputs.size()));
   Values values;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    collect(impl_->inputs[i], inputs[i], values);
+  for (size_t i = 0; i < inputs.size(); ++i) collect(impl_->inputs[i], inputs[i], values);
   const auto value_of = [&](size_t symbol) -> std::optional<Number> {
     const auto source = impl_->symbol_to_source.find(symbol);
     if (source == impl_->symbol_to_source.end()) return std::nullopt;
@@ -497,10 +485,8 @@ ShapeEnv::Assignment bind_symbols(const ShapeEnv& env, const std::vector<Placeho
     if (t->sizes.size() != real->sizes.size() || t->strides.size() != real->strides.size())
       throw UserError("bind_symbols: " + placeholders[i].source.described() + " has " + std::to_string(real->sizes.size()) +
                       " dimensions, the trace had " + std::to_string(t->sizes.size()));
-    for (size_t d = 0; d < t->sizes.size(); ++d)
-      bind(t->sizes[d], real->sizes[d]);
-    for (size_t d = 0; d < t->strides.size(); ++d)
-      bind(t->strides[d], real->strides[d]);
+    for (size_t d = 0; d < t->sizes.size(); ++d) bind(t->sizes[d], real->sizes[d]);
+    for (size_t d = 0; d < t->strides.size(); ++d) bind(t->strides[d], real->strides[d]);
     bind(t->storage_offset, real->storage_offset);
   }
   return out;

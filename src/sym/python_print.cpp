@@ -91,8 +91,7 @@ class Printer {
   }
   std::string joined(const std::vector<const Expr*>& args, const char* separator, int level) const {
     std::string out;
-    for (const Expr* a : args)
-      out += (out.empty() ? "" : separator) + guarded(a, level);
+    for (const Expr* a : args) out += (out.empty() ? "" : separator) + guarded(a, level);
     return out;
   }
   std::string operands(const Expr* e, const char* sign) const {
@@ -101,8 +100,7 @@ class Printer {
   std::string relation(const Expr* e, const char* sign) const { return joined({e->arg(0), e->arg(1)}, sign, precedence(e)); }
   std::string call(const std::string& name, const Expr* e) const {
     std::string out;
-    for (const Expr* a : stored_order(e))
-      out += (out.empty() ? "" : ", ") + print(a);
+    for (const Expr* a : stored_order(e)) out += (out.empty() ? "" : ", ") + print(a);
     return name + "(" + out + ")";
   }
 

@@ -118,8 +118,7 @@ ValueRange range_pow(ValueRange a, int64_t exponent) {
     if (base == 0 || base == 1) return base;
     if (base == -1) return n % 2 == 0 ? int64_t{1} : int64_t{-1};
     int64_t out = 1;
-    for (int64_t i = 0; i < n && !infinite(out); ++i)
-      out = multiply_ends(out, base);
+    for (int64_t i = 0; i < n && !infinite(out); ++i) out = multiply_ends(out, base);
     if (infinite(out)) return base < 0 && n % 2 != 0 ? below : above;
     return out;
   };

@@ -250,7 +250,8 @@ std::optional<Number> evaluate_named(ShapeEnv::Impl& impl, const Expr* e, const 
 std::optional<int64_t> ShapeEnv::evaluate(SymInt value, const Assignment& values) const {
   if (value.expr() == nullptr) return value.as_int();
   // Without values only what its symbols stand for can decide it.
-  if (values.empty() && value.expr()->symbol_mask() != 0 && impl_->knowledge.replace(value.expr()) == value.expr()) return std::nullopt;
+  if (values.empty() && value.expr()->symbol_mask() != 0 && impl_->knowledge.replace(value.expr()) == value.expr())
+    return std::nullopt;
   const std::optional<Number> v = evaluate_named(*impl_, value.expr(), values);
   if (!v) return std::nullopt;
   return v->integer;

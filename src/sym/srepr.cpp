@@ -74,8 +74,7 @@ class Parser {
 
  private:
   void skip_spaces() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
-      ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
   }
   bool next_is(char c) {
     skip_spaces();
@@ -95,8 +94,7 @@ class Parser {
     const auto is_word = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
-    while (at_ < text_.size() && is_word(text_[at_]))
-      ++at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
     if (begin == at_) fail("expected a name");
     return text_.substr(begin, at_ - begin);
   }
@@ -105,8 +103,7 @@ class Parser {
     if (at_ == text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) fail("expected a quoted text");
     const char quote = text_[at_++];
     const size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != quote)
-      ++at_;
+    while (at_ < text_.size() && text_[at_] != quote) ++at_;
     if (at_ == text_.size()) fail("the quoted text does not end");
     return text_.substr(begin, at_++ - begin);
   }

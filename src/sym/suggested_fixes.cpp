@@ -18,8 +18,7 @@ bool says_nothing(const Result& r) { return !r.value && !r.linear && !r.min && !
 class Fixes {
  public:
   Fixes(const DimConstraints::Impl& solved, const std::vector<NamedDim>& dims) : solved_(solved), results_(solved.results) {
-    for (const NamedDim& d : dims)
-      dims_[d.name] = d;
+    for (const NamedDim& d : dims) dims_[d.name] = d;
     std::erase_if(results_, [](const auto& entry) { return says_nothing(entry.second); });
   }
 
@@ -43,8 +42,7 @@ class Fixes {
     bounded.insert(bounded.end(), equal.begin(), equal.end());
     if (bounded.empty()) return "";
     std::string out = "\nSuggested fixes:";
-    for (const std::string& line : bounded)
-      out += "\n  " + line;
+    for (const std::string& line : bounded) out += "\n  " + line;
     return out;
   }
 
@@ -98,8 +96,7 @@ class Fixes {
       else if (r.linear)
         roots.insert(r.linear->root);
     }
-    for (const std::string& name : introduced_)
-      roots.erase(name);
+    for (const std::string& name : introduced_) roots.erase(name);
 
     std::map<std::string, Result> settled;
     for (const std::string& root : roots) {
@@ -130,8 +127,7 @@ class Fixes {
       const NamedDim* d = dim(entry.first);
       return d != nullptr && (d->derived || roots.contains(entry.first));
     });
-    for (auto& [name, r] : settled)
-      results_[name] = r;
+    for (auto& [name, r] : settled) results_[name] = r;
   }
 
   std::vector<std::string> by_source() const {
@@ -142,8 +138,7 @@ class Fixes {
       return name;
     };
     std::vector<std::string> names;
-    for (const auto& [name, r] : results_)
-      names.push_back(name);
+    for (const auto& [name, r] : results_) names.push_back(name);
     std::ranges::stable_sort(names, {}, with_sources);
     return names;
   }
@@ -160,8 +155,7 @@ std::string DimConstraints::prettify_results(const std::vector<NamedDim>& dims) 
   if (impl_->debug_names.empty()) return "";
   // By source.
   std::vector<std::pair<std::string, int64_t>> forced;
-  for (const auto& entry : forced_specializations())
-    forced.push_back(entry);
+  for (const auto& entry : forced_specializations()) forced.push_back(entry);
   std::ranges::stable_sort(forced, {}, [](const auto& f) {
     const size_t at = f.first.find(" = ");
     return at == std::string::npos ? f.first : f.first.substr(at + 3);
@@ -175,8 +169,7 @@ std::string DimConstraints::prettify_results(const std::vector<NamedDim>& dims) 
       names.insert(at != dims.end() && at->derived ? at->derived->root : debug);
     }
     std::string list;
-    for (const std::string& name : names)
-      list += (list.empty() ? "" : ", ") + name;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
     out += "Specializations unexpectedly required (" + list + ")! For more information, see ShapeEnv::explain().\n";
     for (const auto& [name, value] : forced)
       out += "  - solving the guards generated for " + name + " resulted in a specialized value of " +

@@ -118,8 +118,9 @@ int64_t SymInt::as_int_slow() const {
   const Expr* known = expr()->env()->impl().knowledge.replace(expr());
   if (known->is_integer()) return known->integer();
   if (known->has_unbacked())
-    throw UserError(ErrorKind::data_dependent, "a plain integer was needed, but the value " + known->str() +
-                                                   " is data-dependent: it comes out of a tensor and is known only when the program runs");
+    throw UserError(ErrorKind::data_dependent,
+                    "a plain integer was needed, but the value " + known->str() +
+                        " is data-dependent: it comes out of a tensor and is known only when the program runs");
   throw UserError(ErrorKind::data_dependent,
                   "a plain integer was needed, but the value is symbolic: " + known->str() +
                       " (a kernel or an int argument was reached with symbolic sizes; guard_int() would specialise it)");
@@ -173,7 +174,9 @@ SymFloat::SymFloat(const Expr* expr) {
 
 double SymFloat::as_float() const {
   if (!is_symbolic()) return value_;
-  throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic" + std::string(expr_->has_unbacked() ? " and data-dependent: " : ": ") + str());
+  throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic" +
+                                                 std::string(expr_->has_unbacked() ? " and data-dependent: " : ": ") +
+                                                 str());
 }
 
 double SymFloat::guard_float(std::source_location where) const {
@@ -220,7 +223,9 @@ SymInt mul(SymInt a, SymInt b) {
     return r;
   }
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("operator.mul", SymInt(env.answer(ExprKind::mul, a, b, [&](const Expr* e, const Expr* f) { return env.pool.mul(e, f); })), a, b);
+  return observed("operator.mul",
+                  SymInt(env.answer(ExprKind::mul, a, b, [&](const Expr* e, const Expr* f) { return env.pool.mul(e, f); })),
+                  a, b);
 }
 
 SymInt floor_div(SymInt a, SymInt b) {
@@ -248,14 +253,24 @@ SymInt min(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? a : b;
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("torch.sym_min", SymInt(env.answer(ExprKind::min, a, b, [&](const Expr* e, const Expr* f) { return env.pool.extremum(ExprKind::min, {e, f}); })), a, b);
+  return observed("torch.sym_min",
+                  SymInt(env.answer(ExprKind::min, a, b,
+                                    [&](const Expr* e, const Expr* f) {
+                                      return env.pool.extremum(ExprKind::min, {e, f});
+                                    })),
+                  a, b);
 }
 
 SymInt max(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y ? b : a;
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return observed("torch.sym_max", SymInt(env.answer(ExprKind::max, a, b, [&](const Expr* e, const Expr* f) { return env.pool.extremum(ExprKind::max, {e, f}); })), a, b);
+  return observed("torch.sym_max",
+                  SymInt(env.answer(ExprKind::max, a, b,
+                                    [&](const Expr* e, const Expr* f) {
+                                      return env.pool.extremum(ExprKind::max, {e, f});
+                                    })),
+                  a, b);
 }
 
 SymBool eq(SymInt a, SymInt b) {

@@ -43,8 +43,7 @@ SymInt sym_pow(SymInt base, SymInt exponent) {
       if (b == 0) return 0;
       if (b == -1) return n % 2 == 0 ? 1 : -1;
       SymInt out = 1;
-      for (int64_t i = 0; i < n; ++i)
-        out *= base;  // ends within 64 steps: it overflows
+      for (int64_t i = 0; i < n; ++i) out *= base;  // ends within 64 steps: it overflows
       return out;
     }
     ShapeEnv::Impl& env = base.expr()->env()->impl();
@@ -96,7 +95,8 @@ SymFloat sym_mul(SymFloat a, SymFloat b) {
 SymFloat sym_float_pow(SymFloat base, SymFloat exponent) {
   if (!base.is_symbolic() && !exponent.is_symbolic()) return std::pow(base.as_float(), exponent.as_float());
   ShapeEnv::Impl& env = common_env({base.expr(), exponent.expr()});
-  return observed("operator.pow", float_function(ExprKind::float_pow, env, {env.expr(base), env.expr(exponent)}), base, exponent);
+  return observed("operator.pow", float_function(ExprKind::float_pow, env, {env.expr(base), env.expr(exponent)}), base,
+                  exponent);
 }
 
 SymInt floor_to_int(SymFloat value) {
@@ -208,26 +208,26 @@ SymInt sym_sum(SymIntList values) {
     }
   if (env == nullptr) {
     SymInt out = 0;
-    for (const SymInt v : values)
-      out += v;
+    for (const SymInt v : values) out += v;
     return out;
   }
   std::vector<const Expr*> terms;  // collected once, not once for each summand
-  for (const SymInt v : values)
-    terms.push_back(env->impl().expr(v));
+  for (const SymInt v : values) terms.push_back(env->impl().expr(v));
   return SymInt(env->impl().pool.sum_of(terms));
 }
 
 SymInt sym_ite(SymBool condition, SymInt if_true, SymInt if_false) {
   if (!condition.is_symbolic()) return condition.plain() ? if_true : if_false;
   ShapeEnv::Impl& env = common_env({condition.expr(), if_true.expr(), if_false.expr()});
-  return observed("torch.sym_ite", SymInt(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))), condition, if_true, if_false);
+  return observed("torch.sym_ite", SymInt(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))),
+                  condition, if_true, if_false);
 }
 
 SymFloat sym_float_ite(SymBool condition, SymFloat if_true, SymFloat if_false) {
   if (!condition.is_symbolic()) return condition.plain() ? if_true : if_false;
   ShapeEnv::Impl& env = common_env({condition.expr(), if_true.expr(), if_false.expr()});
-  return observed("torch.sym_ite", SymFloat(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))), condition, if_true, if_false);
+  return observed("torch.sym_ite", SymFloat(env.pool.piecewise(env.expr(condition), env.expr(if_true), env.expr(if_false))),
+                  condition, if_true, if_false);
 }
 
 SymBool sym_bool_ite(SymBool condition, SymBool if_true, SymBool if_false) {
@@ -247,8 +247,7 @@ SymBool sym_equal(SymBool a, SymBool b) {
 SymBool sym_eq(SymIntList a, SymIntList b) {
   if (a.size() != b.size()) return false;
   SymBool out = true;
-  for (size_t i = 0; i < a.size(); ++i)
-    out = sym_and(out, a[i] == b[i]);
+  for (size_t i = 0; i < a.size(); ++i) out = sym_and(out, a[i] == b[i]);
   return out;
 }
 
@@ -292,22 +291,28 @@ SymFloat operator-(SymFloat a) {
 }
 
 SymBool operator==(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() == b.as_float()) : observed("operator.eq", compare(ExprKind::eq, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() == b.as_float())
+                          : observed("operator.eq", compare(ExprKind::eq, a, b), a, b);
 }
 SymBool operator!=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() != b.as_float()) : observed("operator.ne", compare(ExprKind::ne, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() != b.as_float())
+                          : observed("operator.ne", compare(ExprKind::ne, a, b), a, b);
 }
 SymBool operator<(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() < b.as_float()) : observed("operator.lt", compare(ExprKind::lt, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() < b.as_float())
+                          : observed("operator.lt", compare(ExprKind::lt, a, b), a, b);
 }
 SymBool operator<=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() <= b.as_float()) : observed("operator.le", compare(ExprKind::le, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() <= b.as_float())
+                          : observed("operator.le", compare(ExprKind::le, a, b), a, b);
 }
 SymBool operator>(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() > b.as_float()) : observed("operator.gt", compare(ExprKind::gt, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() > b.as_float())
+                          : observed("operator.gt", compare(ExprKind::gt, a, b), a, b);
 }
 SymBool operator>=(SymFloat a, SymFloat b) {
-  return both_plain(a, b) ? SymBool(a.as_float() >= b.as_float()) : observed("operator.ge", compare(ExprKind::ge, a, b), a, b);
+  return both_plain(a, b) ? SymBool(a.as_float() >= b.as_float())
+                          : observed("operator.ge", compare(ExprKind::ge, a, b), a, b);
 }
 
 SymFloat sym_sqrt(SymFloat x) { return opaque(OpaqueFunction::sqrt, x); }
@@ -336,14 +341,12 @@ SymBool is_non_overlapping_and_dense(SymIntList sizes, SymIntList strides) {
     if (!is_plain(v)) env = v.expr()->env();
   if (env == nullptr) {
     std::vector<int64_t> numbers;
-    for (const SymInt v : all)
-      numbers.push_back(v.as_int());
+    for (const SymInt v : all) numbers.push_back(v.as_int());
     return numbers.empty() || is_dense(numbers);
   }
   ShapeEnv::Impl& impl = env->impl();
   std::vector<const Expr*> args;
-  for (const SymInt v : all)
-    args.push_back(impl.expr(v));
+  for (const SymInt v : all) args.push_back(impl.expr(v));
   return SymBool(impl.pool.relation(ExprKind::eq, impl.pool.dense_indicator(args), impl.pool.integer(1)));
 }
 

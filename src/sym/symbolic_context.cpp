@@ -155,8 +155,10 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
   }
 
   // Smallest stride first, the last dimension first among equals: what a stride is a multiple of is known by then.
-  const bool all_static = context->sizes.empty() ? n == 0 || by_default == DimDynamic::static_size
-                                                 : std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
+  const bool all_static =
+      context->sizes.empty()
+          ? n == 0 || by_default == DimDynamic::static_size
+          : std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
   SmallVector<size_t, 6> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
@@ -165,7 +167,9 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
     SymInt value;
   };
   SmallVector<Product, 6> products;
-  const auto product_at = [&](int64_t example) { return std::find_if(products.begin(), products.end(), [&](const Product& p) { return p.example == example; }); };
+  const auto product_at = [&](int64_t example) {
+    return std::find_if(products.begin(), products.end(), [&](const Product& p) { return p.example == example; });
+  };
   out.strides.resize(n);
   for (const size_t i : order) {
     const int64_t stride = strides[i];
@@ -183,8 +187,10 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
     }
     if (i == order.back()) break;  // nothing can follow it
     const Product next{sizes[i] * stride, out.sizes[i] * out.strides[i]};
-    if (const auto at = product_at(next.example); at != products.end()) *at = next;
-    else products.push_back(next);
+    if (const auto at = product_at(next.example); at != products.end())
+      *at = next;
+    else
+      products.push_back(next);
   }
   const DimDynamic offset = all_static ? DimDynamic::static_size : DimDynamic::duck;
   out.storage_offset = create(env, storage_offset, source.storage_offset(), {{offset, {}}});

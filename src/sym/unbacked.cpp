@@ -27,8 +27,7 @@ class Search {
   void visit(const BindingPath& path, const TensorGeometry& t) {
     const auto list = [&](const char* method, const SymInts& values) {
       const BindingPath at = extended(path, BindingKey::method(method));
-      for (size_t i = 0; i < values.size(); ++i)
-        visit(extended(at, BindingKey::item(static_cast<int64_t>(i))), values[i]);
+      for (size_t i = 0; i < values.size(); ++i) visit(extended(at, BindingKey::item(static_cast<int64_t>(i))), values[i]);
     };
     list("size", t.sizes);
     list("stride", t.strides);
@@ -122,8 +121,7 @@ std::string BindingKey::str() const {
 
 std::string str(const BindingPath& path) {
   std::string out;
-  for (const BindingKey& key : path)
-    out += key.str();
+  for (const BindingKey& key : path) out += key.str();
   return out;
 }
 
@@ -133,8 +131,7 @@ bool fresh_unbacked_ignored() { return ignore_fresh; }
 
 std::vector<std::string> pending_unbacked(const ShapeEnv& env) {
   std::vector<std::string> out;
-  for (const size_t i : env.impl().pending_unbacked)
-    out.push_back(env.symbols()[i].name);
+  for (const size_t i : env.impl().pending_unbacked) out.push_back(env.symbols()[i].name);
   return out;
 }
 
@@ -145,12 +142,10 @@ UnbackedBindings compute_unbacked_bindings(ShapeEnv& env, const std::vector<Resu
   Search search(impl, impl.pending_unbacked);
   if (!peek) impl.pending_unbacked.clear();
   if (search.pending().empty()) return {};
-  for (const ResultLeaf& leaf : results)
-    std::visit([&](const auto& value) { search.visit(leaf.path, value); }, leaf.value);
+  for (const ResultLeaf& leaf : results) std::visit([&](const auto& value) { search.visit(leaf.path, value); }, leaf.value);
   if (!peek && !search.pending().empty()) {
     std::string names;
-    for (const size_t i : search.pending())
-      names += (names.empty() ? "" : ", ") + env.symbols()[i].name;
+    for (const size_t i : search.pending()) names += (names.empty() ? "" : ", ") + env.symbols()[i].name;
     throw UserError(ErrorKind::data_dependent,
                     "the values " + names +
                         " from tensor data are in none of the operator's results: its shape rule made more of them than "

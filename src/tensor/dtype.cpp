@@ -25,8 +25,8 @@ constexpr int torch_numbers[] = {
 
 // Python's other names for the same types.
 constexpr std::pair<std::string_view, DType> aliases[] = {
-    {"float", DType::float32},   {"double", DType::float64},    {"half", DType::float16},     {"long", DType::int64},
-    {"int", DType::int32},       {"short", DType::int16},       {"cfloat", DType::complex64}, {"cdouble", DType::complex128},
+    {"float", DType::float32}, {"double", DType::float64}, {"half", DType::float16},     {"long", DType::int64},
+    {"int", DType::int32},     {"short", DType::int16},    {"cfloat", DType::complex64}, {"cdouble", DType::complex128},
 };
 
 [[noreturn]] void refuse(DType a, DType b, std::string_view why) {
@@ -45,10 +45,8 @@ bool is_signed(DType d) {
     case DType::uint16:
     case DType::uint32:
     case DType::uint64:
-    case DType::float8_e8m0fnu:
-      return false;
-    default:
-      return true;
+    case DType::float8_e8m0fnu: return false;
+    default: return true;
   }
 }
 

@@ -55,8 +55,7 @@ std::unique_ptr<Generator> Generator::clone() const {
 void Generator::manual_seed(uint64_t seed) {
   seed_ = seed;
   state_[0] = static_cast<uint32_t>(seed);
-  for (uint32_t i = 1; i < words; ++i)
-    state_[i] = 1812433253U * (state_[i - 1] ^ state_[i - 1] >> 30) + i;
+  for (uint32_t i = 1; i < words; ++i) state_[i] = 1812433253U * (state_[i - 1] ^ state_[i - 1] >> 30) + i;
   left_ = 1;
   next_ = 0;
   next_float_normal.reset();
@@ -98,8 +97,7 @@ std::vector<uint8_t> Generator::get_state() const {
   saved.left = static_cast<int32_t>(left_);
   saved.seeded = 1;
   saved.next = next_;
-  for (uint32_t i = 0; i < words; ++i)
-    saved.words[i] = state_[i];
+  for (uint32_t i = 0; i < words; ++i) saved.words[i] = state_[i];
   saved.normal_double = next_double_normal.value_or(0.0);
   saved.normal_double_valid = next_double_normal.has_value();
   saved.normal_float = next_float_normal.value_or(0.0F);
@@ -125,8 +123,7 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
   seed_ = saved.seed;
   left_ = static_cast<uint32_t>(saved.left);
   next_ = static_cast<uint32_t>(saved.next);
-  for (uint32_t i = 0; i < words; ++i)
-    state_[i] = static_cast<uint32_t>(saved.words[i]);
+  for (uint32_t i = 0; i < words; ++i) state_[i] = static_cast<uint32_t>(saved.words[i]);
   temper();
   next_double_normal.reset();
   next_float_normal.reset();

@@ -21,8 +21,8 @@ std::string digits(double value, std::chars_format format, int precision) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::string out(static_cast<size_t>(precision) + 330, '\0');  // the largest double has 309 digits before the point
-  out.resize(static_cast<size_t>(std::to_chars(out.data(), out.data() + out.size(), value, format, precision).ptr -
-                                 out.data()));
+  out.resize(
+      static_cast<size_t>(std::to_chars(out.data(), out.data() + out.size(), value, format, precision).ptr - out.data()));
   return out;
 }
 
@@ -33,8 +33,7 @@ std::string padded(std::string text, size_t width) {
 // Decides once for all shown elements how numbers look and how wide they are.
 class Formatter {
  public:
-  Formatter(const std::vector<double>& values, DType dtype, const PrintOptions& options)
-      : precision_(options.precision) {
+  Formatter(const std::vector<double>& values, DType dtype, const PrintOptions& options) : precision_(options.precision) {
     std::vector<double> numbers;
     for (const double v : values)
       if (is_number(v, dtype)) numbers.push_back(v);
@@ -56,8 +55,7 @@ class Formatter {
     }
   }
   explicit Formatter(const std::vector<std::string>& integers) {
-    for (const std::string& text : integers)
-      width_ = std::max(width_, text.size());
+    for (const std::string& text : integers) width_ = std::max(width_, text.size());
   }
 
   size_t width() const { return width_; }
@@ -127,8 +125,7 @@ class Printer {
         reader_(reader(dtype_)),
         data_(static_cast<const std::byte*>(t.data())),
         summarize_(t.numel() > options.threshold) {
-    for (size_t d = 0; d < t.sizes().size(); ++d)
-      dims_.push_back({t.sizes()[d], t.strides()[d] * t.element_size()});
+    for (size_t d = 0; d < t.sizes().size(); ++d) dims_.push_back({t.sizes()[d], t.strides()[d] * t.element_size()});
     if (is_integral(dtype_)) {
       std::vector<std::string> texts;
       visit(0, data_, [&](const std::byte* p) { texts.push_back(reader_.integer(p)); });
@@ -220,8 +217,7 @@ class Printer {
 
 std::string size_suffix(SymIntList sizes) {
   std::string out = "size=(";
-  for (size_t i = 0; i < sizes.size(); ++i)
-    out += (i == 0 ? "" : ", ") + sizes[i].str();
+  for (size_t i = 0; i < sizes.size(); ++i) out += (i == 0 ? "" : ", ") + sizes[i].str();
   return out + (sizes.size() == 1 ? ",)" : ")");
 }
 
@@ -230,8 +226,7 @@ bool is_default_dtype(DType d) {
   return d == default_dtype() || d == complex || d == DType::int64 || d == DType::bool_;
 }
 
-std::string with_suffixes(std::string text, const std::vector<std::string>& suffixes, size_t indent,
-                          int64_t linewidth) {
+std::string with_suffixes(std::string text, const std::vector<std::string>& suffixes, size_t indent, int64_t linewidth) {
   // PyTorch counts the last line two characters too long when it is the only one; line breaks depend on it.
   const size_t newline = text.rfind('\n');
   size_t line = newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1;
@@ -302,8 +297,6 @@ PrintOptions get_printoptions() {
   return process_options;
 }
 
-std::string Tensor::str() const {
-  return tensor_str(*this, get_printoptions());
-}
+std::string Tensor::str() const { return tensor_str(*this, get_printoptions()); }
 
 }  // namespace calque

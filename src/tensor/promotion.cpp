@@ -21,8 +21,10 @@ DType combine(DType higher, std::optional<DType> lower) {
 TypePromotion& TypePromotion::add(const Tensor& t) {
   DType d = t.dtype();
   if (t.impl().wrapped_number) {
-    if (is_complex(d)) d = default_dtype() == DType::float64 ? DType::complex128 : DType::complex64;
-    else if (is_floating(d)) d = default_dtype();
+    if (is_complex(d))
+      d = default_dtype() == DType::float64 ? DType::complex128 : DType::complex64;
+    else if (is_floating(d))
+      d = default_dtype();
     join(wrapped_, d);
   } else {
     join(t.dim() > 0 ? dim_ : zero_, d);

@@ -19,7 +19,8 @@ bool overflows(const Scalar& s) {
     if (s.is_floating()) {
       const double d = s.to_double();
       if (std::isnan(d) || std::isinf(d)) return true;
-      return d < static_cast<double>(std::numeric_limits<T>::lowest()) || d > static_cast<double>(std::numeric_limits<T>::max());
+      return d < static_cast<double>(std::numeric_limits<T>::lowest()) ||
+             d > static_cast<double>(std::numeric_limits<T>::max());
     }
     const int64_t i = s.to_int();
     if constexpr (std::is_unsigned_v<T>) {
@@ -27,7 +28,8 @@ bool overflows(const Scalar& s) {
       const auto max = static_cast<int64_t>(std::numeric_limits<T>::max());
       return i > max || i < -max;
     } else {
-      return i < static_cast<int64_t>(std::numeric_limits<T>::lowest()) || i > static_cast<int64_t>(std::numeric_limits<T>::max());
+      return i < static_cast<int64_t>(std::numeric_limits<T>::lowest()) ||
+             i > static_cast<int64_t>(std::numeric_limits<T>::max());
     }
   } else {
     return false;
@@ -71,7 +73,8 @@ double Scalar::to_double() const {
       if (expr_) return SymFloat(expr_).as_float();
       return real_;
     case Kind::complex:
-      if (imag_ != 0) throw UserError("cannot convert the complex number " + str() + " to a real one: its imaginary part is not zero");
+      if (imag_ != 0)
+        throw UserError("cannot convert the complex number " + str() + " to a real one: its imaginary part is not zero");
       return real_;
   }
   throw InternalError("scalar kind outside its enumeration");
@@ -100,7 +103,8 @@ T Scalar::to() const {
     const double d = to_double();
     refused = std::isfinite(d) && std::fabs(d) > finite_max<T>();
   }
-  if (refused) throw UserError("value " + str() + " cannot be converted to " + std::string(name(dtype_v<T>)) + " without overflow");
+  if (refused)
+    throw UserError("value " + str() + " cannot be converted to " + std::string(name(dtype_v<T>)) + " without overflow");
   return convert<T>(*this);
 }
 #define X(name, type, category, number) template type Scalar::to<type>() const;
@@ -118,8 +122,7 @@ bool Scalar::equals(const Scalar& other) const {
 std::string Scalar::str() const {
   switch (kind_) {
     case Kind::boolean: return int_.as_int() ? "True" : "False";
-    case Kind::integer:
-      return is_uint64_ ? std::to_string(static_cast<uint64_t>(int_.as_int())) : int_.str();
+    case Kind::integer: return is_uint64_ ? std::to_string(static_cast<uint64_t>(int_.as_int())) : int_.str();
     case Kind::floating: return expr_ ? SymFloat(expr_).str() : python_repr(real_);
     case Kind::complex: return python_repr(std::complex<double>(real_, imag_));
   }

@@ -110,7 +110,8 @@ Storage* Storage::make(size_t bytes_behind) {
 }
 
 Ref<Storage> Storage::allocate(size_t nbytes) {
-  if (nbytes > SIZE_MAX / 2) throw UserError("out of memory: a storage of " + std::to_string(nbytes) + " bytes was asked for");
+  if (nbytes > SIZE_MAX / 2)
+    throw UserError("out of memory: a storage of " + std::to_string(nbytes) + " bytes was asked for");
   if (nbytes < large) {
     Storage* s = make(nbytes);
     s->data_ = reinterpret_cast<std::byte*>(s) + header_bytes;
@@ -154,7 +155,8 @@ void Storage::destroy() {
 }
 
 void Storage::resize(size_t nbytes) {
-  if (owner_ && data_) throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
+  if (owner_ && data_)
+    throw UserError("resize: this storage is borrowed (a mapped file or foreign memory) and cannot change its size");
   if (!has_data() || owner_) {
     nbytes_ = nbytes;
     return;

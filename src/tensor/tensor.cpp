@@ -56,9 +56,15 @@ thread_local constinit RegionObserver* thread_region_observer = nullptr;
 }  // namespace
 
 TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
-    : sizes(meta.sizes), strides(meta.strides), offset(first), storage(std::move(s)), dtype(meta.dtype), device(meta.device) {
+    : sizes(meta.sizes),
+      strides(meta.strides),
+      offset(first),
+      storage(std::move(s)),
+      dtype(meta.dtype),
+      device(meta.device) {
   symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
-  if (symbolic) [[unlikely]] env = env_of_any(*this);
+  if (symbolic) [[unlikely]]
+    env = env_of_any(*this);
 }
 
 void* TensorImpl::operator new(size_t bytes) {
@@ -68,7 +74,9 @@ void* TensorImpl::operator new(size_t bytes) {
 }
 void TensorImpl::operator delete(void* p, size_t bytes) noexcept { give_small_block(p, bytes); }
 
-void TensorExtra::refuse(const char* asked) const { throw InternalError(std::string("the ") + asked + " of an opaque tensor was asked"); }
+void TensorExtra::refuse(const char* asked) const {
+  throw InternalError(std::string("the ") + asked + " of an opaque tensor was asked");
+}
 SymInt TensorExtra::size(int64_t) const { throw InternalError("the size of an opaque tensor was asked"); }
 
 IntList Tensor::sizes() const {
@@ -85,7 +93,9 @@ IntList Tensor::strides() const {
 
 // Unlike operators, which take a 0-d tensor to have dimension 0, there is nothing to read.
 static size_t existing_dim(int64_t d, int64_t dims, const char* what) {
-  if (dims == 0) throw UserError(std::string(what) + ": dimension " + std::to_string(d) + " was asked for of a tensor that has no dimensions");
+  if (dims == 0)
+    throw UserError(std::string(what) + ": dimension " + std::to_string(d) +
+                    " was asked for of a tensor that has no dimensions");
   return static_cast<size_t>(wrap_dim(d, dims, what));
 }
 SymInt Tensor::sym_size(int64_t d) const {
@@ -289,16 +299,19 @@ Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& stride
 Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset) {
   const SymIntList s = as_sym(sizes);
   const SymIntList t = as_sym(strides);
-  if (s.size() != t.size()) throw UserError("from_storage: " + std::to_string(s.size()) + " sizes but " + std::to_string(t.size()) + " strides");
+  if (s.size() != t.size())
+    throw UserError("from_storage: " + std::to_string(s.size()) + " sizes but " + std::to_string(t.size()) + " strides");
   const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}, false};
   for (size_t d = 0; d < s.size(); ++d)
-    if (sizes[d] < 0 || strides[d] < 0) throw UserError("from_storage: negative size or stride in " + str(sizes) + ", " + str(strides));
+    if (sizes[d] < 0 || strides[d] < 0)
+      throw UserError("from_storage: negative size or stride in " + str(sizes) + ", " + str(strides));
   const size_t needed = storage_bytes(meta);
   const size_t available = storage->nbytes();
   const size_t skip = static_cast<size_t>(offset) * item_size(dtype);
   if (offset < 0 || (needed && (skip > available || needed > available - skip)))
-    throw UserError("from_storage: sizes " + str(sizes) + ", strides " + str(strides) + " at offset " + std::to_string(offset) +
-                    " need " + std::to_string(needed) + " bytes, the storage has " + std::to_string(available));
+    throw UserError("from_storage: sizes " + str(sizes) + ", strides " + str(strides) + " at offset " +
+                    std::to_string(offset) + " need " + std::to_string(needed) + " bytes, the storage has " +
+                    std::to_string(available));
   return Tensor(Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset)));
 }
 
@@ -313,7 +326,8 @@ Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device) {
   const Meta meta{{}, {}, dtype, device, false};
   Tensor t = make_tensor(meta, value.is_symbolic());
   if (value.is_symbolic()) t.impl().extra = std::make_shared<WrappedNumber>(value);
-  if (!t.impl().special) dispatch(dtype, [&](auto tag) {
+  if (!t.impl().special)
+    dispatch(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       *static_cast<T*>(t.mutable_data()) = value.to<T>();
     });
@@ -334,8 +348,8 @@ SymInts strides_for(MemoryFormat format, SymIntList sizes) {
   if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return contiguous_strides(sizes);
   const size_t n = format == MemoryFormat::channels_last ? 4 : 5;
   if (sizes.size() != n && sizes.size() != n - 1)
-    throw UserError("memory format " + std::string(name(format)) + " needs a tensor of " + std::to_string(n) + " dimensions, found " +
-                    std::to_string(sizes.size()));
+    throw UserError("memory format " + std::string(name(format)) + " needs a tensor of " + std::to_string(n) +
+                    " dimensions, found " + std::to_string(sizes.size()));
   // Innermost first: C, W, H, (D), N; an unbatched tensor has no N.
   SymInts strides(sizes.size());
   const size_t channel = sizes.size() - (n - 1);
@@ -366,8 +380,9 @@ SymInts broadcast_sizes(SymIntList a, SymIntList b, const char* op) {
     }
     if (!check(x == y))
       throw UserError(std::string(op) + ": the size of tensor a (" + a[a.size() - shorter.size() + i].str() +
-                      ") must match the size of tensor b (" + b[b.size() - shorter.size() + i].str() + ") at non-singleton dimension " +
-                      std::to_string(lead + i) + " (sizes " + str(a) + " and " + str(b) + ")");
+                      ") must match the size of tensor b (" + b[b.size() - shorter.size() + i].str() +
+                      ") at non-singleton dimension " + std::to_string(lead + i) + " (sizes " + str(a) + " and " + str(b) +
+                      ")");
     if (x.is_symbolic() && !y.is_symbolic()) x = y;
   }
   return out;
@@ -431,7 +446,9 @@ GradModeScope::GradModeScope(bool enabled) : before_(thread_grad_enabled) { set_
 GradModeScope::~GradModeScope() { set_grad_enabled(before_); }
 
 RegionObserver* region_observer() { return thread_region_observer; }
-RegionObserverScope::RegionObserverScope(RegionObserver* observer) : before_(thread_region_observer) { thread_region_observer = observer; }
+RegionObserverScope::RegionObserverScope(RegionObserver* observer) : before_(thread_region_observer) {
+  thread_region_observer = observer;
+}
 RegionObserverScope::~RegionObserverScope() { thread_region_observer = before_; }
 
 }  // namespace calque

@@ -9,29 +9,23 @@ namespace calque {
 
 namespace {
 
-std::string place(const KeyPath& path) {
-  return path.empty() ? "the root" : keystr(path);
-}
+std::string place(const KeyPath& path) { return path.empty() ? "the root" : keystr(path); }
 
 void check_depth(size_t depth) {
   if (depth > TreeSpec::max_depth)
     throw UserError("tree: nested deeper than " + std::to_string(TreeSpec::max_depth) + " levels");
 }
 
-TreeKey index_key(size_t i) {
-  return {TreeKey::Kind::index, Value(i)};
-}
+TreeKey index_key(size_t i) { return {TreeKey::Kind::index, Value(i)}; }
 
 // The children of a node, in the order in which they flatten.
 Values children_of(const Value& node) {
   switch (node.kind()) {
     case Value::Kind::list:
-    case Value::Kind::tuple:
-      return node.to_items();
+    case Value::Kind::tuple: return node.to_items();
     case Value::Kind::dict: {
       Values out;
-      for (const auto& [key, value] : node.to_dict().items)
-        out.push_back(value);
+      for (const auto& [key, value] : node.to_dict().items) out.push_back(value);
       return out;
     }
     case Value::Kind::structure: {
@@ -41,21 +35,17 @@ Values children_of(const Value& node) {
         if (!s.context.empty() || !item.is_none()) out.push_back(item);
       return out;
     }
-    default:
-      throw InternalError("tree: a leaf has no children");
+    default: throw InternalError("tree: a leaf has no children");
   }
 }
 
 TreeSpec spec_of(const Value& node, std::vector<TreeSpec> children) {
   switch (node.kind()) {
-    case Value::Kind::list:
-      return TreeSpec::list(std::move(children));
-    case Value::Kind::tuple:
-      return TreeSpec::tuple(std::move(children));
+    case Value::Kind::list: return TreeSpec::list(std::move(children));
+    case Value::Kind::tuple: return TreeSpec::tuple(std::move(children));
     case Value::Kind::dict: {
       Values keys;
-      for (const auto& [key, value] : node.to_dict().items)
-        keys.push_back(key);
+      for (const auto& [key, value] : node.to_dict().items) keys.push_back(key);
       return TreeSpec::dict(std::move(keys), std::move(children), node.to_dict().ordered);
     }
     case Value::Kind::structure: {
@@ -70,8 +60,7 @@ TreeSpec spec_of(const Value& node, std::vector<TreeSpec> children) {
       std::string context = tree_json::name_list_context(present);
       return TreeSpec::structure(s.type, std::move(context), std::move(present), std::move(children));
     }
-    default:
-      throw InternalError("tree: a leaf has no children");
+    default: throw InternalError("tree: a leaf has no children");
   }
 }
 
@@ -82,8 +71,7 @@ TreeSpec flatten_into(const Value& node, const LeafPredicate& is_leaf, Values& l
   }
   check_depth(depth + 1);
   std::vector<TreeSpec> specs;
-  for (const Value& child : children_of(node))
-    specs.push_back(flatten_into(child, is_leaf, leaves, depth + 1));
+  for (const Value& child : children_of(node)) specs.push_back(flatten_into(child, is_leaf, leaves, depth + 1));
   return spec_of(node, std::move(specs));
 }
 
@@ -101,8 +89,7 @@ std::vector<std::pair<Value, Value>> dict_entries(const Value& v) {
   const StructValue& s = v.to_struct();
   std::vector<std::pair<Value, Value>> out;
   const std::vector<TreeKey> keys = tree_json::structure_keys(s.type, s.context, s.fields, s.items.size());
-  for (size_t i = 0; i < keys.size(); ++i)
-    out.emplace_back(keys[i].key, s.items[i]);
+  for (size_t i = 0; i < keys.size(); ++i) out.emplace_back(keys[i].key, s.items[i]);
   return out;
 }
 
@@ -136,8 +123,7 @@ Values children_matching(const TreeSpec& spec, const Value& node, const KeyPath&
     std::string extra;
     for (const auto& entry : entries) {
       const auto same = [&](const TreeKey& key) { return key.key.equals(entry.first); };
-      if (std::none_of(expected.begin(), expected.end(), same))
-        extra += (extra.empty() ? "" : ", ") + entry.first.str();
+      if (std::none_of(expected.begin(), expected.end(), same)) extra += (extra.empty() ? "" : ", ") + entry.first.str();
     }
     if (!missing.empty() || !extra.empty())
       refuse((missing.empty() ? "" : "; missing keys: " + missing) + (extra.empty() ? "" : "; extra keys: " + extra));
@@ -200,14 +186,11 @@ std::string spec_str(const TreeSpec& spec, size_t indent) {
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
-std::string TreeKey::str() const {
-  return kind == Kind::attribute ? "." + key.to_string() : "[" + key.str() + "]";
-}
+std::string TreeKey::str() const { return kind == Kind::attribute ? "." + key.to_string() : "[" + key.str() + "]"; }
 
 std::string keystr(const KeyPath& path) {
   std::string out;
-  for (const TreeKey& key : path)
-    out += key.str();
+  for (const TreeKey& key : path) out += key.str();
   return out;
 }
 
@@ -233,8 +216,7 @@ const Value& key_get(const Value& tree, const KeyPath& path) {
         const StructValue& s = at->to_struct();
         std::vector<TreeKey> keys;
         if (s.context.empty()) {
-          for (const std::string& field : s.fields)
-            keys.push_back({TreeKey::Kind::mapping, field});
+          for (const std::string& field : s.fields) keys.push_back({TreeKey::Kind::mapping, field});
         } else {
           keys = tree_json::structure_keys(s.type, s.context, s.fields, s.items.size());
         }
@@ -242,8 +224,7 @@ const Value& key_get(const Value& tree, const KeyPath& path) {
           if (keys[i] == path[step]) next = &s.items[i];
         break;
       }
-      default:
-        break;
+      default: break;
     }
     if (next == nullptr) {
       const KeyPath before(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(step));
@@ -305,18 +286,10 @@ TreeSpec TreeSpec::structure(std::string type, std::string context, std::vector<
   return make({Kind::structure, std::move(type), std::move(context), std::move(fields), {}, std::move(children)});
 }
 
-TreeSpec::Kind TreeSpec::kind() const {
-  return is_leaf() ? Kind::leaf : node_->kind;
-}
-size_t TreeSpec::num_leaves() const {
-  return is_leaf() ? 1 : node_->num_leaves;
-}
-size_t TreeSpec::num_nodes() const {
-  return is_leaf() ? 1 : node_->num_nodes;
-}
-std::string_view TreeSpec::type() const {
-  return is_leaf() ? std::string_view() : node_->type;
-}
+TreeSpec::Kind TreeSpec::kind() const { return is_leaf() ? Kind::leaf : node_->kind; }
+size_t TreeSpec::num_leaves() const { return is_leaf() ? 1 : node_->num_leaves; }
+size_t TreeSpec::num_nodes() const { return is_leaf() ? 1 : node_->num_nodes; }
+std::string_view TreeSpec::type() const { return is_leaf() ? std::string_view() : node_->type; }
 
 const std::vector<TreeSpec>& TreeSpec::children() const {
   static const std::vector<TreeSpec> none;
@@ -338,20 +311,16 @@ const Values& TreeSpec::dict_keys() const {
 std::vector<TreeKey> TreeSpec::keys() const {
   std::vector<TreeKey> out;
   switch (kind()) {
-    case Kind::leaf:
-      break;
+    case Kind::leaf: break;
     case Kind::tuple:
     case Kind::list:
-      for (size_t i = 0; i < num_children(); ++i)
-        out.push_back(index_key(i));
+      for (size_t i = 0; i < num_children(); ++i) out.push_back(index_key(i));
       break;
     case Kind::dict:
     case Kind::ordered_dict:
-      for (const Value& key : node_->keys)
-        out.push_back({TreeKey::Kind::mapping, key});
+      for (const Value& key : node_->keys) out.push_back({TreeKey::Kind::mapping, key});
       break;
-    case Kind::structure:
-      return tree_json::structure_keys(node_->type, node_->context, node_->fields, num_children());
+    case Kind::structure: return tree_json::structure_keys(node_->type, node_->context, node_->fields, num_children());
   }
   return out;
 }
@@ -373,9 +342,7 @@ bool TreeSpec::operator==(const TreeSpec& other) const {
          std::equal(a.keys.begin(), a.keys.end(), b.keys.begin(), b.keys.end(), same_key) && a.children == b.children;
 }
 
-std::string TreeSpec::str() const {
-  return spec_str(*this, 0);
-}
+std::string TreeSpec::str() const { return spec_str(*this, 0); }
 
 Value TreeSpec::unflatten(ListRef<Value> leaves) const {
   if (leaves.size() != num_leaves())
@@ -394,8 +361,7 @@ Value TreeSpec::unflatten(ListRef<Value> leaves) const {
   if (kind() == Kind::structure) return StructValue{node_->type, node_->context, node_->fields, std::move(items)};
   DictValue out;
   out.ordered = kind() == Kind::ordered_dict;
-  for (size_t i = 0; i < items.size(); ++i)
-    out.items.emplace_back(node_->keys[i], std::move(items[i]));
+  for (size_t i = 0; i < items.size(); ++i) out.items.emplace_back(node_->keys[i], std::move(items[i]));
   return out;
 }
 
@@ -418,26 +384,18 @@ FlatTreeWithPaths tree_flatten_with_path(const Value& tree, const LeafPredicate&
   FlatTree flat = tree_flatten(tree, is_leaf);
   std::vector<KeyPath> paths = flat.spec.paths();
   FlatTreeWithPaths out;
-  for (size_t i = 0; i < paths.size(); ++i)
-    out.leaves.emplace_back(std::move(paths[i]), std::move(flat.leaves[i]));
+  for (size_t i = 0; i < paths.size(); ++i) out.leaves.emplace_back(std::move(paths[i]), std::move(flat.leaves[i]));
   out.spec = std::move(flat.spec);
   return out;
 }
 
-Value tree_unflatten(ListRef<Value> leaves, const TreeSpec& spec) {
-  return spec.unflatten(leaves);
-}
-Values tree_leaves(const Value& tree, const LeafPredicate& is_leaf) {
-  return tree_flatten(tree, is_leaf).leaves;
-}
-TreeSpec tree_structure(const Value& tree, const LeafPredicate& is_leaf) {
-  return tree_flatten(tree, is_leaf).spec;
-}
+Value tree_unflatten(ListRef<Value> leaves, const TreeSpec& spec) { return spec.unflatten(leaves); }
+Values tree_leaves(const Value& tree, const LeafPredicate& is_leaf) { return tree_flatten(tree, is_leaf).leaves; }
+TreeSpec tree_structure(const Value& tree, const LeafPredicate& is_leaf) { return tree_flatten(tree, is_leaf).spec; }
 
 Value tree_map(const std::function<Value(const Value&)>& fn, const Value& tree, const LeafPredicate& is_leaf) {
   FlatTree flat = tree_flatten(tree, is_leaf);
-  for (Value& leaf : flat.leaves)
-    leaf = fn(leaf);
+  for (Value& leaf : flat.leaves) leaf = fn(leaf);
   return flat.spec.unflatten(flat.leaves);
 }
 
@@ -445,8 +403,7 @@ Value tree_map(const std::function<Value(const Value&, const Value&)>& fn, const
                const LeafPredicate& is_leaf) {
   FlatTree flat = tree_flatten(tree, is_leaf);
   const Values others = flat.spec.flatten_up_to(other);
-  for (size_t i = 0; i < others.size(); ++i)
-    flat.leaves[i] = fn(flat.leaves[i], others[i]);
+  for (size_t i = 0; i < others.size(); ++i) flat.leaves[i] = fn(flat.leaves[i], others[i]);
   return flat.spec.unflatten(flat.leaves);
 }
 
@@ -454,8 +411,7 @@ Value tree_map_with_path(const std::function<Value(const KeyPath&, const Value&)
                          const LeafPredicate& is_leaf) {
   FlatTree flat = tree_flatten(tree, is_leaf);
   const std::vector<KeyPath> paths = flat.spec.paths();
-  for (size_t i = 0; i < paths.size(); ++i)
-    flat.leaves[i] = fn(paths[i], flat.leaves[i]);
+  for (size_t i = 0; i < paths.size(); ++i) flat.leaves[i] = fn(paths[i], flat.leaves[i]);
   return flat.spec.unflatten(flat.leaves);
 }
 

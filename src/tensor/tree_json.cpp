@@ -17,14 +17,11 @@ using Json = nlohmann::ordered_json;
 // Types whose children are named by mapping keys although their context looks like a dataclass's.
 constexpr std::string_view mapping_types[] = {"transformers.cache_utils.DynamicCache"};
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw UserError(ErrorKind::bad_file, "tree spec: " + what);
-}
+[[noreturn]] void refuse(const std::string& what) { throw UserError(ErrorKind::bad_file, "tree spec: " + what); }
 
 Json parse(std::string_view text, size_t deepest, const std::string& what) {
   const auto limit = [&](int depth, Json::parse_event_t, Json&) {
-    if (static_cast<size_t>(depth) > deepest)
-      refuse(what + " is nested deeper than " + std::to_string(deepest) + " levels");
+    if (static_cast<size_t>(depth) > deepest) refuse(what + " is nested deeper than " + std::to_string(deepest) + " levels");
     return true;
   };
   try {
@@ -47,12 +44,8 @@ Json loaded_context(std::string_view type, const std::string& context) {
   return outer;
 }
 
-bool beyond_int64(const Json& j) {
-  return j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
-}
-bool is_key(const Json& j) {
-  return !j.is_array() && !j.is_object() && !beyond_int64(j);
-}
+bool beyond_int64(const Json& j) { return j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX); }
+bool is_key(const Json& j) { return !j.is_array() && !j.is_object() && !beyond_int64(j); }
 
 Value key_value(const Json& j) {
   if (j.is_null()) return None{};
@@ -67,9 +60,7 @@ Value key_value(const Json& j) {
 bool is_list_of(const Json& j, bool (*accepts)(const Json&)) {
   return j.is_array() && std::all_of(j.begin(), j.end(), [&](const Json& x) { return accepts(x); });
 }
-bool is_string(const Json& j) {
-  return j.is_string();
-}
+bool is_string(const Json& j) { return j.is_string(); }
 
 std::string float_text(double v) {
   if (std::isnan(v)) return "NaN";
@@ -101,33 +92,25 @@ void write(const Json& j, std::string& out) {
       out += ']';
       break;
     }
-    case Json::value_t::string:
-      out += tree_json::quote(j.get_ref<const std::string&>());
-      break;
-    case Json::value_t::number_float:
-      out += float_text(j.get<double>());
-      break;
+    case Json::value_t::string: out += tree_json::quote(j.get_ref<const std::string&>()); break;
+    case Json::value_t::number_float: out += float_text(j.get<double>()); break;
     case Json::value_t::null:
     case Json::value_t::boolean:
     case Json::value_t::number_integer:
     case Json::value_t::number_unsigned:
     case Json::value_t::binary:
-    case Json::value_t::discarded:
-      out += j.dump();
-      break;
+    case Json::value_t::discarded: out += j.dump(); break;
   }
 }
 
 std::string json_repr(const Json& j) {
   std::string out;
   if (j.is_object()) {
-    for (const auto& [key, value] : j.items())
-      out += (out.empty() ? "" : ", ") + Value(key).str() + ": " + json_repr(value);
+    for (const auto& [key, value] : j.items()) out += (out.empty() ? "" : ", ") + Value(key).str() + ": " + json_repr(value);
     return "{" + out + "}";
   }
   if (j.is_array()) {
-    for (const Json& item : j)
-      out += (out.empty() ? "" : ", ") + json_repr(item);
+    for (const Json& item : j) out += (out.empty() ? "" : ", ") + json_repr(item);
     return "[" + out + "]";
   }
   return beyond_int64(j) ? j.dump() : key_value(j).str();
@@ -139,21 +122,11 @@ std::string key_list(const Values& keys) {
     if (i != 0) out += ", ";
     const Value& key = keys[i];
     switch (key.kind()) {
-      case Value::Kind::string:
-        out += tree_json::quote(key.to_string());
-        break;
-      case Value::Kind::none:
-        out += "null";
-        break;
-      case Value::Kind::boolean:
-        out += key.to_bool() ? "true" : "false";
-        break;
-      case Value::Kind::integer:
-        out += std::to_string(key.to_int());
-        break;
-      case Value::Kind::floating:
-        out += float_text(key.to_float());
-        break;
+      case Value::Kind::string: out += tree_json::quote(key.to_string()); break;
+      case Value::Kind::none: out += "null"; break;
+      case Value::Kind::boolean: out += key.to_bool() ? "true" : "false"; break;
+      case Value::Kind::integer: out += std::to_string(key.to_int()); break;
+      case Value::Kind::floating: out += float_text(key.to_float()); break;
       default:
         throw UserError("treespec_dumps: a dict key of kind " + std::string(Value::kind_name(key.kind())) +
                         " has no JSON form");
@@ -171,16 +144,10 @@ void write(const TreeSpec& spec, std::string& out) {
   switch (spec.kind()) {
     case TreeSpec::Kind::leaf:
     case TreeSpec::Kind::tuple:
-    case TreeSpec::Kind::list:
-      context = R"("null")";
-      break;
+    case TreeSpec::Kind::list: context = R"("null")"; break;
     case TreeSpec::Kind::dict:
-    case TreeSpec::Kind::ordered_dict:
-      context = tree_json::quote(key_list(spec.dict_keys()));
-      break;
-    case TreeSpec::Kind::structure:
-      context = spec.context();
-      break;
+    case TreeSpec::Kind::ordered_dict: context = tree_json::quote(key_list(spec.dict_keys())); break;
+    case TreeSpec::Kind::structure: context = spec.context(); break;
   }
   out += "{\"type\": " + tree_json::quote(spec.type()) + ", \"context\": " + context + ", \"children_spec\": [";
   for (size_t i = 0; i < spec.num_children(); ++i) {
@@ -251,11 +218,10 @@ class Loader {
     const Json list = parse(context.get_ref<const std::string&>(), deepest_context, where + ".context");
     if (!list.is_array()) refuse(where + ".context of " + type + " must hold a list of keys, found " + list.dump());
     if (list.size() != children.size())
-      refuse(where + ": " + type + " has " + std::to_string(list.size()) + " keys for " +
-             std::to_string(children.size()) + " children");
+      refuse(where + ": " + type + " has " + std::to_string(list.size()) + " keys for " + std::to_string(children.size()) +
+             " children");
     Values keys;
-    for (const Json& key : list)
-      keys.push_back(key_value(key));
+    for (const Json& key : list) keys.push_back(key_value(key));
     return TreeSpec::dict(std::move(keys), std::move(children), type == tree_json::ordered_dict_type);
   }
 
@@ -279,8 +245,7 @@ void collect_namedtuples(const TreeSpec& spec, NamedTupleFields& out) {
     if (!fresh && at->second != spec.fields())
       throw UserError("treespec: two namedtuples with different fields are both registered as " + name);
   }
-  for (const TreeSpec& child : spec.children())
-    collect_namedtuples(child, out);
+  for (const TreeSpec& child : spec.children()) collect_namedtuples(child, out);
 }
 
 }  // namespace
@@ -309,8 +274,7 @@ std::vector<TreeKey> structure_keys(std::string_view type, const std::string& co
                                     const std::vector<std::string>& fields, size_t count) {
   std::vector<TreeKey> out;
   const auto add = [&](const Json& names, TreeKey::Kind kind) {
-    for (const Json& name : names)
-      out.push_back({kind, key_value(name)});
+    for (const Json& name : names) out.push_back({kind, key_value(name)});
   };
   if (type != namedtuple_type && type != deque_type) {
     Json j;
@@ -326,8 +290,8 @@ std::vector<TreeKey> structure_keys(std::string_view type, const std::string& co
       return out;
     }
     if (j.is_array() && j.size() == 2 && is_list_of(j[0], is_string) && j[0].size() == count && j[1].is_array()) {
-      const bool mapping = !is_list_of(j[1], is_string) || std::find(std::begin(mapping_types), std::end(mapping_types),
-                                                                     type) != std::end(mapping_types);
+      const bool mapping = !is_list_of(j[1], is_string) ||
+                           std::find(std::begin(mapping_types), std::end(mapping_types), type) != std::end(mapping_types);
       add(j[0], mapping ? TreeKey::Kind::mapping : TreeKey::Kind::attribute);
       return out;
     }
@@ -377,8 +341,6 @@ NamedTupleFields namedtuple_fields(const TreeSpec& spec) {
   return out;
 }
 
-std::string quoted_context(std::string_view json) {
-  return tree_json::quote(json);
-}
+std::string quoted_context(std::string_view json) { return tree_json::quote(json); }
 
 }  // namespace calque

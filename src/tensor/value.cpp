@@ -12,16 +12,13 @@ namespace calque {
 namespace {
 
 constexpr std::array<std::string_view, 18> kind_names = {
-    "None",   "bool",   "int",           "float",     "complex", "str",   "slice", "Tensor", "dtype",
-    "device", "layout", "memory_format", "Generator", "node",  "list",  "tuple",  "dict",
-    "struct"};
+    "None",   "bool",   "int",           "float",     "complex", "str",  "slice", "Tensor", "dtype",
+    "device", "layout", "memory_format", "Generator", "node",    "list", "tuple", "dict",   "struct"};
 static_assert(kind_names.size() == static_cast<size_t>(Value::Kind::structure) + 1);
 
 constexpr size_t longest_shown = 60;  // of a value in an error message
 
-bool is_number(Value::Kind k) {
-  return k >= Value::Kind::boolean && k <= Value::Kind::complex;
-}
+bool is_number(Value::Kind k) { return k >= Value::Kind::boolean && k <= Value::Kind::complex; }
 
 [[noreturn]] void throw_mismatch(const Value& v, std::string_view expected) {
   std::string text = "expected ";
@@ -267,11 +264,9 @@ struct Same {
     return a == b || (*this)(*a, *b);
   }
   template <class T>
-  requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> ||
-           std::same_as<T, MemoryFormat> || std::same_as<T, Generator*> || std::same_as<T, Node*>) bool
-  operator()(const T& a, const T& b) const {
-    return a == b;
-  }
+    requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> || std::same_as<T, MemoryFormat> ||
+             std::same_as<T, Generator*> || std::same_as<T, Node*>)
+  bool operator()(const T& a, const T& b) const { return a == b; }
 };
 
 }  // namespace
@@ -285,33 +280,21 @@ Value::Value(StructValue s) : v_(std::make_shared<const StructValue>(std::move(s
 
 Value::Value(const Scalar& s) {
   switch (s.kind()) {
-    case Scalar::Kind::boolean:
-      v_ = SymBool(s.to_bool());
-      break;
-    case Scalar::Kind::integer:
-      v_ = s.sym_int();
-      break;
-    case Scalar::Kind::floating:
-      v_ = s.sym_float();
-      break;
-    case Scalar::Kind::complex:
-      v_ = s.to_complex();
-      break;
+    case Scalar::Kind::boolean: v_ = SymBool(s.to_bool()); break;
+    case Scalar::Kind::integer: v_ = s.sym_int(); break;
+    case Scalar::Kind::floating: v_ = s.sym_float(); break;
+    case Scalar::Kind::complex: v_ = s.to_complex(); break;
   }
 }
 
-bool Value::to_bool() const {
-  return plain_bool(to_sym_bool(), "a bool");
-}
+bool Value::to_bool() const { return plain_bool(to_sym_bool(), "a bool"); }
 
 SymBool Value::to_sym_bool() const {
   if (const auto* b = std::get_if<SymBool>(&v_)) return *b;
   throw_mismatch(*this, "a bool");
 }
 
-int64_t Value::to_int() const {
-  return plain_int(to_sym_int(), "an int");
-}
+int64_t Value::to_int() const { return plain_int(to_sym_int(), "an int"); }
 
 SymInt Value::to_sym_int() const {
   if (const auto* i = std::get_if<SymInt>(&v_)) return *i;
@@ -321,8 +304,7 @@ SymInt Value::to_sym_int() const {
 
 double Value::to_float() const {
   if (const auto* f = std::get_if<SymFloat>(&v_)) return plain_float(*f, "a float");
-  if (kind() == Kind::integer || kind() == Kind::boolean)
-    return static_cast<double>(plain_int(to_sym_int(), "a float"));
+  if (kind() == Kind::integer || kind() == Kind::boolean) return static_cast<double>(plain_int(to_sym_int(), "a float"));
   throw_mismatch(*this, "a float");
 }
 
@@ -415,9 +397,7 @@ const StructValue& Value::to_struct() const {
   throw_mismatch(*this, "a struct");
 }
 
-std::string Value::str() const {
-  return std::visit(Repr{}, v_);
-}
+std::string Value::str() const { return std::visit(Repr{}, v_); }
 
 bool Value::equals(const Value& other) const {
   if (kind() != other.kind()) return false;
@@ -429,9 +409,7 @@ bool Value::equals(const Value& other) const {
       v_);
 }
 
-std::string_view Value::kind_name(Kind k) {
-  return kind_names[static_cast<size_t>(k)];
-}
+std::string_view Value::kind_name(Kind k) { return kind_names[static_cast<size_t>(k)]; }
 
 const Value* DictValue::find(std::string_view key) const {
   for (const auto& [k, v] : items)
@@ -439,8 +417,6 @@ const Value* DictValue::find(std::string_view key) const {
   return nullptr;
 }
 
-Value dict(std::vector<std::pair<Value, Value>> items) {
-  return Value(DictValue{std::move(items), false});
-}
+Value dict(std::vector<std::pair<Value, Value>> items) { return Value(DictValue{std::move(items), false}); }
 
 }  // namespace calque

@@ -35,8 +35,7 @@ size_t AddedTokens::Trie::longest(std::string_view text, size_t at, uint32_t& id
 }
 
 size_t AddedTokens::Trie::candidate(std::string_view text, size_t from) const {
-  while (from < text.size() && !first_[static_cast<unsigned char>(text[from])])
-    ++from;
+  while (from < text.size() && !first_[static_cast<unsigned char>(text[from])]) ++from;
   return from;
 }
 
@@ -63,8 +62,7 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, c
   for (const AddedToken& token : specials) {
     Piece content{token.content};
     if (token.normalized)
-      for (const auto& step : normalizers)
-        content = step->apply(content, store);
+      for (const auto& step : normalizers) content = step->apply(content, store);
     const uint32_t id = ids_.at(token.content);
     (token.normalized ? normalized_ : plain_).insert(content.text, id);
     by_id_.at(id).decoded = content.text;
@@ -90,8 +88,7 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Pie
   }
   const UnicodeTable& table = UnicodeTable::instance();
   const auto before = [&](size_t i) {  // where the character before i begins
-    do
-      --i;
+    do --i;
     while (i > 0 && is_utf8_continuation(text[i]));
     return i;
   };
@@ -113,13 +110,11 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Pie
       if (word_before || word_after) continue;
     }
     if (token.lstrip) {
-      while (begin > 0 && (properties(before(begin)) & unicode_space))
-        begin = before(begin);
+      while (begin > 0 && (properties(before(begin)) & unicode_space)) begin = before(begin);
       begin = std::max(begin, done);
     }
     if (token.rstrip)
-      while (end < text.size() && (properties(end) & unicode_space))
-        end += decode_utf8(text.data() + end).size;
+      while (end < text.size() && (properties(end) & unicode_space)) end += decode_utf8(text.data() + end).size;
     if (done < begin) out.push_back(piece.slice(done, begin));
     Piece found = piece.slice(begin, end);
     found.added = id;
@@ -138,8 +133,7 @@ void AddedTokens::split(const Piece& text, const Normalizers& normalizers, std::
       continue;
     }
     Piece piece = part;
-    for (const auto& step : normalizers)
-      piece = step->apply(piece, store);
+    for (const auto& step : normalizers) piece = step->apply(piece, store);
     split_at(normalized_, piece, out);
   }
 }

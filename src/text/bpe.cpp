@@ -111,8 +111,7 @@ void Bpe::read_vocab(const Json& json) {
 void Bpe::read_merges(const Json& json) {
   const auto items = json.items();
   size_t places = 16;
-  while (places < items.size() * 2)
-    places *= 2;
+  while (places < items.size() * 2) places *= 2;
   merges_.resize(places);
   uint32_t rank = 0;
   for (const Json& item : items) {
@@ -143,8 +142,7 @@ void Bpe::add_merge(std::string_view a, std::string_view b, uint32_t rank) {
   const std::string made = std::string(a) + std::string(b.substr(std::min(prefix_.size(), b.size())));
   const uint64_t pair = uint64_t{left} << 32 | right;
   size_t at = mix(pair) & (merges_.size() - 1);
-  while (merges_[at].pair != Merge::empty_pair && merges_[at].pair != pair)
-    at = (at + 1) & (merges_.size() - 1);
+  while (merges_[at].pair != Merge::empty_pair && merges_[at].pair != pair) at = (at + 1) & (merges_.size() - 1);
   merges_[at] = {pair, rank, known(made)};
 }
 
@@ -231,8 +229,7 @@ void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
 
 // The best merge, leftmost first, until there is none.
 void Bpe::merge_short(std::vector<Symbol>& s) const {
-  for (size_t i = 0; i + 1 < s.size(); ++i)
-    s[i].rank = rank_of(s[i].id, s[i + 1].id);
+  for (size_t i = 0; i + 1 < s.size(); ++i) s[i].rank = rank_of(s[i].id, s[i + 1].id);
   while (s.size() > 1) {
     size_t best = 0;
     for (size_t i = 1; i + 1 < s.size(); ++i)
@@ -265,8 +262,7 @@ void Bpe::merge_long(std::vector<Symbol>& s) const {
     before[i] = i == 0 ? none : i - 1;
     after[i] = i + 1 == n ? none : i + 1;
   }
-  for (uint32_t i = 0; i < n; ++i)
-    look(i);
+  for (uint32_t i = 0; i < n; ++i) look(i);
   while (!heap.empty()) {
     const Candidate c = heap.top();
     heap.pop();
@@ -298,8 +294,7 @@ void Bpe::tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vect
   if (ignore_merges_) {
     if (bytes) {
       std::string characters;
-      for (const char c : word)
-        characters += byte_characters()[static_cast<unsigned char>(c)];
+      for (const char c : word) characters += byte_characters()[static_cast<unsigned char>(c)];
       whole = token_to_id(characters);
     } else {
       whole = token_to_id(word);
@@ -319,8 +314,7 @@ void Bpe::tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vect
       merge_short(symbols);
     else
       merge_long(symbols);
-    for (const Symbol& s : symbols)
-      out.push_back({s.id, s.size});
+    for (const Symbol& s : symbols) out.push_back({s.id, s.size});
   }
   cache.insert(word, hash, out.data() + start, out.size() - start);
 }

@@ -16,8 +16,7 @@ class ByteLevelDecoder final : public Decoder {
  public:
   std::vector<std::string> apply(std::vector<std::string> tokens) const override {
     std::string bytes;
-    for (const std::string& token : tokens)
-      append_token_bytes(bytes, token);
+    for (const std::string& token : tokens) append_token_bytes(bytes, token);
     return {repair_utf8(bytes)};
   }
 };
@@ -68,8 +67,7 @@ class FuseDecoder final : public Decoder {
  public:
   std::vector<std::string> apply(std::vector<std::string> tokens) const override {
     std::string all;
-    for (const std::string& token : tokens)
-      all += token;
+    for (const std::string& token : tokens) all += token;
     return {all};
   }
 };
@@ -81,13 +79,10 @@ class StripDecoder final : public Decoder {
     for (std::string& token : tokens) {
       const std::u32string characters = to_utf32(token);
       size_t begin = 0, end = characters.size();
-      while (begin < start_ && begin < characters.size() && characters[begin] == content_)
-        ++begin;
-      while (characters.size() - end < stop_ && end > begin && characters[end - 1] == content_)
-        --end;
+      while (begin < start_ && begin < characters.size() && characters[begin] == content_) ++begin;
+      while (characters.size() - end < stop_ && end > begin && characters[end - 1] == content_) --end;
       token.clear();
-      for (size_t i = begin; i < end; ++i)
-        append_utf8(token, characters[i]);
+      for (size_t i = begin; i < end; ++i) append_utf8(token, characters[i]);
     }
     return tokens;
   }
@@ -176,8 +171,7 @@ size_t count_of(const Json& json) {
 void add_steps(const Json& json, std::vector<std::unique_ptr<Decoder>>& out) {
   const std::string_view type = part_type(json);
   if (type == "Sequence") {
-    for (const Json& item : json.at("decoders").items())
-      add_steps(item, out);
+    for (const Json& item : json.at("decoders").items()) add_steps(item, out);
   } else if (type == "ByteLevel") {
     out.push_back(std::make_unique<ByteLevelDecoder>());
   } else if (type == "ByteFallback") {
@@ -221,8 +215,7 @@ void append_token_bytes(std::string& bytes, std::string_view token) {
 
 std::string Decoders::decode(std::vector<std::string> tokens) const {
   std::string out;
-  for (const auto& step : steps)
-    tokens = step->apply(std::move(tokens));
+  for (const auto& step : steps) tokens = step->apply(std::move(tokens));
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!any && i > 0) out += ' ';
     out += tokens[i];

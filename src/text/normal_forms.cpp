@@ -70,8 +70,7 @@ void decompose(char32_t c, bool compatible, std::vector<Change>& out) {
     const auto found = tables.decompositions[kind].find(c);
     if (found == tables.decompositions[kind].end()) continue;
     const uint32_t length = found->second >> 16, place = found->second & 0xFFFF;
-    for (uint32_t i = 0; i < length; ++i)
-      out.push_back({unicode_decomposition_pool[place + i], i > 0});
+    for (uint32_t i = 0; i < length; ++i) out.push_back({unicode_decomposition_pool[place + i], i > 0});
     return;
   }
   out.push_back({c, 0});
@@ -85,8 +84,7 @@ void order_marks(std::vector<Change>& text) {
       continue;
     }
     size_t end = i;
-    while (end < text.size() && combining_class(text[end].c) != 0)
-      ++end;
+    while (end < text.size() && combining_class(text[end].c) != 0) ++end;
     const auto at = [&](size_t k) { return text.begin() + static_cast<std::ptrdiff_t>(k); };
     std::stable_sort(at(i), at(end),
                      [](const Change& a, const Change& b) { return combining_class(a.c) < combining_class(b.c); });
@@ -134,15 +132,11 @@ class Unstable {
   explicit Unstable(bool compatible) : set_(0x110000) {
     for (size_t i = 0; i < unicode_class_runs.size(); ++i) {
       const size_t end = i + 1 < unicode_class_runs.size() ? unicode_class_runs[i + 1] >> 8 : set_.size();
-      for (size_t c = unicode_class_runs[i] >> 8; c < end && (unicode_class_runs[i] & 0xFF); ++c)
-        set_[c] = true;
+      for (size_t c = unicode_class_runs[i] >> 8; c < end && (unicode_class_runs[i] & 0xFF); ++c) set_[c] = true;
     }
-    for (size_t i = 0; i < unicode_compositions.size(); i += 3)
-      set_[unicode_compositions[i + 1]] = true;
-    for (char32_t c = 0; c < vowels; ++c)
-      set_[vowel_first + c] = true;
-    for (char32_t c = 1; c < tails; ++c)
-      set_[tail_first + c] = true;
+    for (size_t i = 0; i < unicode_compositions.size(); i += 3) set_[unicode_compositions[i + 1]] = true;
+    for (char32_t c = 0; c < vowels; ++c) set_[vowel_first + c] = true;
+    for (char32_t c = 1; c < tails; ++c) set_[tail_first + c] = true;
     for (size_t i = 0; i < unicode_decompositions.size(); i += 2) {
       std::vector<Change> changes;
       decompose(unicode_decompositions[i], compatible, changes);
@@ -193,8 +187,7 @@ Piece normalize(const Piece& piece, NormalForm form, TextStore& store) {
     TextRange origin{};
     if (change.grown <= 0 || at > 0) origin = piece.original(from, from + 1);
     out.put(change.c, origin);
-    for (int64_t n = change.grown; n <= 0; ++n)
-      next();
+    for (int64_t n = change.grown; n <= 0; ++n) next();
   }
   return store.keep(std::move(out));
 }

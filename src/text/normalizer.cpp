@@ -85,8 +85,7 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<Normalizer>>& out) 
   if (json.is_null()) return;
   const std::string_view type = part_type(json);
   if (type == "Sequence") {
-    for (const Json& item : json.at("normalizers").items())
-      add_steps(item, out);
+    for (const Json& item : json.at("normalizers").items()) add_steps(item, out);
   } else if (type == "NFC") {
     out.push_back(std::make_unique<NormalFormNormalizer>(NormalForm::nfc));
   } else if (type == "NFD") {

@@ -29,10 +29,8 @@ struct Piece {
   // The whole characters that the bytes [begin, end) stand for; begin < end.
   TextRange original(size_t begin, size_t end) const {
     if (origin) return {origin[begin].begin, origin[end - 1].end};
-    while (begin > 0 && is_utf8_continuation(text[begin]))
-      --begin;
-    while (end < text.size() && is_utf8_continuation(text[end]))
-      ++end;
+    while (begin > 0 && is_utf8_continuation(text[begin])) --begin;
+    while (end < text.size() && is_utf8_continuation(text[end])) ++end;
     return {static_cast<uint32_t>(base + begin), static_cast<uint32_t>(base + end)};
   }
 };

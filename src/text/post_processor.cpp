@@ -17,10 +17,8 @@ void trim_offsets(Encoding& e, bool add_prefix_space) {
   for (size_t i = 0; i < e.tokens.size(); ++i) {
     const std::u32string token = to_utf32(e.tokens[i]);
     size_t leading = 0, trailing = 0;
-    while (leading < token.size() && is_space(token[leading]))
-      ++leading;
-    while (trailing < token.size() && is_space(token[token.size() - 1 - trailing]))
-      ++trailing;
+    while (leading < token.size() && is_space(token[leading])) ++leading;
+    while (trailing < token.size() && is_space(token[token.size() - 1 - trailing])) ++trailing;
     auto& [begin, end] = e.offsets[i];
     if (leading > 0) {
       // The one space that was put in front of the text is not in the text; several were there.
@@ -53,8 +51,7 @@ class ByteLevelProcessor final : public PostProcessor {
   ByteLevelProcessor(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
   std::vector<Encoding> apply(std::vector<Encoding> encodings, bool) const override {
     if (trim_)
-      for (Encoding& e : encodings)
-        trim_offsets(e, add_prefix_space_);
+      for (Encoding& e : encodings) trim_offsets(e, add_prefix_space_);
     return encodings;
   }
 
@@ -131,8 +128,7 @@ class TemplateProcessor final : public PostProcessor {
         e = encodings[which];
         std::fill(e.type_ids.begin(), e.type_ids.end(), part.type);
       } else {
-        for (const SpecialToken& token : tokens_.at(part.id))
-          put_in(e, token.id, token.text, part.type);
+        for (const SpecialToken& token : tokens_.at(part.id)) put_in(e, token.id, token.text, part.type);
       }
       out.push_back(std::move(e));
     }
@@ -171,8 +167,7 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<PostProcessor>>& ou
   if (json.is_null()) return;
   const std::string_view type = part_type(json);
   if (type == "Sequence") {
-    for (const Json& item : json.at("processors").items())
-      add_steps(item, out);
+    for (const Json& item : json.at("processors").items()) add_steps(item, out);
   } else if (type == "ByteLevel") {
     out.push_back(
         std::make_unique<ByteLevelProcessor>(flag_or(json, "trim_offsets", true), flag_or(json, "add_prefix_space", true)));

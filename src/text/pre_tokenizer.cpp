@@ -46,21 +46,17 @@ void split_on(const SplitPattern& pattern, Behavior behavior, bool invert, const
       break;
     case Behavior::isolated: joined = std::move(parts); break;
     case Behavior::merged_with_previous:
-      for (const Part& part : parts)
-        join(part, part.match && !previous);
+      for (const Part& part : parts) join(part, part.match && !previous);
       break;
     case Behavior::merged_with_next:
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-        join(*part, part->match && !previous);
+      for (auto part = parts.rbegin(); part != parts.rend(); ++part) join(*part, part->match && !previous);
       std::reverse(joined.begin(), joined.end());
       break;
     case Behavior::contiguous:
-      for (const Part& part : parts)
-        join(part, part.match == previous);
+      for (const Part& part : parts) join(part, part.match == previous);
       break;
   }
-  for (const Part& part : joined)
-    out.push_back(piece.slice(part.begin, part.end));
+  for (const Part& part : joined) out.push_back(piece.slice(part.begin, part.end));
 }
 
 // Matches single characters.
@@ -194,8 +190,7 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<PreTokenizer>>& out
     out.push_back(std::make_unique<SplitPreTokenizer>(std::make_unique<CharacterPattern>(is), behavior, false));
   };
   if (type == "Sequence") {
-    for (const Json& item : json.at("pretokenizers").items())
-      add_steps(item, out);
+    for (const Json& item : json.at("pretokenizers").items()) add_steps(item, out);
   } else if (type == "ByteLevel") {
     out.push_back(
         std::make_unique<ByteLevelPreTokenizer>(flag_or(json, "add_prefix_space", true), flag_or(json, "use_regex", true)));

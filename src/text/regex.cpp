@@ -30,8 +30,7 @@ bool CharSet::in(char32_t c, const UnicodeTable& table) const {
 }
 
 void CharSet::prepare(const UnicodeTable& table) {
-  for (char32_t c = 0; c < 128; ++c)
-    ascii[c] = in(c, table);
+  for (char32_t c = 0; c < 128; ++c) ascii[c] = in(c, table);
 }
 
 struct TextRegex::Search {
@@ -82,8 +81,7 @@ size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) con
   const std::string_view text = search.text;
   const size_t floor = search.choices.size();
   const auto previous = [&](size_t i) {
-    do
-      --i;
+    do --i;
     while (i > 0 && is_utf8_continuation(text[i]));
     return i;
   };

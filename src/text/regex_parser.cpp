@@ -30,8 +30,7 @@ class Parser {
     Program p = alternatives(false);
     if (at_ < text_.size()) fail("an unmatched )");
     p.push_back({.op = Op::match});
-    for (CharSet& set : sets_)
-      set.prepare(table_);
+    for (CharSet& set : sets_) set.prepare(table_);
     return {std::move(p), std::move(sets_)};
   }
 
@@ -57,8 +56,7 @@ class Parser {
     if (++nesting_ > max_nesting) fail("too deep a nesting");
     std::vector<Program> branches;
     branches.push_back(sequence(any_case));
-    while (take_if(U"|"))
-      branches.push_back(sequence(any_case));
+    while (take_if(U"|")) branches.push_back(sequence(any_case));
     Program out = std::move(branches.back());
     for (size_t i = branches.size() - 1; i-- > 0;) {
       Program p;
@@ -161,8 +159,7 @@ class Parser {
     }
     if ((static_cast<size_t>(max == unlimited ? min : max) + 1) * (body.size() + 1) > max_program)
       fail("too long an expression");
-    for (uint32_t i = 0; i < min; ++i)
-      append(out, body);
+    for (uint32_t i = 0; i < min; ++i) append(out, body);
     const auto size = static_cast<int32_t>(body.size());
     const auto choose = [&](int32_t in, int32_t past) -> Instruction {
       if (greed == Greed::lazy) std::swap(in, past);
@@ -367,8 +364,7 @@ class Parser {
     std::string name;
     if (take_if(U"{")) {
       if (take_if(U"^")) set.negated = !set.negated;
-      while (!take_if(U"}"))
-        append_utf8(name, take());
+      while (!take_if(U"}")) append_utf8(name, take());
     } else {
       append_utf8(name, take());
     }
@@ -417,8 +413,7 @@ class Parser {
     ++at_;
     if (!sides.empty()) {
       CharSet both = std::move(sides.front());
-      for (size_t i = 1; i < sides.size(); ++i)
-        both.all.push_back(std::move(sides[i]));
+      for (size_t i = 1; i < sides.size(); ++i) both.all.push_back(std::move(sides[i]));
       both.all.push_back(std::move(set));
       set = {};
       set.any.push_back(std::move(both));

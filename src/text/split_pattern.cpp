@@ -46,8 +46,7 @@ class Scanner {
     }
   }
   size_t newlines(size_t i) const {
-    while (i < text_.size() && (text_[i] == '\r' || text_[i] == '\n'))
-      ++i;
+    while (i < text_.size() && (text_[i] == '\r' || text_[i] == '\n')) ++i;
     return i;
   }
   // \s+(?!\S)|\s+ from white space at i on: the last of several stays with what follows.

@@ -186,18 +186,15 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
   out.special_tokens_mask.assign(out.size(), 0);
   if (unit == OffsetUnit::characters) {
     const CharacterCounter count(text);
-    for (auto& [begin, end] : out.offsets)
-      begin = count(begin), end = count(end);
+    for (auto& [begin, end] : out.offsets) begin = count(begin), end = count(end);
   } else if (!origin.empty()) {
-    for (auto& [begin, end] : out.offsets)
-      begin = origin[begin], end = origin[end];
+    for (auto& [begin, end] : out.offsets) begin = origin[begin], end = origin[end];
   }
   return out;
 }
 
 Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens) const {
-  for (const auto& step : post_processors)
-    encodings = step->apply(std::move(encodings), add_special_tokens);
+  for (const auto& step : post_processors) encodings = step->apply(std::move(encodings), add_special_tokens);
   if (encodings.empty()) return {};
   Encoding out = std::move(encodings.front());
   for (size_t i = 1; i < encodings.size(); ++i) {
@@ -227,8 +224,7 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
 std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
   std::vector<Encoding> out;
   out.reserve(texts.size());
-  for (const std::string& text : texts)
-    out.push_back(encode(text, options));
+  for (const std::string& text : texts) out.push_back(encode(text, options));
   return out;
 }
 
@@ -262,8 +258,7 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special_to
 
 size_t Tokenizer::vocab_size() const {
   size_t n = impl_->model->vocab_size();
-  for (const auto& [id, token] : impl_->added.by_id())
-    n += !impl_->model->token_to_id(token.content);
+  for (const auto& [id, token] : impl_->added.by_id()) n += !impl_->model->token_to_id(token.content);
   return n;
 }
 

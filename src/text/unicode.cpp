@@ -56,8 +56,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> group_nam
 // Names compare without case, spaces, hyphens and underscores.
 bool same_name(std::string_view a, std::string_view b) {
   const auto next = [](std::string_view& s) {
-    while (!s.empty() && (s[0] == '_' || s[0] == ' ' || s[0] == '-'))
-      s.remove_prefix(1);
+    while (!s.empty() && (s[0] == '_' || s[0] == ' ' || s[0] == '-')) s.remove_prefix(1);
     if (s.empty()) return '\0';
     const char c = s[0];
     s.remove_prefix(1);
@@ -77,8 +76,7 @@ const LowerMap& lower_map() {
     LowerMap m;
     for (size_t i = 0; i < unicode_lower_ranges.size(); i += 4) {
       const int32_t* r = unicode_lower_ranges.data() + i;
-      for (int32_t c = r[0]; c <= r[1]; c += r[2])
-        m.emplace(static_cast<char32_t>(c), static_cast<char32_t>(c + r[3]));
+      for (int32_t c = r[0]; c <= r[1]; c += r[2]) m.emplace(static_cast<char32_t>(c), static_cast<char32_t>(c + r[3]));
     }
     return m;
   }();
@@ -100,8 +98,7 @@ UnicodeTable::UnicodeTable() {
   };
   for (size_t block = 0; block < blocks_.size(); ++block) {
     const auto first = static_cast<char32_t>(block << 8);
-    while (start(run + 1) <= first)
-      ++run;
+    while (start(run + 1) <= first) ++run;
     const auto value = static_cast<uint16_t>(unicode_property_runs[run] & 0x7FF);
     const bool whole = start(run + 1) >= first + 256;
     if (whole)
@@ -113,8 +110,7 @@ UnicodeTable::UnicodeTable() {
     if (whole) uniform.emplace(value, blocks_[block]);
     size_t at = run;
     for (char32_t c = first; c < first + 256; ++c) {
-      while (start(at + 1) <= c)
-        ++at;
+      while (start(at + 1) <= c) ++at;
       values_.push_back(static_cast<uint16_t>(unicode_property_runs[at] & 0x7FF));
     }
   }

@@ -16,8 +16,7 @@ std::u32string to_utf32(std::string_view valid) {
 
 size_t count_utf8(std::string_view valid) {
   size_t n = 0;
-  for (const char c : valid)
-    n += !is_utf8_continuation(c);
+  for (const char c : valid) n += !is_utf8_continuation(c);
   return n;
 }
 
@@ -67,8 +66,7 @@ std::string repair_utf8(std::string_view bytes, std::vector<uint32_t>* origin) {
       out += "\xEF\xBF\xBD";
     if (origin) {
       // All bytes of a replaced sequence come from its start; those of a character from its own.
-      while (origin->size() < out.size())
-        origin->push_back(static_cast<uint32_t>(i));
+      while (origin->size() < out.size()) origin->push_back(static_cast<uint32_t>(i));
     }
     i += step.size;
   }

@@ -2,7 +2,9 @@
 
 namespace calque {
 
-Value value_of(const Expr* e) { return e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e)); }
+Value value_of(const Expr* e) {
+  return e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
+}
 
 const Expr* expression_of(const Value& v) {
   switch (v.kind()) {
@@ -82,13 +84,15 @@ Node* write_expression(const Expr* e, const ExpressionWriter& writer) {
     if (part->kind() == ExprKind::float_number) return part->float_value();
     return writer.number(part);
   };
-  if (e->kind() == ExprKind::mul && e->coefficient() == -1) return writer.call("operator.neg", {operand(e->without_coefficient())}, value_of(e));
+  if (e->kind() == ExprKind::mul && e->coefficient() == -1)
+    return writer.call("operator.neg", {operand(e->without_coefficient())}, value_of(e));
   if (e->kind() == ExprKind::pow) return writer.call("operator.pow", {operand(e->arg(0)), e->exponent()}, value_of(e));
   const char* python = python_function(e);
   if (!python || e->args().empty()) return nullptr;
   const size_t n = e->args().size();
   if (n == 1) return writer.call(python, {operand(e->arg(0))}, value_of(e));
-  if (e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise) return writer.call(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))}, value_of(e));
+  if (e->kind() == ExprKind::where || e->kind() == ExprKind::piecewise)
+    return writer.call(python, {operand(e->arg(0)), operand(e->arg(1)), operand(e->arg(2))}, value_of(e));
   // A sum's or product's number comes last, as a user writes it. Steps on the way know their value too.
   const bool number_first = (e->kind() == ExprKind::add || e->kind() == ExprKind::mul) && e->arg(0)->is_integer();
   const size_t first = number_first ? 1 : 0;
@@ -98,8 +102,11 @@ Node* write_expression(const Expr* e, const ExpressionWriter& writer) {
     Value step;
     if (!e->is_float() && !e->is_boolean()) {
       const SymInt right(e->arg(i));
-      value = e->kind() == ExprKind::add ? value + right : e->kind() == ExprKind::mul ? value * right : e->kind() == ExprKind::max ? sym_max(value, right)
-              : e->kind() == ExprKind::min ? sym_min(value, right) : SymInt(e);
+      value = e->kind() == ExprKind::add   ? value + right
+              : e->kind() == ExprKind::mul ? value * right
+              : e->kind() == ExprKind::max ? sym_max(value, right)
+              : e->kind() == ExprKind::min ? sym_min(value, right)
+                                           : SymInt(e);
       step = value;
     }
     left = writer.call(python, {left, operand(e->arg(i))}, step);

@@ -17,7 +17,7 @@ const Expr* expression_of(const Value& v);
 const char* python_function(const Expr* e);
 
 struct ExpressionWriter {
-  std::function<Value(const Expr*)> number;               // a part that is no plain number, as an argument
+  std::function<Value(const Expr*)> number;  // a part that is no plain number, as an argument
   // `value` is what the call gives; None where nobody worked it out.
   std::function<Node*(const char* function, Values args, const Value& value)> call;
 };

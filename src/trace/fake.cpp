@@ -20,7 +20,8 @@ bool small_enough(const Tensor& t) { return !t.is_symbolic() && t.numel() <= lar
 
 template <class F>
 void each_tensor(const Value& v, F&& f) {
-  if (v.is_tensor()) f(v.to_tensor());
+  if (v.is_tensor())
+    f(v.to_tensor());
   else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple)
     for (const Value& item : v.to_items()) each_tensor(item, f);
 }
@@ -33,7 +34,9 @@ Value map_tensors(const Value& v, const std::function<Value(const Tensor&)>& f) 
   return v.is_tensor() ? f(v.to_tensor()) : map_items(v, [&](const Value& item) { return map_tensors(item, f); });
 }
 
-bool is_lift(const Operator& op) { return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy"; }
+bool is_lift(const Operator& op) {
+  return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy";
+}
 
 // An unbacked number of the dtype's kind.
 Value unbacked_number(ShapeEnv& env, DType dtype) {
@@ -68,7 +71,8 @@ class FakeExtra final : public TensorOwner {
     Memo memo[3];
   };
 
-  explicit FakeExtra(std::shared_ptr<FakeMode> mode, std::shared_ptr<Known> known = nullptr) : mode(std::move(mode)), known(std::move(known)) {}
+  explicit FakeExtra(std::shared_ptr<FakeMode> mode, std::shared_ptr<Known> known = nullptr)
+      : mode(std::move(mode)), known(std::move(known)) {}
   ~FakeExtra() override;
 
   Value answer(const Operator& op, const Values& args) override { return mode->answer(op, args); }
@@ -86,10 +90,10 @@ class FakeExtra final : public TensorOwner {
 };
 
 struct FakeMode::Impl {
-  std::unordered_map<const TensorImpl*, TensorImpl*> fake_of;     // a real tensor's living fake one
-  std::unordered_map<const Storage*, Storage*> storage_of;        // a real storage's living fake one
+  std::unordered_map<const TensorImpl*, TensorImpl*> fake_of;            // a real tensor's living fake one
+  std::unordered_map<const Storage*, Storage*> storage_of;               // a real storage's living fake one
   std::unordered_multimap<const Storage*, FakeExtra::Known*> constants;  // by the storage of what they hold
-  std::weak_ptr<FakeExtra> plain;                                 // the one that most tensors share
+  std::weak_ptr<FakeExtra> plain;                                        // the one that most tensors share
   FakeCache cache;
 
   std::shared_ptr<FakeExtra> shared_extra(std::shared_ptr<FakeMode> mode) {
@@ -162,12 +166,15 @@ Value FakeExtra::unknown(const Tensor& t, Unknown what) {
   const Tensor& real = about.real;
   if (!remembered.symbol.is_none() && remembered.version == t.version()) return remembered.symbol;
   remembered.version = t.version();
-  if (what == Unknown::value && mode->options().backed_items && !mode->options().static_shapes && real.defined() && real.version() == 0 && real.dim() == 0 &&
-      !real.is_fake() && (is_integral(real.dtype(), false) || real.dtype() == DType::float64)) {
+  if (what == Unknown::value && mode->options().backed_items && !mode->options().static_shapes && real.defined() &&
+      real.version() == 0 && real.dim() == 0 && !real.is_fake() &&
+      (is_integral(real.dtype(), false) || real.dtype() == DType::float64)) {
     const NoModesScope real_work;
     const Scalar value = real.item();
     const Source origin = Source::constant(about.source + ".item()");
-    remembered.symbol = value.is_floating() ? Value(create_float_symbol(*env, value.to_double(), origin)) : Value(create_unspecified_symbol(*env, value.to_int(), origin, DimDynamic::dynamic_size));
+    remembered.symbol = value.is_floating()
+                            ? Value(create_float_symbol(*env, value.to_double(), origin))
+                            : Value(create_unspecified_symbol(*env, value.to_int(), origin, DimDynamic::dynamic_size));
     return remembered.symbol;
   }
   remembered.symbol = what == Unknown::value ? unbacked_number(*env, t.dtype()) : Value(env->create_unbacked_size());
@@ -176,7 +183,9 @@ Value FakeExtra::unknown(const Tensor& t, Unknown what) {
 
 FakeMode::FakeMode(FakeOptions options) : options_(std::move(options)), impl_(std::make_unique<Impl>()) {}
 FakeMode::~FakeMode() = default;
-std::shared_ptr<FakeMode> FakeMode::make(FakeOptions options) { return std::shared_ptr<FakeMode>(new FakeMode(std::move(options))); }
+std::shared_ptr<FakeMode> FakeMode::make(FakeOptions options) {
+  return std::shared_ptr<FakeMode>(new FakeMode(std::move(options)));
+}
 
 FakeCacheInfo FakeMode::cache_info() const { return impl_->cache.info(); }
 size_t FakeMode::memo_size() const { return impl_->fake_of.size(); }
@@ -203,7 +212,8 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
   if (!real.defined()) return real;
   FakeExtra* own = extra_of(real);
   if (own && own->mode.get() == this) return real;
-  if (const auto it = impl_->fake_of.find(&real.impl()); it != impl_->fake_of.end()) return Tensor(Ref<TensorImpl>::share(it->second));
+  if (const auto it = impl_->fake_of.find(&real.impl()); it != impl_->fake_of.end())
+    return Tensor(Ref<TensorImpl>::share(it->second));
   const TensorImpl& r = real.impl();
   TensorGeometry layout{r.sizes, r.strides, r.offset};
   if (options_.env && !options_.static_shapes && !r.symbolic)
@@ -221,7 +231,8 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
     storage = Storage::borrow(nullptr, r.storage->nbytes(), std::move(owner));
     impl_->storage_of.emplace(key, storage.get());
   }
-  Tensor fake(Ref<TensorImpl>(new TensorImpl(std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.storage_offset)));
+  Tensor fake(Ref<TensorImpl>(new TensorImpl(
+      std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.storage_offset)));
   TensorImpl& f = fake.impl();
   f.requires_grad = r.requires_grad;
   f.is_leaf = r.is_leaf;
@@ -258,7 +269,10 @@ Tensor FakeMode::from_constant(const Tensor& real) {
 namespace {
 
 [[noreturn]] void refuse_real(const Operator& op) {
-  throw UserError("Please convert all Tensors to FakeTensors first (FakeMode::from_tensor) or make the FakeMode with allow_non_fake_inputs. Found in " + op.name());
+  throw UserError(
+      "Please convert all Tensors to FakeTensors first (FakeMode::from_tensor) or make the FakeMode with "
+      "allow_non_fake_inputs. Found in " +
+      op.name());
 }
 
 void check_devices(const Operator& op, const Values& args) {
@@ -266,18 +280,24 @@ void check_devices(const Operator& op, const Values& args) {
   const Tensor* first = nullptr;
   each_tensor(args, [&](const Tensor& t) {
     if (t.dim() == 0 && t.device().type == DeviceType::cpu) return;  // follows the others
-    if (!first) first = &t;
+    if (!first)
+      first = &t;
     else if (!(first->device() == t.device()))
-      throw UserError(op.schema().name + ": found two different devices " + first->device().str() + ", " + t.device().str() + "; move the tensors to one device first");
+      throw UserError(op.schema().name + ": found two different devices " + first->device().str() + ", " + t.device().str() +
+                      "; move the tensors to one device first");
   });
 }
 
 [[noreturn]] void refuse_unknown(const Operator& op) {
   const auto& returns = op.schema().returns;
   const bool value = returns.size() == 1 && returns[0].type.kind != SchemaType::Kind::tensor;
-  throw UserError(ErrorKind::data_dependent, op.schema().name + (value ? ": the result is a value of the data (data-dependent output), which a fake tensor does not have"
-                                                                        : ": the size of the result depends on the data (dynamic output shape), which a fake tensor does not have") +
-                                                 "; trace with a shape environment (symbolic sizes), or keep this call out of the traced part");
+  throw UserError(
+      ErrorKind::data_dependent,
+      op.schema().name +
+          (value
+               ? ": the result is a value of the data (data-dependent output), which a fake tensor does not have"
+               : ": the size of the result depends on the data (dynamic output shape), which a fake tensor does not have") +
+          "; trace with a shape environment (symbolic sizes), or keep this call out of the traced part");
 }
 
 }  // namespace
@@ -294,7 +314,9 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   each_tensor(given, [&](const Tensor& t) {
     const FakeExtra* extra = extra_of(t);
     if (extra && extra->mode.get() != this)
-      throw UserError(op.schema().name + ": fake tensors of two fake modes meet; mixing fake modes is not possible, convert all inputs with one mode");
+      throw UserError(
+          op.schema().name +
+          ": fake tensors of two fake modes meet; mixing fake modes is not possible, convert all inputs with one mode");
     symbolic = symbolic || t.is_symbolic();
     if (extra) {
       ++fakes;
@@ -313,7 +335,9 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   if (reals != 0) {
     if (!options_.allow_non_fake_inputs) refuse_real(op);
     for (const Value& v : given)
-      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value { return t.impl().special || t.impl().wrapped_number ? t : from_closed_over(t); }));
+      converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
+        return t.impl().special || t.impl().wrapped_number ? t : from_closed_over(t);
+      }));
     args = &converted;
     all_constant = false;
   }
@@ -344,7 +368,8 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   for (size_t i = 0; i < args->size() && i < schema.size(); ++i)
     if (schema[i].is_written())
       each_tensor((*args)[i], [&](const Tensor& t) {
-        if (const FakeExtra* extra = extra_of(t); extra && extra->has_constant()) impl_->invalidate(Tensor(extra->known->constant));
+        if (const FakeExtra* extra = extra_of(t); extra && extra->has_constant())
+          impl_->invalidate(Tensor(extra->known->constant));
       });
 
   check_devices(op, *args);

@@ -67,8 +67,10 @@ bool put_value(std::string& key, const Value& v) {
 template <class F>
 void each_cached_tensor(const Values& values, F&& f) {
   for (const Value& v : values) {
-    if (v.is_tensor()) f(v.to_tensor());
-    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) each_cached_tensor(v.to_items(), f);
+    if (v.is_tensor())
+      f(v.to_tensor());
+    else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple)
+      each_cached_tensor(v.to_items(), f);
   }
 }
 
@@ -84,7 +86,8 @@ const Tensor& tensor_at(const Values& args, int32_t at) {
 }  // namespace
 
 bool FakeCache::key(const Operator& op, const Values& args, std::string& out) {
-  const bool refused = op.has_tag(Tag::data_dependent) || op.has_tag(Tag::inplace_view) || op.has_tag(Tag::side_effect) || op.has_tag(Tag::out);
+  const bool refused = op.has_tag(Tag::data_dependent) || op.has_tag(Tag::inplace_view) || op.has_tag(Tag::side_effect) ||
+                       op.has_tag(Tag::out);
   out.reserve(256);
   put(out, &op);
   put(out, grad_enabled());

@@ -21,7 +21,7 @@ class FakeCache {
   FakeCacheInfo info() const;
 
  private:
-  struct Part {  // one tensor of the result
+  struct Part {          // one tensor of the result
     int32_t input = -1;  // the argument it is, or whose storage it shares
     bool same = false;
     bool requires_grad = false;

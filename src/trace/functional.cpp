@@ -6,8 +6,8 @@
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
 #include "calque/op/composite_policy.h"
-#include "calque/op/owner.h"
 #include "calque/op/ops.h"
+#include "calque/op/owner.h"
 #include "calque/tensor/tree.h"
 #include "trace/functional_form.h"
 #include "trace/functionalized_view.h"
@@ -18,8 +18,8 @@ namespace {
 
 struct ViewStep {
   const Operator* op;
-  Values args;  // the first one is the tensor it is a view of, and left empty
-  size_t index; // of several results
+  Values args;   // the first one is the tensor it is a view of, and left empty
+  size_t index;  // of several results
 };
 
 // The memory that a tensor and its views share: its value as a whole, and how often it was written.
@@ -76,7 +76,8 @@ void take_layout(const Tensor& outer, const Tensor& value) {
   o.env = v.env;
 }
 
-Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<Base> base, std::vector<ViewStep> steps, const Tensor& value) {
+Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<Base> base, std::vector<ViewStep> steps,
+                  const Tensor& value) {
   Tensor outer(Ref<TensorImpl>(new TensorImpl(base->outer, value.meta(), value.sym_storage_offset())));
   TensorImpl& impl = outer.impl();
   impl.special = true;
@@ -99,7 +100,8 @@ void commit(const Tensor& outer, const Tensor& value) {
   std::vector<Tensor> on_the_way{x.base->value};
   for (size_t i = 0; i + 1 < x.steps.size(); ++i) on_the_way.push_back(replay(x.steps[i], on_the_way.back()));
   Tensor whole = value;
-  for (size_t i = x.steps.size(); i-- > 0;) whole = view_inverse(*x.steps[i].op, x.steps[i].args, x.steps[i].index, on_the_way[i], whole);
+  for (size_t i = x.steps.size(); i-- > 0;)
+    whole = view_inverse(*x.steps[i].op, x.steps[i].args, x.steps[i].index, on_the_way[i], whole);
   x.base->value = whole;
   ++x.base->written;
   x.value = value;
@@ -109,10 +111,13 @@ void commit(const Tensor& outer, const Tensor& value) {
 
 bool may_alias(const Operator& op) {
   const auto annotated = [](const SchemaArgument& a) { return !a.alias.empty(); };
-  return std::any_of(op.schema().arguments.begin(), op.schema().arguments.end(), annotated) || std::any_of(op.schema().returns.begin(), op.schema().returns.end(), annotated);
+  return std::any_of(op.schema().arguments.begin(), op.schema().arguments.end(), annotated) ||
+         std::any_of(op.schema().returns.begin(), op.schema().returns.end(), annotated);
 }
 
-bool is_view(const Operator& op) { return (op.form() == Operator::Form::view || op.has_tag(Tag::view)) && !op.has_tag(Tag::in_place); }
+bool is_view(const Operator& op) {
+  return (op.form() == Operator::Form::view || op.has_tag(Tag::view)) && !op.has_tag(Tag::in_place);
+}
 
 // The functional operator with the same result as one that writes its first argument.
 const Operator& functional_form(const Operator& op) {
@@ -125,10 +130,12 @@ const Operator& functional_form(const Operator& op) {
     if (const Operator* found = find_operator(s.name_space + "::" + candidate); found && found != &op) return *found;
   // transpose_ is transpose.int without the write.
   for (const Operator* candidate : overloads_of(s.name_space + "::" + name))
-    if (std::equal(candidate->schema().arguments.begin(), candidate->schema().arguments.end(), s.arguments.begin(), s.arguments.end(),
+    if (std::equal(candidate->schema().arguments.begin(), candidate->schema().arguments.end(), s.arguments.begin(),
+                   s.arguments.end(),
                    [](const SchemaArgument& a, const SchemaArgument& b) { return a.name == b.name && a.type == b.type; }))
       return *candidate;
-  throw UserError(ErrorKind::unsupported_operator, op.name() + ": writes its argument, and there is no functional operator that computes the same");
+  throw UserError(ErrorKind::unsupported_operator,
+                  op.name() + ": writes its argument, and there is no functional operator that computes the same");
 }
 
 // A user's operator that writes, and that was not derived from one that does not.
@@ -149,7 +156,8 @@ Value call_functionalized(const FunctionalMode& mode, const Operator& op, const 
       return;
     }
     FunctionalExtra* x = functional_extra_of(t);
-    if (!x) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
+    if (!x)
+      throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     const auto same = [&](const FunctionalExtra* other) { return other->base == x->base; };
     const auto at = static_cast<size_t>(std::find_if(bases.begin(), bases.end(), same) - bases.begin());
     if (at == bases.size()) {
@@ -189,7 +197,9 @@ Value call_functionalized(const FunctionalMode& mode, const Operator& op, const 
   // A result that is one of the written arguments is that argument.
   Values given;
   for (size_t r = 0; r < returns.size(); ++r) {
-    const auto is_it = [&](const SchemaArgument& a) { return a.is_written() && !a.type.list && a.alias == returns[r].alias; };
+    const auto is_it = [&](const SchemaArgument& a) {
+      return a.is_written() && !a.type.list && a.alias == returns[r].alias;
+    };
     const auto at = returns[r].is_written() ? std::find_if(schema.begin(), schema.end(), is_it) : schema.end();
     given.push_back(at == schema.end() ? results[r] : args[static_cast<size_t>(at - schema.begin())]);
   }
@@ -221,7 +231,8 @@ Values without_outs(const Operator& op, const Operator& form, const Values& args
 const Operator* copied_view(const Operator& op) {
   const Schema& s = op.schema();
   if (!s.name.ends_with("_copy") || s.name == "lift_fresh_copy" || may_alias(op)) return nullptr;
-  const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) + (s.overload.empty() ? "" : "." + s.overload));
+  const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) +
+                                       (s.overload.empty() ? "" : "." + s.overload));
   return view && is_view(*view) ? view : nullptr;
 }
 
@@ -329,7 +340,8 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   const Values results = out.is_tensor() ? Values{out} : out.to_items();
   // An operator that gives other tensors than those it writes (_native_batch_norm_legit): the functional one gives both.
   const auto& returns = op.schema().returns;
-  const bool gives_others = !returns.empty() && std::none_of(returns.begin(), returns.end(), [](const SchemaArgument& r) { return r.is_written(); });
+  const bool gives_others = !returns.empty() && std::none_of(returns.begin(), returns.end(),
+                                                             [](const SchemaArgument& r) { return r.is_written(); });
   const size_t first = gives_others ? returns.size() : 0;
   Values given;
   for (size_t i = 0; i < written.size() && first + i < results.size(); ++i) {
@@ -337,7 +349,8 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
     if (!target.is_tensor()) continue;
     const Tensor& outer = target.to_tensor();
     Tensor value = results[first + i].to_tensor();
-    if (!is_functional(outer)) throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
+    if (!is_functional(outer))
+      throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
     take_layout(outer, value);
@@ -358,7 +371,8 @@ class FunctionalTracer : public HigherOrderTracer {
  public:
   FunctionalTracer(FunctionalMode& mode, HigherOrderTracer& below) : mode_(mode), below_(below) {}
 
-  Value trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+  Value trace(const char* target, std::vector<Branch> branches,
+              const std::function<Values(const Values&, const Values&)>& arguments,
               const std::function<Value(const std::vector<Value>&)>& result) override {
     for (Branch& b : branches) {
       b.inputs = [this, inputs = std::move(b.inputs)] {
@@ -381,7 +395,8 @@ class FunctionalTracer : public HigherOrderTracer {
     return mode_.wrap(out);
   }
 
-  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) override {
+  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs,
+                   const std::function<Value(const Kwargs&)>& result) override {
     Values inner;
     for (const Value& v : args) inner.push_back(mode_.unwrap(v));
     Kwargs named;
@@ -433,7 +448,8 @@ std::function<Value(const Values&)> functionalize(std::function<Value(const Valu
     }
     const Value result = mode->unwrap(out);
     for (size_t i = 0; i < wrapped.size(); ++i)
-      if (wrapped[i].is_tensor() && known.erase(&flat.leaves[i].to_tensor().impl()) != 0 && mode->was_written(wrapped[i].to_tensor()))
+      if (wrapped[i].is_tensor() && known.erase(&flat.leaves[i].to_tensor().impl()) != 0 &&
+          mode->was_written(wrapped[i].to_tensor()))
         flat.leaves[i].to_tensor().copy_(mode->unwrap(wrapped[i].to_tensor()));
     return result;
   };

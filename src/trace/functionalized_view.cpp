@@ -34,7 +34,8 @@ std::optional<size_t> sliced_dimension(const Tensor& base, const Tensor& view) {
 }  // namespace
 
 void describe_view(Kwargs& entries, const std::string& prefix, const Tensor& base, const Tensor& view) {
-  if (guard_or(base.sym_storage_offset() == view.sym_storage_offset(), false) && known_equal(base.sym_strides(), view.sym_strides()) && known_equal(base.sym_sizes(), view.sym_sizes())) {
+  if (guard_or(base.sym_storage_offset() == view.sym_storage_offset(), false) &&
+      known_equal(base.sym_strides(), view.sym_strides()) && known_equal(base.sym_sizes(), view.sym_sizes())) {
     entries.emplace_back(prefix + "_alias", true);
     return;
   }

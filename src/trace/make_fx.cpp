@@ -14,7 +14,9 @@ ProducedGuards TracedGraph::guards(const GuardsRequest& request) const {
 
 Value TracedGraph::run(const Values& args) const {
   const FlatTree flat = tree_flatten(tuple(args));
-  if (!(flat.spec == in_spec)) throw UserError("the arguments have the structure " + flat.spec.str() + ", the function was traced with " + in_spec.str());
+  if (!(flat.spec == in_spec))
+    throw UserError("the arguments have the structure " + flat.spec.str() + ", the function was traced with " +
+                    in_spec.str());
   return Interpreter(graph()).run(flat.leaves);
 }
 
@@ -26,7 +28,9 @@ bool is_accessor(const Node& n) {
 
 namespace {
 
-bool is_number(const Value& v) { return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean; }
+bool is_number(const Value& v) {
+  return v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating || v.kind() == Value::Kind::boolean;
+}
 
 // Calls stay even where nobody uses their result, as in PyTorch; sizes and arithmetic on them go.
 bool keeps(const Node& n) {
@@ -41,7 +45,8 @@ bool keeps(const Node& n) {
 // Sizes as what the guards have made of them since the node was recorded.
 void refresh(Graph& graph, const ShapeEnv& env) {
   const auto& symbols = env.symbols();
-  if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); })) return;
+  if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); }))
+    return;
   // The tensors are the nodes' own.
   ExprMap<SymInt> settled;  // few expressions, in many tensors
   const auto settle_all = [&](SymInts& numbers) {
@@ -105,8 +110,9 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     Value value = leaf;
     Source source = Source::local(name);
     for (size_t i = 1; i < path.size(); ++i)
-      source = path[i].kind == TreeKey::Kind::attribute ? source.attribute(path[i].key.to_string())
-               : path[i].key.kind() == Value::Kind::string ? source.item(path[i].key.to_string()) : source.item(path[i].key.to_int());
+      source = path[i].kind == TreeKey::Kind::attribute    ? source.attribute(path[i].key.to_string())
+               : path[i].key.kind() == Value::Kind::string ? source.item(path[i].key.to_string())
+                                                           : source.item(path[i].key.to_int());
     if (options.fake) {
       node->meta.val = snapshot(value);
     } else if (leaf.is_tensor() && traced.fake) {
@@ -141,7 +147,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   const Value output = recorder.argument(result);
   if (options.runtime_asserts && traced.env)
     for (const RuntimeAssert& a : traced.env->runtime_asserts())
-      graph.call_function(get_operator("aten::_assert_scalar"), {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
+      graph.call_function(get_operator("aten::_assert_scalar"),
+                          {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
   graph.output(output);
   remove_unused(graph);
   if (traced.env) refresh(graph, *traced.env);

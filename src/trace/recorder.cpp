@@ -76,9 +76,7 @@ Tensor without_data(const Tensor& t) {
 
 }  // namespace
 
-Value snapshot(const Value& v) {
-  return v.is_tensor() ? without_data(v.to_tensor()) : map_items(v, snapshot);
-}
+Value snapshot(const Value& v) { return v.is_tensor() ? without_data(v.to_tensor()) : map_items(v, snapshot); }
 
 Value fresh(const Value& v) {
   const FlatTree flat = tree_flatten(v);
@@ -114,7 +112,8 @@ void Recorder::enter(Module& module) {
   }
   // A module's second call is path@1.
   const size_t before = calls_[path]++;
-  stack->push_back({(path.empty() ? "root" : path) + (before ? "@" + std::to_string(before) : ""), path, module.type_name()});
+  stack->push_back(
+      {(path.empty() ? "root" : path) + (before ? "@" + std::to_string(before) : ""), path, module.type_name()});
   modules_ = std::move(stack);
   module_path_.push_back(&module);
 }
@@ -182,14 +181,17 @@ const Operator* overload_for_number(const Operator& op, const Values& args, cons
         const std::string stem = std::string("aten::") + name + in_place;
         out.emplace(&get_operator(stem + ".Tensor"), &get_operator(stem + ".Scalar"));
       }
-    for (const char* stem : {"aten::div", "aten::div_"}) out.emplace(&get_operator(std::string(stem) + ".Tensor_mode"), &get_operator(std::string(stem) + ".Scalar_mode"));
+    for (const char* stem : {"aten::div", "aten::div_"})
+      out.emplace(&get_operator(std::string(stem) + ".Tensor_mode"), &get_operator(std::string(stem) + ".Scalar_mode"));
     return out;
   }();
   const auto it = overloads.find(&op);
   if (it == overloads.end() || !args[1].is_tensor()) return nullptr;
   const Tensor& number = args[1].to_tensor();
   if (!number.defined() || !(number.impl().wrapped_number || symbolic_number(number))) return nullptr;
-  const bool handed_on = std::any_of(given.begin(), given.end(), [&](const Value& v) { return v.is_tensor() && v.to_tensor().defined() && v.to_tensor().is_same(number); });
+  const bool handed_on = std::any_of(given.begin(), given.end(), [&](const Value& v) {
+    return v.is_tensor() && v.to_tensor().defined() && v.to_tensor().is_same(number);
+  });
   return handed_on ? nullptr : it->second;
 }
 
@@ -234,8 +236,10 @@ Value Recorder::record(const Operator& called, const Values& args) {
   any_of_tensors(args, [&](const Tensor& t) {
     const auto it = tensors_.find(&t.impl());
     if (it == tensors_.end()) return false;
-    if (it->second.constant.defined()) any_constant = true;
-    else all_constant = false;
+    if (it->second.constant.defined())
+      any_constant = true;
+    else
+      all_constant = false;
     return false;
   });
   for (const Value& v : args) all_constant = all_constant && !is_symbolic(v);
@@ -249,8 +253,10 @@ Value Recorder::record(const Operator& called, const Values& args) {
     }
     const bool any_fake = any_of_tensors(args, [](const Tensor& t) { return t.is_fake(); });
     if (options_.error_on_data_dependent && !any_fake && any_of_tensors(args, [&](const Tensor& t) { return tracks(t); }))
-      throw UserError(ErrorKind::data_dependent, op->schema().name + ": reads the value of a tensor that is being traced (data-dependent control flow, or the like), which would be burnt into the graph; "
-                                                                     "trace with symbolic sizes, or keep the computation in tensors");
+      throw UserError(ErrorKind::data_dependent, op->schema().name +
+                                                     ": reads the value of a tensor that is being traced (data-dependent "
+                                                     "control flow, or the like), which would be burnt into the graph; "
+                                                     "trace with symbolic sizes, or keep the computation in tensors");
   }
   static const Operator& lift_fresh = get_operator("aten::lift_fresh");
   static const Operator& lift_fresh_copy = get_operator("aten::lift_fresh_copy");
@@ -284,7 +290,8 @@ Value Recorder::record(const Operator& called, const Values& args) {
   node->meta.val = snapshot(result);
 
   Value constants;
-  if (op == &lift_fresh_copy && !result.to_tensor().is_symbolic() && result.to_tensor().numel() <= 1 && !tracks(args[0].to_tensor())) {
+  if (op == &lift_fresh_copy && !result.to_tensor().is_symbolic() && result.to_tensor().numel() <= 1 &&
+      !tracks(args[0].to_tensor())) {
     const NoModesScope real_work;
     constants = lift_fresh_copy.run_eager(args);
   } else if (all_constant && any_constant && !op->has_tag(Tag::random) &&
@@ -340,7 +347,9 @@ void Recorder::track(const Value& value, Node* node, const Value& constants) {
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-std::string Recorder::numbered(const char* name, const char* separator) { return name + (separator + std::to_string(next_number_[name]++)); }
+std::string Recorder::numbered(const char* name, const char* separator) {
+  return name + (separator + std::to_string(next_number_[name]++));
+}
 
 Value Recorder::attribute(const Tensor& t) {
   auto [it, fresh] = attributes_.try_emplace(&t.impl());
@@ -365,7 +374,8 @@ Value Recorder::argument(const Value& v) {
       if (const auto symbolic = symbolic_number(t)) return argument(*symbolic);
       if (t.is_fake()) {
         if (const Tensor real = fake_constant(t); real.defined()) return attribute(real);
-        throw UserError("make_fx: a fake tensor of sizes " + str(t.sym_sizes()) + " that this trace did not make is used; pass it as an input");
+        throw UserError("make_fx: a fake tensor of sizes " + str(t.sym_sizes()) +
+                        " that this trace did not make is used; pass it as an input");
       }
       return attribute(t);
     }
@@ -385,7 +395,9 @@ void Recorder::grad_mode_set(bool enabled) {
 
 void Recorder::autocast_entered(const AutocastRegion& region) {
   const bool recorded = options_.pre_dispatch && !is_off();
-  autocasts_.push_back(recorded ? function("torch.amp.autocast_mode._enter_autocast", {Device(region.device).str(), region.dtype, region.enabled, region.cache_enabled}) : nullptr);
+  autocasts_.push_back(recorded ? function("torch.amp.autocast_mode._enter_autocast",
+                                           {Device(region.device).str(), region.dtype, region.enabled, region.cache_enabled})
+                                : nullptr);
 }
 
 void Recorder::autocast_left() {
@@ -398,8 +410,10 @@ void Recorder::autocast_left() {
 
 bool Recorder::knows(const Value& v) {
   bool here = false;
-  if (v.is_tensor()) here = tensors_.contains(&v.to_tensor().impl());
-  else if (const Expr* e = expression_of(v)) here = numbers_.contains(e) || size_source(e);
+  if (v.is_tensor())
+    here = tensors_.contains(&v.to_tensor().impl());
+  else if (const Expr* e = expression_of(v))
+    here = numbers_.contains(e) || size_source(e);
   return here || (outer_ && outer_->knows(v));
 }
 
@@ -419,7 +433,8 @@ Value Recorder::lifted(const Value& v) {
   return node;
 }
 
-Value Recorder::trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+Value Recorder::trace(const char* target, std::vector<Branch> branches,
+                      const std::function<Values(const Values&, const Values&)>& arguments,
                       const std::function<Value(const std::vector<Value>&)>& result) {
   if (inner_) return inner_->trace(target, std::move(branches), arguments, result);
   // What the branches close over becomes an input of all of them: found by tracing them once, given when they are traced
@@ -494,7 +509,8 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches, const st
   return out;
 }
 
-Value Recorder::trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) {
+Value Recorder::trace_call(const char* target, const Values& args, const Kwargs& kwargs,
+                           const std::function<Value(const Kwargs&)>& result) {
   if (inner_) return inner_->trace_call(target, args, kwargs, result);
   Values node_args;
   for (const Value& v : args) node_args.push_back(argument(v));

@@ -21,7 +21,8 @@ namespace calque {
 class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver, public RegionObserver {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
-  Recorder(GraphModule& module, const MakeFxOptions& options, Recorder* outer = nullptr) : module_(module), graph_(module.graph()), options_(options), outer_(outer) {}
+  Recorder(GraphModule& module, const MakeFxOptions& options, Recorder* outer = nullptr)
+      : module_(module), graph_(module.graph()), options_(options), outer_(outer) {}
 
   ModeSlot slot() const override { return options_.pre_dispatch ? ModeSlot::pre_dispatch : ModeSlot::recorder; }
   Value call(const Operator& op, const Values& args) override;
@@ -32,9 +33,11 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Value argument(const Value& v);
   bool tracks(const Tensor& t) const { return tensors_.contains(&t.impl()); }
 
-  Value trace(const char* target, std::vector<Branch> branches, const std::function<Values(const Values&, const Values&)>& arguments,
+  Value trace(const char* target, std::vector<Branch> branches,
+              const std::function<Values(const Values&, const Values&)>& arguments,
               const std::function<Value(const std::vector<Value>&)>& result) override;
-  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) override;
+  Value trace_call(const char* target, const Values& args, const Kwargs& kwargs,
+                   const std::function<Value(const Kwargs&)>& result) override;
 
   void enter(Module& module) override;
   void leave(Module& module) override;
@@ -99,7 +102,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::shared_ptr<const ModuleStack> modules_;
   std::vector<std::shared_ptr<const ModuleStack>> outer_modules_;
   std::vector<Module*> module_path_;
-  std::vector<Node*> autocasts_;  // the regions that are open; null for one that is not recorded
+  std::vector<Node*> autocasts_;                   // the regions that are open; null for one that is not recorded
   std::unordered_map<std::string, size_t> calls_;  // of modules, by path
   const Operator* original_ = nullptr;
 };

@@ -71,7 +71,8 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
 void Recorder::counted(const TensorImpl& tensor, SymInt numel) {
   if (is_off()) return;
   if (size_source(numel.expr())) return;
-  if (const auto it = tensors_.find(&tensor); it != tensors_.end()) sizes_.try_emplace(numel.expr(), SizeOf{SizeOf::What::numel, it->second.node, 0});
+  if (const auto it = tensors_.find(&tensor); it != tensors_.end())
+    sizes_.try_emplace(numel.expr(), SizeOf{SizeOf::What::numel, it->second.node, 0});
 }
 
 Node* Recorder::function(const char* name, Values args) {
@@ -98,17 +99,20 @@ Value Recorder::number(const Expr* e) {
     static const Operator& sym_offset = get_operator("aten::sym_storage_offset");
     switch (source.what) {
       case SizeOf::What::size: node = graph_.call_function(sym_size, {source.node, source.dim}, {}, "sym_size_int"); break;
-      case SizeOf::What::stride: node = graph_.call_function(sym_stride, {source.node, source.dim}, {}, "sym_stride_int"); break;
+      case SizeOf::What::stride:
+        node = graph_.call_function(sym_stride, {source.node, source.dim}, {}, "sym_stride_int");
+        break;
       case SizeOf::What::numel: node = graph_.call_function(sym_numel, {source.node}, {}, "sym_numel"); break;
       case SizeOf::What::offset: node = graph_.call_function(sym_offset, {source.node}, {}, "sym_storage_offset"); break;
     }
     describe(node);
   } else {
-    node = write_expression(e, {[this](const Expr* part) { return number(part); }, [this](const char* name, Values args, const Value& value) {
-                                 Node* step = function(name, std::move(args));
-                                 step->meta.val = value;
-                                 return step;
-                               }});
+    node = write_expression(e, {[this](const Expr* part) { return number(part); },
+                                [this](const char* name, Values args, const Value& value) {
+                                  Node* step = function(name, std::move(args));
+                                  step->meta.val = value;
+                                  return step;
+                                }});
     if (!node) throw UserError("make_fx: the number " + e->str() + " is not one that this trace made; pass it as an input");
   }
   node->meta.val = value_of(e);

@@ -55,14 +55,18 @@ const Scope& Tracer::scope() const { return state_->scope; }
 // ---- one trace --------------------------------------------------------------------------------------------------------
 
 Graph Tracer::trace(Module& root, const TraceInputs& inputs, std::source_location where) {
-  TraceableFunction forward{[&](const Values& args) { return root.forward_values(args, {}); }, root.argument_names(), root.forward_signature(), root.class_name()};
+  TraceableFunction forward{[&](const Values& args) { return root.forward_values(args, {}); }, root.argument_names(),
+                            root.forward_signature(), root.class_name()};
   return run(&root, forward, inputs, where);
 }
 
-Graph Tracer::trace(const TraceableFunction& function, const TraceInputs& inputs, std::source_location where) { return run(nullptr, function, inputs, where); }
+Graph Tracer::trace(const TraceableFunction& function, const TraceInputs& inputs, std::source_location where) {
+  return run(nullptr, function, inputs, where);
+}
 
 Graph Tracer::run(Module* module, const TraceableFunction& function, const TraceInputs& inputs, std::source_location where) {
-  if (state_->self) throw UserError("Tracer::trace: this tracer is tracing already; use another Tracer for what is traced within a trace");
+  if (state_->self)
+    throw UserError("Tracer::trace: this tracer is tracing already; use another Tracer for what is traced within a trace");
   for (const Kwargs* given : {&inputs.concrete_args, &inputs.examples})
     for (const auto& [name, value] : *given)
       if (std::find(function.names.begin(), function.names.end(), name) == function.names.end())
@@ -79,8 +83,10 @@ Graph Tracer::run(Module* module, const TraceableFunction& function, const Trace
   for (const auto& [name, t] : s.root->named_buffers()) s.buffers.try_emplace(&t.impl(), name);
   for (const auto& [name, m] : s.root->named_modules()) s.module_paths.try_emplace(m, name);
   s.env = inputs.fake ? inputs.fake->env() : ShapeEnv::make();
-  if (inputs.fake) s.fake = inputs.fake;
-  else if (!inputs.examples.empty()) s.fake = FakeMode::make({.env = s.env, .static_shapes = !inputs.symbolic, .allow_non_fake_inputs = true});
+  if (inputs.fake)
+    s.fake = inputs.fake;
+  else if (!inputs.examples.empty())
+    s.fake = FakeMode::make({.env = s.env, .static_shapes = !inputs.symbolic, .allow_non_fake_inputs = true});
 
   const auto finish = [&] {
     s.graph = nullptr;
@@ -168,7 +174,8 @@ Value Tracer::make_input(const TraceableFunction& function, size_t index, const 
   if (!concrete) {
     if (can_be_proxy(outline)) return make_placeholder(name, default_value, outline, example, inputs.symbolic);
     if (!default_value)
-      throw UserError(ErrorKind::data_dependent, "symbolic_trace: argument '" + name + "' of " + function.name + " is a " + std::string(Value::kind_name(outline.kind())) +
+      throw UserError(ErrorKind::data_dependent, "symbolic_trace: argument '" + name + "' of " + function.name + " is a " +
+                                                     std::string(Value::kind_name(outline.kind())) +
                                                      ", which a trace cannot leave open; say its value in concrete_args");
     concrete = &*default_value;
   }
@@ -179,7 +186,8 @@ Value Tracer::make_input(const TraceableFunction& function, size_t index, const 
         const bool is_whole = is_PH(*concrete);
         const Value* leaf_example = count < examples.size() ? &examples[count] : nullptr;
         const std::string target = name + "_" + std::to_string(++count);
-        if (is_PH(leaf)) return make_placeholder(target, default_value, is_whole ? outline : Value(), leaf_example, inputs.symbolic);
+        if (is_PH(leaf))
+          return make_placeholder(target, default_value, is_whole ? outline : Value(), leaf_example, inputs.symbolic);
         const Value input = make_placeholder(target, default_value, Value(), nullptr, false);
         check_specialized(name, input, leaf);
         return leaf;
@@ -187,7 +195,8 @@ Value Tracer::make_input(const TraceableFunction& function, size_t index, const 
       *concrete, is_PH);
 }
 
-Value Tracer::make_placeholder(const std::string& target, const std::optional<Value>& default_value, const Value& outline, const Value* example, bool symbolic) {
+Value Tracer::make_placeholder(const std::string& target, const std::optional<Value>& default_value, const Value& outline,
+                               const Value* example, bool symbolic) {
   Values args;
   if (default_value) args.push_back(*default_value);
   ProxyLike like{outline, {}};
@@ -198,7 +207,8 @@ Value Tracer::make_placeholder(const std::string& target, const std::optional<Va
   } else if (example && example->is_container()) {
     like.value = state_->fake->from_value(*example);
   } else if (example) {
-    throw UserError("symbolic_trace: the example of argument '" + target + "' is " + example->str() + ", which is no tensor; say it in concrete_args");
+    throw UserError("symbolic_trace: the example of argument '" + target + "' is " + example->str() +
+                    ", which is no tensor; say it in concrete_args");
   }
   return create_proxy(NodeKind::placeholder, target, args, {}, like);
 }
@@ -217,7 +227,8 @@ void Tracer::check_specialized(const std::string& name, const Value& input, cons
     case Value::Kind::memory_format: {
       const std::string text = value.kind() == Value::Kind::string ? value.to_string() : value.str();
       const Value equal = create_proxy(NodeKind::call_function, get_function("operator.eq"), {input, value});
-      create_proxy(NodeKind::call_function, get_function("torch._assert"), {equal, name + " has been specialized to have value " + text + " but got another value"});
+      create_proxy(NodeKind::call_function, get_function("torch._assert"),
+                   {equal, name + " has been specialized to have value " + text + " but got another value"});
       return;
     }
     case Value::Kind::none:
@@ -225,7 +236,8 @@ void Tracer::check_specialized(const std::string& name, const Value& input, cons
                    {input, name + " has been specialized to have value None but got another value"});
       return;
     default:
-      warn("symbolic_trace: the graph cannot check that its input " + name + ", a " + std::string(Value::kind_name(value.kind())) + ", is what it was specialized for");
+      warn("symbolic_trace: the graph cannot check that its input " + name + ", a " +
+           std::string(Value::kind_name(value.kind())) + ", is what it was specialized for");
   }
 }
 
@@ -246,7 +258,8 @@ std::string Tracer::path_of_module(Module& module) {
     for (const auto& [name, m] : s.root->named_modules()) s.module_paths.try_emplace(m, name);
   const auto again = s.module_paths.find(&module);
   if (again == s.module_paths.end())
-    throw UserError("symbolic_trace: a " + module.type_name() + " is called that is not within the module being traced; register it as a child");
+    throw UserError("symbolic_trace: a " + module.type_name() +
+                    " is called that is not within the module being traced; register it as a child");
   return again->second;
 }
 
@@ -307,7 +320,8 @@ std::shared_ptr<GraphModule> symbolic_trace(Module& root, const TraceInputs& inp
   return std::make_shared<GraphModule>(root, std::move(graph), root.class_name());
 }
 
-std::shared_ptr<GraphModule> symbolic_trace(const TraceableFunction& function, const TraceInputs& inputs, std::source_location where) {
+std::shared_ptr<GraphModule> symbolic_trace(const TraceableFunction& function, const TraceInputs& inputs,
+                                            std::source_location where) {
   Tracer tracer;
   Graph graph = tracer.trace(function, inputs, where);
   return std::make_shared<GraphModule>(tracer.root(), std::move(graph), function.name);
@@ -319,7 +333,8 @@ GraphAppender::GraphAppender(Graph& graph) : tracer_(std::make_unique<Tracer>())
 }
 GraphAppender::~GraphAppender() = default;
 Tensor GraphAppender::proxy(Node* node) {
-  if (&node->graph() != tracer_->state_->graph) throw UserError("GraphAppender::proxy: %" + node->name() + " belongs to another graph");
+  if (&node->graph() != tracer_->state_->graph)
+    throw UserError("GraphAppender::proxy: %" + node->name() + " belongs to another graph");
   return tracer_->proxy(node);
 }
 Node* GraphAppender::node(const Value& proxy) const {

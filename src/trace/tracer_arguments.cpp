@@ -53,7 +53,8 @@ bool Tracer::involves_proxy(const Value& v) {
     case Value::Kind::tensor: {
       const TensorImpl* impl = &v.to_tensor().impl();
       if (s.tensors.contains(impl)) return true;
-      if (const auto it = s.parameters.find(impl); it != s.parameters.end()) return node_of(get_attr(it->second, v.to_tensor())) != nullptr;
+      if (const auto it = s.parameters.find(impl); it != s.parameters.end())
+        return node_of(get_attr(it->second, v.to_tensor())) != nullptr;
       if (!proxy_buffer_attributes) return false;
       const auto it = s.buffers.find(impl);
       return it != s.buffers.end() && node_of(get_attr(it->second, v.to_tensor())) != nullptr;
@@ -97,7 +98,8 @@ Value Tracer::create_arg(const Value& v) {
     case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
     case Value::Kind::dict:
       for (const auto& [key, item] : v.to_dict().items)
-        if (key.is_tensor() || key.is_node()) throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
+        if (key.is_tensor() || key.is_node())
+          throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
       [[fallthrough]];
     default: return map_items(v, [&](const Value& item) { return create_arg(item); });
   }
@@ -106,7 +108,8 @@ Value Tracer::create_arg(const Value& v) {
 Value Tracer::tensor_arg(const Tensor& t) {
   State& s = *state_;
   if (Node* node = node_of(t)) return node;
-  if (t.is_opaque()) throw UserError("symbolic_trace: a proxy of another trace is used; a trace can only compute with its own");
+  if (t.is_opaque())
+    throw UserError("symbolic_trace: a proxy of another trace is used; a trace can only compute with its own");
   if (const auto it = s.parameters.find(&t.impl()); it != s.parameters.end()) {
     if (Node* node = node_of(get_attr(it->second, t))) return node;
     return create_node(NodeKind::get_attr, it->second, {}, {});
@@ -136,8 +139,13 @@ Value Tracer::constant(const Tensor& t) {
   State& s = *state_;
   Tensor real = t;
   if (t.is_fake()) real = fake_constant(t);
-  if (!real.defined()) throw UserError("symbolic_trace: a tensor without data, of sizes " + str(t.sym_sizes()) + ", is used that this trace did not make; pass it as an input");
-  if (!s.root) throw UserError("a tensor is used while nodes are appended to a graph: make it an attribute of the graph's module and use a get_attr node");
+  if (!real.defined())
+    throw UserError("symbolic_trace: a tensor without data, of sizes " + str(t.sym_sizes()) +
+                    ", is used that this trace did not make; pass it as an input");
+  if (!s.root)
+    throw UserError(
+        "a tensor is used while nodes are appended to a graph: make it an attribute of the graph's module and use a "
+        "get_attr node");
   auto [it, fresh] = s.constants.try_emplace(&real.impl());
   if (fresh) {
     size_t n = 0;
@@ -151,7 +159,9 @@ Value Tracer::constant(const Tensor& t) {
 
 // ---- symbolic numbers ---------------------------------------------------------------------------------------------------
 
-Node* Tracer::call_of(const char* function, Values args) { return create_node(NodeKind::call_function, get_function(function), std::move(args), {}); }
+Node* Tracer::call_of(const char* function, Values args) {
+  return create_node(NodeKind::call_function, get_function(function), std::move(args), {});
+}
 
 Value Tracer::number(const Expr* e) {
   State& s = *state_;
@@ -165,8 +175,11 @@ Value Tracer::number(const Expr* e) {
   if (const auto it = s.sizes.find(e); it != s.sizes.end()) {
     node = create_node(NodeKind::call_method, it->second.stride ? "stride" : "size", {it->second.node, it->second.dim}, {});
   } else {
-    node = write_expression(e, {[this](const Expr* part) { return number(part); }, [this](const char* name, Values args, const Value&) { return call_of(name, std::move(args)); }});
-    if (!node) throw UserError("symbolic_trace: the number " + e->str() + " is not one that this trace made; pass it as an input");
+    node = write_expression(
+        e, {[this](const Expr* part) { return number(part); },
+            [this](const char* name, Values args, const Value&) { return call_of(name, std::move(args)); }});
+    if (!node)
+      throw UserError("symbolic_trace: the number " + e->str() + " is not one that this trace made; pass it as an input");
   }
   s.numbers.emplace(e, node);
   return node;

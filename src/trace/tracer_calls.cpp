@@ -32,7 +32,9 @@ bool is_torch_function(std::string_view python) {
   return python.starts_with(torch) && python.find('.', torch.size()) == std::string_view::npos;
 }
 
-bool is_in_place(const Operator& op) { return op.has_tag(Tag::in_place) || (op.schema().name.ends_with("_") && !op.schema().name.ends_with("__")); }
+bool is_in_place(const Operator& op) {
+  return op.has_tag(Tag::in_place) || (op.schema().name.ends_with("_") && !op.schema().name.ends_with("__"));
+}
 
 Written as_written(const Operator& op, const Values& args, CallForm form) {
   // Arguments equal to their defaults are left out: positional ones from the end.
@@ -43,15 +45,18 @@ Written as_written(const Operator& op, const Values& args, CallForm form) {
     if (!schema[i].keyword_only && !is_default(i)) positional = i + 1;
   Written w;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!schema[i].keyword_only && i < positional) w.args.push_back(args[i]);
-    else if (schema[i].keyword_only && !is_default(i)) w.kwargs.emplace_back(schema[i].name, args[i]);
+    if (!schema[i].keyword_only && i < positional)
+      w.args.push_back(args[i]);
+    else if (schema[i].keyword_only && !is_default(i))
+      w.kwargs.emplace_back(schema[i].name, args[i]);
   }
 
   const Operator& base = op.base() ? *op.base() : op;
   const std::string& python = base.python_name();
   const bool on_tensor = !args.empty() && args[0].is_tensor();
   if (python.ends_with(getter_suffix)) {
-    const std::string attribute = python.substr(method_prefix.size(), python.size() - method_prefix.size() - getter_suffix.size());
+    const std::string attribute =
+        python.substr(method_prefix.size(), python.size() - method_prefix.size() - getter_suffix.size());
     w.target = get_function("builtins.getattr");
     w.args = {args.at(0), attribute};
   } else if (on_tensor && is_in_place(op) && (is_torch_function(python) || python.starts_with(method_prefix))) {
@@ -68,8 +73,10 @@ Written as_written(const Operator& op, const Values& args, CallForm form) {
       Kwargs given;
       for (size_t i = 0; i < library->parameters.size(); ++i) {
         const auto& p = library->parameters[i];
-        if (p.name == "inplace") given.emplace_back(p.name, is_in_place(op));
-        else if (i < args.size() && !(is_default(i) && p.default_value)) given.emplace_back(p.name, args[i]);
+        if (p.name == "inplace")
+          given.emplace_back(p.name, is_in_place(op));
+        else if (i < args.size() && !(is_default(i) && p.default_value))
+          given.emplace_back(p.name, args[i]);
       }
       std::tie(w.args, w.kwargs) = library->written(library->bind({}, given));
     }
@@ -83,9 +90,11 @@ std::optional<size_t> list_length(const Operator& op, const Values& args) {
   if (args.size() < 2) return std::nullopt;
   const Value& how = args[1];
   const bool is_list = how.kind() == Value::Kind::list || how.kind() == Value::Kind::tuple;
-  const bool by_count = name == "chunk" || name == "unsafe_chunk" || name == "tensor_split" || name == "hsplit" || name == "vsplit" || name == "dsplit";
+  const bool by_count = name == "chunk" || name == "unsafe_chunk" || name == "tensor_split" || name == "hsplit" ||
+                        name == "vsplit" || name == "dsplit";
   const bool by_sizes = name == "split" || name == "split_with_sizes" || name == "unsafe_split_with_sizes";
-  if (by_count && how.kind() == Value::Kind::integer && !how.to_sym_int().is_symbolic()) return static_cast<size_t>(how.to_int());
+  if (by_count && how.kind() == Value::Kind::integer && !how.to_sym_int().is_symbolic())
+    return static_cast<size_t>(how.to_int());
   if (by_count && is_list) return how.to_items().size() + 1;
   if (by_sizes && is_list) return how.to_items().size();
   return std::nullopt;
@@ -130,7 +139,8 @@ Value Tracer::record_operator(const Operator& op, const Values& args) {
   if (check_mutable_operations && w.kind == NodeKind::call_function)
     for (const SchemaArgument& a : op.schema().arguments)
       if (a.is_written())
-        throw UserError("Tried to trace mutable operation " + op.schema().str() + ": it writes its argument '" + a.name + "', and this tracer takes functional code only");
+        throw UserError("Tried to trace mutable operation " + op.schema().str() + ": it writes its argument '" + a.name +
+                        "', and this tracer takes functional code only");
   ProxyLike like;
   if (has_values(args)) {
     const Paused paused(*state_);
@@ -146,8 +156,9 @@ namespace {
 
 // a < b with a number on the left is asked of the tensor, as Python does it.
 std::string_view mirrored(std::string_view name) {
-  static constexpr std::pair<std::string_view, std::string_view> pairs[] = {{"operator.lt", "operator.gt"}, {"operator.gt", "operator.lt"}, {"operator.le", "operator.ge"},
-                                                                            {"operator.ge", "operator.le"}, {"operator.eq", "operator.eq"}, {"operator.ne", "operator.ne"}};
+  static constexpr std::pair<std::string_view, std::string_view> pairs[] = {
+      {"operator.lt", "operator.gt"}, {"operator.gt", "operator.lt"}, {"operator.le", "operator.ge"},
+      {"operator.ge", "operator.le"}, {"operator.eq", "operator.eq"}, {"operator.ne", "operator.ne"}};
   for (const auto& [left, right] : pairs)
     if (left == name) return right;
   return {};
@@ -174,14 +185,16 @@ std::optional<Value> Tracer::call_function(std::string_view name, const Values& 
   // A list or dict that holds proxies is there while tracing; only what stands for one is asked when the graph runs.
   if (name == "operator.getitem" && !args.empty() && args[0].is_container()) return std::nullopt;
   Values written = args;
-  if (const std::string_view other = mirrored(name); !other.empty() && args.size() == 2 && !args[0].is_tensor() && args[1].is_tensor()) {
+  if (const std::string_view other = mirrored(name);
+      !other.empty() && args.size() == 2 && !args[0].is_tensor() && args[1].is_tensor()) {
     name = other;
     std::swap(written[0], written[1]);
   }
   const FunctionRef function = find_function(name);
   if (!function) return std::nullopt;
   Kwargs keywords = kwargs;
-  if (const LibraryFunction* library = find_library_function(function->name())) std::tie(written, keywords) = library->written(library->bind(written, keywords));
+  if (const LibraryFunction* library = find_library_function(function->name()))
+    std::tie(written, keywords) = library->written(library->bind(written, keywords));
   ProxyLike like{WrappedResults::instance().find(name), {}};
   if (has_values(written, keywords)) {
     const Paused paused(*state_);
@@ -193,7 +206,9 @@ std::optional<Value> Tracer::call_function(std::string_view name, const Values& 
 namespace tracer_detail {
 
 void check_count(size_t expected, size_t found, std::string_view name) {
-  if (expected != found) throw UserError(std::string(name) + ": takes " + std::to_string(expected) + " arguments, found " + std::to_string(found));
+  if (expected != found)
+    throw UserError(std::string(name) + ": takes " + std::to_string(expected) + " arguments, found " +
+                    std::to_string(found));
 }
 
 FunctionRef register_wrapped(std::string name, Function::Body body, ForwardSignature signature) {
@@ -208,7 +223,8 @@ FunctionRef register_wrapped(std::string name, Function::Body body, ForwardSigna
 
 // ---- nodes --------------------------------------------------------------------------------------------------------------
 
-Node* Tracer::create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name, std::string type) {
+Node* Tracer::create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name,
+                          std::string type) {
   State& s = *state_;
   Node* node = graph().create_node(kind, target, std::move(args), std::move(kwargs), name, std::move(type));
   s.node_scopes[node->name()] = s.scope;
@@ -221,7 +237,8 @@ Node* Tracer::create_node(NodeKind kind, const Target& target, Values args, Kwar
   return node;
 }
 
-Value Tracer::create_proxy(NodeKind kind, const Target& target, const Values& args, const Kwargs& kwargs, const ProxyLike& like) {
+Value Tracer::create_proxy(NodeKind kind, const Target& target, const Values& args, const Kwargs& kwargs,
+                           const ProxyLike& like) {
   Values node_args;
   node_args.reserve(args.size());
   for (const Value& a : args) node_args.push_back(create_arg(a));
@@ -258,7 +275,9 @@ Value Tracer::from_outline(Node* node, const Value& outline) {
   if (!s.env) s.env = ShapeEnv::make();
   const auto items = [&](const Values& outlines) {
     Values out;
-    for (size_t i = 0; i < outlines.size(); ++i) out.push_back(create_proxy(NodeKind::call_function, get_function("operator.getitem"), {node, i}, {}, {outlines[i], {}}));
+    for (size_t i = 0; i < outlines.size(); ++i)
+      out.push_back(
+          create_proxy(NodeKind::call_function, get_function("operator.getitem"), {node, i}, {}, {outlines[i], {}}));
     return out;
   };
   switch (outline.kind()) {
@@ -296,13 +315,15 @@ Value Tracer::from_value(Node* node, const Value& value) {
       if (!t.is_fake()) t = s.fake->from_tensor(t);
       // A call that gives its argument back: two nodes need two tensors, unless it was written.
       const auto it = s.tensors.find(&t.impl());
-      const bool is_other = it != s.tensors.end() && !(node->kind() == NodeKind::call_method && node->target().text().ends_with("_"));
+      const bool is_other =
+          it != s.tensors.end() && !(node->kind() == NodeKind::call_method && node->target().text().ends_with("_"));
       if (is_other) t = snapshot(t).to_tensor();
       s.tensors[&t.impl()] = {node, t};
       for (const bool stride : {false, true}) {
         const SymInts& numbers = stride ? t.impl().strides : t.impl().sizes;
         for (size_t d = 0; d < numbers.size(); ++d)
-          if (numbers[d].is_symbolic()) s.sizes.try_emplace(numbers[d].expr(), State::SizeOf{node, static_cast<int64_t>(d), stride});
+          if (numbers[d].is_symbolic())
+            s.sizes.try_emplace(numbers[d].expr(), State::SizeOf{node, static_cast<int64_t>(d), stride});
       }
       return t;
     }
@@ -330,7 +351,8 @@ Value Tracer::from_value(Node* node, const Value& value) {
       StructValue st = value.to_struct();
       for (size_t i = 0; i < st.items.size(); ++i)
         if (st.items[i].is_tensor() || st.items[i].is_container())
-          st.items[i] = create_proxy(NodeKind::call_function, get_function("builtins.getattr"), {node, st.fields.at(i)}, {}, {{}, st.items[i]});
+          st.items[i] = create_proxy(NodeKind::call_function, get_function("builtins.getattr"), {node, st.fields.at(i)}, {},
+                                     {{}, st.items[i]});
       return st;
     }
     default: return value;
@@ -342,7 +364,8 @@ Value Tracer::from_value(Node* node, const Value& value) {
 namespace {
 
 constexpr const char* advice =
-    "Give example inputs (TraceInputs::examples) so that sizes, dimensions and dtypes are known, say the argument's value in concrete_args, "
+    "Give example inputs (TraceInputs::examples) so that sizes, dimensions and dtypes are known, say the argument's value "
+    "in concrete_args, "
     "make the module a leaf (Tracer::is_leaf_module), or wrap() the function that needs the value";
 
 std::string described(const Node& node) {
@@ -364,7 +387,9 @@ bool names_symbol(std::string_view text, std::string_view symbol) {
 
 void Tracer::refuse(const Node& node, const std::string& asked) const {
   const std::string at = place(call_site().where);
-  throw UserError(ErrorKind::data_dependent, "symbolic_trace: " + asked + " " + described(node) + " is not known while tracing" + (at.empty() ? "" : ", but was asked for at " + at) + ". " + advice);
+  throw UserError(ErrorKind::data_dependent, "symbolic_trace: " + asked + " " + described(node) +
+                                                 " is not known while tracing" +
+                                                 (at.empty() ? "" : ", but was asked for at " + at) + ". " + advice);
 }
 
 bool Tracer::to_bool(Node& node) { refuse(node, "control flow depends on the value"); }
@@ -377,7 +402,8 @@ std::string Tracer::explained(const UserError& error) const {
   std::string notes;
   for (const auto& [expr, node] : state_->numbers) {
     const std::string symbol = expr->str();
-    if (expr->kind() == ExprKind::symbol && names_symbol(error.what(), symbol)) notes += "\n  " + symbol + " is " + described(*node) + ", which is only known when the program runs";
+    if (expr->kind() == ExprKind::symbol && names_symbol(error.what(), symbol))
+      notes += "\n  " + symbol + " is " + described(*node) + ", which is only known when the program runs";
   }
   return notes.empty() ? notes : error.what() + notes + ". " + advice;
 }

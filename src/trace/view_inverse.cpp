@@ -40,7 +40,8 @@ const Entry entries[] = {
     {"view_as_real", [](const Values&, size_t, const Tensor&, const Tensor& view) { return view.view_as_complex(); }},
     {"view_as_complex", [](const Values&, size_t, const Tensor&, const Tensor& view) { return view.view_as_real(); }},
     {"t", [](const Values&, size_t, const Tensor&, const Tensor& view) { return view.t(); }},
-    {"transpose.int", [](const Values& a, size_t, const Tensor&, const Tensor& view) { return view.transpose(a[1].to_int(), a[2].to_int()); }},
+    {"transpose.int", [](const Values& a, size_t, const Tensor&,
+                         const Tensor& view) { return view.transpose(a[1].to_int(), a[2].to_int()); }},
     {"permute",
      [](const Values& a, size_t, const Tensor& base, const Tensor& view) {
        const Values& dims = a[1].to_items();
@@ -48,7 +49,8 @@ const Entry entries[] = {
        for (size_t i = 0; i < dims.size(); ++i) back[static_cast<size_t>(wrapped(dims[i], base))] = static_cast<int64_t>(i);
        return view.permute(back);
      }},
-    {"unsqueeze", [](const Values& a, size_t, const Tensor& base, const Tensor& view) { return view.squeeze(wrapped(a[1], base, 1)); }},
+    {"unsqueeze",
+     [](const Values& a, size_t, const Tensor& base, const Tensor& view) { return view.squeeze(wrapped(a[1], base, 1)); }},
     {"squeeze", same_elements},
     {"squeeze.dim",
      [](const Values& a, size_t, const Tensor& base, const Tensor& view) {
@@ -75,19 +77,26 @@ const Entry entries[] = {
          if (guard_or(base.sym_size(d) == 1, false) && !guard_or(out.sym_size(d) == 1, false)) out = out.slice(d, 0, 1);
        return out;
      }},
-    {"select.int", [](const Values& a, size_t, const Tensor& base, const Tensor& view) { return select_scatter(base, view, a[1].to_int(), a[2].to_sym_int()); }},
+    {"select.int", [](const Values& a, size_t, const Tensor& base,
+                      const Tensor& view) { return select_scatter(base, view, a[1].to_int(), a[2].to_sym_int()); }},
     {"slice.Tensor",
      [](const Values& a, size_t, const Tensor& base, const Tensor& view) {
-       const auto bound = [](const Value& v) { return v.is_none() ? std::optional<SymInt>() : std::optional<SymInt>(v.to_sym_int()); };
+       const auto bound = [](const Value& v) {
+         return v.is_none() ? std::optional<SymInt>() : std::optional<SymInt>(v.to_sym_int());
+       };
        return slice_scatter(base, view, a[1].to_int(), bound(a[2]), bound(a[3]), a[4].to_sym_int());
      }},
-    {"diagonal", [](const Values& a, size_t, const Tensor& base, const Tensor& view) { return diagonal_scatter(base, view, a[1].to_int(), a[2].to_int(), a[3].to_int()); }},
+    {"diagonal",
+     [](const Values& a, size_t, const Tensor& base, const Tensor& view) {
+       return diagonal_scatter(base, view, a[1].to_int(), a[2].to_int(), a[3].to_int());
+     }},
     {"as_strided",
      [](const Values& a, size_t, const Tensor& base, const Tensor& view) {
        std::vector<SymInt> sizes, strides;
        for (const Value& s : a[1].to_items()) sizes.push_back(s.to_sym_int());
        for (const Value& s : a[2].to_items()) strides.push_back(s.to_sym_int());
-       return as_strided_scatter(base, view, sizes, strides, a[3].is_none() ? std::optional<SymInt>() : std::optional<SymInt>(a[3].to_sym_int()));
+       return as_strided_scatter(base, view, sizes, strides,
+                                 a[3].is_none() ? std::optional<SymInt>() : std::optional<SymInt>(a[3].to_sym_int()));
      }},
     {"split.Tensor",
      [](const Values& a, size_t index, const Tensor& base, const Tensor& view) {
@@ -99,7 +108,8 @@ const Entry entries[] = {
        for (size_t i = 0; i < index; ++i) start += a[1].to_items()[i].to_sym_int();
        return from_split(base, view, wrapped(a[2], base), start, a[1].to_items()[index].to_sym_int());
      }},
-    {"unbind.int", [](const Values& a, size_t index, const Tensor& base, const Tensor& view) { return select_scatter(base, view, a[1].to_int(), SymInt(index)); }},
+    {"unbind.int", [](const Values& a, size_t index, const Tensor& base,
+                      const Tensor& view) { return select_scatter(base, view, a[1].to_int(), SymInt(index)); }},
 };
 
 }  // namespace
@@ -109,7 +119,9 @@ Tensor view_inverse(const Operator& op, const Values& args, size_t index, const 
   const std::string name = s.overload.empty() ? s.name : s.name + "." + s.overload;
   for (const Entry& e : entries)
     if (e.name == name) return e.inverse(args, index, base, view);
-  throw UserError(ErrorKind::unsupported_operator, op.name() + ": a tensor was written through this view, and there is no functional form of that; write to a copy and assign it back");
+  throw UserError(ErrorKind::unsupported_operator, op.name() +
+                                                       ": a tensor was written through this view, and there is no "
+                                                       "functional form of that; write to a copy and assign it back");
 }
 
 }  // namespace calque

@@ -66,8 +66,7 @@ struct AlbertLayerGroup : Typed<AlbertLayerGroup> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertLayerGroup";
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit AlbertLayerGroup(const Config& c) : albert_layers(child<ModuleList>("albert_layers")) {
-    for (int64_t i = 0; i < c.integer("inner_group_num"); ++i)
-      albert_layers->emplace<AlbertLayer>(c);
+    for (int64_t i = 0; i < c.integer("inner_group_num"); ++i) albert_layers->emplace<AlbertLayer>(c);
   }
   EncoderResult forward(const EncoderInputs& in) { return run_encoder_layers<AlbertLayer>(*albert_layers, in); }
   Child<ModuleList> albert_layers;
@@ -82,8 +81,7 @@ struct AlbertTransformer : Typed<AlbertTransformer> {
         embedding_hidden_mapping_in(
             child<Linear>("embedding_hidden_mapping_in", c.integer("embedding_size"), c.integer("hidden_size"))),
         albert_layer_groups(child<ModuleList>("albert_layer_groups")) {
-    for (int64_t i = 0; i < groups; ++i)
-      albert_layer_groups->emplace<AlbertLayerGroup>(c);
+    for (int64_t i = 0; i < groups; ++i) albert_layer_groups->emplace<AlbertLayerGroup>(c);
   }
   EncoderResult forward(const EncoderInputs& in) {
     EncoderResult out;

@@ -23,8 +23,7 @@ Tensor alibi_slopes(int64_t heads) {
   const int64_t lower = int64_t{1} << static_cast<int64_t>(std::floor(std::log2(static_cast<double>(heads))));
   const auto base = [](int64_t n) { return std::exp2(-std::exp2(-(std::log2(static_cast<double>(n)) - 3))); };
   std::vector<float> slopes;
-  for (int64_t i = 1; i <= lower; ++i)
-    slopes.push_back(std::pow(static_cast<float>(base(lower)), static_cast<float>(i)));
+  for (int64_t i = 1; i <= lower; ++i) slopes.push_back(std::pow(static_cast<float>(base(lower)), static_cast<float>(i)));
   for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
     slopes.push_back(std::pow(static_cast<float>(base(2 * lower)), static_cast<float>(i)));
   return tensor_of<float>(slopes, {heads});
@@ -44,7 +43,8 @@ Tensor sliced_linear(const Tensor& x, const Tensor& weight, int64_t slices) {
 
 struct BloomAttention : Typed<BloomAttention> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomAttention";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "residual", "alibi", "attention_mask", "layer_past", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states", "residual",  "alibi", "attention_mask",
+                                                      "layer_past",    "head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   explicit BloomAttention(const Config& c)
@@ -60,8 +60,8 @@ struct BloomAttention : Typed<BloomAttention> {
                                                ") must be divisible by n_head (" + std::to_string(heads) + ")");
   }
 
-  Result forward(const Tensor& x, const Tensor& residual, const Tensor& alibi, const AttentionMask& mask, const LayerCache& past,
-                 const Tensor& head_mask, bool eager) {
+  Result forward(const Tensor& x, const Tensor& residual, const Tensor& alibi, const AttentionMask& mask,
+                 const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor fused = query_key_value(x);
     const Tensor all = fused.view({fused.sym_size(0), fused.sym_size(1), heads, 3, size});
     const auto part = [&](int64_t i) { return all.select(3, i).transpose(1, 2); };
@@ -111,18 +111,21 @@ struct BloomMLP : Typed<BloomMLP> {
 
 struct BloomBlock : Typed<BloomBlock> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomBlock";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "alibi", "attention_mask", "layer_past", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states", "alibi",     "attention_mask",
+                                                      "layer_past",    "head_mask", "eager"};
   explicit BloomBlock(const Config& c)
       : residual_after_norm(c.flag("apply_residual_connection_post_layernorm")),
-        input_layernorm(child<LayerNorm>("input_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        input_layernorm(child<LayerNorm>("input_layernorm", c.integer("hidden_size"),
+                                         LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         self_attention(child<BloomAttention>("self_attention", c)),
-        post_attention_layernorm(
-            child<LayerNorm>("post_attention_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        post_attention_layernorm(child<LayerNorm>("post_attention_layernorm", c.integer("hidden_size"),
+                                                  LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         mlp(child<BloomMLP>("mlp", c)) {}
   BloomAttention::Result forward(const Tensor& x, const Tensor& alibi, const AttentionMask& mask, const LayerCache& past,
                                  const Tensor& head_mask, bool eager) {
     const Tensor before = input_layernorm(x);
-    auto [attended, weights, now] = self_attention(before, residual_after_norm ? before : x, alibi, mask, past, head_mask, eager);
+    auto [attended, weights, now] =
+        self_attention(before, residual_after_norm ? before : x, alibi, mask, past, head_mask, eager);
     const Tensor after = post_attention_layernorm(attended);
     return {mlp(after, residual_after_norm ? after : attended), weights, now};
   }
@@ -141,18 +144,18 @@ struct BloomPretrained : PretrainedModel {
 
 struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomModel";
-  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",
-                                                      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",
+      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
   explicit BloomModel(const Config& c)
       : ModelOf(c),
         word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("hidden_size"))),
-        word_embeddings_layernorm(
-            child<LayerNorm>("word_embeddings_layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
+        word_embeddings_layernorm(child<LayerNorm>("word_embeddings_layernorm", c.integer("hidden_size"),
+                                                   LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         h(child<ModuleList>("h")),
         ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         slopes(register_constant("alibi_slopes", alibi_slopes(c.integer("num_attention_heads")))) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      h->emplace<BloomBlock>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) h->emplace<BloomBlock>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -170,7 +173,8 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
     size_t i = 0;
     for (BloomBlock* block : h->items<BloomBlock>()) {
       outputs.before_layer(x);
-      auto [hidden, weights, now] = (*block)(x, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      auto [hidden, weights, now] =
+          (*block)(x, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
       x = hidden;
       outputs.after_layer(weights, now);
       ++i;
@@ -182,7 +186,8 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   // What is added to the scores, [batch or 1, heads, 1, keys]: a softmax does not see that a row of it has no zero.
   Tensor distances(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) const {
     const Tensor column = slopes->view({1, -1, 1, 1});
-    if (!attention_mask.defined()) return column * arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
+    if (!attention_mask.defined())
+      return column * arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
     const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask.to(DType::int64) : attention_mask;
     const Tensor positions = (cumsum(kept, -1) - 1) * kept;
     return column * positions.unsqueeze(1).unsqueeze(1);
@@ -199,14 +204,17 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
 
 struct BloomForCausalLM : CausalLM<BloomForCausalLM, BloomModel, BloomPretrained> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",  "labels",
-                                                      "use_cache", "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",  "labels",
+      "use_cache", "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
   explicit BloomForCausalLM(const Config& c) : CausalLM(c, "transformer", "word_embeddings") {}
 };
-struct BloomForSequenceClassification : LastTokenClassification<BloomForSequenceClassification, BloomModel, BloomPretrained> {
+struct BloomForSequenceClassification
+    : LastTokenClassification<BloomForSequenceClassification, BloomModel, BloomPretrained> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask",       "inputs_embeds", "labels",
-                                                      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds", "labels",
+      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
   explicit BloomForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
 };
 struct BloomForTokenClassification : DecoderTokenClassification<BloomForTokenClassification, BloomModel, BloomPretrained> {
@@ -216,8 +224,9 @@ struct BloomForTokenClassification : DecoderTokenClassification<BloomForTokenCla
 };
 struct BloomForQuestionAnswering : QuestionAnswering<BloomForQuestionAnswering, BloomModel, BloomPretrained> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask",    "inputs_embeds",        "start_positions",
-                                                      "end_positions", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",     "attention_mask",    "inputs_embeds",        "start_positions",
+      "end_positions", "output_attentions", "output_hidden_states", "head_mask"};
   explicit BloomForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
 };
 

@@ -20,7 +20,8 @@ namespace {
 struct CohereLayerNorm : Typed<CohereLayerNorm> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereLayerNorm";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
-  CohereLayerNorm(const std::vector<int64_t>& sizes, double eps) : eps(eps), weight(register_parameter("weight", ones(SymInts(sizes.begin(), sizes.end())))) {}
+  CohereLayerNorm(const std::vector<int64_t>& sizes, double eps)
+      : eps(eps), weight(register_parameter("weight", ones(SymInts(sizes.begin(), sizes.end())))) {}
   Tensor forward(const Tensor& hidden_states) {
     const Tensor wide = hidden_states.to(DType::float32);
     const Tensor centred = wide - wide.mean({-1}, true);
@@ -37,7 +38,8 @@ int64_t head_size(const Config& c) {
 
 struct CohereAttention : Typed<CohereAttention> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereAttention";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "cosine", "sine", "attention_mask", "past_key_values", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states",  "cosine",          "sine",
+                                                      "attention_mask", "past_key_values", "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   explicit CohereAttention(const Config& c)
@@ -49,19 +51,23 @@ struct CohereAttention : Typed<CohereAttention> {
         k_proj(child<Linear>("k_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
         v_proj(child<Linear>("v_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
         o_proj(child<Linear>("o_proj", heads * size, c.integer("hidden_size"), c.flag("attention_bias"))),
-        q_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "q_norm", std::vector<int64_t>{heads, size}, c.number("layer_norm_eps"))),
-        k_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "k_norm", std::vector<int64_t>{key_heads, size}, c.number("layer_norm_eps"))) {}
+        q_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "q_norm", std::vector<int64_t>{heads, size},
+                                         c.number("layer_norm_eps"))),
+        k_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "k_norm", std::vector<int64_t>{key_heads, size},
+                                         c.number("layer_norm_eps"))) {}
 
-  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past, bool eager) {
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                 const LayerCache& past, bool eager) {
     const Tensor query = turned(q_proj(x), heads, q_norm, cosine, sine);
     const Tensor key = turned(k_proj(x), key_heads, k_norm, cosine, sine);
     const LayerCache now = past.updated(key, split_heads(v_proj(x), key_heads, size));
-    const AttentionResult attended = attend(query, now.key, now.value, mask,
-                                            {.dropout = training() ? dropout : 0, .eager = eager, .softmax_in_float32 = true});
+    const AttentionResult attended = attend(
+        query, now.key, now.value, mask, {.dropout = training() ? dropout : 0, .eager = eager, .softmax_in_float32 = true});
     return {o_proj(attended.output), attended.weights, now};
   }
   // [batch, length, heads * size] to [batch, heads, length, size], normed and turned in float32.
-  Tensor turned(const Tensor& x, int64_t count, const std::optional<Child<CohereLayerNorm>>& norm, const Tensor& cosine, const Tensor& sine) const {
+  Tensor turned(const Tensor& x, int64_t count, const std::optional<Child<CohereLayerNorm>>& norm, const Tensor& cosine,
+                const Tensor& sine) const {
     Tensor split = x.view({x.sym_size(0), x.sym_size(1), count, size});
     if (norm) split = (*norm)(split);
     return apply_interleaved_rotary(split.transpose(1, 2).to(DType::float32), cosine, sine).to(x.dtype());
@@ -95,9 +101,10 @@ struct CohereDecoderLayer : Typed<CohereDecoderLayer> {
   explicit CohereDecoderLayer(const Config& c)
       : self_attn(child<CohereAttention>("self_attn", c)),
         mlp(child<CohereMLP>("mlp", c)),
-        input_layernorm(child<CohereLayerNorm>("input_layernorm", std::vector<int64_t>{c.integer("hidden_size")}, c.number("layer_norm_eps"))) {}
-  CohereAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past,
-                                  bool eager) {
+        input_layernorm(child<CohereLayerNorm>("input_layernorm", std::vector<int64_t>{c.integer("hidden_size")},
+                                               c.number("layer_norm_eps"))) {}
+  CohereAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                                  const LayerCache& past, bool eager) {
     const Tensor y = input_layernorm(x);
     auto [attended, weights, now] = self_attn(y, cosine, sine, mask, past, eager);
     return {x + attended + mlp(y), weights, now};
@@ -121,8 +128,9 @@ struct CoherePretrained : PretrainedModel {
 
 struct CohereModel : ModelOf<CohereModel, CoherePretrained> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "position_ids",      "past_key_values",
-                                                      "inputs_embeds", "use_cache",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "position_ids",
+                                                      "past_key_values",   "inputs_embeds",       "use_cache",
+                                                      "output_attentions", "output_hidden_states"};
   explicit CohereModel(const Config& c)
       : ModelOf(c),
         embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
@@ -130,8 +138,7 @@ struct CohereModel : ModelOf<CohereModel, CoherePretrained> {
         layers(child<ModuleList>("layers")),
         norm(child<CohereLayerNorm>("norm", std::vector<int64_t>{c.integer("hidden_size")}, c.number("layer_norm_eps"))),
         rotary_emb(child<RotaryEmbedding>("rotary_emb", c, head_size(c), true)) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layers->emplace<CohereDecoderLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<CohereDecoderLayer>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -190,7 +197,8 @@ void register_cohere(ModelRegistry& registry) {
         "pad_token_id": 0, "bos_token_id": 5, "eos_token_id": 255001, "tie_word_embeddings": true, "attention_bias": false,
         "attention_dropout": 0.0, "use_qk_norm": false})",
       .complete = complete,
-      .classes = {model_class<CohereModel>("CohereModel", {"default"}), model_class<CohereForCausalLM>("CohereForCausalLM", {"causal-lm"})},
+      .classes = {model_class<CohereModel>("CohereModel", {"default"}),
+                  model_class<CohereForCausalLM>("CohereForCausalLM", {"causal-lm"})},
   });
 }
 

@@ -100,8 +100,7 @@ struct DistilBertTransformer : Typed<DistilBertTransformer> {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.Transformer";
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit DistilBertTransformer(const Config& c) : layer(child<ModuleList>("layer")) {
-    for (int64_t i = 0; i < c.integer("n_layers"); ++i)
-      layer->emplace<DistilBertBlock>(c);
+    for (int64_t i = 0; i < c.integer("n_layers"); ++i) layer->emplace<DistilBertBlock>(c);
   }
   EncoderResult forward(const EncoderInputs& in) { return run_encoder_layers<DistilBertBlock>(*layer, in); }
   Child<ModuleList> layer;

@@ -25,8 +25,8 @@ namespace {
 
 struct GPT2Attention : Typed<GPT2Attention>, PrunableAttention {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Attention";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "encoder_hidden_states",
-                                                      "head_mask",     "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states",         "attention_mask", "past_key_values",
+                                                      "encoder_hidden_states", "head_mask",      "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   GPT2Attention(const Config& c, int64_t layer, bool cross)
@@ -42,12 +42,13 @@ struct GPT2Attention : Typed<GPT2Attention>, PrunableAttention {
         attn_dropout(child<Dropout>("attn_dropout", c.number("attn_pdrop"))),
         resid_dropout(child<Dropout>("resid_dropout", c.number("resid_pdrop"))) {
     if (size * heads != width)
-      throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(width) + ") must be divisible by n_head (" +
-                                               std::to_string(heads) + ")");
+      throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(width) +
+                                               ") must be divisible by n_head (" + std::to_string(heads) + ")");
     if (c.flag("scale_attn_by_inverse_layer_idx")) scale /= static_cast<double>(layer + 1);
   }
 
-  Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& encoder, const Tensor& head_mask, bool eager) {
+  Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& encoder,
+                 const Tensor& head_mask, bool eager) {
     Tensor query;
     LayerCache now = past;
     if (cross) {
@@ -77,8 +78,7 @@ struct GPT2Attention : Typed<GPT2Attention>, PrunableAttention {
     if (found.heads.empty()) return;
     std::vector<int64_t> of_all;  // queries, keys and values side by side
     for (int64_t part = 0; part < 3; ++part)
-      for (const int64_t i : found.index)
-        of_all.push_back(i + part * heads * size);
+      for (const int64_t i : found.index) of_all.push_back(i + part * heads * size);
     prune_layer(*c_attn, of_all, 1);
     prune_layer(*c_proj, found.index, 0);
     c_attn->out_features = static_cast<int64_t>(of_all.size());
@@ -115,8 +115,9 @@ struct GPT2MLP : Typed<GPT2MLP> {
 
 struct GPT2Block : Typed<GPT2Block> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Block";
-  static constexpr const char* forward_arguments[] = {"hidden_states",          "attention_mask", "past_key_values", "encoder_hidden_states",
-                                                      "encoder_attention_mask", "head_mask",      "eager"};
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states", "attention_mask", "past_key_values", "encoder_hidden_states", "encoder_attention_mask",
+      "head_mask",     "eager"};
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // hidden states, weights, cross weights, keys and values
 
   GPT2Block(const Config& c, int64_t layer)
@@ -135,8 +136,10 @@ struct GPT2Block : Typed<GPT2Block> {
     Tensor cross_weights;
     if (encoder.defined()) {
       if (!crossattention)
-        throw UserError("encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
-      auto [looked_up, its_weights, with_cross] = (*crossattention)((*ln_cross_attn)(x), encoder_mask, now, encoder, head_mask, eager);
+        throw UserError(
+            "encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+      auto [looked_up, its_weights, with_cross] =
+          (*crossattention)((*ln_cross_attn)(x), encoder_mask, now, encoder, head_mask, eager);
       x = x + looked_up;
       cross_weights = its_weights;
       now = with_cross;
@@ -179,9 +182,10 @@ struct GPT2Pretrained : PretrainedModel {
 
 struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Model";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "past_key_values",      "attention_mask",        "token_type_ids",
-                                                      "position_ids",      "inputs_embeds",        "encoder_hidden_states", "encoder_attention_mask",
-                                                      "use_cache",         "output_attentions",    "output_hidden_states",  "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",    "past_key_values",   "attention_mask",        "token_type_ids",
+      "position_ids", "inputs_embeds",     "encoder_hidden_states", "encoder_attention_mask",
+      "use_cache",    "output_attentions", "output_hidden_states",  "head_mask"};
   explicit GPT2Model(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -189,8 +193,7 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
         drop(child<Dropout>("drop", c.number("embd_pdrop"))),
         h(child<ModuleList>("h")),
         ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      h->emplace<GPT2Block>(c, i);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) h->emplace<GPT2Block>(c, i);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -203,7 +206,8 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
     const bool whole = in.attention_mask.defined() && in.attention_mask.dim() == 4;
     const AttentionMask mask = causal_mask(embeds, whole ? in.attention_mask : rows(in.attention_mask), {.past = past});
-    const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+    const AttentionMask encoder_mask =
+        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
 
     Tensor x = embeds + wpe(positions);
     if (in.token_type_ids.defined()) x = x + wte(rows(in.token_type_ids));
@@ -212,8 +216,8 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
     size_t i = 0;
     for (GPT2Block* block : h->items<GPT2Block>()) {
       outputs.before_layer(x);
-      auto [hidden, weights, cross_weights, now] = (*block)(x, mask, in.past_key_values.layer(i), in.encoder_hidden_states, encoder_mask,
-                                                            head_mask_of_layer(in.head_mask, i), eager);
+      auto [hidden, weights, cross_weights, now] = (*block)(x, mask, in.past_key_values.layer(i), in.encoder_hidden_states,
+                                                            encoder_mask, head_mask_of_layer(in.head_mask, i), eager);
       x = hidden;
       outputs.after_layer(weights, now);
       if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
@@ -242,10 +246,10 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
 
 struct GPT2LMHeadModel : CausalLM<GPT2LMHeadModel, GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "past_key_values",      "attention_mask",        "token_type_ids",
-                                                      "position_ids",      "inputs_embeds",        "encoder_hidden_states", "encoder_attention_mask",
-                                                      "labels",            "use_cache",            "logits_to_keep",        "output_attentions",
-                                                      "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",      "past_key_values",       "attention_mask",         "token_type_ids", "position_ids",
+      "inputs_embeds",  "encoder_hidden_states", "encoder_attention_mask", "labels",         "use_cache",
+      "logits_to_keep", "output_attentions",     "output_hidden_states",   "head_mask"};
   explicit GPT2LMHeadModel(const Config& c) : CausalLM(c, "transformer", "wte") {}
 };
 
@@ -263,9 +267,10 @@ Config with_one_label(Config config) {
 
 struct GPT2DoubleHeadsModel : CausalLM<GPT2DoubleHeadsModel, GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2DoubleHeadsModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "mc_token_ids",    "labels",         "mc_labels",         "use_cache",
-                                                      "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",         "past_key_values",      "attention_mask", "token_type_ids", "position_ids",
+      "inputs_embeds",     "mc_token_ids",         "labels",         "mc_labels",      "use_cache",
+      "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPT2DoubleHeadsModel(const Config& c)
       : CausalLM(with_one_label(c), "transformer", "wte"),
         multiple_choice_head(child<GPT2SequenceSummary>("multiple_choice_head", config())) {}
@@ -293,9 +298,9 @@ struct GPT2DoubleHeadsModel : CausalLM<GPT2DoubleHeadsModel, GPT2Model, GPT2Pret
 
 struct GPT2ForSequenceClassification : LastTokenClassification<GPT2ForSequenceClassification, GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
-                                                      "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPT2ForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
 };
 struct GPT2ForTokenClassification : DecoderTokenClassification<GPT2ForTokenClassification, GPT2Model, GPT2Pretrained> {
@@ -305,8 +310,9 @@ struct GPT2ForTokenClassification : DecoderTokenClassification<GPT2ForTokenClass
 };
 struct GPT2ForQuestionAnswering : QuestionAnswering<GPT2ForQuestionAnswering, GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPT2ForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
 };
 

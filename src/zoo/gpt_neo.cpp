@@ -56,7 +56,8 @@ struct GPTNeoAttention : Typed<GPTNeoAttention> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoAttention";
   static constexpr auto& forward_arguments = GPTNeoSelfAttention::forward_arguments;
   explicit GPTNeoAttention(const Config& c) : attention(child<GPTNeoSelfAttention>("attention", c)) {}
-  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past,
+                                      const Tensor& head_mask, bool eager) {
     return attention(x, mask, past, head_mask, eager);
   }
   Child<GPTNeoSelfAttention> attention;
@@ -70,7 +71,9 @@ struct GPTNeoMLP : Typed<GPTNeoMLP> {
         c_proj(child<Linear>("c_proj", inner_size(c), c.integer("hidden_size"))),
         act(activation_named(c.text("activation_function"))),
         dropout(child<Dropout>("dropout", c.number("resid_dropout"))) {}
-  static int64_t inner_size(const Config& c) { return c.optional_integer("intermediate_size").value_or(4 * c.integer("hidden_size")); }
+  static int64_t inner_size(const Config& c) {
+    return c.optional_integer("intermediate_size").value_or(4 * c.integer("hidden_size"));
+  }
   Tensor forward(const Tensor& x) { return dropout(c_proj(act(c_fc(x)))); }
   Child<Linear> c_fc, c_proj;
   Activation act;
@@ -85,7 +88,8 @@ struct GPTNeoBlock : Typed<GPTNeoBlock> {
         attn(child<GPTNeoAttention>("attn", c)),
         ln_2(child<LayerNorm>("ln_2", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         mlp(child<GPTNeoMLP>("mlp", c)) {}
-  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+  GPTNeoSelfAttention::Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past,
+                                      const Tensor& head_mask, bool eager) {
     auto [attended, weights, now] = attn(ln_1(x), mask, past, head_mask, eager);
     const Tensor y = attended + x;
     return {y + mlp(ln_2(y)), weights, now};
@@ -101,13 +105,16 @@ struct GPTNeoPretrained : PretrainedModel {
   std::string base_model_prefix() const override { return "transformer"; }
   std::vector<std::string> no_split_modules() const override { return {"GPTNeoBlock"}; }
   // Causal masks that old versions stored.
-  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(attn\.attention\.bias)", R"(attn\.attention\.masked_bias)"}; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {R"(attn\.attention\.bias)", R"(attn\.attention\.masked_bias)"};
+  }
 };
 
 struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
-                                                      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
+      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTNeoModel(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -128,7 +135,8 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
     const bool any_local = std::find(local_.begin(), local_.end(), true) != local_.end();
     const AttentionMask whole = mask_of(embeds, in.attention_mask, {.past = past});
-    const AttentionMask window = any_local ? mask_of(embeds, in.attention_mask, {.past = past, .window = config().integer("window_size")}) : whole;
+    const AttentionMask window =
+        any_local ? mask_of(embeds, in.attention_mask, {.past = past, .window = config().integer("window_size")}) : whole;
 
     Tensor x = embeds + wpe(positions);
     if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
@@ -169,27 +177,30 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
 
 struct GPTNeoForCausalLM : CausalLM<GPTNeoForCausalLM, GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
-                                                      "logits_to_keep", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",   "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
   explicit GPTNeoForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte") {}
 };
-struct GPTNeoForSequenceClassification : LastTokenClassification<GPTNeoForSequenceClassification, GPTNeoModel, GPTNeoPretrained> {
+struct GPTNeoForSequenceClassification
+    : LastTokenClassification<GPTNeoForSequenceClassification, GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
-                                                      "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTNeoForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
 };
-struct GPTNeoForTokenClassification : DecoderTokenClassification<GPTNeoForTokenClassification, GPTNeoModel, GPTNeoPretrained> {
+struct GPTNeoForTokenClassification
+    : DecoderTokenClassification<GPTNeoForTokenClassification, GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForTokenClassification";
   static constexpr auto& forward_arguments = GPTNeoForSequenceClassification::forward_arguments;
   explicit GPTNeoForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
 };
 struct GPTNeoForQuestionAnswering : QuestionAnswering<GPTNeoForQuestionAnswering, GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTNeoForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
 };
 
@@ -200,12 +211,14 @@ void complete(Config& config) {
     for (int64_t times = item.to_items().at(1).to_int(); times > 0; --times)
       for (const Value& type : item.to_items().at(0).to_items()) {
         if (type.to_string() != "global" && type.to_string() != "local")
-          throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" names \"" + type.to_string() + "\", expected global or local");
+          throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" names \"" + type.to_string() +
+                                                   "\", expected global or local");
         layers.push_back(type);
       }
   if (static_cast<int64_t>(layers.size()) != config.integer("num_layers"))
     throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" gives " + std::to_string(layers.size()) +
-                                             " layers, but \"num_layers\" is " + std::to_string(config.integer("num_layers")));
+                                             " layers, but \"num_layers\" is " +
+                                             std::to_string(config.integer("num_layers")));
   config.set("attention_layers", list(std::move(layers)));
 }
 
@@ -223,8 +236,10 @@ void register_gpt_neo(ModelRegistry& registry) {
         "classifier_dropout": 0.1, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true,
         "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "tie_word_embeddings": true})",
       .complete = complete,
-      .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}), model_class<GPTNeoForCausalLM>("GPTNeoForCausalLM", {"causal-lm"}),
-                  model_class<GPTNeoForSequenceClassification>("GPTNeoForSequenceClassification", {"sequence-classification"}),
+      .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}),
+                  model_class<GPTNeoForCausalLM>("GPTNeoForCausalLM", {"causal-lm"}),
+                  model_class<GPTNeoForSequenceClassification>("GPTNeoForSequenceClassification",
+                                                               {"sequence-classification"}),
                   model_class<GPTNeoForTokenClassification>("GPTNeoForTokenClassification", {"token-classification"}),
                   model_class<GPTNeoForQuestionAnswering>("GPTNeoForQuestionAnswering", {"question-answering"})},
   });

@@ -21,7 +21,8 @@ int64_t rotary_size(const Config& c) { return c.optional_integer("rotary_dim").v
 
 struct GPTJAttention : Typed<GPTJAttention> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJAttention";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "cosine", "sine", "attention_mask", "layer_past", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states", "cosine",    "sine", "attention_mask",
+                                                      "layer_past",    "head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   explicit GPTJAttention(const Config& c)
@@ -38,20 +39,18 @@ struct GPTJAttention : Typed<GPTJAttention> {
       throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(c.integer("hidden_size")) +
                                                ") must be divisible by n_head (" + std::to_string(heads) + ")");
     if (turning > size)
-      throw UserError(ErrorKind::bad_file, c.where() + ": rotary_dim is " + std::to_string(turning) + ", expected at most the head size (" +
-                                               std::to_string(size) + ")");
+      throw UserError(ErrorKind::bad_file, c.where() + ": rotary_dim is " + std::to_string(turning) +
+                                               ", expected at most the head size (" + std::to_string(size) + ")");
   }
 
-  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past,
-                 const Tensor& head_mask, bool eager) {
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                 const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor query = turned(split_heads(q_proj(x), heads, size), cosine, sine);
     const Tensor key = turned(split_heads(k_proj(x), heads, size), cosine, sine);
     const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
-    const AttentionResult attended = attend(query, now.key, now.value, mask,
-                                            {.dropout = training() ? attn_dropout->p : 0,
-                                             .eager = eager,
-                                             .head_mask = head_mask,
-                                             .scores_in_float32 = true});
+    const AttentionResult attended = attend(
+        query, now.key, now.value, mask,
+        {.dropout = training() ? attn_dropout->p : 0, .eager = eager, .head_mask = head_mask, .scores_in_float32 = true});
     return {resid_dropout(out_proj(attended.output)), attended.weights, now};
   }
   Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine) const {
@@ -86,8 +85,8 @@ struct GPTJBlock : Typed<GPTJBlock> {
       : ln_1(child<LayerNorm>("ln_1", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         attn(child<GPTJAttention>("attn", c)),
         mlp(child<GPTJMLP>("mlp", c)) {}
-  GPTJAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past,
-                                const Tensor& head_mask, bool eager) {
+  GPTJAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                                const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor y = ln_1(x);
     auto [attended, weights, now] = attn(y, cosine, sine, mask, past, head_mask, eager);
     return {attended + mlp(y) + x, weights, now};
@@ -102,13 +101,16 @@ struct GPTJPretrained : PretrainedModel {
   std::string base_model_prefix() const override { return "transformer"; }
   std::vector<std::string> no_split_modules() const override { return {"GPTJBlock"}; }
   // Causal masks that old versions stored.
-  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(attn\.bias)", R"(attn\.masked_bias)"}; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {R"(attn\.bias)", R"(attn\.masked_bias)"};
+  }
 };
 
 struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
-                                                      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
+      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTJModel(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -116,8 +118,7 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
         h(child<ModuleList>("h")),
         ln_f(child<LayerNorm>("ln_f", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_epsilon")})),
         rotary_emb(child<RotaryEmbedding>("rotary_emb", 10000.0, rotary_size(c), true)) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      h->emplace<GPTJBlock>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) h->emplace<GPTJBlock>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -157,22 +158,23 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
 
 struct GPTJForCausalLM : CausalLM<GPTJForCausalLM, GPTJModel, GPTJPretrained> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
-                                                      "logits_to_keep", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",   "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
   explicit GPTJForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte", true) {}
 };
 struct GPTJForSequenceClassification : LastTokenClassification<GPTJForSequenceClassification, GPTJModel, GPTJPretrained> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "past_key_values", "attention_mask", "token_type_ids",    "position_ids",
-                                                      "inputs_embeds", "labels",          "use_cache",      "output_attentions", "output_hidden_states",
-                                                      "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTJForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
 };
 struct GPTJForQuestionAnswering : QuestionAnswering<GPTJForQuestionAnswering, GPTJModel, GPTJPretrained> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
+      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
   explicit GPTJForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
 };
 
@@ -187,11 +189,13 @@ void register_gptj(ModelRegistry& registry) {
                         {"hidden_size", "n_embd"},
                         {"num_attention_heads", "n_head"},
                         {"num_hidden_layers", "n_layer"}},
-      .defaults = R"({"vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64,
+      .defaults =
+          R"({"vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64,
         "n_inner": null, "activation_function": "gelu_new", "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
         "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true, "bos_token_id": 50256, "eos_token_id": 50256,
         "pad_token_id": null, "tie_word_embeddings": false})",
-      .classes = {model_class<GPTJModel>("GPTJModel", {"default"}), model_class<GPTJForCausalLM>("GPTJForCausalLM", {"causal-lm"}),
+      .classes = {model_class<GPTJModel>("GPTJModel", {"default"}),
+                  model_class<GPTJForCausalLM>("GPTJForCausalLM", {"causal-lm"}),
                   model_class<GPTJForSequenceClassification>("GPTJForSequenceClassification", {"sequence-classification"}),
                   model_class<GPTJForQuestionAnswering>("GPTJForQuestionAnswering", {"question-answering"})},
   });

@@ -43,13 +43,14 @@ struct LlamaAttention : Typed<LlamaAttention> {
         v_proj(child<Linear>("v_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
         o_proj(child<Linear>("o_proj", heads * size, c.integer("hidden_size"), c.flag("attention_bias"))) {}
 
-  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask, const LayerCache& past, bool eager) {
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                 const LayerCache& past, bool eager) {
     const Tensor query = apply_rotary(split_heads(q_proj(x), heads, size), cosine, sine);
     const Tensor key = apply_rotary(split_heads(k_proj(x), key_heads, size), cosine, sine);
     const Tensor value = split_heads(v_proj(x), key_heads, size);
     const LayerCache now = past.updated(key, value);
-    const AttentionResult attended = attend(query, now.key, now.value, mask,
-                                            {.dropout = training() ? dropout : 0, .eager = eager, .softmax_in_float32 = true});
+    const AttentionResult attended = attend(
+        query, now.key, now.value, mask, {.dropout = training() ? dropout : 0, .eager = eager, .softmax_in_float32 = true});
     return {o_proj(attended.output), attended.weights, now};
   }
 
@@ -79,7 +80,8 @@ struct LlamaDecoderLayer : Typed<LlamaDecoderLayer> {
       : self_attn(child<LlamaAttention>("self_attn", c)),
         mlp(child<LlamaMLP>("mlp", c)),
         input_layernorm(child<LlamaRMSNorm>("input_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
-        post_attention_layernorm(child<LlamaRMSNorm>("post_attention_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))) {}
+        post_attention_layernorm(
+            child<LlamaRMSNorm>("post_attention_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))) {}
   LlamaAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                                  const LayerCache& past, bool eager) {
     auto [attended, weights, now] = self_attn(input_layernorm(x), cosine, sine, mask, past, eager);
@@ -105,8 +107,9 @@ struct LlamaPretrained : PretrainedModel {
 
 struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "position_ids",      "past_key_values",
-                                                      "inputs_embeds", "use_cache",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "position_ids",
+                                                      "past_key_values",   "inputs_embeds",       "use_cache",
+                                                      "output_attentions", "output_hidden_states"};
   explicit LlamaModel(const Config& c)
       : ModelOf(c),
         embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
@@ -114,8 +117,7 @@ struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> {
         layers(child<ModuleList>("layers")),
         norm(child<LlamaRMSNorm>("norm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
         rotary_emb(child<RotaryEmbedding>("rotary_emb", c, head_size(c))) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layers->emplace<LlamaDecoderLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<LlamaDecoderLayer>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -152,7 +154,8 @@ struct LlamaForCausalLM : CausalLM<LlamaForCausalLM, LlamaModel, LlamaPretrained
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForCausalLM";
   explicit LlamaForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
 };
-struct LlamaForSequenceClassification : LastTokenClassification<LlamaForSequenceClassification, LlamaModel, LlamaPretrained> {
+struct LlamaForSequenceClassification
+    : LastTokenClassification<LlamaForSequenceClassification, LlamaModel, LlamaPretrained> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForSequenceClassification";
   explicit LlamaForSequenceClassification(const Config& c) : LastTokenClassification(c, "model") {}
 };
@@ -182,7 +185,8 @@ void register_llama(ModelRegistry& registry) {
         "eos_token_id": 2, "pretraining_tp": 1, "tie_word_embeddings": false, "attention_bias": false,
         "attention_dropout": 0.0, "mlp_bias": false, "head_dim": null})",
       .complete = complete,
-      .classes = {model_class<LlamaModel>("LlamaModel", {"default"}), model_class<LlamaForCausalLM>("LlamaForCausalLM", {"causal-lm"}),
+      .classes = {model_class<LlamaModel>("LlamaModel", {"default"}),
+                  model_class<LlamaForCausalLM>("LlamaForCausalLM", {"causal-lm"}),
                   model_class<LlamaForSequenceClassification>("LlamaForSequenceClassification", {"sequence-classification"}),
                   model_class<LlamaForQuestionAnswering>("LlamaForQuestionAnswering", {"question-answering"})},
   });

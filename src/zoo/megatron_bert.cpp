@@ -86,8 +86,7 @@ struct MegatronBertEncoder : Typed<MegatronBertEncoder> {
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit MegatronBertEncoder(const Config& c)
       : layer(child<ModuleList>("layer")), ln(child<LayerNorm>("ln", c.integer("hidden_size"), megatron_norm(c))) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layer->emplace<MegatronBertLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layer->emplace<MegatronBertLayer>(c);
   }
   EncoderResult forward(const EncoderInputs& in) {
     EncoderResult out = run_layers<MegatronBertLayer>(*layer, in);

@@ -226,8 +226,7 @@ struct MobileBertLayer : Typed<MobileBertLayer> {
         output(child<MobileBertOutput>("output", c)),
         bottleneck(child_if<MobileBertBottleneck>(c.flag("use_bottleneck"), *this, "bottleneck", c)),
         ffn(child_if<ModuleList>(c.integer("num_feedforward_networks") > 1, *this, "ffn")) {
-    for (int64_t i = 1; i < c.integer("num_feedforward_networks"); ++i)
-      (*ffn)->emplace<MobileBertFFNLayer>(c);
+    for (int64_t i = 1; i < c.integer("num_feedforward_networks"); ++i) (*ffn)->emplace<MobileBertFFNLayer>(c);
   }
   std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask,
                                      bool eager) {
@@ -235,8 +234,7 @@ struct MobileBertLayer : Typed<MobileBertLayer> {
         bottleneck ? (*bottleneck)(hidden_states) : std::tuple(hidden_states, hidden_states, hidden_states, hidden_states);
     auto [x, weights] = attention(query, key, value, layer_input, mask, head_mask, eager);
     if (ffn)
-      for (MobileBertFFNLayer* one : (*ffn)->items<MobileBertFFNLayer>())
-        x = (*one)(x);
+      for (MobileBertFFNLayer* one : (*ffn)->items<MobileBertFFNLayer>()) x = (*one)(x);
     return {output(intermediate(x), x, hidden_states), weights};
   }
   Child<MobileBertAttention> attention;
@@ -250,8 +248,7 @@ struct MobileBertEncoder : Typed<MobileBertEncoder> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertEncoder";
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit MobileBertEncoder(const Config& c) : layer(child<ModuleList>("layer")) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layer->emplace<MobileBertLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layer->emplace<MobileBertLayer>(c);
   }
   EncoderResult forward(const EncoderInputs& in) { return run_encoder_layers<MobileBertLayer>(*layer, in); }
   Child<ModuleList> layer;

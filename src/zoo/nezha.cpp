@@ -117,8 +117,7 @@ struct NezhaEncoder : Typed<NezhaEncoder> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaEncoder";
   static constexpr const char* forward_arguments[] = {"inputs"};
   explicit NezhaEncoder(const Config& c) : layer(child<ModuleList>("layer")) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layer->emplace<NezhaLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layer->emplace<NezhaLayer>(c);
   }
   EncoderResult forward(const EncoderInputs& in) { return run_layers<NezhaLayer>(*layer, in); }
   Child<ModuleList> layer;

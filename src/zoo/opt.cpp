@@ -29,7 +29,8 @@ struct OPTAttention : Typed<OPTAttention, ProjectedAttention> {
 
 struct OPTDecoderLayer : Typed<OPTDecoderLayer> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTDecoderLayer";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "head_mask", "eager"};
+  static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "head_mask",
+                                                      "eager"};
   explicit OPTDecoderLayer(const Config& c)
       : norm_before(c.flag("do_layer_norm_before")),
         dropout(c.number("dropout")),
@@ -39,9 +40,12 @@ struct OPTDecoderLayer : Typed<OPTDecoderLayer> {
         fc1(child<Linear>("fc1", c.integer("hidden_size"), c.integer("ffn_dim"), c.flag("enable_bias"))),
         fc2(child<Linear>("fc2", c.integer("ffn_dim"), c.integer("hidden_size"), c.flag("enable_bias"))),
         final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"), norm_options(c))) {}
-  static LayerNormOptions norm_options(const Config& c) { return {.elementwise_affine = c.flag("layer_norm_elementwise_affine")}; }
+  static LayerNormOptions norm_options(const Config& c) {
+    return {.elementwise_affine = c.flag("layer_norm_elementwise_affine")};
+  }
 
-  OPTAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
+  OPTAttention::Result forward(const Tensor& hidden_states, const AttentionMask& mask, const LayerCache& past,
+                               const Tensor& head_mask, bool eager) {
     auto [attended, weights, now] =
         self_attn(norm_before ? self_attn_layer_norm(hidden_states) : hidden_states, mask, Tensor(), past, head_mask, eager);
     Tensor x = hidden_states + functional::dropout(attended, dropout, training());
@@ -69,21 +73,25 @@ struct OPTPretrained : PretrainedModel {
 
 struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTDecoder";
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask",    "past_key_values",      "inputs_embeds", "use_cache",
-                                                      "position_ids", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",    "attention_mask",    "past_key_values",      "inputs_embeds", "use_cache",
+      "position_ids", "output_attentions", "output_hidden_states", "head_mask"};
   explicit OPTDecoder(const Config& c)
       : ModelOf(c),
         embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("word_embed_proj_dim"),
                                       EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-        embed_positions(child<OffsetPositions>("embed_positions", "transformers.models.opt.modeling_opt.OPTLearnedPositionalEmbedding",
+        embed_positions(child<OffsetPositions>("embed_positions",
+                                               "transformers.models.opt.modeling_opt.OPTLearnedPositionalEmbedding",
                                                c.integer("max_position_embeddings"), c.integer("hidden_size"))),
-        project_out(child_if<Linear>(projects(c), *this, "project_out", c.integer("hidden_size"), c.integer("word_embed_proj_dim"), false)),
-        project_in(child_if<Linear>(projects(c), *this, "project_in", c.integer("word_embed_proj_dim"), c.integer("hidden_size"), false)),
-        final_layer_norm(child_if<LayerNorm>(c.flag("do_layer_norm_before") && !c.flag("_remove_final_layer_norm"), *this, "final_layer_norm",
-                                             c.integer("hidden_size"), OPTDecoderLayer::norm_options(c))),
+        project_out(child_if<Linear>(projects(c), *this, "project_out", c.integer("hidden_size"),
+                                     c.integer("word_embed_proj_dim"), false)),
+        project_in(child_if<Linear>(projects(c), *this, "project_in", c.integer("word_embed_proj_dim"),
+                                    c.integer("hidden_size"), false)),
+        final_layer_norm(child_if<LayerNorm>(c.flag("do_layer_norm_before") && !c.flag("_remove_final_layer_norm"), *this,
+                                             "final_layer_norm", c.integer("hidden_size"),
+                                             OPTDecoderLayer::norm_options(c))),
         layers(child<ModuleList>("layers")) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layers->emplace<OPTDecoderLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<OPTDecoderLayer>(c);
   }
   static bool projects(const Config& c) { return c.integer("word_embed_proj_dim") != c.integer("hidden_size"); }
 
@@ -92,7 +100,8 @@ struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
     const SymInt past = in.past_key_values.length();
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : counted_positions(embeds, in.attention_mask, past);
+    const Tensor positions =
+        in.position_ids.defined() ? in.position_ids : counted_positions(embeds, in.attention_mask, past);
     if (project_in) embeds = (*project_in)(embeds);
 
     Tensor x = embeds + embed_positions(positions);
@@ -103,7 +112,8 @@ struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
       const size_t at = i++;
       if (training() && drops_layer(layerdrop)) continue;
       outputs.before_layer(x);
-      auto [hidden, weights, now] = (*layer)(x, mask, in.past_key_values.layer(at), head_mask_of_layer(in.head_mask, at), eager);
+      auto [hidden, weights, now] =
+          (*layer)(x, mask, in.past_key_values.layer(at), head_mask_of_layer(in.head_mask, at), eager);
       x = hidden;
       outputs.after_layer(weights, now);
     }
@@ -140,21 +150,25 @@ struct OPTModel : ModelOf<OPTModel, OPTPretrained> {
 
 struct OPTForCausalLM : CausalLM<OPTForCausalLM, OPTModel, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",    "attention_mask", "past_key_values",   "inputs_embeds",        "labels",   "use_cache",
-                                                      "position_ids", "logits_to_keep", "output_attentions", "output_hidden_states", "head_mask"};
-  explicit OPTForCausalLM(const Config& c) : CausalLM(c, "model", "decoder.embed_tokens", false, c.integer("word_embed_proj_dim")) {}
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",    "attention_mask", "past_key_values",   "inputs_embeds",        "labels",   "use_cache",
+      "position_ids", "logits_to_keep", "output_attentions", "output_hidden_states", "head_mask"};
+  explicit OPTForCausalLM(const Config& c)
+      : CausalLM(c, "model", "decoder.embed_tokens", false, c.integer("word_embed_proj_dim")) {}
 };
 struct OPTForSequenceClassification : LastTokenClassification<OPTForSequenceClassification, OPTModel, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "past_key_values",   "inputs_embeds",        "labels",
-                                                      "use_cache", "position_ids",   "output_attentions", "output_hidden_states", "head_mask"};
-  explicit OPTForSequenceClassification(const Config& c) : LastTokenClassification(c, "model", c.integer("word_embed_proj_dim")) {}
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask", "past_key_values",   "inputs_embeds",        "labels",
+      "use_cache", "position_ids",   "output_attentions", "output_hidden_states", "head_mask"};
+  explicit OPTForSequenceClassification(const Config& c)
+      : LastTokenClassification(c, "model", c.integer("word_embed_proj_dim")) {}
 };
 struct OPTForQuestionAnswering : QuestionAnswering<OPTForQuestionAnswering, OPTModel, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "past_key_values", "inputs_embeds",     "start_positions",
-                                                      "end_positions", "use_cache",      "position_ids",    "output_attentions", "output_hidden_states",
-                                                      "head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask", "past_key_values",   "inputs_embeds",        "start_positions", "end_positions",
+      "use_cache", "position_ids",   "output_attentions", "output_hidden_states", "head_mask"};
   explicit OPTForQuestionAnswering(const Config& c) : QuestionAnswering(c, "model", c.integer("word_embed_proj_dim")) {}
 };
 
@@ -177,7 +191,8 @@ void register_opt(ModelRegistry& registry) {
         "bos_token_id": 2, "eos_token_id": 2, "enable_bias": true, "layer_norm_elementwise_affine": true,
         "tie_word_embeddings": true})",
       .complete = complete,
-      .classes = {model_class<OPTModel>("OPTModel", {"default"}), model_class<OPTForCausalLM>("OPTForCausalLM", {"causal-lm"}),
+      .classes = {model_class<OPTModel>("OPTModel", {"default"}),
+                  model_class<OPTForCausalLM>("OPTForCausalLM", {"causal-lm"}),
                   model_class<OPTForSequenceClassification>("OPTForSequenceClassification", {"sequence-classification"}),
                   model_class<OPTForQuestionAnswering>("OPTForQuestionAnswering", {"question-answering"})},
   });

@@ -28,7 +28,8 @@ struct TrOCRSinusoidalPositionalEmbedding : Typed<TrOCRSinusoidalPositionalEmbed
       : size(size), padding(padding), weights(register_constant("weights", sinusoidal_table(positions, size, padding))) {}
   Tensor forward(const Tensor& input_ids, const SymInt& past) {
     const SymInt needed = padding + 1 + past + input_ids.sym_size(1);
-    if (!needed.is_symbolic() && needed.as_int() > weights->size(0)) weights = sinusoidal_table(needed.as_int(), size, padding);
+    if (!needed.is_symbolic() && needed.as_int() > weights->size(0))
+      weights = sinusoidal_table(needed.as_int(), size, padding);
     const Tensor kept = ne(input_ids, padding).to(DType::int64);
     const Tensor counted = (cumsum(kept, 1) + Scalar(past)) * kept + padding;
     return index_select(weights, 0, counted.view({-1})).view({input_ids.sym_size(0), input_ids.sym_size(1), size});
@@ -48,8 +49,9 @@ struct TrOCRAttention : Typed<TrOCRAttention, ProjectedAttention> {
 
 struct TrOCRDecoderLayer : Typed<TrOCRDecoderLayer> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRDecoderLayer";
-  static constexpr const char* forward_arguments[] = {"hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",
-                                                      "past_key_values", "head_mask",      "cross_attn_head_mask",  "eager"};
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",
+      "past_key_values", "head_mask",      "cross_attn_head_mask",  "eager"};
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // hidden states, weights, cross weights, keys and values
 
   explicit TrOCRDecoderLayer(const Config& c)
@@ -59,18 +61,22 @@ struct TrOCRDecoderLayer : Typed<TrOCRDecoderLayer> {
         self_attn(child<TrOCRAttention>("self_attn", c, false)),
         self_attn_layer_norm(child<LayerNorm>("self_attn_layer_norm", c.integer("hidden_size"))),
         encoder_attn(child_if<TrOCRAttention>(c.flag("is_decoder"), *this, "encoder_attn", c, true)),
-        encoder_attn_layer_norm(child_if<LayerNorm>(c.flag("is_decoder"), *this, "encoder_attn_layer_norm", c.integer("hidden_size"))),
+        encoder_attn_layer_norm(
+            child_if<LayerNorm>(c.flag("is_decoder"), *this, "encoder_attn_layer_norm", c.integer("hidden_size"))),
         fc1(child<Linear>("fc1", c.integer("hidden_size"), c.integer("decoder_ffn_dim"))),
         fc2(child<Linear>("fc2", c.integer("decoder_ffn_dim"), c.integer("hidden_size"))),
         final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"))) {}
 
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder, const AttentionMask& encoder_mask,
-                 const LayerCache& past, const Tensor& head_mask, const Tensor& cross_head_mask, bool eager) {
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder,
+                 const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask,
+                 const Tensor& cross_head_mask, bool eager) {
     auto [attended, weights, now] = self_attn(hidden_states, mask, Tensor(), past, head_mask, eager);
     Tensor x = self_attn_layer_norm(hidden_states + functional::dropout(attended, dropout, training()));
     Tensor cross_weights;
     if (encoder.defined()) {
-      if (!encoder_attn) throw UserError("encoder_hidden_states are given, but the model has no cross attention: set is_decoder in the config");
+      if (!encoder_attn)
+        throw UserError(
+            "encoder_hidden_states are given, but the model has no cross attention: set is_decoder in the config");
       auto [looked_up, its_weights, with_cross] = (*encoder_attn)(x, encoder_mask, encoder, now, cross_head_mask, eager);
       x = (*encoder_attn_layer_norm)(x + functional::dropout(looked_up, dropout, training()));
       cross_weights = its_weights;
@@ -94,38 +100,45 @@ struct TrOCRPretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
   std::string base_model_prefix() const override { return "model"; }
   std::vector<std::string> no_split_modules() const override { return {"TrOCRDecoderLayer"}; }
-  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(embed_positions\._float_tensor)"}; }
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
+    return {R"(embed_positions\._float_tensor)"};
+  }
 };
 
 struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRDecoder";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "encoder_hidden_states", "encoder_attention_mask",
-                                                      "past_key_values",   "inputs_embeds",        "use_cache",             "output_attentions",
-                                                      "output_hidden_states", "head_mask",         "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
+      "inputs_embeds",       "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
+      "cross_attn_head_mask"};
   explicit TrOCRDecoder(const Config& c)
       : ModelOf(c),
         embed_tokens(child_module<Embedding>(
-            "embed_tokens", std::make_shared<ScaledWordEmbedding>("transformers.models.trocr.modeling_trocr.TrOCRScaledWordEmbedding",
-                                                                  c.integer("vocab_size"), c.integer("hidden_size"), c.optional_integer("pad_token_id"),
-                                                                  c.flag("scale_embedding") ? std::sqrt(c.number("hidden_size")) : 1))),
+            "embed_tokens", std::make_shared<ScaledWordEmbedding>(
+                                "transformers.models.trocr.modeling_trocr.TrOCRScaledWordEmbedding", c.integer("vocab_size"),
+                                c.integer("hidden_size"), c.optional_integer("pad_token_id"),
+                                c.flag("scale_embedding") ? std::sqrt(c.number("hidden_size")) : 1))),
         learned(child_if<OffsetPositions>(c.flag("use_learned_position_embeddings"), *this, "embed_positions",
                                           "transformers.models.trocr.modeling_trocr.TrOCRLearnedPositionalEmbedding",
                                           c.integer("max_position_embeddings"), c.integer("hidden_size"))),
-        sinusoidal(child_if<TrOCRSinusoidalPositionalEmbedding>(!c.flag("use_learned_position_embeddings"), *this, "embed_positions",
-                                                                c.integer("max_position_embeddings") + c.integer("pad_token_id") + 1,
-                                                                c.integer("hidden_size"), c.integer("pad_token_id"))),
-        layernorm_embedding(child_if<LayerNorm>(c.flag("layernorm_embedding"), *this, "layernorm_embedding", c.integer("hidden_size"))),
+        sinusoidal(child_if<TrOCRSinusoidalPositionalEmbedding>(
+            !c.flag("use_learned_position_embeddings"), *this, "embed_positions",
+            c.integer("max_position_embeddings") + c.integer("pad_token_id") + 1, c.integer("hidden_size"),
+            c.integer("pad_token_id"))),
+        layernorm_embedding(
+            child_if<LayerNorm>(c.flag("layernorm_embedding"), *this, "layernorm_embedding", c.integer("hidden_size"))),
         layers(child<ModuleList>("layers")) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layers->emplace<TrOCRDecoderLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<TrOCRDecoderLayer>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, embed_tokens);
     const SymInt past = in.past_key_values.length();
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+    const bool eager =
+        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+    const AttentionMask encoder_mask =
+        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
 
     Tensor x = embeds + positions(in, embeds, past);
     if (layernorm_embedding) x = (*layernorm_embedding)(x);
@@ -138,8 +151,8 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
       outputs.before_layer(x);
       if (training() && drops_layer(layerdrop)) continue;
       auto [hidden, weights, cross_weights, now] =
-          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at), head_mask_of_layer(in.head_mask, at),
-                   head_mask_of_layer(in.cross_attn_head_mask, at), eager);
+          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at),
+                   head_mask_of_layer(in.head_mask, at), head_mask_of_layer(in.cross_attn_head_mask, at), eager);
       x = hidden;
       outputs.after_layer(weights, now);
       if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
@@ -150,7 +163,9 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
   Tensor positions(const ModelInputs& in, const Tensor& embeds, const SymInt& past) const {
     if (learned) return (*learned)(positions_after(past, embeds));
     if (!in.input_ids.defined())
-      throw UserError("TrOCRDecoder: sinusoidal positions count the input_ids that are no padding, so inputs_embeds cannot stand for them");
+      throw UserError(
+          "TrOCRDecoder: sinusoidal positions count the input_ids that are no padding, so inputs_embeds cannot stand for "
+          "them");
     return (*sinusoidal)(in.input_ids, past).to(embeds.dtype());
   }
 
@@ -180,9 +195,18 @@ Config as_decoder(Config config) {
 
 struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
-                                                      "inputs_embeds", "labels",         "use_cache",             "output_attentions",      "output_hidden_states",
-                                                      "head_mask",     "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "inputs_embeds",
+                                                      "labels",
+                                                      "use_cache",
+                                                      "output_attentions",
+                                                      "output_hidden_states",
+                                                      "head_mask",
+                                                      "cross_attn_head_mask"};
   explicit TrOCRForCausalLM(const Config& c)
       : ModelOf(as_decoder(c)),
         model(child<TrOCRDecoderWrapper>("model", config())),
@@ -193,7 +217,8 @@ struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
     const Tensor logits = output_projection(base["last_hidden_state"]);
     ModelOutput out;
     // Labels are not shifted: the caller shifts the ids.
-    if (in.labels.defined()) out.set("loss", functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), in.labels.view({-1})));
+    if (in.labels.defined())
+      out.set("loss", functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), in.labels.view({-1})));
     out.set("logits", logits);
     out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
     return out;
@@ -217,14 +242,17 @@ void register_trocr(ModelRegistry& registry) {
   registry.add({
       .model_type = "trocr",
       .config_class = "TrOCRConfig",
-      .attribute_map = {{"num_attention_heads", "decoder_attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "decoder_layers"}},
+      .attribute_map = {{"num_attention_heads", "decoder_attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "decoder_layers"}},
       .defaults = R"({"vocab_size": 50265, "d_model": 1024, "decoder_layers": 12, "decoder_attention_heads": 16,
         "decoder_ffn_dim": 4096, "activation_function": "gelu", "max_position_embeddings": 512, "dropout": 0.1,
         "attention_dropout": 0.0, "activation_dropout": 0.0, "decoder_start_token_id": 2, "init_std": 0.02,
         "decoder_layerdrop": 0.0, "use_cache": true, "scale_embedding": false, "use_learned_position_embeddings": true,
         "layernorm_embedding": true, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
         "cross_attention_hidden_size": null, "is_decoder": false, "tie_word_embeddings": true})",
-      .classes = {model_class<TrOCRForCausalLM>("TrOCRForCausalLM", {"causal-lm"}), model_class<TrOCRDecoder>("TrOCRDecoder", {"special"})},
+      .classes = {model_class<TrOCRForCausalLM>("TrOCRForCausalLM", {"causal-lm"}),
+                  model_class<TrOCRDecoder>("TrOCRDecoder", {"special"})},
   });
 }
 

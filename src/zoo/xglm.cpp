@@ -25,7 +25,9 @@ struct XGLMSinusoidalPositionalEmbedding : Typed<XGLMSinusoidalPositionalEmbeddi
   static constexpr const char* forward_arguments[] = {"position_ids", "length"};
   static constexpr int64_t offset = 2;
   XGLMSinusoidalPositionalEmbedding(int64_t positions, int64_t size, std::optional<int64_t> padding)
-      : size(size), padding(padding), weights(register_buffer("weights", sinusoidal_table(positions + offset, size, padding), false)) {}
+      : size(size),
+        padding(padding),
+        weights(register_buffer("weights", sinusoidal_table(positions + offset, size, padding), false)) {}
   // `length`: of the whole text. A longer one than the table has gets a longer table.
   Tensor forward(const Tensor& position_ids, const SymInt& length) {
     if (!length.is_symbolic() && length.as_int() + offset > weights->size(0))
@@ -41,13 +43,16 @@ struct XGLMSinusoidalPositionalEmbedding : Typed<XGLMSinusoidalPositionalEmbeddi
 struct XGLMAttention : Typed<XGLMAttention, ProjectedAttention> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMAttention";
   explicit XGLMAttention(const Config& c)
-      : Typed(Options{.hidden_size = c.integer("hidden_size"), .heads = c.integer("num_attention_heads"), .dropout = c.number("attention_dropout")}) {}
+      : Typed(Options{.hidden_size = c.integer("hidden_size"),
+                      .heads = c.integer("num_attention_heads"),
+                      .dropout = c.number("attention_dropout")}) {}
 };
 
 struct XGLMDecoderLayer : Typed<XGLMDecoderLayer> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMDecoderLayer";
-  static constexpr const char* forward_arguments[] = {"hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",
-                                                      "past_key_values", "head_mask",      "cross_attn_head_mask",  "eager"};
+  static constexpr const char* forward_arguments[] = {
+      "hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",
+      "past_key_values", "head_mask",      "cross_attn_head_mask",  "eager"};
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // hidden states, weights, cross weights, keys and values
 
   explicit XGLMDecoderLayer(const Config& c)
@@ -56,20 +61,23 @@ struct XGLMDecoderLayer : Typed<XGLMDecoderLayer> {
         activation_fn(activation_named(c.text("activation_function"))),
         self_attn(child<XGLMAttention>("self_attn", c)),
         encoder_attn(child_if<XGLMAttention>(c.flag("add_cross_attention"), *this, "encoder_attn", c)),
-        encoder_attn_layer_norm(child_if<LayerNorm>(c.flag("add_cross_attention"), *this, "encoder_attn_layer_norm", c.integer("hidden_size"))),
+        encoder_attn_layer_norm(
+            child_if<LayerNorm>(c.flag("add_cross_attention"), *this, "encoder_attn_layer_norm", c.integer("hidden_size"))),
         self_attn_layer_norm(child<LayerNorm>("self_attn_layer_norm", c.integer("hidden_size"))),
         fc1(child<Linear>("fc1", c.integer("hidden_size"), c.integer("ffn_dim"))),
         fc2(child<Linear>("fc2", c.integer("ffn_dim"), c.integer("hidden_size"))),
         final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"))) {}
 
-  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder, const AttentionMask& encoder_mask,
-                 const LayerCache& past, const Tensor& head_mask, const Tensor& cross_head_mask, bool eager) {
+  Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& encoder,
+                 const AttentionMask& encoder_mask, const LayerCache& past, const Tensor& head_mask,
+                 const Tensor& cross_head_mask, bool eager) {
     auto [attended, weights, now] = self_attn(self_attn_layer_norm(hidden_states), mask, Tensor(), past, head_mask, eager);
     Tensor x = hidden_states + functional::dropout(attended, dropout, training());
     Tensor cross_weights;
     if (encoder.defined()) {
       if (!encoder_attn)
-        throw UserError("encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
+        throw UserError(
+            "encoder_hidden_states are given, but the model has no cross attention: set add_cross_attention in the config");
       auto [looked_up, its_weights, with_cross] =
           (*encoder_attn)((*encoder_attn_layer_norm)(x), encoder_mask, encoder, now, cross_head_mask, eager);
       x = x + functional::dropout(looked_up, dropout, training());
@@ -100,30 +108,34 @@ struct XGLMPretrained : PretrainedModel {
 
 struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "position_ids", "encoder_hidden_states",
-                                                      "encoder_attention_mask", "past_key_values", "inputs_embeds", "use_cache",
-                                                      "output_attentions", "output_hidden_states", "head_mask",    "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids",       "attention_mask",      "position_ids", "encoder_hidden_states", "encoder_attention_mask",
+      "past_key_values", "inputs_embeds",       "use_cache",    "output_attentions",     "output_hidden_states",
+      "head_mask",       "cross_attn_head_mask"};
   explicit XGLMModel(const Config& c)
       : ModelOf(c),
         embed_tokens(child_module<Embedding>(
-            "embed_tokens", std::make_shared<ScaledWordEmbedding>("transformers.models.xglm.modeling_xglm.XGLMScaledWordEmbedding",
-                                                                  c.integer("vocab_size"), c.integer("hidden_size"), c.optional_integer("pad_token_id"),
-                                                                  c.flag("scale_embedding") ? std::sqrt(c.number("hidden_size")) : 1))),
-        embed_positions(child<XGLMSinusoidalPositionalEmbedding>("embed_positions", c.integer("max_position_embeddings"), c.integer("hidden_size"),
+            "embed_tokens", std::make_shared<ScaledWordEmbedding>(
+                                "transformers.models.xglm.modeling_xglm.XGLMScaledWordEmbedding", c.integer("vocab_size"),
+                                c.integer("hidden_size"), c.optional_integer("pad_token_id"),
+                                c.flag("scale_embedding") ? std::sqrt(c.number("hidden_size")) : 1))),
+        embed_positions(child<XGLMSinusoidalPositionalEmbedding>("embed_positions", c.integer("max_position_embeddings"),
+                                                                 c.integer("hidden_size"),
                                                                  c.optional_integer("pad_token_id"))),
         layers(child<ModuleList>("layers")),
         layer_norm(child<LayerNorm>("layer_norm", c.integer("hidden_size"))) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-      layers->emplace<XGLMDecoderLayer>(c);
+    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<XGLMDecoderLayer>(c);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, embed_tokens);
     const SymInt past = in.past_key_values.length();
     const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+    const bool eager =
+        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const AttentionMask encoder_mask = in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+    const AttentionMask encoder_mask =
+        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
 
     Tensor x = embeds + embed_positions(positions, past + embeds.sym_size(1)).to(embeds.dtype());
     x = functional::dropout(x, config().number("dropout"), training());
@@ -135,8 +147,8 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
       if (training() && drops_layer(layerdrop)) continue;
       outputs.before_layer(x);
       auto [hidden, weights, cross_weights, now] =
-          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at), head_mask_of_layer(in.head_mask, at),
-                   head_mask_of_layer(in.cross_attn_head_mask, at), eager);
+          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at),
+                   head_mask_of_layer(in.head_mask, at), head_mask_of_layer(in.cross_attn_head_mask, at), eager);
       x = hidden;
       outputs.after_layer(weights, now);
       if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
@@ -156,9 +168,20 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
 
 struct XGLMForCausalLM : CausalLM<XGLMForCausalLM, XGLMModel, XGLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",      "attention_mask",    "position_ids",         "encoder_hidden_states", "encoder_attention_mask",
-                                                      "past_key_values", "inputs_embeds",    "labels",               "use_cache",             "logits_to_keep",
-                                                      "output_attentions", "output_hidden_states", "head_mask",      "cross_attn_head_mask"};
+  static constexpr const char* forward_arguments[] = {"input_ids",
+                                                      "attention_mask",
+                                                      "position_ids",
+                                                      "encoder_hidden_states",
+                                                      "encoder_attention_mask",
+                                                      "past_key_values",
+                                                      "inputs_embeds",
+                                                      "labels",
+                                                      "use_cache",
+                                                      "logits_to_keep",
+                                                      "output_attentions",
+                                                      "output_hidden_states",
+                                                      "head_mask",
+                                                      "cross_attn_head_mask"};
   explicit XGLMForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
 };
 
@@ -169,13 +192,17 @@ void register_xglm(ModelRegistry& registry) {
   registry.add({
       .model_type = "xglm",
       .config_class = "XGLMConfig",
-      .attribute_map = {{"num_attention_heads", "attention_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "num_layers"}},
-      .defaults = R"({"vocab_size": 256008, "max_position_embeddings": 2048, "d_model": 1024, "ffn_dim": 4096, "num_layers": 24,
+      .attribute_map = {{"num_attention_heads", "attention_heads"},
+                        {"hidden_size", "d_model"},
+                        {"num_hidden_layers", "num_layers"}},
+      .defaults =
+          R"({"vocab_size": 256008, "max_position_embeddings": 2048, "d_model": 1024, "ffn_dim": 4096, "num_layers": 24,
         "attention_heads": 16, "activation_function": "gelu", "dropout": 0.1, "attention_dropout": 0.1,
         "activation_dropout": 0.0, "layerdrop": 0.0, "init_std": 0.02, "scale_embedding": true, "use_cache": true,
         "decoder_start_token_id": 2, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "add_cross_attention": false,
         "tie_word_embeddings": true})",
-      .classes = {model_class<XGLMModel>("XGLMModel", {"default"}), model_class<XGLMForCausalLM>("XGLMForCausalLM", {"causal-lm"})},
+      .classes = {model_class<XGLMModel>("XGLMModel", {"default"}),
+                  model_class<XGLMForCausalLM>("XGLMForCausalLM", {"causal-lm"})},
   });
 }
 

@@ -23,14 +23,17 @@ TEST(Crc32, IsTheStandardOne) {
   EXPECT_EQ(crc32(std::as_bytes(std::span(text))), 0xCBF43926U);
   std::vector<std::byte> bytes(700);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 7 + i / 3);
-  for (size_t length = 0; length < bytes.size(); ++length) ASSERT_EQ(crc32(std::span(bytes).first(length)), slow(std::span(bytes).first(length))) << length;
-  for (size_t first = 0; first < 64; ++first) ASSERT_EQ(crc32(std::span(bytes).subspan(first)), slow(std::span(bytes).subspan(first))) << first;
+  for (size_t length = 0; length < bytes.size(); ++length)
+    ASSERT_EQ(crc32(std::span(bytes).first(length)), slow(std::span(bytes).first(length))) << length;
+  for (size_t first = 0; first < 64; ++first)
+    ASSERT_EQ(crc32(std::span(bytes).subspan(first)), slow(std::span(bytes).subspan(first))) << first;
 }
 
 TEST(Crc32, GoesOnFromAnother) {
   const std::string text(1000, 'x');
   const auto bytes = std::as_bytes(std::span(text));
-  for (const size_t cut : {0, 1, 15, 16, 17, 64, 500, 1000}) EXPECT_EQ(crc32(bytes.subspan(cut), crc32(bytes.first(cut))), crc32(bytes)) << cut;
+  for (const size_t cut : {0, 1, 15, 16, 17, 64, 500, 1000})
+    EXPECT_EQ(crc32(bytes.subspan(cut), crc32(bytes.first(cut))), crc32(bytes)) << cut;
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ TEST(SmallBlocks, MayBeFreedByAnotherThreadAndAfterIt) {
 // Blocks that a static object frees after the thread's own destructors ran.
 struct Late {
   void* block = nullptr;
-  ~Late() { if (block) give_small_block(block, 64); }
+  ~Late() {
+    if (block) give_small_block(block, 64);
+  }
 };
 TEST(SmallBlocks, MayBeFreedWhenTheThreadIsEnding) {
   std::thread([] {

@@ -30,8 +30,7 @@ struct Result {
 Result calque_run(const std::string& arguments) {
   FILE* pipe = ::popen((std::string(CALQUE_TEST_BIN) + "/calque " + arguments + " 2>&1 </dev/null").c_str(), "r");
   std::string out;
-  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);)
-    out.append(buffer, n);
+  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);) out.append(buffer, n);
   const int status = ::pclose(pipe);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
 }
@@ -185,7 +184,8 @@ TEST_F(Cli, trace_prints_a_graph_in_every_form) {
       EXPECT_THAT(r.out, HasSubstr("return %"));
     }
   }
-  EXPECT_THAT(calque_run("trace attention").out, AllOf(HasSubstr("f32[s0, s1, 32]"), HasSubstr("aten.native_layer_norm.default")));
+  EXPECT_THAT(calque_run("trace attention").out,
+              AllOf(HasSubstr("f32[s0, s1, 32]"), HasSubstr("aten.native_layer_norm.default")));
   EXPECT_THAT(calque_run("trace mlp --level fx").out, HasSubstr("call_module[up](%x)"));
   EXPECT_THAT(calque_run("trace mlp --format code").out, HasSubstr("def forward("));
   EXPECT_THAT(calque_run("trace mlp --format table").out, HasSubstr("call_function"));
@@ -201,8 +201,9 @@ TEST_F(Cli, trace_prints_a_graph_in_every_form) {
 TEST_F(Cli, trace_explains_guards_and_specialisations) {
   const Result r = calque_run("trace branches --explain");
   EXPECT_EQ(r.status, 0);
-  EXPECT_THAT(r.out, AllOf(HasSubstr("guard s0 > 4  (at examples.cpp:"), HasSubstr("s1 is specialised to 8, because Eq(s1, 8)  (aten::addmm"), HasSubstr("5 <= L['x'].size()[0]"),
-                           HasSubstr("L['x'].size()[1] == 8")));
+  EXPECT_THAT(r.out, AllOf(HasSubstr("guard s0 > 4  (at examples.cpp:"),
+                           HasSubstr("s1 is specialised to 8, because Eq(s1, 8)  (aten::addmm"),
+                           HasSubstr("5 <= L['x'].size()[0]"), HasSubstr("L['x'].size()[1] == 8")));
   const Result unknown = calque_run("trace nothing");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.out, HasSubstr("the examples are mlp"));
@@ -215,8 +216,10 @@ std::string program(const std::string& name) { return std::string(CALQUE_SOURCE_
 TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
   const Result text = calque_run("info " + program("two_layers_dynamic.pt2"));
   EXPECT_EQ(text.status, 0);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("PyTorch program, 1 model"), HasSubstr("schema 8.20, written by PyTorch 2.13.0"), HasSubstr("model: training IR, 12 nodes, 5 calls of 3 operators"),
-                              HasSubstr("x      float32 [s77, s27, 6]"), HasSubstr("s77     [0, 64]"), HasSubstr("float32        5        90    360")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("PyTorch program, 1 model"), HasSubstr("schema 8.20, written by PyTorch 2.13.0"),
+                              HasSubstr("model: training IR, 12 nodes, 5 calls of 3 operators"),
+                              HasSubstr("x      float32 [s77, s27, 6]"), HasSubstr("s77     [0, 64]"),
+                              HasSubstr("float32        5        90    360")));
   const Result json = calque_run("info --json " + program("custom_op.pt2"));
   EXPECT_EQ(json.status, 0);
   const auto parsed = nlohmann::json::parse(json.out);
@@ -233,10 +236,13 @@ TEST_F(Cli, InfoOfACheckpointInAPickle) {
 }
 
 TEST_F(Cli, RunWritesOutputsByPath) {
-  const Result r = calque_run("run " + program("nested_inputs.pt2") + " --inputs " + program("nested_inputs.in") + " --outputs " + path("out.safetensors"));
+  const Result r = calque_run("run " + program("nested_inputs.pt2") + " --inputs " + program("nested_inputs.in") +
+                              " --outputs " + path("out.safetensors"));
   EXPECT_EQ(r.status, 0) << r.out;
-  EXPECT_EQ(SafetensorsFile::open(path("out.safetensors")).names(), (std::vector<std::string>{"list.0", "list.1", "sum", "tuple.0"}));
-  const Result single = calque_run("run " + program("two_layers_dynamic.pt2") + " --inputs " + program("two_layers_dynamic.in") + " --outputs " + path("single.safetensors"));
+  EXPECT_EQ(SafetensorsFile::open(path("out.safetensors")).names(),
+            (std::vector<std::string>{"list.0", "list.1", "sum", "tuple.0"}));
+  const Result single = calque_run("run " + program("two_layers_dynamic.pt2") + " --inputs " +
+                                   program("two_layers_dynamic.in") + " --outputs " + path("single.safetensors"));
   EXPECT_EQ(single.status, 0) << single.out;
   EXPECT_EQ(calque_run("diff --tol 1e-5 " + path("single.safetensors") + " " + program("two_layers_dynamic.out")).status, 0);
 }
@@ -290,8 +296,10 @@ TEST_F(Cli, ExportAppliesSuggestedFixesWhenAsked) {
 
 TEST_F(Cli, ExportNamesWhatIsWrong) {
   EXPECT_THAT(calque_run("export nothing -o " + path("p.pt2")).out, HasSubstr("no example is named 'nothing'"));
-  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --dynamic y=n").out, HasSubstr("names the argument y; the arguments are ['x']"));
-  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --inputs " + save("z.safetensors", {{"z", f32({1})}})).out, HasSubstr("the model takes 'x'"));
+  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --dynamic y=n").out,
+              HasSubstr("names the argument y; the arguments are ['x']"));
+  EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --inputs " + save("z.safetensors", {{"z", f32({1})}})).out,
+              HasSubstr("the model takes 'x'"));
   EXPECT_THAT(calque_run("export " + path("absent.pt2") + " -o " + path("p.pt2")).out, HasSubstr("absent.pt2"));
 }
 

@@ -30,8 +30,7 @@ struct Result {
 Result calque_run(const std::string& arguments) {
   FILE* pipe = ::popen((std::string(CALQUE_TEST_BIN) + "/calque " + arguments + " 2>&1 </dev/null").c_str(), "r");
   std::string out;
-  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);)
-    out.append(buffer, n);
+  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);) out.append(buffer, n);
   const int status = ::pclose(pipe);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
 }
@@ -58,8 +57,10 @@ class Models : public testing::Test {
 TEST_F(Models, InfoSaysWhatAModelIs) {
   const Result r = calque_run("info tiny-lm");
   EXPECT_EQ(r.status, 0) << r.out;
-  EXPECT_THAT(r.out, AllOf(StartsWith("tiny-lm: LlamaForCausalLM (llama), 3,148,224 parameters, 6.3 MB, 6.3 MFLOPs a token\n"), HasSubstr("hidden_size                 192"),
-                           HasSubstr("bfloat16       56   3,148,224  6,296,448"), HasSubstr("model.safetensors  6,302,472"), HasSubstr("forward takes input_ids, attention_mask")));
+  EXPECT_THAT(r.out,
+              AllOf(StartsWith("tiny-lm: LlamaForCausalLM (llama), 3,148,224 parameters, 6.3 MB, 6.3 MFLOPs a token\n"),
+                    HasSubstr("hidden_size                 192"), HasSubstr("bfloat16       56   3,148,224  6,296,448"),
+                    HasSubstr("model.safetensors  6,302,472"), HasSubstr("forward takes input_ids, attention_mask")));
   const auto json = nlohmann::json::parse(calque_run("info tiny-lm --json").out);
   EXPECT_EQ(json["class"], "LlamaForCausalLM");
   // 2 for each weight of the products (torch.utils.flop_counter counts 6291456), and attention over 7 tokens.
@@ -67,23 +68,29 @@ TEST_F(Models, InfoSaysWhatAModelIs) {
 }
 
 TEST_F(Models, GenerateReproducesTheReference) {
-  const auto reference = nlohmann::json::parse(std::ifstream(std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm/reference.json"));
+  const auto reference =
+      nlohmann::json::parse(std::ifstream(std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm/reference.json"));
   const Result r = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32");
   EXPECT_EQ(r.status, 0);
   EXPECT_EQ(r.out, reference[0]["greedy_text"].get<std::string>() + "\n");
-  const Result json = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32 --json");
+  const Result json =
+      calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32 --json");
   EXPECT_EQ(nlohmann::json::parse(json.out)["sequences"][0]["ids"], reference[0]["greedy_ids"]);
-  const Result alone = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 4 --dtype float32 --no-prompt");
+  const Result alone =
+      calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 4 --dtype float32 --no-prompt");
   EXPECT_EQ(alone.out, ", and the other\n");
 }
 
 TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
-  const std::string sample = "generate tiny-lm -p 'Call me' --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --repetition-penalty 1.1 -n 30 --seed ";
+  const std::string sample =
+      "generate tiny-lm -p 'Call me' --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --repetition-penalty 1.1 -n 30 "
+      "--seed ";
   const Result first = calque_run(sample + "3"), again = calque_run(sample + "3"), other = calque_run(sample + "4");
   EXPECT_EQ(first.status, 0) << first.out;
   EXPECT_EQ(first.out, again.out);
   EXPECT_NE(first.out, other.out);
-  const Result stopped = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32 --stop 'policy'");
+  const Result stopped =
+      calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32 --stop 'policy'");
   EXPECT_EQ(stopped.out, "The people of the United States, and the other States have been the same policy\n");
   EXPECT_THAT(calque_run("generate tiny-lm -p x --set do_samples=true").out, HasSubstr("there is no setting `do_samples`"));
   EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature -1").out, HasSubstr("temperature"));
@@ -92,21 +99,26 @@ TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
 TEST_F(Models, TraceShowsBothLevels) {
   const Result aten = calque_run("trace tiny-lm");
   EXPECT_EQ(aten.status, 0) << aten.out;
-  EXPECT_THAT(aten.out, AllOf(HasSubstr("%input_ids_1 : i64[s0, s1]"), HasSubstr("aten.mm.default"), HasSubstr("return {'logits': %")));
+  EXPECT_THAT(aten.out, AllOf(HasSubstr("%input_ids_1 : i64[s0, s1]"), HasSubstr("aten.mm.default"),
+                              HasSubstr("return {'logits': %")));
   const Result fx = calque_run("trace tiny-lm --level fx");
   EXPECT_EQ(fx.status, 0) << fx.out;
-  EXPECT_THAT(fx.out, AllOf(HasSubstr("call_module[model.layers.5.mlp.down_proj]"), HasSubstr("return {'logits': %lm_head}")));
+  EXPECT_THAT(fx.out,
+              AllOf(HasSubstr("call_module[model.layers.5.mlp.down_proj]"), HasSubstr("return {'logits': %lm_head}")));
 }
 
 TEST_F(Models, ExportedModelsRunAtOtherSizes) {
-  for (const std::string& dynamic : {std::string(), std::string(" --dynamic input_ids=batch,seq --dynamic attention_mask=batch,seq")}) {
+  for (const std::string& dynamic :
+       {std::string(), std::string(" --dynamic input_ids=batch,seq --dynamic attention_mask=batch,seq")}) {
     const Result exported = calque_run("export tiny-lm -o " + path("p.pt2") + dynamic);
     EXPECT_EQ(exported.status, 0) << exported.out;
     const Result forward =
-        calque_run("forward tiny-lm -p 'The people of the United States' -p 'Call me Ishmael.' --save-inputs " + path("in.safetensors") + " --outputs " + path("a.safetensors"));
+        calque_run("forward tiny-lm -p 'The people of the United States' -p 'Call me Ishmael.' --save-inputs " +
+                   path("in.safetensors") + " --outputs " + path("a.safetensors"));
     EXPECT_EQ(forward.status, 0) << forward.out;
     EXPECT_THAT(forward.out, HasSubstr("logits  bfloat16  [2, 8, 4096]"));
-    const Result run = calque_run("run " + path("p.pt2") + " --inputs " + path("in.safetensors") + " --outputs " + path("b.safetensors"));
+    const Result run =
+        calque_run("run " + path("p.pt2") + " --inputs " + path("in.safetensors") + " --outputs " + path("b.safetensors"));
     EXPECT_EQ(run.status, 0) << run.out;
     const Result diff = calque_run("diff " + path("a.safetensors") + " " + path("b.safetensors") + " --tol 0");
     EXPECT_EQ(diff.status, 0) << diff.out;
@@ -118,7 +130,8 @@ TEST_F(Models, ExportedModelsRunAtOtherSizes) {
 
 TEST_F(Models, DiffOfModels) {
   const std::string other = copy("other");
-  EXPECT_THAT(calque_run("diff tiny-lm " + other).out, StartsWith("the same configuration\nsame: 57 tensors in both, 0 different"));
+  EXPECT_THAT(calque_run("diff tiny-lm " + other).out,
+              StartsWith("the same configuration\nsame: 57 tensors in both, 0 different"));
   auto config = nlohmann::json::parse(std::ifstream(other + "/config.json"));
   config["rms_norm_eps"] = 1e-6;
   write("other/config.json", config.dump());
@@ -152,7 +165,8 @@ TEST_F(Models, WhatIsWrongWithAFolderIsSaidInOneLine) {
 
   const std::string sharded = copy("sharded");
   fs::remove(sharded + "/model.safetensors");
-  write("sharded/model.safetensors.index.json", R"({"metadata": {}, "weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}})");
+  write("sharded/model.safetensors.index.json",
+        R"({"metadata": {}, "weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}})");
   EXPECT_THAT(error_of(sharded), HasSubstr("model-00001-of-00002.safetensors"));
 
   const std::string unknown = copy("unknown");

@@ -28,12 +28,15 @@ Tensor scale(const Tensor& x, double by) { return x.mul_(by); }
 void register_operators() {
   static const bool done = [] {
     Library library("writers");
-    library.def("add_to(Tensor(a!) x, Tensor[] y, Tensor(b!)? z, SymInt w, Tensor n) -> ()").own([](const Tensor&, TensorList, const Tensor&, SymInt, const Tensor&) {}, add_to);
+    library.def("add_to(Tensor(a!) x, Tensor[] y, Tensor(b!)? z, SymInt w, Tensor n) -> ()")
+        .own([](const Tensor&, TensorList, const Tensor&, SymInt, const Tensor&) {}, add_to);
     library.def("add_and_give(Tensor(a!) x, Tensor y) -> (Tensor, Tensor)").own(add_and_give, add_and_give);
     library.def("bump(Tensor(a!) x) -> ()").own([](const Tensor&) {}, [](const Tensor& x) { x.add_(1); });
-    library.def("bump_all(Tensor(a!)[] xs) -> ()").own([](TensorList) {}, [](TensorList xs) {
-      for (const Tensor& x : xs) x.add_(1);
-    });
+    library.def("bump_all(Tensor(a!)[] xs) -> ()")
+        .own([](TensorList) {},
+             [](TensorList xs) {
+               for (const Tensor& x : xs) x.add_(1);
+             });
     library.def("scale_(Tensor(a!) x, float by) -> Tensor(a!)").own(scale, scale);
     return true;
   }();
@@ -58,8 +61,11 @@ TEST(AutoFunctionalize, T332_operators_that_write_are_wrapped_on_decomposition) 
   const ExportedProgram p = export_program(m, args);
   EXPECT_EQ(calls(p.graph()), "writers.add_to.default aten.add.Tensor aten.add.Tensor");
   const ExportedProgram functional = p.run_decompositions();
-  EXPECT_THAT(functional.graph_module().code(), HasSubstr("auto_functionalized_v2 = torch.ops.higher_order.auto_functionalized_v2(torch.ops.writers.add_to.default, y = [y, n], w = 2, n = n, "
-                                                          "_x_base_index = 0, _z_base_index = 1, _all_bases = [x, z]);"));
+  EXPECT_THAT(
+      functional.graph_module().code(),
+      HasSubstr("auto_functionalized_v2 = torch.ops.higher_order.auto_functionalized_v2(torch.ops.writers.add_to.default, y "
+                "= [y, n], w = 2, n = n, "
+                "_x_base_index = 0, _z_base_index = 1, _all_bases = [x, z]);"));
   EXPECT_THAT(functional.graph_module().code(), HasSubstr("return (getitem_1, getitem_2, add_1)"));
   ASSERT_EQ(functional.graph_signature().output_specs.size(), 3U);
   EXPECT_EQ(functional.graph_signature().output_specs[0].kind, OutputKind::user_input_mutation);
@@ -87,7 +93,8 @@ TEST(AutoFunctionalize, T332_results_come_before_what_was_written) {
   const Values args{rand({3}), rand({3})};
   const ExportedProgram p = export_program(m, args);
   const std::string code = decomposed(p);
-  EXPECT_THAT(code, HasSubstr("torch.ops.higher_order.auto_functionalized_v2(torch.ops.writers.add_and_give.default, y = y, _x_base_index = 0, _all_bases = [mul]);"));
+  EXPECT_THAT(code, HasSubstr("torch.ops.higher_order.auto_functionalized_v2(torch.ops.writers.add_and_give.default, y = y, "
+                              "_x_base_index = 0, _all_bases = [mul]);"));
   EXPECT_THAT(code, HasSubstr("add = torch.ops.aten.add.Tensor(getitem_2, getitem);"));
   expect_equal_to_eager(m, p, args);
 }
@@ -114,15 +121,24 @@ TEST(AutoFunctionalize, T332_a_view_is_told_as_part_of_its_memory) {
   const Values args{rand({3, 3})};
   const ExportedProgram p = export_program(m, args);
   const std::string code = decomposed(p);
-  EXPECT_THAT(code, HasSubstr("_x_base_index = 0, _x_size = (3,), _x_stride = (1,), _x_storage_offset = 0, _all_bases = [mul]"));
-  EXPECT_THAT(code, HasSubstr("_x_base_index = 0, _x_size = (3,), _x_stride = (3,), _x_storage_offset = 1, _all_bases = [getitem_1]"));
-  EXPECT_THAT(code, HasSubstr("_x_base_index = 0, _x_slice_dim = 0, _x_slice_start = 1, _x_slice_end = 3, _all_bases = [getitem_3]"));
+  EXPECT_THAT(code,
+              HasSubstr("_x_base_index = 0, _x_size = (3,), _x_stride = (1,), _x_storage_offset = 0, _all_bases = [mul]"));
+  EXPECT_THAT(
+      code,
+      HasSubstr("_x_base_index = 0, _x_size = (3,), _x_stride = (3,), _x_storage_offset = 1, _all_bases = [getitem_1]"));
+  EXPECT_THAT(
+      code,
+      HasSubstr("_x_base_index = 0, _x_slice_dim = 0, _x_slice_start = 1, _x_slice_end = 3, _all_bases = [getitem_3]"));
   EXPECT_THAT(code, HasSubstr("_x_base_index = 0, _x_alias = True, _all_bases = [getitem_5]"));
-  EXPECT_THAT(code, HasSubstr("_z_base_index = 0, _z_size = (3,), _z_stride = (1,), _z_storage_offset = 6, _all_bases = [getitem_7]"));
-  EXPECT_THAT(code, HasSubstr("_xs_length = 2, _xs_0_base_index = 0, _xs_1_base_index = 0, _xs_1_size = (3,), _xs_1_stride = (1,), _xs_1_storage_offset = 0, _all_bases = [getitem_9]"));
+  EXPECT_THAT(
+      code,
+      HasSubstr("_z_base_index = 0, _z_size = (3,), _z_stride = (1,), _z_storage_offset = 6, _all_bases = [getitem_7]"));
+  EXPECT_THAT(code, HasSubstr("_xs_length = 2, _xs_0_base_index = 0, _xs_1_base_index = 0, _xs_1_size = (3,), _xs_1_stride "
+                              "= (1,), _xs_1_storage_offset = 0, _all_bases = [getitem_9]"));
   expect_equal_to_eager(m, p, args);
   // With a dynamic size the view's numbers are the program's.
-  const ExportedProgram dynamic = export_program(m, args, {}, {.dynamic_shapes = DS::tuple({DS::tuple({Dim("rows", 3, 9), Dim::STATIC})})});
+  const ExportedProgram dynamic =
+      export_program(m, args, {}, {.dynamic_shapes = DS::tuple({DS::tuple({Dim("rows", 3, 9), Dim::STATIC})})});
   expect_equal_to_eager(m, dynamic, {rand({5, 3})});
 }
 
@@ -140,12 +156,14 @@ TEST(AutoFunctionalize, T332_buffers_and_arguments_left_out) {
   WritesABuffer m;
   const ExportedProgram p = export_program(m, {rand({3})});
   const ExportedProgram functional = p.run_decompositions();
-  EXPECT_THAT(functional.graph_module().code(), HasSubstr("y = [x, x], w = 3, n = x, _x_base_index = 0, _z_base_index = None, _all_bases = [b_b]"));
+  EXPECT_THAT(functional.graph_module().code(),
+              HasSubstr("y = [x, x], w = 3, n = x, _x_base_index = 0, _z_base_index = None, _all_bases = [b_b]"));
   EXPECT_EQ(functional.graph_signature().buffers_to_mutate().size(), 1U);
   expect_equal_to_eager(m, p, {rand({3})});
   // As a file; what is nothing has a name there, as in PyTorch.
   const auto again = pt2_test::load_bytes(serialize_program(functional));
-  EXPECT_THAT(again->graph_module().code(), HasSubstr("as_none = auto_functionalized_v2[0];  as_none = None\n    getitem_1 = auto_functionalized_v2[1];"));
+  EXPECT_THAT(again->graph_module().code(),
+              HasSubstr("as_none = auto_functionalized_v2[0];  as_none = None\n    getitem_1 = auto_functionalized_v2[1];"));
   const Tensor x = rand({3});
   EXPECT_TRUE(same(again->module()->call({x}), functional.module()->call({x})));
 }

@@ -26,8 +26,7 @@ struct Outcome {
 std::vector<std::string> lines(const std::string& text) {
   std::vector<std::string> out;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    out.push_back(line);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
   return out;
 }
 
@@ -35,7 +34,8 @@ std::string range_text(const std::string& expression, int64_t lower, std::option
   return expression + " in [" + std::to_string(lower) + ", " + (upper ? std::to_string(*upper) : "inf") + "]";
 }
 
-Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs& kwargs, const DynamicShapes& shapes, bool defer) {
+Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs& kwargs, const DynamicShapes& shapes,
+                bool defer) {
   Outcome out;
   try {
     // As PyTorch does it: 0 and 1 are special.
@@ -51,8 +51,7 @@ Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs&
     for (const FakeInputs::Leaf& leaf : inputs.leaves) {
       out.sizes.emplace_back();
       if (leaf.fake.is_tensor())
-        for (const SymInt size : leaf.fake.to_tensor().sym_sizes())
-          out.sizes.back().push_back(env.simplify(size).str());
+        for (const SymInt size : leaf.fake.to_tensor().sym_sizes()) out.sizes.back().push_back(env.simplify(size).str());
       else if (leaf.fake.kind() == Value::Kind::integer)
         out.sizes.back().push_back(env.simplify(leaf.fake.to_sym_int()).str());
       else
@@ -63,7 +62,8 @@ Outcome attempt(const ShapeFunction& function, const Values& args, const Kwargs&
     for (const std::string& line : lines(std::string(e.reason()))) {
       const size_t specialised = line.find(" It was specialized by ");
       size_t asked = line.ends_with(")") ? line.rfind(" (") : std::string::npos;
-      if (asked != std::string::npos && line.find(".cpp:", asked) == std::string::npos && line.find(", dimension ", asked) == std::string::npos)
+      if (asked != std::string::npos && line.find(".cpp:", asked) == std::string::npos &&
+          line.find(", dimension ", asked) == std::string::npos)
         asked = std::string::npos;
       out.error += (out.error.empty() ? "" : "\n") + line.substr(0, std::min(specialised, asked));
     }
@@ -91,8 +91,7 @@ std::set<std::string> conditions(const std::vector<std::string>& guards) {
 void expect_same_error(const std::string& found, const std::string& expected) {
   if (found == expected) return;
   const std::vector<std::string> own = lines(found), theirs = lines(expected);
-  for (const std::string& line : own)
-    EXPECT_THAT(theirs, ::testing::Contains(line));
+  for (const std::string& line : own) EXPECT_THAT(theirs, ::testing::Contains(line));
   for (const std::string& line : theirs)
     if (line.find("satisfy the generated guard") == std::string::npos) {
       EXPECT_THAT(own, ::testing::Contains(line));
@@ -105,10 +104,8 @@ void compare(const Json& c) {
   std::map<std::string, Tensor> by_id;
   Values args;
   Kwargs kwargs;
-  for (const Json& a : c["args"])
-    args.push_back(input_from(a, by_id));
-  for (const Json& a : c["kwargs"])
-    kwargs.emplace_back(a[0].get<std::string>(), input_from(a[1], by_id));
+  for (const Json& a : c["args"]) args.push_back(input_from(a, by_id));
+  for (const Json& a : c["kwargs"]) kwargs.emplace_back(a[0].get<std::string>(), input_from(a[1], by_id));
   const DynamicShapes shapes = shapes_from(c["shapes"]);
   EXPECT_EQ(shapes.str(), c["spec"].get<std::string>());
   const ShapeFunction& function = shape_functions().at(c["function"]);
@@ -174,7 +171,8 @@ TEST(DynamicShapes, T270_one_or_two) {
   compare_all("T270");
   const Dim d("d", 1, 2);
   for (const int64_t example : {1, 2}) {
-    const FakeInputs inputs = inputs_of("Add", {zeros({example}), zeros({example})}, Shapes::tuple({Shapes::tuple({d}), Shapes::tuple({d})}));
+    const FakeInputs inputs =
+        inputs_of("Add", {zeros({example}), zeros({example})}, Shapes::tuple({Shapes::tuple({d}), Shapes::tuple({d})}));
     const RangeConstraints ranges = range_constraints(inputs);
     ASSERT_EQ(ranges.size(), 1u) << example;
     EXPECT_EQ(ranges[0].second, (ValueRange{1, 2}));
@@ -197,8 +195,8 @@ TEST(DynamicShapes, T285_auto_infers_offsets) { compare_all("T285"); }
 
 TEST(DynamicShapes, T286_auto_keeps_a_linear_relation_as_a_guard) {
   compare_all("T286");
-  const FakeInputs inputs =
-      inputs_of("Strided", {zeros({32}), zeros({8})}, Shapes::tuple({Shapes::tuple({Dim::AUTO}), Shapes::tuple({Dim::STATIC})}));
+  const FakeInputs inputs = inputs_of("Strided", {zeros({32}), zeros({8})},
+                                      Shapes::tuple({Shapes::tuple({Dim::AUTO}), Shapes::tuple({Dim::STATIC})}));
   const RangeConstraints ranges = range_constraints(inputs);
   ASSERT_EQ(ranges.size(), 1u);
   EXPECT_EQ(ranges[0].second, (ValueRange{30, 33}));
@@ -216,7 +214,8 @@ TEST(DynamicShapes, nothing_said_is_static) { compare_all("none"); }
 TEST(DynamicShapes, deferred_guards_are_runtime_asserts) {
   const ShapeFunction& f = shape_functions().at("DivisibleBoth");
   const auto shapes = Shapes::tuple({Shapes::tuple({Dim("dx")}), Shapes::tuple({Dim("dy")})});
-  const FakeInputs inputs = make_fake_inputs(f.names, {zeros({4}), zeros({8})}, {}, shapes, {.prefer_deferred_runtime_asserts = true});
+  const FakeInputs inputs =
+      make_fake_inputs(f.names, {zeros({4}), zeros({8})}, {}, shapes, {.prefer_deferred_runtime_asserts = true});
   f.run(inputs.args, inputs.kwargs);
   solve_constraints(inputs);
   ASSERT_EQ(inputs.mode->env()->runtime_asserts().size(), 1u);
@@ -225,7 +224,9 @@ TEST(DynamicShapes, deferred_guards_are_runtime_asserts) {
 
 TEST(DynamicShapes, violations_name_the_line_of_user_code) {
   const auto batch = Shapes::tuple({Shapes::dict({{0, Dim("batch")}})});
-  EXPECT_THAT(error_of([&] { inputs_of("AddConstant", {zeros({10, 3})}, batch); }),
+  EXPECT_THAT(error_of([&] {
+                inputs_of("AddConstant", {zeros({10, 3})}, batch);
+              }),
               HasSubstr("It was specialized by aten::add.Tensor, at dynamic_shapes_support.cpp:"));
   EXPECT_THAT(error_of([&] { inputs_of("Pairs", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
               HasSubstr("(L['x'].size()[0] % 2) == 0. (aten::"));
@@ -236,8 +237,9 @@ TEST(DynamicShapes, violations_name_the_line_of_user_code) {
 TEST(DynamicShapes, an_example_of_0_or_1_stays_dynamic) {
   for (const int64_t example : {0, 1}) {
     const Dim batch("batch");
-    const FakeInputs inputs = inputs_of("Bmm", {zeros({example, 2, 3}), zeros({example, 3, 4})},
-                                        Shapes::dict({{"x", Shapes::dict({{0, batch}})}, {"y", Shapes::dict({{0, batch}})}}));
+    const FakeInputs inputs =
+        inputs_of("Bmm", {zeros({example, 2, 3}), zeros({example, 3, 4})},
+                  Shapes::dict({{"x", Shapes::dict({{0, batch}})}, {"y", Shapes::dict({{0, batch}})}}));
     const RangeConstraints ranges = range_constraints(inputs);
     ASSERT_EQ(ranges.size(), 1u) << example;
     EXPECT_EQ(ranges[0].second, (ValueRange{0, ValueRange::unbounded_above}));
@@ -254,9 +256,10 @@ TEST(DynamicShapes, T352_specs_as_plain_data) {
                                     {"c", None()},
                                     {"d", None()}});
   const Value dumped = dump_dynamic_shapes(shapes, inputs);
-  EXPECT_EQ(dumped.str(),
-            "{'dynamic_shapes': ([['dx', 4], ['dx + 1', 4]], ['_DimHint.STATIC'], ['_DimHint.STATIC', '_DimHint.STATIC'], None), "
-            "'dims': {'dx': {'min': 4, 'max': 16, 'derived': ['dx + 1']}}}");
+  EXPECT_EQ(
+      dumped.str(),
+      "{'dynamic_shapes': ([['dx', 4], ['dx + 1', 4]], ['_DimHint.STATIC'], ['_DimHint.STATIC', '_DimHint.STATIC'], None), "
+      "'dims': {'dx': {'min': 4, 'max': 16, 'derived': ['dx + 1']}}}");
   EXPECT_EQ(load_dynamic_shapes(dumped).str(),
             "([[Dim('dx', min=4, max=16), 4], [dx + 1, 4]], [DimHint(STATIC)], [DimHint(STATIC), DimHint(STATIC)], None)");
   // Without an upper bound, and with sizes in place of entries that say nothing.
@@ -275,31 +278,41 @@ TEST(DynamicShapes, T353_malformed_data) {
   };
   const Value uses_dx = list({list({"dx"})});
   EXPECT_EQ(load(dict({{"dx", info("x", 4, {})}}), {}), "Expected dims in `spec['dims']` to map `min` to an int, got dx: x");
-  EXPECT_EQ(load(dict({{"dx", info(1, "y", {})}}), {}), "Expected dims in `spec['dims']` to map `max` to an int or None, got dx: y");
-  EXPECT_EQ(load(dict({{"dx", info(1, 4, {})}}), list({list({"dy"})})),
-            "Expected dims in `spec['dynamic_shapes']` to be tracked in `spec['dims']`, got dy which is not in dict_keys(['dx'])");
-  EXPECT_EQ(load(dict({{"dx", info(1, 4, {"dx**2"})}}), uses_dx), "Expected derived expressions to be linear expressions, got dx**2");
+  EXPECT_EQ(load(dict({{"dx", info(1, "y", {})}}), {}),
+            "Expected dims in `spec['dims']` to map `max` to an int or None, got dx: y");
+  EXPECT_EQ(
+      load(dict({{"dx", info(1, 4, {})}}), list({list({"dy"})})),
+      "Expected dims in `spec['dynamic_shapes']` to be tracked in `spec['dims']`, got dy which is not in dict_keys(['dx'])");
+  EXPECT_EQ(load(dict({{"dx", info(1, 4, {"dx**2"})}}), uses_dx),
+            "Expected derived expressions to be linear expressions, got dx**2");
   EXPECT_EQ(load(dict({{"dx", info(1, 4, {"dy + 1"})}}), uses_dx),
             "Expected derived expressions in to have dx as the only free symbol, got dy + 1");
   EXPECT_EQ(load(dict({{"dx", info(1, 4, {"7"})}}), uses_dx),
             "Expected derived expressions in to have dx as the only free symbol, got 7");
   EXPECT_EQ(load(dict({{"dx+1", info(1, 4, {})}}), uses_dx), "Expected `spec['dims']` keys to be symbols, got dx+1");
-  EXPECT_EQ(load(dict({{"dx", dict({{"min", 1}, {"max", 4}})}}), uses_dx),
-            "Expected `spec['dims']` values to have keys `derived`, `max`, and `min`, instead found dict_keys(['min', 'max'])");
+  EXPECT_EQ(
+      load(dict({{"dx", dict({{"min", 1}, {"max", 4}})}}), uses_dx),
+      "Expected `spec['dims']` values to have keys `derived`, `max`, and `min`, instead found dict_keys(['min', 'max'])");
   EXPECT_EQ(load(dict({{3, info(1, 4, {})}}), uses_dx),
             "Expected `spec['dims']` keys to be strings for symbols, got key <class 'int'>");
   EXPECT_EQ(load(dict({}), list({list({1.5})})),
-            "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived expressions, got 1.5");
-  EXPECT_EQ(error_of([] { load_dynamic_shapes(dict({{"dims", dict({})}})); }),
-            "With from_dict=True, expected `spec` to have keys `dims` and `dynamic_shapes`, instead found dict_keys(['dims'])");
-  EXPECT_EQ(error_of([] { load_dynamic_shapes(3); }), "With from_dict=True, expected `spec` to be a dict, got <class 'int'>");
+            "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
+            "expressions, got 1.5");
+  EXPECT_EQ(
+      error_of([] {
+        load_dynamic_shapes(dict({{"dims", dict({})}}));
+      }),
+      "With from_dict=True, expected `spec` to have keys `dims` and `dynamic_shapes`, instead found dict_keys(['dims'])");
+  EXPECT_EQ(error_of([] { load_dynamic_shapes(3); }),
+            "With from_dict=True, expected `spec` to be a dict, got <class 'int'>");
 }
 
 TEST(DynamicShapes, dims_check_their_bounds) {
   EXPECT_EQ(error_of([] { Dim("d", 4, 4); }), "Cannot create Dim with inconsistent min=4, max=4");
   EXPECT_EQ(error_of([] { Dim("2d"); }), "Dim name must be a valid identifier, got 2d");
   EXPECT_EQ(error_of([] { (void)(Dim("d") * 0); }),
-            "Attempted to multiply 0 with d, where a positive integer was expected. (Only increasing linear operations with integer "
+            "Attempted to multiply 0 with d, where a positive integer was expected. (Only increasing linear operations with "
+            "integer "
             "coefficients are supported.)");
   EXPECT_EQ(error_of([] { (void)(Dim("d") - 1).min(); }),
             "Expected derived min value of d - 1 to be >= 0. Please specify an appropriate min value for d (currently 0).");
@@ -318,7 +331,9 @@ TEST(DynamicShapes, collected_by_tensor) {
   collection.set(y, 0, d * 2);
   const Kwargs combined = {{"x", x}, {"others", list({y, z})}};
   EXPECT_EQ(collection.dynamic_shapes(combined).str(), "{'x': (Dim('d', min=0), 3), 'others': [{0: 2*d}, None]}");
-  EXPECT_THAT(error_of([&] { collection.set(x, Shapes::tuple({d, 4})); }),
+  EXPECT_THAT(error_of([&] {
+                collection.set(x, Shapes::tuple({d, 4}));
+              }),
               HasSubstr("Shapes assigned to input do not match: expected (Dim('d', min=0), 3), got (Dim('d', min=0), 4)"));
   EXPECT_THAT(error_of([&] { collection.dynamic_shapes({{"x", x}}); }), HasSubstr("were not found in args"));
 }
@@ -329,13 +344,20 @@ TEST(DynamicShapes, found_from_additional_inputs) {
   more.add({zeros({6, 3}), 7, "a"});
   EXPECT_EQ(more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5, "a"}).str(),
             "{'x': (DimHint(DYNAMIC), None), 'n': DimHint(DYNAMIC), 's': None}");
-  EXPECT_THAT(error_of([&] { more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5, "b"}); }), HasSubstr("differing values"));
-  EXPECT_THAT(error_of([&] { more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5.0, "a"}); }), HasSubstr("differing types"));
+  EXPECT_THAT(error_of([&] {
+                more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5, "b"});
+              }),
+              HasSubstr("differing values"));
+  EXPECT_THAT(error_of([&] {
+                more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5.0, "a"});
+              }),
+              HasSubstr("differing types"));
 }
 
 TEST(DynamicShapes, suggested_fixes_as_data) {
-  const auto fixes = suggested_fixes("Constraints violated!\nSuggested fixes:\n  a = Dim('a', min=3, max=6)\n  _b = Dim('_b', max=9)\n"
-                                     "  c = 4\n  d = 2*a - 1\n  b = 3*_b\n  in torch.export");
+  const auto fixes = suggested_fixes(
+      "Constraints violated!\nSuggested fixes:\n  a = Dim('a', min=3, max=6)\n  _b = Dim('_b', max=9)\n"
+      "  c = 4\n  d = 2*a - 1\n  b = 3*_b\n  in torch.export");
   ASSERT_EQ(fixes.size(), 5u);
   EXPECT_EQ(fixes[0].min, 3);
   EXPECT_EQ(fixes[0].max, 6);
@@ -346,15 +368,18 @@ TEST(DynamicShapes, suggested_fixes_as_data) {
   EXPECT_EQ(fixes[3].derived->offset, -1);
   EXPECT_EQ(fixes[4].derived->root, "_b");
   EXPECT_TRUE(suggested_fixes("nothing").empty());
-  EXPECT_THAT(error_of([] { refine_dynamic_shapes_from_suggested_fixes("nothing", {}); }), HasSubstr("Suggested fixes not found"));
+  EXPECT_THAT(error_of([] { refine_dynamic_shapes_from_suggested_fixes("nothing", {}); }),
+              HasSubstr("Suggested fixes not found"));
 }
 
 TEST(DynamicShapes, from_the_command_line) {
   const std::vector<std::string> names = {"input_ids", "mask", "labels"};
   EXPECT_EQ(parse_dynamic_shapes({"mask=batch,*,2*seq+1", "input_ids=batch,seq:1..128"}, names).str(),
-            "{'input_ids': (Dim('batch', min=0), Dim('seq', min=1, max=128)), 'mask': (Dim('batch', min=0), DimHint(STATIC), 2*seq + 1), "
+            "{'input_ids': (Dim('batch', min=0), Dim('seq', min=1, max=128)), 'mask': (Dim('batch', min=0), "
+            "DimHint(STATIC), 2*seq + 1), "
             "'labels': None}");
-  EXPECT_EQ(parse_dynamic_shapes({"mask=4,n:..9", "labels="}, names).str(), "{'input_ids': None, 'mask': (4, Dim('n', min=0, max=9)), 'labels': ()}");
+  EXPECT_EQ(parse_dynamic_shapes({"mask=4,n:..9", "labels="}, names).str(),
+            "{'input_ids': None, 'mask': (4, Dim('n', min=0, max=9)), 'labels': ()}");
   EXPECT_TRUE(parse_dynamic_shapes({}, names).is_none());
   const auto error = [&](const std::string& text) { return error_of([&] { parse_dynamic_shapes({text}, names); }); };
   EXPECT_EQ(error("mask"), "dynamic shapes: expected NAME=D,D,..., found mask");
@@ -370,8 +395,7 @@ TEST(DynamicShapes, from_the_command_line) {
 TEST(DynamicShapes, arguments_bind_as_python_binds_them) {
   const auto text = [](const Kwargs& combined) {
     std::string out;
-    for (const auto& [name, value] : combined)
-      out += name + "=" + value.str() + ";";
+    for (const auto& [name, value] : combined) out += name + "=" + value.str() + ";";
     return out;
   };
   EXPECT_EQ(text(combine_args({"x", "y"}, {1}, {{"y", 2}})), "x=1;y=2;");

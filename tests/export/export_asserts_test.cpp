@@ -21,38 +21,49 @@ size_t asserts(const ExportedProgram& p) { return count(p, "aten._assert_scalar.
 
 TEST(ExportAsserts, T291_a_divisibility_that_no_dim_can_say) {
   const auto f = traceable([](const Tensor& x) { return x.view({x.sym_size(0) - 1, -1}); }, {"x"});
-  const ExportedProgram p = export_program(f, {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim::DYNAMIC}, {1, Dim::DYNAMIC}})}}), .prefer_deferred_runtime_asserts_over_guards = true});
+  const ExportedProgram p =
+      export_program(f, {rand({4, 3})}, {},
+                     {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim::DYNAMIC}, {1, Dim::DYNAMIC}})}}),
+                      .prefer_deferred_runtime_asserts_over_guards = true});
   EXPECT_THAT(p.str(), HasSubstr("Eq(Mod(s27*s77, s77 - 1), 0)"));
   EXPECT_EQ(p.call({rand({4, 3})}).to_tensor().sizes()[0], 3);
   EXPECT_THAT(error_of([&] { p.call({rand({4, 5})}); }), HasSubstr("Mod("));
 }
 
 TEST(ExportAsserts, T293_a_slice_that_must_fit) {
-  const auto f = traceable([](const Tensor& x, const Tensor& y) { return y.slice(0, floor_div(x.sym_size(0), 2)); }, {"x", "y"});
-  const ExportedProgram p = export_program(f, {rand({8}), rand({6})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim::DYNAMIC}})}, {"y", dims({{0, Dim::DYNAMIC}})}}), .prefer_deferred_runtime_asserts_over_guards = true});
+  const auto f =
+      traceable([](const Tensor& x, const Tensor& y) { return y.slice(0, floor_div(x.sym_size(0), 2)); }, {"x", "y"});
+  const ExportedProgram p =
+      export_program(f, {rand({8}), rand({6})}, {},
+                     {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim::DYNAMIC}})}, {"y", dims({{0, Dim::DYNAMIC}})}}),
+                      .prefer_deferred_runtime_asserts_over_guards = true});
   EXPECT_THAT(p.str(), HasSubstr("((s77//2)) <= s17"));
   EXPECT_NE(p.call({rand({8}), rand({7})}).to_tensor().numel(), 0);
   EXPECT_THAT(error_of([&] { p.call({rand({10}), rand({4})}); }), HasSubstr("s77//2"));
 }
 
 TEST(ExportAsserts, T294_a_size_from_data) {
-  const auto f = traceable([](const Tensor& x) {
-    const SymInt n = integer_in(x);
-    (void)check_is_size(n);
-    return full({n, 1}, 1.0);
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const SymInt n = integer_in(x);
+        (void)check_is_size(n);
+        return full({n, 1}, 1.0);
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {tensor(3)});
   EXPECT_TRUE(same(p.call({tensor(3)}), ones({3, 1})));
   const TracedGraph traced = make_fx_values(f.body, {tensor(3)}, {.mode = TracingMode::symbolic});
   EXPECT_TRUE(same(traced.run({tensor(3)}), ones({3, 1})));
 }
 
-const auto checked_range = traceable([](const Tensor& x) {
-  const SymInt n = integer_in(x);
-  (void)check(n >= 4);
-  (void)check(n <= 7);
-  return zeros({n, 4});
-}, {"x"});
+const auto checked_range = traceable(
+    [](const Tensor& x) {
+      const SymInt n = integer_in(x);
+      (void)check(n >= 4);
+      (void)check(n <= 7);
+      return zeros({n, 4});
+    },
+    {"x"});
 
 TEST(ExportAsserts, T295_checks_that_the_example_fails) {
   const ExportedProgram p = export_program(checked_range, {tensor(3)});
@@ -69,14 +80,16 @@ TEST(ExportAsserts, T296_a_range_is_two_asserts) {
 }
 
 TEST(ExportAsserts, T297_ranges_of_one_value_merge) {
-  const auto f = traceable([](const Tensor& x) {
-    const SymInt n = integer_in(x);
-    (void)check(n >= 0);
-    (void)check(n >= 3);
-    (void)check(n <= 10);
-    (void)check(n <= 6);
-    return zeros({n});
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const SymInt n = integer_in(x);
+        (void)check(n >= 0);
+        (void)check(n >= 3);
+        (void)check(n <= 10);
+        (void)check(n <= 6);
+        return zeros({n});
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {tensor(5)});
   EXPECT_EQ(asserts(p), 2U);
   EXPECT_EQ(p.range_constraints().at(0).second, (ValueRange{3, 6}));
@@ -87,21 +100,25 @@ TEST(ExportAsserts, T297_ranges_of_one_value_merge) {
 }
 
 TEST(ExportAsserts, T298_no_assert_twice) {
-  const auto f = traceable([](const Tensor& x) {
-    const SymInt n = integer_in(x);
-    (void)check_is_size(n);
-    return zeros({n});
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const SymInt n = integer_in(x);
+        (void)check_is_size(n);
+        return zeros({n});
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {tensor(5)});
   EXPECT_EQ(asserts(p), 1U);
   EXPECT_EQ(asserts(p.run_decompositions()), 1U);
 }
 
 TEST(ExportAsserts, T301_branches_on_data_are_refused) {
-  const auto f = traceable([](const Tensor& x) -> Tensor {
-    if (guard(nonzero(x).sym_size(0) > 2)) return x + 1;
-    return x;
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Tensor {
+        if (guard(nonzero(x).sym_size(0) > 2)) return x + 1;
+        return x;
+      },
+      {"x"});
   try {
     export_program(f, {rand({4})});
     FAIL();
@@ -112,42 +129,51 @@ TEST(ExportAsserts, T301_branches_on_data_are_refused) {
 }
 
 TEST(ExportAsserts, T302_the_error_suggests_a_check) {
-  const auto f = traceable([](const Tensor& x) -> Tensor {
-    const SymInt n = integer_in(x);
-    if (guard(n > 5)) return ones({2});
-    return zeros({2});
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Tensor {
+        const SymInt n = integer_in(x);
+        if (guard(n > 5)) return ones({2});
+        return zeros({2});
+      },
+      {"x"});
   const std::string error = error_of([&] { export_program(f, {tensor(7)}); });
-  EXPECT_THAT(error, testing::AllOf(HasSubstr("u0 > 5"), HasSubstr("export_asserts_test.cpp"), HasSubstr("say so with check(u0 > 5); if it never does, with check(u0 <= 5)")));
-  const auto fixed = traceable([](const Tensor& x) -> Tensor {
-    const SymInt n = integer_in(x);
-    (void)check(n > 5);
-    if (guard(n > 5)) return ones({2});
-    return zeros({2});
-  }, {"x"});
+  EXPECT_THAT(error, testing::AllOf(HasSubstr("u0 > 5"), HasSubstr("export_asserts_test.cpp"),
+                                    HasSubstr("say so with check(u0 > 5); if it never does, with check(u0 <= 5)")));
+  const auto fixed = traceable(
+      [](const Tensor& x) -> Tensor {
+        const SymInt n = integer_in(x);
+        (void)check(n > 5);
+        if (guard(n > 5)) return ones({2});
+        return zeros({2});
+      },
+      {"x"});
   const ExportedProgram holds = export_program(fixed, {tensor(7)});
   EXPECT_EQ(calls(holds.graph()).find("zeros"), std::string::npos);
   EXPECT_THAT(error_of([&] { holds.call({tensor(3)}); }), HasSubstr("u0"));
   // The other fix takes the other branch.
-  const auto negated = traceable([](const Tensor& x) -> Tensor {
-    const SymInt n = integer_in(x);
-    (void)check(n <= 5);
-    if (guard(n > 5)) return ones({2});
-    return zeros({2});
-  }, {"x"});
+  const auto negated = traceable(
+      [](const Tensor& x) -> Tensor {
+        const SymInt n = integer_in(x);
+        (void)check(n <= 5);
+        if (guard(n > 5)) return ones({2});
+        return zeros({2});
+      },
+      {"x"});
   const ExportedProgram never = export_program(negated, {tensor(3)});
   EXPECT_EQ(calls(never.graph()).find("ones"), std::string::npos);
   EXPECT_THAT(error_of([&] { never.call({tensor(7)}); }), HasSubstr("u0 <= 5"));
   // One fix after the other: each error names what is open next.
   const auto two = [](int fixes) {
-    return traceable([fixes](const Tensor& x, const Tensor& y) -> Tensor {
-      const SymInt n = integer_in(x);
-      const SymInt m = integer_in(y);
-      if (fixes > 0) (void)check(n == 4);
-      if (fixes > 1) (void)check(m > 2);
-      if (!guard(n == 4)) return zeros({2});
-      return guard(m > 2) ? ones({2}) : zeros({3});
-    }, {"x", "y"});
+    return traceable(
+        [fixes](const Tensor& x, const Tensor& y) -> Tensor {
+          const SymInt n = integer_in(x);
+          const SymInt m = integer_in(y);
+          if (fixes > 0) (void)check(n == 4);
+          if (fixes > 1) (void)check(m > 2);
+          if (!guard(n == 4)) return zeros({2});
+          return guard(m > 2) ? ones({2}) : zeros({3});
+        },
+        {"x", "y"});
   };
   EXPECT_THAT(error_of([&] { export_program(two(0), {tensor(4), tensor(3)}); }), HasSubstr("cannot decide Eq(u0, 4)"));
   EXPECT_THAT(error_of([&] { export_program(two(1), {tensor(4), tensor(3)}); }), HasSubstr("cannot decide u1 > 2"));
@@ -165,7 +191,8 @@ TEST(ExportAsserts, T304_masked_select_is_bounded_by_its_input) {
   const auto f = traceable([](const Tensor& x, const Tensor& mask) { return masked_select(x, mask); }, {"x", "mask"});
   const Dim a("a", 2, 100), b("b", 2, 7), c("c", 2, 5);
   const DS shape = dims({{0, a}, {1, b}, {2, c}});
-  const ExportedProgram p = export_program(f, {rand({3, 4, 5}), rand({3, 4, 5}) > 0.5}, {}, {.dynamic_shapes = DS::dict({{"x", shape}, {"mask", shape}})});
+  const ExportedProgram p = export_program(f, {rand({3, 4, 5}), rand({3, 4, 5}) > 0.5}, {},
+                                           {.dynamic_shapes = DS::dict({{"x", shape}, {"mask", shape}})});
   int64_t greatest = 0;
   for (const auto& [symbol, range] : p.range_constraints()) greatest = std::max(greatest, range.upper);
   EXPECT_EQ(greatest, 100 * 7 * 5);
@@ -198,12 +225,16 @@ TEST(ExportAsserts, T306_where_a_value_is_found) {
 }
 
 TEST(ExportAsserts, T341_sizes_are_computed_from_inputs) {
-  const auto f = traceable([](const Tensor& x, const Tensor& y) {
-    const Tensor z = cat({x, x}, 0);
-    const Tensor w = z.repeat({y.sym_size(0)});
-    return ones({w.sym_size(0)});
-  }, {"x", "y"});
-  const ExportedProgram p = export_program(f, {rand({3}), rand({4})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a")}})}, {"y", dims({{0, Dim("b")}})}})});
+  const auto f = traceable(
+      [](const Tensor& x, const Tensor& y) {
+        const Tensor z = cat({x, x}, 0);
+        const Tensor w = z.repeat({y.sym_size(0)});
+        return ones({w.sym_size(0)});
+      },
+      {"x", "y"});
+  const ExportedProgram p =
+      export_program(f, {rand({3}), rand({4})}, {},
+                     {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a")}})}, {"y", dims({{0, Dim("b")}})}})});
   EXPECT_EQ(count(p, "aten.sym_size.int"), 2U);
   for (const Node* n : p.graph().nodes())
     if (n->target().str() == "aten.sym_size.int") {
@@ -213,12 +244,16 @@ TEST(ExportAsserts, T341_sizes_are_computed_from_inputs) {
 }
 
 TEST(ExportAsserts, T342_numbers_are_computed_once) {
-  const auto f = traceable([](const Tensor& x, const Tensor& y) -> Value {
-    const SymInt a = sym_pow(x.sym_size(0), 2), b = sym_pow(y.sym_size(0), 2);
-    const SymInt c = sym_pow(x.sym_size(0), 2), d = sym_pow(y.sym_size(0), 2);
-    return tuple({zeros({a, b}), zeros({c, d})});
-  }, {"x", "y"});
-  const ExportedProgram p = export_program(f, {rand({3}), rand({4})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a")}})}, {"y", dims({{0, Dim("b")}})}})});
+  const auto f = traceable(
+      [](const Tensor& x, const Tensor& y) -> Value {
+        const SymInt a = sym_pow(x.sym_size(0), 2), b = sym_pow(y.sym_size(0), 2);
+        const SymInt c = sym_pow(x.sym_size(0), 2), d = sym_pow(y.sym_size(0), 2);
+        return tuple({zeros({a, b}), zeros({c, d})});
+      },
+      {"x", "y"});
+  const ExportedProgram p =
+      export_program(f, {rand({3}), rand({4})}, {},
+                     {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a")}})}, {"y", dims({{0, Dim("b")}})}})});
   for (const ExportedProgram& program : {p, p.run_decompositions()}) {
     EXPECT_EQ(count(program, "operator.pow"), 2U) << program.str();
     EXPECT_EQ(count(program, "aten.sym_size.int"), 2U);
@@ -226,12 +261,14 @@ TEST(ExportAsserts, T342_numbers_are_computed_once) {
 }
 
 TEST(ExportAsserts, T356_checks_of_a_size_from_data) {
-  const auto f = traceable([](const Tensor& x) {
-    const Tensor nz = nonzero(x);
-    (void)check(nz.sym_size(0) >= 3);
-    (void)check(nz.sym_size(0) <= 5);
-    return nz;
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const Tensor nz = nonzero(x);
+        (void)check(nz.sym_size(0) >= 3);
+        (void)check(nz.sym_size(0) <= 5);
+        return nz;
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {tensor({2., 1., 2., 3., 5., 0.})});
   EXPECT_EQ(asserts(p), 2U);
   EXPECT_EQ(count(p, "aten.sym_constrain_range.default"), 0U);

@@ -31,7 +31,12 @@ struct T307Model : Typed<T307Model> {
 };
 
 TEST(ExportState, T307_literals_are_lifted) {
-  const ExportedProgram one = export_program(traceable([](const Tensor& x) { return x + tensor({1., 2.}); }, {"x"}), {rand({2})});
+  const ExportedProgram one = export_program(traceable(
+                                                 [](const Tensor& x) {
+                                                   return x + tensor({1., 2.});
+                                                 },
+                                                 {"x"}),
+                                             {rand({2})});
   EXPECT_EQ(one.graph_signature().input_specs.size(), 2U);
   EXPECT_EQ(one.constants().size(), 1U);
   T307Model m;
@@ -193,7 +198,8 @@ struct T319Model : Typed<T319Model> {
 TEST(ExportState, T319_writes_become_outputs) {
   T319Model m;
   const ExportedProgram p = export_program(m, {rand({3, 2})}).run_decompositions();
-  EXPECT_EQ(calls(p.graph()), "aten.add.Tensor aten.permute.default aten.addmm.default aten.sum.dim_IntList aten.add.Tensor");
+  EXPECT_EQ(calls(p.graph()),
+            "aten.add.Tensor aten.permute.default aten.addmm.default aten.sum.dim_IntList aten.add.Tensor");
   EXPECT_EQ(p.graph_signature().output_specs[0].kind, OutputKind::buffer_mutation);
   EXPECT_EQ(p.graph_signature().output_specs[0].target, "buffer");
   EXPECT_EQ(p.graph_signature().output_specs[1].kind, OutputKind::user_output);
@@ -201,11 +207,13 @@ TEST(ExportState, T319_writes_become_outputs) {
 }
 
 TEST(ExportState, T322_functional_with_an_empty_table) {
-  const auto f = traceable([](const Tensor& x) {
-    const Tensor v = x.clone().view({6});
-    v.add_(1);
-    return v.view({2, 3}) + x;
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const Tensor v = x.clone().view({6});
+        v.add_(1);
+        return v.view({2, 3}) + x;
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {rand({2, 3})}).run_decompositions({});
   for (const Node* n : p.graph().nodes())
     if (n->op()) {
@@ -278,7 +286,8 @@ TEST(ExportState, T326_assigned_attributes) {
 
 TEST(ExportState, T328_to_core_aten) {
   LinearModel m;
-  const ExportedProgram p = export_program(m, {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
+  const ExportedProgram p =
+      export_program(m, {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
   const ExportedProgram q = p.run_decompositions();
   EXPECT_EQ(count(q, "aten.t.default"), 0U);
   EXPECT_EQ(count(q, "aten.permute.default"), 1U);
@@ -318,7 +327,9 @@ TEST(ExportState, T331_a_decomposition_of_the_users_own) {
   LinearModel m;
   const ExportedProgram p = export_program(m, {rand({4, 3})});
   DecompositionTable table = default_decompositions();
-  table[&get_operator("aten::linear")] = [](const Values& args) -> std::optional<Value> { return args[0].to_tensor().sin() + args[2].to_tensor().sum(); };
+  table[&get_operator("aten::linear")] = [](const Values& args) -> std::optional<Value> {
+    return args[0].to_tensor().sin() + args[2].to_tensor().sum();
+  };
   const ExportedProgram q = p.run_decompositions(table);
   EXPECT_EQ(count(q, "aten.sin.default"), 1U);
   EXPECT_EQ(count(q, "aten.addmm.default"), 0U);
@@ -332,13 +343,17 @@ struct T343Model : Typed<T343Model> {
   Buffer buffer = register_buffer("buffer", ones({4}));
   Tensor forward(const Tensor& x) {
     const Tensor& b = *buffer;
-    return cond(x.sym_size(0) > 4, [&](const Values& in) -> Value { return in[0].to_tensor().cos() + b.sum(); }, [](const Values& in) -> Value { return in[0].to_tensor().sin(); }, {x}).to_tensor();
+    return cond(
+               x.sym_size(0) > 4, [&](const Values& in) -> Value { return in[0].to_tensor().cos() + b.sum(); },
+               [](const Values& in) -> Value { return in[0].to_tensor().sin(); }, {x})
+        .to_tensor();
   }
 };
 
 TEST(ExportState, T343_cond_on_a_size) {
   T343Model m;
-  const ExportedProgram p = export_program(m, {rand({3, 2})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
+  const ExportedProgram p =
+      export_program(m, {rand({3, 2})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
   EXPECT_EQ(count(p, "operator.gt"), 1U);
   EXPECT_EQ(p.graph().find_nodes(NodeKind::get_attr).size(), 2U);
   ASSERT_EQ(count(p, "torch.ops.higher_order.cond"), 1U) << p.str();
@@ -353,7 +368,10 @@ struct T344Model : Typed<T344Model> {
   Parameter weight = register_parameter("weight", rand({2}));
   Buffer buffer = register_buffer("buffer", ones({2}));
   Tensor forward(const Tensor& x) {
-    return cond(x.sum() > 0, [&](const Values& in) -> Value { return in[0].to_tensor() + *weight + *buffer; }, [&](const Values& in) -> Value { return in[0].to_tensor() - *weight - *buffer; }, {x}).to_tensor();
+    return cond(
+               x.sum() > 0, [&](const Values& in) -> Value { return in[0].to_tensor() + *weight + *buffer; },
+               [&](const Values& in) -> Value { return in[0].to_tensor() - *weight - *buffer; }, {x})
+        .to_tensor();
   }
 };
 
@@ -364,30 +382,43 @@ TEST(ExportState, T344_branches_that_read_state) {
 }
 
 TEST(ExportState, T345_unbacked_sizes_in_cond) {
-  const auto f = traceable([](const Tensor& x) {
-    const Tensor nz = nonzero(x);
-    const Tensor y = ones({nz.sym_size(0)});
-    return cond(nz.sym_size(0) > 2, [](const Values& in) -> Value { return in[0].to_tensor() + 1; }, [](const Values& in) -> Value { return in[0].to_tensor() - 1; }, {y}).to_tensor();
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const Tensor nz = nonzero(x);
+        const Tensor y = ones({nz.sym_size(0)});
+        return cond(
+                   nz.sym_size(0) > 2, [](const Values& in) -> Value { return in[0].to_tensor() + 1; },
+                   [](const Values& in) -> Value { return in[0].to_tensor() - 1; }, {y})
+            .to_tensor();
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {tensor({1., 0., 2.})});
   EXPECT_TRUE(same(p.call({tensor({1., 0., 2.})}), zeros({2})));
   EXPECT_TRUE(same(p.call({tensor({1., 5., 2.})}), full({3}, 2.0)));
 }
 
 TEST(ExportState, T346_a_constant_predicate) {
-  const auto f = traceable([](const Tensor& x) {
-    return cond(true, [](const Values& in) -> Value { return in[0].to_tensor().sin(); }, [](const Values& in) -> Value { return in[0].to_tensor().cos(); }, {x}).to_tensor();
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) {
+        return cond(
+                   true, [](const Values& in) -> Value { return in[0].to_tensor().sin(); },
+                   [](const Values& in) -> Value { return in[0].to_tensor().cos(); }, {x})
+            .to_tensor();
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {rand({2})});
   EXPECT_EQ(calls(p.graph()), "aten.sin.default");
 }
 
 TEST(ExportState, T347_map) {
-  const auto f = traceable([](const Tensor& xs, const Tensor& y) { return map([](const Values& in) -> Value { return in[0].to_tensor() + in[1].to_tensor(); }, xs, {y}).to_tensor(); }, {"xs", "y"});
+  const auto f = traceable(
+      [](const Tensor& xs, const Tensor& y) {
+        return map([](const Values& in) -> Value { return in[0].to_tensor() + in[1].to_tensor(); }, xs, {y}).to_tensor();
+      },
+      {"xs", "y"});
   const Values args{rand({3, 2}), rand({2})};
   EXPECT_TRUE(same(export_program(f, args).call(args), f.body(args)));
 }
-
 
 struct T360Model : Typed<T360Model> {
   static constexpr const char* forward_arguments[] = {"x"};
@@ -413,11 +444,13 @@ TEST(ExportState, T360_constants_come_between_state_and_inputs) {
 TEST(ExportState, T361_one_constant_read_twice) {
   const Tensor shared = ones({2});
   const Tensor other = full({2}, 3.0);
-  const auto f = traceable([=](const Tensor& x) {
-    const Tensor a = x + shared;
-    const Tensor b = a * shared;
-    return b - other;
-  }, {"x"});
+  const auto f = traceable(
+      [=](const Tensor& x) {
+        const Tensor a = x + shared;
+        const Tensor b = a * shared;
+        return b - other;
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {rand({2})});
   EXPECT_EQ(constants_of(p), 2U);
   EXPECT_EQ(inputs(p), "c_lifted_tensor_0, c_lifted_tensor_1, x");
@@ -443,7 +476,10 @@ TEST(ExportState, preserved_signatures_name_nodes) {
   const ExportedProgram q = p.run_decompositions();
   EXPECT_EQ(signature_of(q).inputs.at(0).name, "sin");
   EXPECT_EQ(signature_of(q).outputs.at(0).name, "addmm");
-  EXPECT_THAT(error_of([&] { export_program(m, {rand({4, 3})}, {}, {.preserve_module_call_signature = {"nowhere"}}); }), HasSubstr("nowhere"));
+  EXPECT_THAT(error_of([&] {
+                export_program(m, {rand({4, 3})}, {}, {.preserve_module_call_signature = {"nowhere"}});
+              }),
+              HasSubstr("nowhere"));
 }
 
 }  // namespace

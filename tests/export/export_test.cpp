@@ -30,10 +30,12 @@ TEST(Export, T242_nested_inputs_as_in_eager) {
 }
 
 TEST(Export, T243_sizes_are_static_by_default) {
-  const auto f = traceable([](const Tensor& x) -> Tensor {
-    if (guard(x.sym_size(0) == 4)) return x.sin();
-    return x.cos();
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Tensor {
+        if (guard(x.sym_size(0) == 4)) return x.sin();
+        return x.cos();
+      },
+      {"x"});
   const ExportedProgram p = export_program(f, {rand({4, 2})});
   EXPECT_EQ(calls(p.graph()), "aten.sin.default");
   EXPECT_TRUE(p.range_constraints().empty());
@@ -42,16 +44,23 @@ TEST(Export, T243_sizes_are_static_by_default) {
 }
 
 TEST(Export, T244_outputs_that_nothing_computes) {
-  const ExportedProgram constant = export_program(traceable([](const std::vector<int64_t>& x, int64_t) -> Value { return x[0]; }, {"x", "y"}), {list({1}), 2});
+  const ExportedProgram constant = export_program(
+      traceable([](const std::vector<int64_t>& x, int64_t) -> Value { return x[0]; }, {"x", "y"}), {list({1}), 2});
   EXPECT_EQ(inputs(constant), "x_0, y");
   EXPECT_EQ(constant.graph().output_node()->args()[0].str(), "(1,)");
-  const ExportedProgram input = export_program(traceable([](const std::vector<Tensor>& x, const Tensor&) { return x[0]; }, {"x", "y"}), {list({rand({2})}), rand({3})});
+  const ExportedProgram input =
+      export_program(traceable([](const std::vector<Tensor>& x, const Tensor&) { return x[0]; }, {"x", "y"}),
+                     {list({rand({2})}), rand({3})});
   EXPECT_EQ(inputs(input), "x_0, y");
   EXPECT_EQ(input.graph().output_node()->args()[0].to_items()[0].to_node()->name(), "x_0");
 }
 
 TEST(Export, T245_outputs_may_be_any_tree) {
-  const auto f = traceable([](const Tensor& x) -> Value { return list({list({tuple({1, 3}), x + 1}), tuple({x, list({2, None{}})})}); }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Value {
+        return list({list({tuple({1, 3}), x + 1}), tuple({x, list({2, None{}})})});
+      },
+      {"x"});
   const Tensor x = rand({2});
   const Value out = export_program(f, {x}).module()->call({x});
   EXPECT_EQ(out.to_items()[0].to_items()[0].str(), "(1, 3)");
@@ -59,13 +68,21 @@ TEST(Export, T245_outputs_may_be_any_tree) {
 }
 
 TEST(Export, T249_without_inputs) {
-  const ExportedProgram random = export_program(traceable([]() -> Value { return tuple({rand({2, 3}), randn({4})}); }, {}), {});
+  const ExportedProgram random = export_program(traceable(
+                                                    []() -> Value {
+                                                      return tuple({rand({2, 3}), randn({4})});
+                                                    },
+                                                    {}),
+                                                {});
   EXPECT_EQ(random.call({}).to_items()[1].to_tensor().sizes()[0], 4);
-  const ExportedProgram sized = export_program(traceable([]() -> Tensor { return zeros({Value(full({1}, 11, DType::int64).item()).to_sym_int()}); }, {}), {});
+  const ExportedProgram sized = export_program(
+      traceable([]() -> Tensor { return zeros({Value(full({1}, 11, DType::int64).item()).to_sym_int()}); }, {}), {});
   EXPECT_EQ(sized.module()->call({}).to_tensor().numel(), 11);
 }
 
-TEST(Export, T250_arguments_are_a_tuple) { CALQUE_NOT_APPLICABLE("C++'s type of the arguments is Values; anything else does not compile"); }
+TEST(Export, T250_arguments_are_a_tuple) {
+  CALQUE_NOT_APPLICABLE("C++'s type of the arguments is Values; anything else does not compile");
+}
 
 struct WithKeywords : Typed<WithKeywords> {
   static constexpr const char* forward_arguments[] = {"a", "b", "scale", "extra"};
@@ -108,17 +125,28 @@ TEST(Export, T254_example_inputs_can_be_replaced) {
 }
 
 TEST(Export, T255_numbers_and_strings_are_what_they_were) {
-  const auto f = traceable([](const Tensor& x, int64_t n, double k, const std::string& mode) { return div(x * n + k, 2.0, mode); }, {"x", "n", "k", "mode"});
+  const auto f =
+      traceable([](const Tensor& x, int64_t n, double k, const std::string& mode) { return div(x * n + k, 2.0, mode); },
+                {"x", "n", "k", "mode"});
   const Tensor x = rand({2});
   const ExportedProgram p = export_program(f, {x, 5, 5.0, "trunc"});
   EXPECT_TRUE(same(p.call({x, 5, 5.0, "trunc"}), f.body({x, 5, 5.0, "trunc"})));
-  EXPECT_THAT(error_of([&] { p.module()->call({x, 6, 5.0, "trunc"}); }), testing::AllOf(HasSubstr("args[1]"), HasSubstr("5"), HasSubstr("6")));
+  EXPECT_THAT(error_of([&] {
+                p.module()->call({x, 6, 5.0, "trunc"});
+              }),
+              testing::AllOf(HasSubstr("args[1]"), HasSubstr("5"), HasSubstr("6")));
   EXPECT_THAT(error_of([&] { p.call({x, 5, 6.0, "trunc"}); }), HasSubstr("args[2]"));
-  EXPECT_THAT(error_of([&] { p.call({x, 5, 5.0, "floor"}); }), testing::AllOf(HasSubstr("args[3]"), HasSubstr("trunc"), HasSubstr("floor")));
+  EXPECT_THAT(error_of([&] {
+                p.call({x, 5, 5.0, "floor"});
+              }),
+              testing::AllOf(HasSubstr("args[3]"), HasSubstr("trunc"), HasSubstr("floor")));
 }
 
 TEST(Export, T256_a_string_is_a_constant_of_the_signature) {
-  const ExportedProgram p = export_program(traceable([](const Tensor& x, const Tensor& y, const std::string& div) { return calque::div(x, y, div); }, {"a", "b", "div"}), {rand({2}), rand({2}), "floor"});
+  const ExportedProgram p = export_program(
+      traceable([](const Tensor& x, const Tensor& y, const std::string& div) { return calque::div(x, y, div); },
+                {"a", "b", "div"}),
+      {rand({2}), rand({2}), "floor"});
   const ArgumentSpec& arg = p.graph_signature().input_specs[2].arg;
   EXPECT_EQ(arg.kind, ArgumentKind::constant);
   EXPECT_EQ(arg.name, "div");
@@ -126,14 +154,16 @@ TEST(Export, T256_a_string_is_a_constant_of_the_signature) {
 }
 
 TEST(Export, T257_values_of_inputs) {
-  const ExportedProgram p = export_program(traceable([](const Tensor& x, int64_t n) { return x + n; }, {"x", "n"}), {rand({2}), 3});
+  const ExportedProgram p =
+      export_program(traceable([](const Tensor& x, int64_t n) { return x + n; }, {"x", "n"}), {rand({2}), 3});
   EXPECT_TRUE(p.graph().placeholders()[0]->meta.val.to_tensor().is_fake());
   EXPECT_EQ(p.graph().placeholders()[1]->meta.val.to_int(), 3);
 }
 
 TEST(Export, T258_sizes_among_the_outputs) {
   const auto f = traceable([](const Tensor& x) -> Value { return tuple({x + 1, x.sym_size(0), x.sym_size(0) * 2}); }, {"x"});
-  const ExportedProgram p = export_program(f, {rand({4, 2})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
+  const ExportedProgram p =
+      export_program(f, {rand({4, 2})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b")}})}})});
   const Value out = p.call({rand({7, 2})});
   EXPECT_EQ(out.to_items()[1].to_int(), 7);
   EXPECT_EQ(out.to_items()[2].to_int(), 14);
@@ -148,11 +178,13 @@ TEST(Export, T259_item_of_integers_bools_and_floats) {
 }
 
 TEST(Export, T260_tolist) {
-  const auto f = traceable([](const Tensor& x) -> Value {
-    Values out;
-    for (int64_t i = 0; i < 3; ++i) out.push_back(Value(x.select(0, i).item()));
-    return list(std::move(out));
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Value {
+        Values out;
+        for (int64_t i = 0; i < 3; ++i) out.push_back(Value(x.select(0, i).item()));
+        return list(std::move(out));
+      },
+      {"x"});
   EXPECT_EQ(export_program(f, {tensor({7, 8, 9})}).call({tensor({1, 2, 3})}).str(), "[1, 2, 3]");
 }
 
@@ -173,15 +205,18 @@ TEST(Export, T310_constants_are_named_after_their_module) {
   T310Model m;
   const ExportedProgram p = export_program(m, {rand({2})});
   EXPECT_EQ(inputs(p), "c_nested_1_constant, c_nested_2_constant, x");
-  EXPECT_EQ(p.graph_signature().lifted_tensor_constants(), (std::vector<std::string>{"nested_1.constant", "nested_2.constant"}));
+  EXPECT_EQ(p.graph_signature().lifted_tensor_constants(),
+            (std::vector<std::string>{"nested_1.constant", "nested_2.constant"}));
   EXPECT_EQ(p.constants()[1].first, "nested_2.constant");
 }
 
 TEST(Export, T316_names_by_path_and_collisions) {
-  const auto f = traceable([](const Value& x, const Tensor& y, const Tensor& z) {
-    const Tensor a = x.to_dict().find("foo")->to_items()[0].to_tensor();
-    return a + y + z;
-  }, {"x", "x_foo", "x_foo_0"});
+  const auto f = traceable(
+      [](const Value& x, const Tensor& y, const Tensor& z) {
+        const Tensor a = x.to_dict().find("foo")->to_items()[0].to_tensor();
+        return a + y + z;
+      },
+      {"x", "x_foo", "x_foo_0"});
   const ExportedProgram p = export_program(f, {dict({{"foo", list({rand({2})})}}), rand({2}), rand({2})});
   EXPECT_EQ(inputs(p), "x_foo_0, x_foo, x_foo_0_1");
   const auto g = traceable([](const Tensor& mul, const Tensor& y) { return mul * y; }, {"mul", "y"});
@@ -202,7 +237,8 @@ TEST(Export, T317_training_ir_of_a_linear_layer) {
 
 TEST(Export, T320_training_ir_with_dynamic_shapes) {
   LinearModel m;
-  const ExportedProgram p = export_program(m, {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b", 2, 64)}})}})});
+  const ExportedProgram p =
+      export_program(m, {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b", 2, 64)}})}})});
   ASSERT_EQ(p.range_constraints().size(), 1U);
   EXPECT_EQ(p.range_constraints()[0].second, (ValueRange{2, 64}));
   EXPECT_EQ(p.run_decompositions().range_constraints(), p.range_constraints());
@@ -217,7 +253,8 @@ TEST(Export, T333_exported_again) {
   EXPECT_TRUE(same(q.call({x}), p.call({x})));
   EXPECT_EQ(q.graph_signature().str(), p.graph_signature().str());
   EXPECT_EQ(calls(q.graph()), calls(p.graph()));
-  const auto f = traceable([](const Value& d) { return d.to_dict().find("a")->to_tensor() + d.to_dict().find("b")->to_tensor(); }, {"d"});
+  const auto f = traceable(
+      [](const Value& d) { return d.to_dict().find("a")->to_tensor() + d.to_dict().find("b")->to_tensor(); }, {"d"});
   const Value given = dict({{"a", x}, {"b", x}});
   const ExportedProgram r = export_program(*export_program(f, {given}).module(), {given});
   EXPECT_TRUE(same(r.call({given}), f.body({given})));
@@ -232,7 +269,11 @@ TEST(Export, T334_exported_again_with_and_without_dynamic_shapes) {
   const ExportedProgram again = export_program(*p.module(), {rand({4, 3})}, {}, {.dynamic_shapes = dynamic});
   EXPECT_EQ(again.call({rand({7, 3})}).to_tensor().sizes()[0], 7);
   EXPECT_NE(error_of([&] { export_program(*p.module(), {rand({20, 3})}); }), "");
-  EXPECT_NE(error_of([&] { export_program(*p.module(), {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b", 2, 64)}})}})}); }), "");
+  EXPECT_NE(
+      error_of([&] {
+        export_program(*p.module(), {rand({4, 3})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("b", 2, 64)}})}})});
+      }),
+      "");
 }
 
 TEST(Export, T335_exported_again_nodes_keep_their_origin) {
@@ -291,7 +332,9 @@ TEST(Export, T338_inputs_that_are_fake_already) {
 TEST(Export, T340_inputs_that_nobody_uses_keep_their_shapes) {
   const auto f = traceable([](const Value& in) { return in.to_struct().items[0].to_tensor() + 1; }, {"inputs"});
   const Value given = namedtuple("my.Inputs", {"a", "b"}, {rand({4, 3}), rand({5, 6})});
-  const ExportedProgram p = export_program(f, {given}, {}, {.dynamic_shapes = DS::dict({{"inputs", DS::list({dims({{0, Dim::AUTO}}), dims({{1, Dim::DYNAMIC}})})}})});
+  const ExportedProgram p = export_program(
+      f, {given}, {},
+      {.dynamic_shapes = DS::dict({{"inputs", DS::list({dims({{0, Dim::AUTO}}), dims({{1, Dim::DYNAMIC}})})}})});
   EXPECT_TRUE(p.graph().placeholders()[0]->meta.val.to_tensor().sym_sizes()[0].is_symbolic());
   const auto unused = p.graph().placeholders()[1]->meta.val.to_tensor().sym_sizes();
   EXPECT_EQ(unused[0].as_int(), 5);
@@ -308,13 +351,15 @@ TEST(Export, T351_whether_code_is_being_exported_is_known) {
 }
 
 TEST(Export, T357_a_pass_replaces_views_by_copies) {
-  const ExportedProgram p = export_program(traceable([](const Tensor& x) { return x.view({6}) + 1; }, {"x"}), {rand({2, 3})});
+  const ExportedProgram p =
+      export_program(traceable([](const Tensor& x) { return x.view({6}) + 1; }, {"x"}), {rand({2, 3})});
   EXPECT_EQ(count(p, "aten.view.default"), 1U);
   const ExportedProgram q = p.transform({[](GraphModule& m) {
     bool changed = false;
     for (Node* n : m.graph().node_list()) {
       if (!n->op() || n->op()->form() != Operator::Form::view) continue;
-      const Operator* copy = find_operator(n->op()->schema().name_space + "::" + n->op()->schema().name + "_copy" + (n->op()->schema().overload.empty() ? "" : "." + n->op()->schema().overload));
+      const Operator* copy = find_operator(n->op()->schema().name_space + "::" + n->op()->schema().name + "_copy" +
+                                           (n->op()->schema().overload.empty() ? "" : "." + n->op()->schema().overload));
       if (!copy) continue;
       n->set_target(copy);
       changed = true;
@@ -333,7 +378,10 @@ TEST(Export, T357_a_pass_replaces_views_by_copies) {
     if (!op->has_tag(Tag::core) || op->form() != Operator::Form::view) continue;
     ++views;
     if (schema.returns[0].type.list) continue;
-    EXPECT_NE(find_operator(schema.name_space + "::" + schema.name + "_copy" + (schema.overload.empty() ? "" : "." + schema.overload)), nullptr) << op->name();
+    EXPECT_NE(find_operator(schema.name_space + "::" + schema.name + "_copy" +
+                            (schema.overload.empty() ? "" : "." + schema.overload)),
+              nullptr)
+        << op->name();
   }
   EXPECT_GE(views, 10U);
 }
@@ -341,9 +389,12 @@ TEST(Export, T357_a_pass_replaces_views_by_copies) {
 TEST(Export, printing_equality_and_statistics) {
   LinearModel m;
   const ExportedProgram p = export_program(m, {rand({4, 3})});
-  EXPECT_THAT(p.str(), HasSubstr("def forward(self, p_linear_weight: \"f32[2, 3]\", p_linear_bias: \"f32[2]\", x: \"f32[4, 3]\"):"));
-  EXPECT_THAT(p.str(), HasSubstr("Graph signature: \n    # inputs\n    p_linear_weight: PARAMETER target='linear.weight'\n    p_linear_bias: PARAMETER target='linear.bias'\n"
-                                 "    x: USER_INPUT\n    \n    # outputs\n    linear: USER_OUTPUT\n    \nRange constraints: {}\n"));
+  EXPECT_THAT(p.str(),
+              HasSubstr("def forward(self, p_linear_weight: \"f32[2, 3]\", p_linear_bias: \"f32[2]\", x: \"f32[4, 3]\"):"));
+  EXPECT_THAT(p.str(),
+              HasSubstr("Graph signature: \n    # inputs\n    p_linear_weight: PARAMETER target='linear.weight'\n    "
+                        "p_linear_bias: PARAMETER target='linear.bias'\n"
+                        "    x: USER_INPUT\n    \n    # outputs\n    linear: USER_OUTPUT\n    \nRange constraints: {}\n"));
   EXPECT_TRUE(same_program(p, export_program(m, {rand({4, 3})})));
   std::string why;
   EXPECT_FALSE(same_program(p, p.run_decompositions(), &why));
@@ -368,10 +419,12 @@ TEST(Export, strict_gives_the_same_program) {
 }
 
 TEST(Export, strict_refuses_control_flow_on_data) {
-  const auto f = traceable([](const Tensor& x) -> Tensor {
-    if (x.sum().item().to_double() > 0) return x + 1;
-    return x;
-  }, {"x"});
+  const auto f = traceable(
+      [](const Tensor& x) -> Tensor {
+        if (x.sum().item().to_double() > 0) return x + 1;
+        return x;
+      },
+      {"x"});
   EXPECT_NE(error_of([&] { export_program(f, {rand({2})}, {}, {.strict = true}); }), "");
   EXPECT_NE(error_of([&] { export_program(f, {rand({2})}); }), "");
 }

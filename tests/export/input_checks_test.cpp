@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 // A program with the inputs of an export, which gives back the first: enough for its checks.
-ExportedProgram program_of(const std::string& function, const Values& args, const Kwargs& kwargs, const DynamicShapes& shapes) {
+ExportedProgram program_of(const std::string& function, const Values& args, const Kwargs& kwargs,
+                           const DynamicShapes& shapes) {
   const ShapeFunction& f = shape_functions().at(function);
   const FakeInputs inputs = make_fake_inputs(f.names, args, kwargs, shapes, {.keep_dynamic_zero_one = false});
   f.run(inputs.args, inputs.kwargs);
@@ -31,8 +32,7 @@ ExportedProgram program_of(const std::string& function, const Values& args, cons
     Node* node = graph.placeholder("input" + std::to_string(graph.size()));
     node->meta.val = leaf.fake;
     if (leaf.fake.is_tensor())
-      for (SymInt& size : leaf.fake.to_tensor().impl().sizes)
-        size = env->simplify(size);
+      for (SymInt& size : leaf.fake.to_tensor().impl().sizes) size = env->simplify(size);
     else if (leaf.fake.kind() == Value::Kind::integer)
       node->meta.val = env->simplify(leaf.fake.to_sym_int());
     parts.signature.input_specs.push_back({InputKind::user_input, {ArgumentKind::tensor, node->name()}});
@@ -40,8 +40,7 @@ ExportedProgram program_of(const std::string& function, const Values& args, cons
   graph.output(tuple({graph.placeholders()[0]}));
   parts.signature.output_specs.push_back({OutputKind::user_output, {ArgumentKind::tensor, graph.placeholders()[0]->name()}});
   std::vector<std::pair<Value, Value>> named;
-  for (const auto& [name, value] : kwargs)
-    named.emplace_back(name, value);
+  for (const auto& [name, value] : kwargs) named.emplace_back(name, value);
   ModuleCallSignature signature;
   signature.in_spec = tree_structure(tuple({tuple(args), dict(std::move(named))}));
   signature.out_spec = tree_structure(args[0]);
@@ -67,10 +66,8 @@ struct Call {
 Call call_from(const Json& j) {
   std::map<std::string, Tensor> by_id;
   Call out;
-  for (const Json& a : j["args"])
-    out.args.push_back(input_from(a, by_id));
-  for (const Json& a : j["kwargs"])
-    out.kwargs.emplace_back(a[0].get<std::string>(), input_from(a[1], by_id));
+  for (const Json& a : j["args"]) out.args.push_back(input_from(a, by_id));
+  for (const Json& a : j["kwargs"]) out.kwargs.emplace_back(a[0].get<std::string>(), input_from(a[1], by_id));
   return out;
 }
 
@@ -82,7 +79,8 @@ void compare_all(const std::string& row) {
     const ExportedProgram program = program_of(c["function"], example.args, example.kwargs, shapes_from(c["shapes"]));
     const InputChecks checks(program, {.guards = false}), with_guards(program);
     for (const Json& j : c["calls"]) {
-      SCOPED_TRACE(c["function"].get<std::string>() + " " + c["spec"].get<std::string>() + " " + j["args"].dump() + j["kwargs"].dump());
+      SCOPED_TRACE(c["function"].get<std::string>() + " " + c["spec"].get<std::string>() + " " + j["args"].dump() +
+                   j["kwargs"].dump());
       const Call call = call_from(j);
       const std::string expected = j["error"].is_null() ? "" : j["error"].get<std::string>();
       EXPECT_EQ(error_of([&] { checks(call.args, call.kwargs); }), expected);
@@ -102,7 +100,9 @@ TEST(InputChecks, T354_bounds) { compare_all("T354"); }
 TEST(InputChecks, T251_structures) {
   compare_all("T280c");
   const ExportedProgram program = program_of("Add", {zeros({3}), zeros({3})}, {}, {});
-  EXPECT_THAT(error_of([&] { InputChecks{program}({zeros({3}), zeros({3}), zeros({3})}); }),
+  EXPECT_THAT(error_of([&] {
+                InputChecks{program}({zeros({3}), zeros({3}), zeros({3})});
+              }),
               HasSubstr("Trying to flatten user inputs with exported input tree spec: \nTreeSpec(tuple, None, ["));
 }
 TEST(InputChecks, T255_constants) { compare_all("T255c"); }
@@ -112,7 +112,10 @@ TEST(InputChecks, T270_one_or_two) {
   const InputChecks checks(program_of("Add", {zeros({2}), zeros({2})}, {}, DynamicShapes::tuple({entry, entry})));
   EXPECT_EQ(error_of([&] { checks({zeros({1}), zeros({1})}); }), "");
   EXPECT_EQ(error_of([&] { checks({zeros({2}), zeros({2})}); }), "");
-  EXPECT_EQ(error_of([&] { checks({zeros({3}), zeros({3})}); }), "Expected input at *args[0].shape[0] to be <= 2, but got 3");
+  EXPECT_EQ(error_of([&] {
+              checks({zeros({3}), zeros({3})});
+            }),
+            "Expected input at *args[0].shape[0] to be <= 2, but got 3");
 }
 TEST(InputChecks, T271_derived_dims) { compare_all("T271c"); }
 TEST(InputChecks, T273_a_size_that_no_root_gives) { compare_all("T273c"); }
@@ -130,7 +133,8 @@ TEST(InputChecks, keys_of_a_dict_may_come_in_any_order) {
   };
   const InputChecks checks(program_of("Nested", inputs(5, false), {}, {}));
   EXPECT_EQ(error_of([&] { checks(inputs(5, true)); }), "");
-  EXPECT_THAT(error_of([&] { checks(inputs(4, true)); }), HasSubstr("Expected input at *args[0]['a'].shape[0] to be equal to 5"));
+  EXPECT_THAT(error_of([&] { checks(inputs(4, true)); }),
+              HasSubstr("Expected input at *args[0]['a'].shape[0] to be equal to 5"));
 }
 
 TEST(InputChecks, dtypes_unless_not_asked_for) {
@@ -151,9 +155,11 @@ TEST(GuardText, reads_what_guards_say) {
     return guard ? guard->str([](const std::string& s) { return s; }) : "not read";
   };
   EXPECT_EQ(text("((L['y'].size()[0] + L['x'].size()[0]) % 4) == 0"), "(L['y'].size()[0] + L['x'].size()[0]) % 4 == 0");
-  EXPECT_EQ(text("L['x'].size()[0] == ((-1) + L['y'][0]['a b'].size()[0])"), "L['x'].size()[0] == -1 + L['y'][0]['a b'].size()[0]");
+  EXPECT_EQ(text("L['x'].size()[0] == ((-1) + L['y'][0]['a b'].size()[0])"),
+            "L['x'].size()[0] == -1 + L['y'][0]['a b'].size()[0]");
   EXPECT_EQ(text("2 <= L['x'].size()[0] and L['x'].size()[0] <= 15"), "2 <= L['x'].size()[0] and L['x'].size()[0] <= 15");
-  EXPECT_EQ(text("max(1, (L['n']*2)) // 3 != -(L['n'] - (1 - 2))**2"), "max(1, L['n'] * 2) // 3 != -(L['n'] - (1 - 2)) ** 2");
+  EXPECT_EQ(text("max(1, (L['n']*2)) // 3 != -(L['n'] - (1 - 2))**2"),
+            "max(1, L['n'] * 2) // 3 != -(L['n'] - (1 - 2)) ** 2");
   EXPECT_EQ(text("L['x'].field.stride()[1] == 1 or not L['x'].storage_offset() > 0"),
             "L['x'].field.stride()[1] == 1 or not L['x'].storage_offset() > 0");
   EXPECT_EQ(text("L['x'].size()[0] > 1.5"), "not read");
@@ -164,7 +170,9 @@ TEST(GuardText, reads_what_guards_say) {
 }
 
 TEST(GuardText, evaluates_as_python) {
-  const auto holds = [](std::string_view code, std::vector<int64_t> values) { return GuardText::parse(code)->holds(values); };
+  const auto holds = [](std::string_view code, std::vector<int64_t> values) {
+    return GuardText::parse(code)->holds(values);
+  };
   EXPECT_EQ(holds("L['a'] // 4 == L['b']", {-7, -2}), true);
   EXPECT_EQ(holds("L['a'] % 4 == L['b']", {-7, 1}), true);
   EXPECT_EQ(holds("L['a'] ** 3 == 27 and not L['a'] < 0", {3}), true);

@@ -53,7 +53,8 @@ class HostileProgram : public testing::Test {
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST_F(HostileProgram, CutOffAnywhere) {
-  for (size_t length = 0; length < archive.size(); length += length < 2000 ? 17 : 211) EXPECT_NE(error_of(archive.substr(0, length)), "") << length;
+  for (size_t length = 0; length < archive.size(); length += length < 2000 ? 17 : 211)
+    EXPECT_NE(error_of(archive.substr(0, length)), "") << length;
 }
 
 TEST_F(HostileProgram, ADamagedProgramIsNoticed) {
@@ -70,7 +71,17 @@ void for_each_place(json& here, const std::function<void(json&)>& visit) {
 }
 
 TEST_F(HostileProgram, WrongTypesAnywhere) {
-  const std::vector<json> others = {nullptr, true, -1, 1e300, "text", json::array(), json::object(), json::array({json::object()}), {{"as_int", INT64_MAX}}, INT64_MAX, INT64_MIN};
+  const std::vector<json> others = {nullptr,
+                                    true,
+                                    -1,
+                                    1e300,
+                                    "text",
+                                    json::array(),
+                                    json::object(),
+                                    json::array({json::object()}),
+                                    {{"as_int", INT64_MAX}},
+                                    INT64_MAX,
+                                    INT64_MIN};
   size_t count = 0;
   for (json& node : graph.at("nodes")) node.at("metadata").erase("stack_trace");
   for_each_place(program, [&](json& place) {
@@ -119,10 +130,12 @@ TEST_F(HostileProgram, AnotherSchemaIsRefused) {
 }
 
 TEST_F(HostileProgram, SubgraphsWithoutEnd) {
-  const std::string empty = R"({"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}})";
+  const std::string empty =
+      R"({"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}})";
   std::string nested;
   const int depth = 20'000;
-  const std::string open = R"({"inputs": [], "outputs": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}, "nodes": [{"target": "torch.ops.higher_order.cond", "outputs": [], "metadata": {}, "inputs": [{"name": "", "kind": 1, "arg": {"as_graph": {"name": "g", "graph": )";
+  const std::string open =
+      R"({"inputs": [], "outputs": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}, "nodes": [{"target": "torch.ops.higher_order.cond", "outputs": [], "metadata": {}, "inputs": [{"name": "", "kind": 1, "arg": {"as_graph": {"name": "g", "graph": )";
   for (int i = 0; i < depth; ++i) nested += open;
   nested += empty;
   for (int i = 0; i < depth; ++i) nested += "}}}]}]}";
@@ -136,9 +149,11 @@ TEST_F(HostileProgram, SubgraphsWithoutEnd) {
 TEST_F(HostileProgram, ExpressionsWithoutEnd) {
   std::string deep;
   for (int i = 0; i < 20'000; ++i) deep += "Add(Integer(1), ";
-  for (auto& [name, meta] : graph.at("tensor_values").items()) meta.at("sizes")[0] = {{"as_expr", {{"expr_str", deep}, {"hint", nullptr}}}};
+  for (auto& [name, meta] : graph.at("tensor_values").items())
+    meta.at("sizes")[0] = {{"as_expr", {{"expr_str", deep}, {"hint", nullptr}}}};
   EXPECT_NE(error(), "");
-  for (auto& [name, meta] : graph.at("tensor_values").items()) meta.at("sizes")[0] = {{"as_expr", {{"expr_str", "__import__('os').system('true')"}, {"hint", nullptr}}}};
+  for (auto& [name, meta] : graph.at("tensor_values").items())
+    meta.at("sizes")[0] = {{"as_expr", {{"expr_str", "__import__('os').system('true')"}, {"hint", nullptr}}}};
   EXPECT_NE(error(), "");
 }
 
@@ -158,7 +173,8 @@ TEST_F(HostileProgram, WeightsOutsideTheirFiles) {
     return error_of(with_entry(archive, config, c.dump()));
   };
   EXPECT_EQ(with([](json&) {}), "");
-  EXPECT_HAS(with([](json& w) { w["path_name"] = "weight_99"; }), "the entry two_layers_dynamic/data/weights/weight_99 is missing");
+  EXPECT_HAS(with([](json& w) { w["path_name"] = "weight_99"; }),
+             "the entry two_layers_dynamic/data/weights/weight_99 is missing");
   EXPECT_HAS(with([](json& w) { w["path_name"] = "../../models/model.json"; }), "is missing");
   EXPECT_HAS(with([](json& w) { w["tensor_meta"]["sizes"][0]["as_int"] = 7; }), "reach element");
   EXPECT_HAS(with([](json& w) { w["tensor_meta"]["storage_offset"]["as_int"] = int64_t{1} << 62; }), "the storage has 36");
@@ -188,7 +204,10 @@ TEST_F(HostileProgram, SampleInputsWithCode) {
   EXPECT_EQ(error_of(with_entry(archive, inputs, "")), "");
   EXPECT_HAS(error_of(with_entry(archive, inputs, "nonsense")), "not a file of torch.save");
   const std::string good = entry(archive, inputs);
-  const std::string bad = with_entry(good, "data.pkl", std::string("\x80\x02" "cos\nsystem\nX\4\0\0\0true\x85R.", 27));
+  const std::string bad = with_entry(good, "data.pkl",
+                                     std::string("\x80\x02"
+                                                 "cos\nsystem\nX\4\0\0\0true\x85R.",
+                                                 27));
   EXPECT_HAS(error_of(with_entry(archive, inputs, bad)), "os.system");
 }
 

@@ -34,7 +34,8 @@ std::set<std::string> result_names(const json& node) {
   for (const json& o : node.at("outputs")) {
     if (o.contains("as_tensors"))
       for (const json& t : o.at("as_tensors")) names.insert(t.at("name").get<std::string>());
-    else names.insert(o.at("as_tensor").at("name").get<std::string>());
+    else
+      names.insert(o.at("as_tensor").at("name").get<std::string>());
   }
   return names;
 }
@@ -72,7 +73,8 @@ TEST(SerdeRows, T365_ExtraFilesComeBack) {
   const auto bytes = std::make_shared<const std::string>(serialize_program(*load_golden("basic"), options));
   const auto archive = Pt2Archive::from_bytes(std::as_bytes(std::span(*bytes)), bytes);
   EXPECT_EQ(archive.extra_files().at("extra.txt"), "moo");
-  EXPECT_EQ(Pt2Archive::open(golden("several.pt2")).extra_files(), (std::map<std::string, std::string>{{"extra.txt", "moo"}, {"folder/é.txt", "ça"}}));
+  EXPECT_EQ(Pt2Archive::open(golden("several.pt2")).extra_files(),
+            (std::map<std::string, std::string>{{"extra.txt", "moo"}, {"folder/é.txt", "ça"}}));
 }
 
 TEST(SerdeRows, T366_AnotherVersionIsRefused) {
@@ -82,7 +84,9 @@ TEST(SerdeRows, T366_AnotherVersionIsRefused) {
     FAIL();
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::bad_file);
-    EXPECT_NE(std::string(e.what()).find("Serialized version '-1.1' does not match our current schema version"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("Serialized version '-1.1' does not match our current schema version"),
+              std::string::npos)
+        << e.what();
   }
   EXPECT_THROW(load_bytes(with_entry(read_file(golden("basic.pt2")), "archive_version", "-1")), UserError);
 }
@@ -115,7 +119,8 @@ TEST(SerdeRows, T370_ThreeResultsAreOneNodeWithThreeNames) {
   const json& node = node_of(program, "torch.ops.aten.native_layer_norm.default");
   ASSERT_EQ(node.at("outputs").size(), 3U);
   EXPECT_EQ(result_names(node).size(), 3U);
-  for (const json& n : program.at("graph_module").at("graph").at("nodes")) EXPECT_EQ(n.at("target").get<std::string>().find("getitem"), std::string::npos);
+  for (const json& n : program.at("graph_module").at("graph").at("nodes"))
+    EXPECT_EQ(n.at("target").get<std::string>().find("getitem"), std::string::npos);
 }
 
 TEST(SerdeRows, T371_AListOfTensorsIsOneResult) {
@@ -206,9 +211,10 @@ TEST(SerdeRows, T383_SubgraphsSurvive) {
 TEST(SerdeRows, T385_OptionalResultsOfAnOperatorOfTheUsersOwn) {
   static const bool registered = [] {
     Library library("pt2_cases");
-    library.def("pair(Tensor x, Tensor? y) -> (Tensor, Tensor?)").composite([](const Tensor& x, const Tensor& y) -> std::tuple<Tensor, Tensor> {
-      return {x + 1, y.defined() ? y * 2 : Tensor()};
-    });
+    library.def("pair(Tensor x, Tensor? y) -> (Tensor, Tensor?)")
+        .composite([](const Tensor& x, const Tensor& y) -> std::tuple<Tensor, Tensor> {
+          return {x + 1, y.defined() ? y * 2 : Tensor()};
+        });
     return true;
   }();
   EXPECT_TRUE(registered);
@@ -222,14 +228,17 @@ TEST(SerdeRows, T386_FunctionalizedWritesSurvive) {
   const auto program = load_golden("auto_functionalized_two");
   const auto again = round_trip(*program);
   expect_same(*program, *again);
-  EXPECT_NE(again->graph_module().code().find("torch.ops.higher_order.auto_functionalized_v2(torch.ops.pt2_cases.write_two.default, "), std::string::npos);
+  EXPECT_NE(again->graph_module().code().find(
+                "torch.ops.higher_order.auto_functionalized_v2(torch.ops.pt2_cases.write_two.default, "),
+            std::string::npos);
   static const bool registered = [] {
     Library library("pt2_cases");
-    library.def("write_two(Tensor(a!) x, Tensor(b!)[] ys) -> (Tensor, Tensor)").composite([](const Tensor& x, TensorList ys) -> std::tuple<Tensor, Tensor> {
-      x.sub_(1);
-      ys[0].mul_(3);
-      return {x + ys[1], x * 2};
-    });
+    library.def("write_two(Tensor(a!) x, Tensor(b!)[] ys) -> (Tensor, Tensor)")
+        .composite([](const Tensor& x, TensorList ys) -> std::tuple<Tensor, Tensor> {
+          x.sub_(1);
+          ys[0].mul_(3);
+          return {x + ys[1], x * 2};
+        });
     return true;
   }();
   EXPECT_TRUE(registered);
@@ -281,10 +290,12 @@ TEST(SerdeRows, T390_ARegionWithoutGradientsStaysOne) {
   const auto program = load_golden("no_grad_region_strict");
   const auto again = round_trip(*program);
   expect_same(*program, *again);
-  EXPECT_NE(again->graph_module().code().find("wrap_with_set_grad_enabled(False"), std::string::npos) << again->graph_module().code();
+  EXPECT_NE(again->graph_module().code().find("wrap_with_set_grad_enabled(False"), std::string::npos)
+      << again->graph_module().code();
   EXPECT_EQ(difference(*again, "no_grad_region_strict"), "");
   const Node* output = again->graph().output_node();
-  EXPECT_EQ(output->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad(), program->graph().output_node()->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad());
+  EXPECT_EQ(output->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad(),
+            program->graph().output_node()->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad());
 }
 
 TEST(SerdeRows, T391_OperatorsOfAnExtensionKeepTheirName) {
@@ -293,7 +304,8 @@ TEST(SerdeRows, T391_OperatorsOfAnExtensionKeepTheirName) {
   program.at("graph_module").at("graph").at("nodes")[0].at("target") = "#my_extension:scaled";
   const auto loaded = load_bytes(with_entry(read_file(golden("custom_op.pt2")), "models/model.json", program.dump()));
   const json saved = saved_json(*loaded);
-  EXPECT_EQ(node_of(saved, "#my_extension:scaled").at("inputs"), program.at("graph_module").at("graph").at("nodes")[0].at("inputs"));
+  EXPECT_EQ(node_of(saved, "#my_extension:scaled").at("inputs"),
+            program.at("graph_module").at("graph").at("nodes")[0].at("inputs"));
   try {
     loaded->run_flat(golden_inputs(*loaded, "custom_op"));
     FAIL();
@@ -303,7 +315,10 @@ TEST(SerdeRows, T391_OperatorsOfAnExtensionKeepTheirName) {
   }
 }
 
-TEST(SerdeRows, T392_SchemaEvolution) { CALQUE_NOT_APPLICABLE("the check compares PyTorch's own schema.py with its committed form; Calque reads the schema, it does not define it"); }
+TEST(SerdeRows, T392_SchemaEvolution) {
+  CALQUE_NOT_APPLICABLE(
+      "the check compares PyTorch's own schema.py with its committed form; Calque reads the schema, it does not define it");
+}
 
 }  // namespace
 }  // namespace calque

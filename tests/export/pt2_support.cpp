@@ -22,8 +22,10 @@ Values golden_inputs(const ExportedProgram& program, const std::string& name) {
   Values inputs;
   for (const InputSpec& spec : program.graph_signature().input_specs) {
     if (spec.kind != InputKind::user_input) continue;
-    if (spec.arg.kind == ArgumentKind::constant) inputs.push_back(spec.arg.value);
-    else inputs.push_back(file.tensor(spec.arg.name).clone());  // a program may write its inputs
+    if (spec.arg.kind == ArgumentKind::constant)
+      inputs.push_back(spec.arg.value);
+    else
+      inputs.push_back(file.tensor(spec.arg.name).clone());  // a program may write its inputs
   }
   return inputs;
 }
@@ -32,8 +34,12 @@ namespace {
 
 std::string compare(const Tensor& got, const Tensor& want) {
   if (got.dtype() != want.dtype() || str(got.sizes()) != str(want.sizes()))
-    return "expected " + std::string(name(want.dtype())) + str(want.sizes()) + ", found " + std::string(name(got.dtype())) + str(got.sizes());
-  if (!is_floating(want.dtype())) return want.numel() == 0 || std::memcmp(got.contiguous().data(), want.contiguous().data(), want.nbytes()) == 0 ? "" : "values differ";
+    return "expected " + std::string(name(want.dtype())) + str(want.sizes()) + ", found " + std::string(name(got.dtype())) +
+           str(got.sizes());
+  if (!is_floating(want.dtype()))
+    return want.numel() == 0 || std::memcmp(got.contiguous().data(), want.contiguous().data(), want.nbytes()) == 0
+               ? ""
+               : "values differ";
   const Tensor a = got.to(DType::float64).contiguous();
   const Tensor b = want.to(DType::float64).contiguous();
   double largest = 1;
@@ -43,7 +49,8 @@ std::string compare(const Tensor& got, const Tensor& want) {
     const double x = a.data_as<double>()[i];
     const double y = b.data_as<double>()[i];
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (!(std::fabs(x - y) <= 1e-5 * largest)) return "element " + std::to_string(i) + ": expected " + std::to_string(y) + ", found " + std::to_string(x);
+    if (!(std::fabs(x - y) <= 1e-5 * largest))
+      return "element " + std::to_string(i) + ": expected " + std::to_string(y) + ", found " + std::to_string(x);
   }
   return "";
 }
@@ -66,7 +73,9 @@ std::shared_ptr<const ExportedProgram> load_bytes(std::string bytes, const LoadP
   const auto owner = std::make_shared<const std::string>(std::move(bytes));
   return load_program(std::as_bytes(std::span(*owner)), owner, options);
 }
-std::shared_ptr<const ExportedProgram> round_trip(const ExportedProgram& program) { return load_bytes(serialize_program(program)); }
+std::shared_ptr<const ExportedProgram> round_trip(const ExportedProgram& program) {
+  return load_bytes(serialize_program(program));
+}
 
 namespace {
 
@@ -81,7 +90,9 @@ std::string entry(const std::string& archive, const std::string& name) {
   throw UserError("no entry " + name);
 }
 
-nlohmann::json saved_json(const ExportedProgram& program) { return nlohmann::json::parse(entry(serialize_program(program), "models/model.json")); }
+nlohmann::json saved_json(const ExportedProgram& program) {
+  return nlohmann::json::parse(entry(serialize_program(program), "models/model.json"));
+}
 
 const nlohmann::json& node_of(const nlohmann::json& program, const std::string& target) {
   for (const nlohmann::json& node : program.at("graph_module").at("graph").at("nodes"))
@@ -99,8 +110,10 @@ std::string with_entry(const std::string& archive, const std::string& name, cons
     const bool replaced = e.name == name || without_folder(e.name) == name;
     found |= replaced;
     if (e.name.find('/') != std::string::npos) folder = e.name.substr(0, e.name.find('/') + 1);
-    if (replaced) writer.add(e.name, content);
-    else writer.add(e.name, e.data);
+    if (replaced)
+      writer.add(e.name, content);
+    else
+      writer.add(e.name, e.data);
   }
   if (!found) writer.add(folder + name, content);
   writer.finish();

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <thread>
 
-#include "calque/export/pt2.h"
 #include "calque/base/error.h"
+#include "calque/export/pt2.h"
 #include "calque/file/zip.h"
 #include "calque/op/ops.h"
 #include "export/pt2_support.h"
@@ -67,7 +67,6 @@ TEST(Pt2, WrongFilesAreNamed) {
   EXPECT_THROW(load_program(golden("tiny_llama_6.f32")), UserError);
 }
 
-
 class GoldenProgram : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenProgram, GivesPyTorchsResultsBeforeAndAfterSaving) {
@@ -77,10 +76,13 @@ TEST_P(GoldenProgram, GivesPyTorchsResultsBeforeAndAfterSaving) {
   EXPECT_EQ(difference(*again, name), "");
 }
 INSTANTIATE_TEST_SUITE_P(Pt2, GoldenProgram,
-                         testing::Values("basic", "two_layers_dynamic", "state", "tied", "dtypes", "conv_training", "cond", "nested_cond", "unbacked", "several_results", "list_result",
-                                         "some_unused", "keyword_default", "empty_int_list", "shape_arithmetic", "derived", "constants", "constant_outputs", "constant_inputs", "kwargs",
-                                         "nested_inputs", "namedtuple", "mutated_input", "memory_format", "device_dtype", "infinities", "complex_argument", "optional_tensors",
-                                         "decomposed_conv", "mapped", "while_loop", "preserved_modules", "custom_metadata", "unicode", "lstm"),
+                         testing::Values("basic", "two_layers_dynamic", "state", "tied", "dtypes", "conv_training", "cond",
+                                         "nested_cond", "unbacked", "several_results", "list_result", "some_unused",
+                                         "keyword_default", "empty_int_list", "shape_arithmetic", "derived", "constants",
+                                         "constant_outputs", "constant_inputs", "kwargs", "nested_inputs", "namedtuple",
+                                         "mutated_input", "memory_format", "device_dtype", "infinities", "complex_argument",
+                                         "optional_tensors", "decomposed_conv", "mapped", "while_loop", "preserved_modules",
+                                         "custom_metadata", "unicode", "lstm"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Pt2, TheOldSingleJsonArchiveLoadsAndRuns) {
@@ -88,7 +90,9 @@ TEST(Pt2, TheOldSingleJsonArchiveLoadsAndRuns) {
   EXPECT_EQ(difference(*program, "two_layers_dynamic"), "");
   EXPECT_EQ(program->parts().torch_version, "2.6.0");
   // Without the kinds of arguments, those with a default are keywords, as in PyTorch's loader.
-  EXPECT_NE(program->graph_module().code().find("linear = torch.ops.aten.linear.default(x, p_a_weight, bias = p_a_bias)"), std::string::npos) << program->graph_module().code();
+  EXPECT_NE(program->graph_module().code().find("linear = torch.ops.aten.linear.default(x, p_a_weight, bias = p_a_bias)"),
+            std::string::npos)
+      << program->graph_module().code();
   EXPECT_TRUE(program->parts().example_inputs.has_value());
   EXPECT_EQ(Pt2Archive::open(golden("old_form.pt2")).extra_files().at("extra.txt"), "moo");
   EXPECT_EQ(Pt2Archive::open(golden("old_form.pt2")).schema_version("model"), "8.2");
@@ -103,7 +107,8 @@ TEST(Pt2, SeveralModelsInOneArchive) {
     archive.load("third");
     FAIL();
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("holds no program named 'third'; found first, second"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("holds no program named 'third'; found first, second"), std::string::npos)
+        << e.what();
   }
   const TemporaryFolder folder;
   const auto first = archive.load("first");
@@ -144,7 +149,8 @@ TEST(Pt2, WithoutWeightsTensorsHaveShapesOnly) {
 TEST(Pt2, DevicesAreMapped) {
   const std::string archive = read_file(golden("device_dtype.pt2"));
   std::string program = entry(archive, "models/model.json");
-  for (size_t at = 0; (at = program.find("{\"type\": \"cpu\", \"index\": null}", at)) != std::string::npos;) program.replace(at, 30, "{\"type\": \"cuda\", \"index\": 1}  ");
+  for (size_t at = 0; (at = program.find("{\"type\": \"cpu\", \"index\": null}", at)) != std::string::npos;)
+    program.replace(at, 30, "{\"type\": \"cuda\", \"index\": 1}  ");
   const std::string on_cuda = with_entry(archive, "models/model.json", program);
   EXPECT_EQ(difference(*load_bytes(on_cuda), "device_dtype"), "");
 
@@ -153,18 +159,24 @@ TEST(Pt2, DevicesAreMapped) {
   const auto kept = load_bytes(on_cuda, keep);
   EXPECT_EQ(kept->graph().placeholders().back()->meta.val.to_tensor().device(), Device("cuda:1"));
   EXPECT_NE(kept->graph_module().code().find("cuda"), std::string::npos);
-  for (size_t at = 0; (at = program.find("\"cuda\", \"index\": 1}  ", at)) != std::string::npos;) program.replace(at, 21, "\"mps\", \"index\": 0}   ");
+  for (size_t at = 0; (at = program.find("\"cuda\", \"index\": 1}  ", at)) != std::string::npos;)
+    program.replace(at, 21, "\"mps\", \"index\": 0}   ");
   try {
     load_bytes(with_entry(archive, "models/model.json", program));
     FAIL();
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("the device 'mps:0', which Calque does not have; map it with LoadProgramOptions::devices"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find(
+                  "the device 'mps:0', which Calque does not have; map it with LoadProgramOptions::devices"),
+              std::string::npos)
+        << e.what();
   }
 }
 
 TEST(Pt2, MissingOperatorsAreAllListedWhenItRuns) {
   const auto program = load_golden("custom_op");
-  EXPECT_NE(program->graph_module().code().find("torch.ops.pt2_cases.scaled.default(args_0, 2.0, dims = [1, 2])"), std::string::npos) << program->graph_module().code();
+  EXPECT_NE(program->graph_module().code().find("torch.ops.pt2_cases.scaled.default(args_0, 2.0, dims = [1, 2])"),
+            std::string::npos)
+      << program->graph_module().code();
   try {
     program->run_flat(golden_inputs(*program, "custom_op"));
     FAIL();
@@ -173,7 +185,9 @@ TEST(Pt2, MissingOperatorsAreAllListedWhenItRuns) {
     EXPECT_NE(std::string(e.what()).find("%scaled: torch.ops.pt2_cases.scaled.default"), std::string::npos) << e.what();
   }
   const auto saved = saved_json(*program);
-  EXPECT_EQ(node_of(saved, "torch.ops.pt2_cases.scaled.default"), node_of(nlohmann::json::parse(entry(read_file(golden("custom_op.pt2")), "models/model.json")), "torch.ops.pt2_cases.scaled.default"));
+  EXPECT_EQ(node_of(saved, "torch.ops.pt2_cases.scaled.default"),
+            node_of(nlohmann::json::parse(entry(read_file(golden("custom_op.pt2")), "models/model.json")),
+                    "torch.ops.pt2_cases.scaled.default"));
 }
 
 TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
@@ -195,8 +209,10 @@ TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
 
 TEST(Pt2, CustomObjectsAreKeptAsTheyAre) {
   const std::string archive = read_file(golden("basic.pt2"));
-  const std::string config = R"({"config": {"obj": {"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null}}})";
-  const auto loaded = load_bytes(with_entry(with_entry(archive, "data/constants/model_constants_config.json", config), "data/constants/custom_obj_0", std::string("bytes\0of it", 11)));
+  const std::string config =
+      R"({"config": {"obj": {"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null}}})";
+  const auto loaded = load_bytes(with_entry(with_entry(archive, "data/constants/model_constants_config.json", config),
+                                            "data/constants/custom_obj_0", std::string("bytes\0of it", 11)));
   const std::string saved = serialize_program(*loaded);
   EXPECT_EQ(entry(saved, "data/constants/model_constants_config.json"), config);
   EXPECT_EQ(entry(saved, "data/constants/custom_obj_0"), std::string("bytes\0of it", 11));

@@ -27,8 +27,7 @@ Tensor tensor_from(const Json& j) {
   const auto values = j["data"].get<std::vector<double>>();
   const std::string dtype = j["dtype"];
   Tensor flat = zeros({static_cast<int64_t>(values.size())}, DType::float64);
-  for (size_t i = 0; i < values.size(); ++i)
-    static_cast<double*>(flat.mutable_data())[i] = values[i];
+  for (size_t i = 0; i < values.size(); ++i) static_cast<double*>(flat.mutable_data())[i] = values[i];
   return flat.to(dtype == "int64" ? DType::int64 : dtype == "bool" ? DType::bool_ : DType::float32).reshape(as_sym(sizes));
 }
 
@@ -40,13 +39,11 @@ Value value_from(const Json& j) {
   if (j.contains("t")) return tensor_from(j["t"]);
   if (j.contains("dict")) {
     std::vector<std::pair<Value, Value>> entries;
-    for (const Json& e : j["dict"])
-      entries.emplace_back(e[0].get<std::string>(), value_from(e[1]));
+    for (const Json& e : j["dict"]) entries.emplace_back(e[0].get<std::string>(), value_from(e[1]));
     return dict(std::move(entries));
   }
   Values items;
-  for (const Json& e : j.contains("list") ? j["list"] : j["tuple"])
-    items.push_back(value_from(e));
+  for (const Json& e : j.contains("list") ? j["list"] : j["tuple"]) items.push_back(value_from(e));
   return j.contains("list") ? list(std::move(items)) : tuple(std::move(items));
 }
 
@@ -103,19 +100,16 @@ void compare(const Json& c) {
   const std::shared_ptr<const ExportedProgram> program = load_program(folder + c["name"].get<std::string>() + ".pt2");
   const std::shared_ptr<UnflattenedModule> module = unflatten(*program);
   std::vector<std::string> modules;
-  for (const auto& [path, m] : module->named_modules("", false))
-    modules.push_back(path);
+  for (const auto& [path, m] : module->named_modules("", false)) modules.push_back(path);
   EXPECT_EQ(modules, c["modules"].get<std::vector<std::string>>());
   check_graphs(*module, c["graphs"]);
   std::set<std::string> state;
-  for (const auto& [name, tensor] : module->state_dict())
-    state.insert(name);
+  for (const auto& [name, tensor] : module->state_dict()) state.insert(name);
   auto expected_state = c["state"].get<std::set<std::string>>();
   if (!c["dispatched"].empty()) {
     // PyTorch loses the buffers of modules that are called several times with their signature kept; they are all here.
     expected_state.clear();
-    for (const auto& [name, tensor] : program->state_dict())
-      expected_state.insert(name);
+    for (const auto& [name, tensor] : program->state_dict()) expected_state.insert(name);
   }
   EXPECT_EQ(state, expected_state);
   std::set<std::string> frozen;
@@ -125,13 +119,10 @@ void compare(const Json& c) {
   for (const Json& call : c["calls"]) {
     Values args;
     Kwargs kwargs;
-    for (const Json& a : call["args"])
-      args.push_back(value_from(a));
-    for (const Json& a : call["kwargs"])
-      kwargs.emplace_back(a[0].get<std::string>(), value_from(a[1]));
+    for (const Json& a : call["args"]) args.push_back(value_from(a));
+    for (const Json& a : call["kwargs"]) kwargs.emplace_back(a[0].get<std::string>(), value_from(a[1]));
     expect_close(module->call(args, kwargs), value_from(call["result"]));
-    for (size_t i = 0; i < args.size(); ++i)
-      expect_close(args[i], value_from(call["after"][i]));
+    for (size_t i = 0; i < args.size(); ++i) expect_close(args[i], value_from(call["after"][i]));
     for (const Json& b : call["buffers"]) {
       const Tensor* found = module->find_tensor(b[0].get<std::string>());
       ASSERT_NE(found, nullptr) << b[0];
@@ -143,8 +134,7 @@ void compare(const Json& c) {
 void compare_all(const std::string& row) {
   const std::vector<Json> all = cases(row);
   EXPECT_FALSE(all.empty());
-  for (const Json& c : all)
-    compare(c);
+  for (const Json& c : all) compare(c);
 }
 
 TEST(Unflatten, T400_the_hierarchy_comes_back) { compare_all("T400"); }
@@ -181,8 +171,7 @@ TEST(Unflatten, T404_a_module_with_a_kept_signature_can_be_replaced) {
     module->set_submodule("foo", own);
     for (const Json& call : c["calls"]) {
       Values args;
-      for (const Json& a : call["args"])
-        args.push_back(value_from(a));
+      for (const Json& a : call["args"]) args.push_back(value_from(a));
       expect_close(module->call(args), value_from(call["result"]));
     }
     EXPECT_EQ(own->calls, static_cast<int>(c["calls"].size()));
@@ -262,12 +251,14 @@ TEST(Unflatten, programs_exported_here) {
       const auto batch = DynamicShapes::tuple({DynamicShapes::dict({{0, Dim("batch")}})});
       ExportedProgram program = export_program(
           *model, {ones({3, 4})}, {},
-          {.dynamic_shapes = batch, .preserve_module_call_signature = kept ? std::vector<std::string>{"block"} : std::vector<std::string>{}});
+          {.dynamic_shapes = batch,
+           .preserve_module_call_signature = kept ? std::vector<std::string>{"block"} : std::vector<std::string>{}});
       if (functional) program = program.run_decompositions();
       const auto module = unflatten(program);
       for (const int64_t n : {3, 1, 5}) {
         const Tensor x = rand({n, 4});
-        EXPECT_TRUE(allclose(module->call({x}).to_tensor().detach(), eager->call({x}).to_tensor().detach(), 1e-5, 1e-6)) << n;
+        EXPECT_TRUE(allclose(module->call({x}).to_tensor().detach(), eager->call({x}).to_tensor().detach(), 1e-5, 1e-6))
+            << n;
       }
       EXPECT_TRUE(equal(module->get_buffer("block.count"), eager->get_buffer("block.count")));
       EXPECT_NE(module->find_submodule("block.lin"), nullptr);
@@ -279,13 +270,15 @@ TEST(Unflatten, submodules_can_be_called_by_themselves) {
   const Tensor x = ones({2, 4});
   Module& linear = module->get_submodule("foo.nested");
   const Tensor y = linear.call({x}).to_tensor();
-  const Tensor expected = matmul(x, module->get_parameter("foo.nested.weight").t()) + module->get_parameter("foo.nested.bias");
+  const Tensor expected =
+      matmul(x, module->get_parameter("foo.nested.weight").t()) + module->get_parameter("foo.nested.bias");
   EXPECT_TRUE(allclose(y.detach(), expected.detach(), 1e-5, 1e-6));
   EXPECT_EQ(dynamic_cast<InterpreterModule&>(linear).original_type(), "torch.nn.modules.linear.Linear");
 }
 
 TEST(Unflatten, running_leaves_the_program_alone) {
-  const std::shared_ptr<const ExportedProgram> program = load_program(folder + cases("T401")[0]["name"].get<std::string>() + ".pt2");
+  const std::shared_ptr<const ExportedProgram> program =
+      load_program(folder + cases("T401")[0]["name"].get<std::string>() + ".pt2");
   const auto module = unflatten(*program), copy = deep_copy(*module);
   module->call({ones({3})});
   EXPECT_TRUE(equal(*program->state_dict().find("total"), zeros({3})));

@@ -14,7 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Verifier, T393_what_was_just_exported_is_valid) {
-  const ExportedProgram plain = export_program(traceable([](const Tensor& x, const Tensor& y) { return x + y; }, {"x", "y"}), {rand({2}), rand({2})});
+  const ExportedProgram plain =
+      export_program(traceable([](const Tensor& x, const Tensor& y) { return x + y; }, {"x", "y"}), {rand({2}), rand({2})});
   EXPECT_NO_THROW(plain.validate());
   LinearModel linear;
   EXPECT_NO_THROW(export_program(linear, {rand({4, 3})}).validate());
@@ -28,13 +29,19 @@ TEST(Verifier, a_write_is_no_functional_operator) {
   CountingModel counting;
   const ExportedProgram p = export_program(counting, {rand({1})});
   EXPECT_NO_THROW(verify_graph(p.graph_module(), Dialect::training));
-  EXPECT_THAT(error_of([&] { verify_graph(p.graph_module(), Dialect::aten); }), HasSubstr("operator 'aten.add_.Tensor' is not functional"));
+  EXPECT_THAT(error_of([&] { verify_graph(p.graph_module(), Dialect::aten); }),
+              HasSubstr("operator 'aten.add_.Tensor' is not functional"));
 }
 
 TEST(Verifier, T396_graphs_inside_are_checked_too) {
-  const auto f = traceable([](const Tensor& x, const Tensor& y) {
-    return cond(x.sum() > 2, [](const Values& in) -> Value { return in[0].to_tensor() + in[1].to_tensor(); }, [](const Values& in) -> Value { return in[0].to_tensor() - in[1].to_tensor(); }, {x, y}).to_tensor();
-  }, {"x", "y"});
+  const auto f = traceable(
+      [](const Tensor& x, const Tensor& y) {
+        return cond(
+                   x.sum() > 2, [](const Values& in) -> Value { return in[0].to_tensor() + in[1].to_tensor(); },
+                   [](const Values& in) -> Value { return in[0].to_tensor() - in[1].to_tensor(); }, {x, y})
+            .to_tensor();
+      },
+      {"x", "y"});
   const ExportedProgram p = export_program(f, {rand({2}), rand({2})}).run_decompositions({});
   EXPECT_NO_THROW(p.validate());
   auto* branch = dynamic_cast<GraphModule*>(&p.graph_module().get_submodule("true_graph_0"));
@@ -54,14 +61,16 @@ TEST(Verifier, T397_a_parameter_that_is_not_there) {
   LinearModel m;
   ExportedProgram::Parts parts = parts_of(export_program(m, {rand({4, 3})}));
   parts.signature.input_specs[0].target = "bad_param";
-  EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }), HasSubstr("Parameter bad_param is not in the state dict"));
+  EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }),
+              HasSubstr("Parameter bad_param is not in the state dict"));
 }
 
 TEST(Verifier, T398_a_buffer_that_is_not_there) {
   CountingModel m;
   ExportedProgram::Parts parts = parts_of(export_program(m, {rand({1})}));
   parts.signature.input_specs[0].target = "bad_buffer";
-  EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }), HasSubstr("Buffer bad_buffer is not in the state dict"));
+  EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }),
+              HasSubstr("Buffer bad_buffer is not in the state dict"));
 }
 
 TEST(Verifier, T399_an_output_without_a_spec) {
@@ -82,10 +91,13 @@ TEST(Verifier, names_that_do_not_fit) {
     change(parts);
     return error_of([&] { ExportedProgram bad(std::move(parts)); });
   };
-  EXPECT_THAT(broken([](auto& parts) { parts.signature.input_specs[1].arg.name = "z"; }), HasSubstr("Input spec name z does not match node name x"));
+  EXPECT_THAT(broken([](auto& parts) { parts.signature.input_specs[1].arg.name = "z"; }),
+              HasSubstr("Input spec name z does not match node name x"));
   EXPECT_THAT(broken([](auto& parts) { parts.signature.input_specs.pop_back(); }), HasSubstr("Number of graph inputs"));
-  EXPECT_THAT(broken([](auto& parts) { parts.signature.output_specs[0].target = "nowhere"; }), HasSubstr("does not point to a buffer that exists"));
-  EXPECT_THAT(broken([](auto& parts) { parts.signature.output_specs[1].arg.name = "z"; }), HasSubstr("not in the correct order"));
+  EXPECT_THAT(broken([](auto& parts) { parts.signature.output_specs[0].target = "nowhere"; }),
+              HasSubstr("does not point to a buffer that exists"));
+  EXPECT_THAT(broken([](auto& parts) { parts.signature.output_specs[1].arg.name = "z"; }),
+              HasSubstr("not in the correct order"));
   EXPECT_THAT(broken([](auto& parts) { parts.signature.input_specs[0].persistent.reset(); }), HasSubstr("persistence"));
   EXPECT_THAT(broken([](auto& parts) {
                 Node* x = parts.graph_module->graph().placeholders()[1];

@@ -27,7 +27,9 @@ std::vector<std::string> classes() {
 // "logits", "hidden_states.0": as the files name outputs.
 std::string path_text(const KeyPath& path) {
   std::string out;
-  for (const TreeKey& k : path) out += (out.empty() ? "" : ".") + (k.key.kind() == Value::Kind::string ? k.key.to_string() : std::to_string(k.key.to_int()));
+  for (const TreeKey& k : path)
+    out += (out.empty() ? "" : ".") +
+           (k.key.kind() == Value::Kind::string ? k.key.to_string() : std::to_string(k.key.to_int()));
   return out;
 }
 
@@ -43,7 +45,8 @@ void expect_results(const ExportedProgram& program, const std::string& name) {
     const Tensor a = leaf.to_tensor().to(DType::float64);
     const Tensor b = want.tensor(path_text(path)).to(DType::float64);
     ASSERT_EQ(str(a.sizes()), str(b.sizes())) << name << " " << path_text(path);
-    EXPECT_LE((a - b).abs().max().item().to_double(), 1e-5 * std::max(1.0, b.abs().max().item().to_double())) << name << " " << path_text(path);
+    EXPECT_LE((a - b).abs().max().item().to_double(), 1e-5 * std::max(1.0, b.abs().max().item().to_double()))
+        << name << " " << path_text(path);
   }
   EXPECT_EQ(found, want.entries().size()) << name;
 }

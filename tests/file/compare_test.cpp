@@ -43,8 +43,7 @@ void expect_near(const nlohmann::json& line, const char* figure, double found) {
 TEST(Compare, agrees_with_PyTorch) {
   const auto lines = read_lines("same.jsonl");
   std::vector<Tensor> tensors;
-  for (const auto& t : lines[0])
-    tensors.push_back(tensor_from(t));
+  for (const auto& t : lines[0]) tensors.push_back(tensor_from(t));
   int count = 0;
   for (size_t i = 1; i < lines.size(); ++i) {
     const auto& line = lines[i];

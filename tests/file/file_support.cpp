@@ -13,8 +13,7 @@ namespace calque::file_test {
 std::vector<std::byte> from_hex(const std::string& text) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   std::vector<std::byte> out(text.size() / 2);
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<std::byte>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
   return out;
 }
 
@@ -26,8 +25,7 @@ Tensor tensor_from(const nlohmann::json& line) {
   if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
   std::vector<int64_t> strides(sizes.size());
   int64_t running = 1;
-  for (size_t d = sizes.size(); d-- > 0; running *= std::max<int64_t>(sizes[d], 1))
-    strides[d] = running;
+  for (size_t d = sizes.size(); d-- > 0; running *= std::max<int64_t>(sizes[d], 1)) strides[d] = running;
   if (line.contains("strides")) strides = line["strides"].get<std::vector<int64_t>>();
   return from_storage(std::move(storage), dtype, sizes, strides, line.value("offset", int64_t{0}));
 }
@@ -36,8 +34,7 @@ std::vector<nlohmann::json> read_lines(const std::string& golden) {
   std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + golden);
   if (!in) throw std::runtime_error("no golden file " + golden);
   std::vector<nlohmann::json> out;
-  for (std::string line; std::getline(in, line);)
-    out.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line));
   return out;
 }
 
@@ -67,8 +64,7 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& c
 
 std::vector<std::string> TemporaryFolder::names() const {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_))
-    out.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
 }

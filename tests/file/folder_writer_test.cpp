@@ -36,8 +36,7 @@ class FolderWriterTest : public ::testing::TestWithParam<Exchange> {
   }
   static Names names(const fs::path& folder) {
     Names out;
-    for (const auto& entry : fs::directory_iterator(folder))
-      out.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder)) out.insert(entry.path().filename().string());
     return out;
   }
   static bool ours(const std::string& name) { return name.starts_with("w"); }
@@ -119,7 +118,8 @@ TEST_P(FolderWriterErrors, a_file_in_the_way_is_named) {
     FolderWriter writer(work_ / "m", ours);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()), "cannot write the folder " + (work_ / "m").string() + ": it exists and is not a folder; give the name of a folder");
+    EXPECT_EQ(std::string(error.what()), "cannot write the folder " + (work_ / "m").string() +
+                                             ": it exists and is not a folder; give the name of a folder");
   }
 }
 

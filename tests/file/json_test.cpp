@@ -21,7 +21,8 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(JsonReader, ReadsEveryKindOfValue) {
-  const std::string text = R"( {"a": [1, -2, 9223372036854775807, 0.5, -1e-3, true, false, null], "b": {"c": "text"}, "d": [], "e": {}, "f": "Infinity", "g": NaN} )";
+  const std::string text =
+      R"( {"a": [1, -2, 9223372036854775807, 0.5, -1e-3, true, false, null], "b": {"c": "text"}, "d": [], "e": {}, "f": "Infinity", "g": NaN} )";
   const JsonDocument document(text, "test");
   const Json& root = document.root();
   const auto a = root.at("a").items();
@@ -71,7 +72,9 @@ TEST(JsonReader, WrongTextSaysWhere) {
   EXPECT_EQ(error_of(""), "test.json: not valid JSON at byte 0: the text ends where a value is expected");
   EXPECT_EQ(error_of("1 2"), "test.json: not valid JSON at byte 2: something follows the end of the document");
   EXPECT_EQ(error_of("\"a"), "test.json: not valid JSON at byte 0: a string without an end");
-  for (const char* text : {"01", "-", "1.", "1e", "tru", "nul", "[,]", "{,}", "{1:2}", "\"\\x\"", "\"\\u12\"", "\"\n\"", "[1,]", "{\"a\":1,}", "\xff", "\"\xff\"", "\"\xc3\\n\""}) EXPECT_NE(error_of(text), "") << text;
+  for (const char* text : {"01", "-", "1.", "1e", "tru", "nul", "[,]", "{,}", "{1:2}", "\"\\x\"", "\"\\u12\"", "\"\n\"",
+                           "[1,]", "{\"a\":1,}", "\xff", "\"\xff\"", "\"\xc3\\n\""})
+    EXPECT_NE(error_of(text), "") << text;
 }
 
 TEST(JsonReader, DeepNestingIsRefused) {
@@ -117,7 +120,9 @@ TEST(JsonWriter, WritesAsPythonDoes) {
   out.begin_object();
   out.end_object();
   out.end_object();
-  EXPECT_EQ(out.text(), "{\"a\": 1, \"b\": [0.1, 1e-05, -3.0, true, null, \"q\\\"\\\\\\n\x7f \\u00e9\\ud83d\\ude00\", \"Infinity\", \"-Infinity\", \"NaN\"], \"c\": {}}");
+  EXPECT_EQ(out.text(),
+            "{\"a\": 1, \"b\": [0.1, 1e-05, -3.0, true, null, \"q\\\"\\\\\\n\x7f \\u00e9\\ud83d\\ude00\", \"Infinity\", "
+            "\"-Infinity\", \"NaN\"], \"c\": {}}");
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_D
 
 std::string zipped(const std::string& pickle, const std::vector<std::pair<std::string, std::string>>& more = {}) {
   std::string out;
-  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); }, "archive");
+  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); },
+                "archive");
   zip.add("data.pkl", pickle);
   for (const auto& [name, content] : more) zip.add(name, content);
   zip.finish();
@@ -81,7 +82,9 @@ TEST(Pickle, PlainContentIsRead) {
 
 TEST(Pickle, WhatIsWrittenIsReadAgain) {
   const Tensor base = arange(6.0).view({2, 3});
-  const Value value = tuple({base, base.t(), list({1, -1, int64_t{1} << 40, 2.5, Value(), true, "é"}), dict({{"a", base.to(DType::bfloat16)}, {3, DType::int8}}), tuple({}), std::complex<double>(1, -2), full({2}, 3, DType::uint32), zeros({0, 2})});
+  const Value value = tuple({base, base.t(), list({1, -1, int64_t{1} << 40, 2.5, Value(), true, "é"}),
+                             dict({{"a", base.to(DType::bfloat16)}, {3, DType::int8}}), tuple({}),
+                             std::complex<double>(1, -2), full({2}, 3, DType::uint32), zeros({0, 2})});
   const Value again = read(write_pickle(value));
   const Values& items = again.to_items();
   EXPECT_TRUE(equal(items.at(0).to_tensor(), base));
@@ -99,18 +102,41 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
 
 TEST(Pickle, CodeIsRefusedAndNotRun) {
   EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR.")), "");
-  const std::string system("\x80\x02" "cos\nsystem\nX\4\0\0\0true\x85R.", 27);
-  EXPECT_NE(error_of(zipped(system)).find("the pickle calls os.system, which is not among the functions that rebuild tensors and plain containers; it was not called"), std::string::npos) << error_of(zipped(system));
+  const std::string system(
+      "\x80\x02"
+      "cos\nsystem\nX\4\0\0\0true\x85R.",
+      27);
+  EXPECT_NE(error_of(zipped(system))
+                .find("the pickle calls os.system, which is not among the functions that rebuild tensors and plain "
+                      "containers; it was not called"),
+            std::string::npos)
+      << error_of(zipped(system));
   EXPECT_NE(error_of(zipped(system), true).find("os.system"), std::string::npos);
-  for (const char* name : {"builtins\neval", "builtins\nexec", "posix\nsystem", "subprocess\nPopen", "torch\nload", "torch.hub\nload", "numpy.core.multiarray\n_reconstruct", "builtins\ngetattr", "operator\nattrgetter"})
-    for (const bool keep : {false, true}) EXPECT_NE(error_of(zipped("\x80\x02" "c" + std::string(name) + "\n)R."), keep), "") << name;
-  EXPECT_NE(error_of(zipped("\x80\x02" "cbuiltins\neval\n.")), "");  // only named
+  for (const char* name :
+       {"builtins\neval", "builtins\nexec", "posix\nsystem", "subprocess\nPopen", "torch\nload", "torch.hub\nload",
+        "numpy.core.multiarray\n_reconstruct", "builtins\ngetattr", "operator\nattrgetter"})
+    for (const bool keep : {false, true})
+      EXPECT_NE(error_of(zipped("\x80\x02"
+                                "c" +
+                                std::string(name) + "\n)R."),
+                         keep),
+                "")
+          << name;
+  EXPECT_NE(error_of(zipped("\x80\x02"
+                            "cbuiltins\neval\n.")),
+            "");  // only named
   // INST, OBJ, extension codes, buffers: opcodes that plain data does not need.
-  for (const char opcode : {'i', 'o', '\x82', '\x83', '\x84', '\x92', '\x97', 'P'}) EXPECT_NE(error_of(zipped(std::string("\x80\x02(") + opcode + "os\nsystem\n.")).find("is not among those that make plain data"), std::string::npos);
+  for (const char opcode : {'i', 'o', '\x82', '\x83', '\x84', '\x92', '\x97', 'P'})
+    EXPECT_NE(error_of(zipped(std::string("\x80\x02(") + opcode + "os\nsystem\n."))
+                  .find("is not among those that make plain data"),
+              std::string::npos);
 }
 
 TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
-  const std::string object("\x80\x02" "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb.", 44);
+  const std::string object(
+      "\x80\x02"
+      "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb.",
+      44);
   EXPECT_NE(error_of(zipped(object)).find("some.package.Thing"), std::string::npos) << error_of(zipped(object));
   const Value v = pickled(object, true);
   EXPECT_EQ(v.to_struct().type, "some.package.Thing");
@@ -125,8 +151,13 @@ TEST(Pickle, CutOffAnywhereIsRefused) {
   for (size_t length = 0; length + 1 < zip.size(); length += 13) EXPECT_NE(error_of(zip.substr(0, length)), "") << length;
 }
 
-std::string tensor_pickle(const std::string& sizes, const std::string& strides, const std::string& offset, const std::string& numel) {
-  return "\x80\x02" "ctorch._utils\n_rebuild_tensor_v2\n((Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI" + numel + "\ntQI" + offset + "\n" + sizes + strides + "\x89" "ccollections\nOrderedDict\n)RtR.";
+std::string tensor_pickle(const std::string& sizes, const std::string& strides, const std::string& offset,
+                          const std::string& numel) {
+  return "\x80\x02"
+         "ctorch._utils\n_rebuild_tensor_v2\n((Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI" +
+         numel + "\ntQI" + offset + "\n" + sizes + strides +
+         "\x89"
+         "ccollections\nOrderedDict\n)RtR.";
 }
 
 TEST(Pickle, TensorsStayInsideTheirStorage) {

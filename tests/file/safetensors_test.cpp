@@ -66,8 +66,7 @@ std::vector<T> values(const Tensor& t) {  // row-major, of any strides
   std::vector<int64_t> index(static_cast<size_t>(t.dim()), 0);
   for (int64_t n = t.numel(); n > 0; --n) {
     int64_t at = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      at += index[d] * t.strides()[d];
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * t.strides()[d];
     out.push_back(t.data_as<T>()[at]);
     for (size_t d = index.size(); d-- > 0;) {
       if (++index[d] < t.sizes()[d]) break;
@@ -81,8 +80,7 @@ std::vector<int64_t> sizes(const Tensor& t) { return {t.sizes().begin(), t.sizes
 
 Tensor counting(std::vector<int64_t> sizes) {
   Tensor t = make_tensor(sizes, DType::float32);
-  for (int64_t i = 0; i < t.numel(); ++i)
-    t.mutable_data_as<float>()[i] = static_cast<float>(i);
+  for (int64_t i = 0; i < t.numel(); ++i) t.mutable_data_as<float>()[i] = static_cast<float>(i);
   return t;
 }
 
@@ -222,8 +220,7 @@ TEST(Safetensors, H273_the_bytes_are_those_of_the_library) {
     if (line["kind"] != "save") continue;
     ++count;
     NamedTensors tensors;
-    for (const auto& t : line["tensors"])
-      tensors.emplace_back(t["name"].get<std::string>(), tensor_from(t));
+    for (const auto& t : line["tensors"]) tensors.emplace_back(t["name"].get<std::string>(), tensor_from(t));
     std::optional<SafetensorsMetadata> metadata;
     if (!line["metadata"].is_null()) metadata = line["metadata"].get<SafetensorsMetadata>();
     EXPECT_EQ(serialize_safetensors(tensors, metadata), from_hex(line["file"].get<std::string>()))
@@ -242,16 +239,14 @@ TEST(Safetensors, H273_every_dtype_round_trips_in_rank_order) {
     if (dtype == DType::complex128) continue;
     Tensor t = make_tensor({3, 2}, dtype);
     auto* bytes = static_cast<uint8_t*>(t.mutable_data());
-    for (size_t i = 0; i < t.nbytes(); ++i)
-      bytes[i] = static_cast<uint8_t>(dtype == DType::bool_ ? i % 2 : i * 37 + 11);
+    for (size_t i = 0; i < t.nbytes(); ++i) bytes[i] = static_cast<uint8_t>(dtype == DType::bool_ ? i % 2 : i * 37 + 11);
     tensors.emplace_back(std::string(name(dtype)), t);
   }
   TemporaryFolder folder;
   save_safetensors(folder.path("x"), tensors);
   const SafetensorsFile f = SafetensorsFile::open(folder.path("x"));
   std::vector<std::string_view> order;
-  for (const auto& e : f.entries())
-    order.push_back(e.dtype_name);
+  for (const auto& e : f.entries()) order.push_back(e.dtype_name);
   EXPECT_THAT(order, ElementsAre("U64", "I64", "F64", "C64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "F8_E5M2FNUZ",
                                  "F8_E4M3FNUZ", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8", "U8", "BOOL"));
   for (const auto& [name, t] : tensors) {
@@ -358,8 +353,7 @@ TEST(Safetensors, H277_hostile_nesting_and_shapes_stay_cheap) {
   EXPECT_THAT(refused(file_of(std::string(1'000'000, '{'))), HasSubstr("not JSON"));
   EXPECT_THAT(refused(file_of("{\"a\":{\"x\":" + std::string(1'000'000, '['))), HasSubstr("not JSON"));
   std::string ones = "[1";
-  for (int i = 0; i < 100'000; ++i)
-    ones += ",1";
+  for (int i = 0; i < 100'000; ++i) ones += ",1";
   EXPECT_THAT(refused(file_of("{" + entry("a", "U8", ones + "]", "[0,1]") + "}", "x")),
               HasSubstr("more than 64 dimensions"));
   const std::string message = refused(file_of("{\"" + std::string(1'000'000, 'n') + "\":1}"));
@@ -521,8 +515,7 @@ TEST(SaveSafetensors, large_strided_tensors_are_written_row_major) {
   auto owner = std::make_shared<std::vector<std::byte>>(bytes);
   const Tensor back = SafetensorsFile::from_bytes(*owner, owner, "x").tensor("t");
   for (int64_t i = 0; i < 900; i += 37)
-    for (int64_t j = 0; j < 700; j += 11)
-      ASSERT_EQ(back.data_as<float>()[i * 700 + j], static_cast<float>(j * 900 + i));
+    for (int64_t j = 0; j < 700; j += 11) ASSERT_EQ(back.data_as<float>()[i * 700 + j], static_cast<float>(j * 900 + i));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 std::string archive(const std::vector<std::pair<std::string, std::string>>& entries, const std::string& folder = "top") {
   std::string out;
-  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); }, folder);
+  ZipWriter zip([&](std::span<const std::byte> b) { out.append(reinterpret_cast<const char*>(b.data()), b.size()); },
+                folder);
   for (const auto& [name, content] : entries) zip.add(name, content);
   zip.finish();
   return out;
@@ -66,7 +67,8 @@ TEST(Zip, CutOffAnywhereIsRefused) {
 }
 
 TEST(Zip, NamesThatLeadOutAreRefused) {
-  for (const char* name : {"../a", "a/../../b", "/a", "a\\b", ".."}) EXPECT_NE(error_of(archive({{name, "x"}}, "")).find("leads out of the archive"), std::string::npos) << name;
+  for (const char* name : {"../a", "a/../../b", "/a", "a\\b", ".."})
+    EXPECT_NE(error_of(archive({{name, "x"}}, "")).find("leads out of the archive"), std::string::npos) << name;
   EXPECT_EQ(error_of(archive({{"a/..b/c..", "x"}}, "")), "");
 }
 

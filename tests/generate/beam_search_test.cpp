@@ -27,7 +27,8 @@ using testing::SizeIs;
 GenerationConfig config_of(const std::string& json) { return GenerationConfig::from_json(json); }
 
 // Logits of the token after each token.
-const std::vector<std::vector<float>> table = {{0.1F, 1.2F, 0.9F, -0.5F}, {0.7F, 0.2F, 0.3F, 1.1F}, {2.0F, -1.0F, 0.4F, 0.0F}, {0.5F, 0.6F, 0.55F, 0.2F}};
+const std::vector<std::vector<float>> table = {
+    {0.1F, 1.2F, 0.9F, -0.5F}, {0.7F, 0.2F, 0.3F, 1.1F}, {2.0F, -1.0F, 0.4F, 0.0F}, {0.5F, 0.6F, 0.55F, 0.2F}};
 
 NextLogits from_table() {
   return [](const GenerationStep& step) {
@@ -48,7 +49,11 @@ TEST(BeamSearch, H217_ManyBeamsFindTheLikeliestText) {
       for (int64_t c = 0; c < 4; ++c)
         if (const float sum = at(0, a) + at(a, b) + at(b, c); sum > best_sum) best_sum = sum, best = {0, a, b, c};
   for (const char* beams : {"16", "8"})
-    EXPECT_EQ(rows_of(generate(from_table(), ids_of({{0}}), config_of(R"({"max_new_tokens": 3, "num_beams": )" + std::string(beams) + "}")).sequences).at(0), best);
+    EXPECT_EQ(rows_of(generate(from_table(), ids_of({{0}}),
+                               config_of(R"({"max_new_tokens": 3, "num_beams": )" + std::string(beams) + "}"))
+                          .sequences)
+                  .at(0),
+              best);
 }
 
 TEST(BeamSearch, H217_TheCacheFollowsTheBeams) {
@@ -66,13 +71,17 @@ TEST(BeamSearch, H217_TheCacheFollowsTheBeams) {
     for (size_t r = 0; r < fresh.size(); ++r) histories[r].insert(histories[r].end(), fresh[r].begin(), fresh[r].end());
     return model(step);
   };
-  const auto out = rows_of(generate(following, ids_of({{0}, {3}}), config_of(R"({"max_new_tokens": 5, "num_beams": 3, "num_return_sequences": 3})")).sequences);
+  const auto out = rows_of(generate(following, ids_of({{0}, {3}}),
+                                    config_of(R"({"max_new_tokens": 5, "num_beams": 3, "num_return_sequences": 3})"))
+                               .sequences);
   ASSERT_THAT(out, SizeIs(6));
-  for (const std::vector<int64_t>& row : out) EXPECT_THAT(histories, testing::Contains(std::vector(row.begin(), row.end() - 1)));
+  for (const std::vector<int64_t>& row : out)
+    EXPECT_THAT(histories, testing::Contains(std::vector(row.begin(), row.end() - 1)));
 }
 
 TEST(BeamSearch, H217_ProcessorsWorkOnLogProbabilitiesBeforeTheSums) {
-  const GenerateOutput out = generate(from_table(), ids_of({{0}}), config_of(R"({"max_new_tokens": 1, "num_beams": 2, "suppress_tokens": [1],
+  const GenerateOutput out =
+      generate(from_table(), ids_of({{0}}), config_of(R"({"max_new_tokens": 1, "num_beams": 2, "suppress_tokens": [1],
     "return_dict_in_generate": true, "output_scores": true})"));
   const std::vector<float> scores = generate_test::values(out.scores.at(0));
   EXPECT_EQ(scores.at(1), -INFINITY);
@@ -91,14 +100,17 @@ TEST(BeamSearch, H219_WhenNothingBetterCanCome) {
   EXPECT_TRUE(done(EarlyStopping::when_unlikely, 1, -6, 5));
   EXPECT_FALSE(done(EarlyStopping::never, 1, -6, 5));
   EXPECT_TRUE(done(EarlyStopping::never, 0, -6, 5)) << "no reward for length: it can only become worse";
-  EXPECT_FALSE(BeamHypotheses({.num_beams = 2, .early_stopping = EarlyStopping::when_full}).is_done(-100, 5, 0)) << "there is room";
-  EXPECT_THAT(error_of([] { BeamHypotheses({.num_beams = 2, .early_stopping = EarlyStopping::never}); }), HasSubstr("needs a max_length"));
+  EXPECT_FALSE(BeamHypotheses({.num_beams = 2, .early_stopping = EarlyStopping::when_full}).is_done(-100, 5, 0))
+      << "there is room";
+  EXPECT_THAT(error_of([] { BeamHypotheses({.num_beams = 2, .early_stopping = EarlyStopping::never}); }),
+              HasSubstr("needs a max_length"));
 }
 
 TEST(BeamSearch, H220_AnEndOfTextFinishesAHypothesis) {
   const Tensor ids = ids_of({{5, 6}, {5, 7}, {8, 8}, {8, 9}});
   const auto process = [&](BeamSearchScorer& scorer, const std::vector<std::vector<int64_t>>& tokens) {
-    return scorer.process(ids, scores_of({{-1, -2, -3, -4}, {-1, -2, -3, -4}}), ids_of(tokens), ids_of({{0, 1, 0, 1}, {1, 0, 1, 0}}));
+    return scorer.process(ids, scores_of({{-1, -2, -3, -4}, {-1, -2, -3, -4}}), ids_of(tokens),
+                          ids_of({{0, 1, 0, 1}, {1, 0, 1, 0}}));
   };
   BeamSearchScorer scorer(2, {.num_beams = 2, .max_length = 9}, 0, {3}, 1);
   const NextBeams next = process(scorer, {{3, 4, 5, 6}, {4, 5, 3, 6}});
@@ -113,7 +125,10 @@ TEST(BeamSearch, H220_AnEndOfTextFinishesAHypothesis) {
   EXPECT_FALSE(scorer.is_done());
 
   BeamSearchScorer all(2, {.num_beams = 2, .max_length = 9}, 0, {3}, 1);
-  EXPECT_THAT(error_of([&] { process(all, {{3, 3, 3, 3}, {4, 5, 6, 7}}); }), HasSubstr("at most 2 of the candidates of prompt 0 may be ends of text"));
+  EXPECT_THAT(error_of([&] {
+                process(all, {{3, 3, 3, 3}, {4, 5, 6, 7}});
+              }),
+              HasSubstr("at most 2 of the candidates of prompt 0 may be ends of text"));
 }
 
 TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
@@ -122,22 +137,34 @@ TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
     std::vector<std::vector<float>> out;
     for (const std::vector<int64_t>& row : rows_of(step.input_ids)) {
       const int64_t last = row.back();
-      out.push_back(last == 0 ? std::vector<float>{-9, 2, 1.5F, -9} : last == 1 ? std::vector<float>{-9, -9, -9, 9} : std::vector<float>{-9, -9, 9, -9});
+      out.push_back(last == 0   ? std::vector<float>{-9, 2, 1.5F, -9}
+                    : last == 1 ? std::vector<float>{-9, -9, -9, 9}
+                                : std::vector<float>{-9, -9, 9, -9});
     }
     return scores_of(out);
   };
   const auto search = [&](const std::string& early_stopping) {
-    return rows_of(generate(model, ids_of({{0}}), config_of(R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": 2, "pad_token_id": 0,
-      "early_stopping": )" + early_stopping + "}")).sequences);
+    return rows_of(
+        generate(
+            model, ids_of({{0}}),
+            config_of(
+                R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": 2, "pad_token_id": 0,
+      "early_stopping": )" +
+                early_stopping + "}"))
+            .sequences);
   };
   EXPECT_THAT(search("false"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 0, 0)));
-  EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 0), ElementsAre(0, 3, 2))) << "two are finished before the best one is";
+  EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 0), ElementsAre(0, 3, 2)))
+      << "two are finished before the best one is";
 }
 
 TEST(BeamSearch, AtTheLastStepTheLikeliestTextCounts) {
   // 1 is always the likeliest, the end (2) always the second: the beams fill up with ends just when the length does.
-  const NextLogits model = [](const GenerationStep& step) { return scores_of(std::vector(static_cast<size_t>(step.input_ids.size(0)), std::vector<float>{-9, 1, 0.3F, -2})); };
-  const GenerationConfig config = config_of(R"({"max_new_tokens": 2, "num_beams": 2, "eos_token_id": 2, "pad_token_id": 0, "early_stopping": true})");
+  const NextLogits model = [](const GenerationStep& step) {
+    return scores_of(std::vector(static_cast<size_t>(step.input_ids.size(0)), std::vector<float>{-9, 1, 0.3F, -2}));
+  };
+  const GenerationConfig config =
+      config_of(R"({"max_new_tokens": 2, "num_beams": 2, "eos_token_id": 2, "pad_token_id": 0, "early_stopping": true})");
   EXPECT_THAT(rows_of(generate(model, ids_of({{0}}), config).sequences), ElementsAre(ElementsAre(0, 1, 1)));
 }
 

@@ -12,8 +12,7 @@ namespace {
 template <class T>
 Tensor tensor_from(const std::vector<std::vector<T>>& rows) {
   std::vector<T> all;
-  for (const auto& row : rows)
-    all.insert(all.end(), row.begin(), row.end());
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
   return tensor_of<T>(all, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
 }
 
@@ -40,8 +39,7 @@ NextLogits follows(std::vector<int64_t> next, int64_t vocab) {
     Tensor logits = zeros({step.input_ids.size(0), step.input_ids.size(1), vocab}, DType::float32);
     const Tensor ids = step.input_ids.contiguous();
     float* out = logits.mutable_data_as<float>();
-    for (int64_t i = 0; i < ids.numel(); ++i)
-      out[i * vocab + next.at(static_cast<size_t>(ids.data_as<int64_t>()[i]))] = 10;
+    for (int64_t i = 0; i < ids.numel(); ++i) out[i * vocab + next.at(static_cast<size_t>(ids.data_as<int64_t>()[i]))] = 10;
     return logits;
   };
 }

@@ -36,8 +36,7 @@ const std::vector<int64_t> circle{1, 2, 3, 4, 0};
 
 std::vector<std::string> names(const LogitsProcessorList& list) {
   std::vector<std::string> out;
-  for (const LogitsProcessor& p : list)
-    out.push_back(p.name);
+  for (const LogitsProcessor& p : list) out.push_back(p.name);
   return out;
 }
 
@@ -103,8 +102,7 @@ TEST(Generate, SamplingIsPyTorchsStream) {
   Generator generator(7);
   const Tensor scores = scores_of({{.1f, .2f, .3f, .4f}, {.1f, .2f, .3f, .4f}, {.1f, .2f, .3f, .4f}}).log();
   std::vector<std::vector<int64_t>> drawn;
-  for (int i = 0; i < 3; ++i)
-    drawn.push_back(rows_of(sampled_tokens(scores, &generator).unsqueeze(0))[0]);
+  for (int i = 0; i < 3; ++i) drawn.push_back(rows_of(sampled_tokens(scores, &generator).unsqueeze(0))[0]);
   EXPECT_THAT(drawn, ElementsAre(ElementsAre(1, 2, 3), ElementsAre(1, 0, 3), ElementsAre(3, 3, 3)));
 }
 
@@ -276,8 +274,11 @@ TEST(Generate, WithoutACacheTheWholePromptIsAskedEachTime) {
 
 TEST(Generate, SaysWhatItCannotDo) {
   EXPECT_THAT(
-      error_of([] { generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"penalty_alpha": 0.6, "top_k": 4, "max_new_tokens": 2})")); }),
-      HasSubstr("the settings ask for contrastive_search; supported are greedy_search, sample, beam_search and beam_sample"));
+      error_of([] {
+        generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"penalty_alpha": 0.6, "top_k": 4, "max_new_tokens": 2})"));
+      }),
+      HasSubstr(
+          "the settings ask for contrastive_search; supported are greedy_search, sample, beam_search and beam_sample"));
   EXPECT_THAT(error_of([] {
                 generate(
                     [](const GenerationStep&) {

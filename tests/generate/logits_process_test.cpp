@@ -80,8 +80,7 @@ TEST(LogitsProcessor, RepetitionPenaltyMayLeaveOutThePromptAndIdsPastTheScores) 
 TEST(LogitsProcessor, H240_TypicalEpsilonAndEta) {
   const Tensor ids = ids_of({{0}});
   const auto log_of = [](std::vector<float> p) {
-    for (float& x : p)
-      x = std::log(x);
+    for (float& x : p) x = std::log(x);
     return scores_of({p});
   };
   EXPECT_THAT(banned(typical_logits_warper(0.5)(ids, log_of({0.4f, 0.2f, 0.2f, 0.2f}))), ElementsAre(ElementsAre(0)));

@@ -46,9 +46,11 @@ TEST(TinyLM, GreedyIdsAreTheReferences) {
     const auto expected = entry["greedy_ids"].get<std::vector<int64_t>>();
     GenerationConfig config = generation_config_of(tiny_lm);
     config.max_new_tokens = std::ssize(expected) - std::ssize(prompt);
-    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected) << entry["prompt"];
+    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected)
+        << entry["prompt"];
     config.use_cache = false;
-    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected) << "without a cache: " << entry["prompt"];
+    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected)
+        << "without a cache: " << entry["prompt"];
   }
 }
 
@@ -87,7 +89,8 @@ TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
     row.insert(row.begin(), 6 - row.size(), 4095);
   }
   // The mask as given, and made from the padding.
-  const auto given = rows_of(generate(tiny(), {.input_ids = ids_of(padded), .attention_mask = ids_of(masks)}, config).sequences);
+  const auto given =
+      rows_of(generate(tiny(), {.input_ids = ids_of(padded), .attention_mask = ids_of(masks)}, config).sequences);
   EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of(padded)}, config).sequences), given);
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto alone = rows_of(generate(tiny(), {.input_ids = ids_of({prompts[i]})}, config).sequences).at(0);
@@ -96,8 +99,8 @@ TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
 }
 
 TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
-  const ModelGenerateOutput out =
-      generate(tiny(), {.input_ids = ids_of({{2799, 560, 268}})}, settings(R"({"max_new_tokens": 4, "return_dict_in_generate": true,
+  const ModelGenerateOutput out = generate(tiny(), {.input_ids = ids_of({{2799, 560, 268}})},
+                                           settings(R"({"max_new_tokens": 4, "return_dict_in_generate": true,
       "output_hidden_states": true, "output_attentions": true, "output_scores": true, "output_logits": true})"));
   ASSERT_THAT(out.hidden_states, SizeIs(4));
   ASSERT_THAT(out.attentions, SizeIs(4));
@@ -118,11 +121,14 @@ TEST(ModelGenerate, H244_ACacheGoesOnWhereItEnded) {
   const LayerCache& layer = first.past_key_values.layers[5];
   EXPECT_EQ(str(layer.key.sizes()), "[2, 2, 5, 32]") << "batch, heads, length, head size";
   EXPECT_FALSE(layer.cross_key.defined());
-  const ModelGenerateOutput rest =
-      generate(tiny(), {.input_ids = first.sequences, .past_key_values = first.past_key_values}, settings(R"({"max_new_tokens": 1, )" + details));
+  const ModelGenerateOutput rest = generate(tiny(), {.input_ids = first.sequences, .past_key_values = first.past_key_values},
+                                            settings(R"({"max_new_tokens": 1, )" + details));
   EXPECT_EQ(rows_of(rest.sequences), rows_of(whole.sequences));
   EXPECT_LE((rest.logits.at(0) - whole.logits.at(3)).abs().max().item_as<float>(), 1e-5f);
-  EXPECT_THAT(error_of([&] { generate(tiny(), {.input_ids = prompt, .past_key_values = rest.past_key_values}, settings(R"({"max_new_tokens": 1})")); }),
+  EXPECT_THAT(error_of([&] {
+                generate(tiny(), {.input_ids = prompt, .past_key_values = rest.past_key_values},
+                         settings(R"({"max_new_tokens": 1})"));
+              }),
               HasSubstr("6 ids are in the cache already, of a prompt of 3"));
 }
 
@@ -132,7 +138,8 @@ TEST(ModelGenerate, H244_PaddingOnTheLeftChangesNothing) {
   std::vector<int64_t> padded(32, 4095), mask(32, 0);
   padded.insert(padded.end(), prompt.begin(), prompt.end());
   mask.resize(padded.size(), 1);
-  const GenerationConfig config = settings(R"({"max_new_tokens": 2, "return_dict_in_generate": true, "output_logits": true})");
+  const GenerationConfig config =
+      settings(R"({"max_new_tokens": 2, "return_dict_in_generate": true, "output_logits": true})");
   const auto plain = generate(tiny(), {.input_ids = ids_of({prompt})}, config);
   const auto shifted = generate(tiny(), {.input_ids = ids_of({padded}), .attention_mask = ids_of({mask})}, config);
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(allclose(plain.logits[i], shifted.logits[i], 1e-5, 1e-5));
@@ -147,18 +154,25 @@ TEST(ModelGenerate, H231_AClassWithoutAHeadNamesThoseWithOne) {
 }
 
 TEST(ModelGenerate, H228_WithoutAPromptItBeginsWithBos) {
-  EXPECT_THAT(rows_of(generate(tiny(), {}, settings(R"({"max_new_tokens": 23, "bos_token_id": 0})")).sequences), ElementsAre(SizeIs(24)));
+  EXPECT_THAT(rows_of(generate(tiny(), {}, settings(R"({"max_new_tokens": 23, "bos_token_id": 0})")).sequences),
+              ElementsAre(SizeIs(24)));
 }
 
 TEST(ModelGenerate, H229_AnEncoderDecoderBeginsWithItsStartToken) {
-  const auto model = from_config(Config::from_json(R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 40, "d_model": 16,
+  const auto model = from_config(Config::from_json(
+      R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 40, "d_model": 16,
     "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8,
     "max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2})"));
   model->eval();
   const Tensor source = ids_of({std::vector<int64_t>(29, 7)});
   const GenerationConfig config = settings(R"({"max_new_tokens": 3, "decoder_start_token_id": 2, "pad_token_id": 1})");
   EXPECT_EQ(rows_of(generate(*model, {.input_ids = source}, config).sequences).at(0).size(), 4u);
-  const auto longer = rows_of(generate(*model, {.input_ids = source, .decoder_input_ids = source, .decoder_attention_mask = ones_like(source)}, config).sequences).at(0);
+  const auto longer =
+      rows_of(generate(*model,
+                       {.input_ids = source, .decoder_input_ids = source, .decoder_attention_mask = ones_like(source)},
+                       config)
+                  .sequences)
+          .at(0);
   EXPECT_EQ(longer.size(), 33u);
   EXPECT_EQ(longer[0], 2) << "the start token is put before them";
 }
@@ -178,7 +192,9 @@ TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
     GenerationConfig config = settings(c.settings);
     config.do_sample = true;
     config.max_new_tokens = 12;
-    const auto rows = rows_of(generate(tiny(), {.input_ids = ids_of({{2799, 560, 268, 260, 530, 462}})}, config, {.generator = &generator}).sequences);
+    const auto rows =
+        rows_of(generate(tiny(), {.input_ids = ids_of({{2799, 560, 268, 260, 530, 462}})}, config, {.generator = &generator})
+                    .sequences);
     EXPECT_EQ(std::vector(rows[0].begin() + 6, rows[0].end()), c.expected) << c.settings;
   }
 }

@@ -45,9 +45,7 @@ TEST_P(Golden, TheTextReadsBack) {
   EXPECT_TRUE(same_graph(g, parse_graph(text_with_symbols(g)), &why, true)) << why;
 }
 
-TEST_P(Golden, TheGraphIsFormattedAsPyTorchDoes) {
-  EXPECT_EQ(graph().format_graph(), expected("format"));
-}
+TEST_P(Golden, TheGraphIsFormattedAsPyTorchDoes) { EXPECT_EQ(graph().format_graph(), expected("format")); }
 
 TEST_P(Golden, TheCodeIsPyTorchs) { EXPECT_EQ(python_code(graph()), expected("code")); }
 
@@ -65,18 +63,21 @@ TEST_P(Golden, TheReadableFormIsPyTorchs) {
   EXPECT_EQ(module.print_readable(colored), expected("readable_colored"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Traced, Golden, testing::ValuesIn(Golden::load()), [](const auto& info) { return info.param.at("name").template get<std::string>(); });
+INSTANTIATE_TEST_SUITE_P(Traced, Golden, testing::ValuesIn(Golden::load()),
+                         [](const auto& info) { return info.param.at("name").template get<std::string>(); });
 
 TEST(Code, TheSourceLineOfANodeIsShown) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
-  relu->meta.stack_trace = std::make_shared<const std::string>("  File \"model.py\", line 12, in forward\n    return relu(x)\n");
+  relu->meta.stack_trace =
+      std::make_shared<const std::string>("  File \"model.py\", line 12, in forward\n    return relu(x)\n");
   g.output(relu);
   CodeOptions verbose;
   verbose.verbose = true;
   EXPECT_EQ(python_code(g, "self", verbose),
-            "\n\n\ndef forward(self, x):\n    # File: model.py:12 in forward, code: return relu(x)\n    relu = torch.relu(x);  x = None\n    return relu\n    ");
+            "\n\n\ndef forward(self, x):\n    # File: model.py:12 in forward, code: return relu(x)\n    relu = "
+            "torch.relu(x);  x = None\n    return relu\n    ");
 }
 
 }  // namespace

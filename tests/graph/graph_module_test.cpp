@@ -62,7 +62,8 @@ TEST(GraphModule, T001_AGraphBuiltByHandRuns) {
   Node* lin = g.call_module("lin", {x});
   Node* bias = g.get_attr("bias");
   Node* add = g.call_method("add", {lin, bias});
-  const auto mine = std::make_shared<const Function>("mine.wave", [](const Values& args, const Kwargs&) -> Value { return args.at(0).to_tensor().sin(); });
+  const auto mine = std::make_shared<const Function>(
+      "mine.wave", [](const Values& args, const Kwargs&) -> Value { return args.at(0).to_tensor().sin(); });
   g.output(g.call_function(mine, {add}));
   g.lint();
   GraphModule gm(*net, std::move(g));
@@ -94,8 +95,10 @@ TEST(GraphModule, TakesOnlyWhatTheGraphRefersTo) {
   EXPECT_THAT(names, ElementsAre("bias", "lin.weight"));
   EXPECT_TRUE(gm.get_parameter("bias").is_same(*net->bias));
   EXPECT_EQ(gm.find_submodule("unused"), nullptr);
-  EXPECT_THAT(error_of([&] { GraphModule(*net, parse_graph("%w = get_attr[lin.absent]\nreturn %w")); }), HasSubstr("lin.absent"));
-  EXPECT_THAT(error_of([&] { GraphModule(Attributes{}, net_graph()); }), HasSubstr("referenced target lin but that target was not provided"));
+  EXPECT_THAT(error_of([&] { GraphModule(*net, parse_graph("%w = get_attr[lin.absent]\nreturn %w")); }),
+              HasSubstr("lin.absent"));
+  EXPECT_THAT(error_of([&] { GraphModule(Attributes{}, net_graph()); }),
+              HasSubstr("referenced target lin but that target was not provided"));
 }
 
 TEST(GraphModule, NestedTensorsComeUnderTheSamePath) {
@@ -106,7 +109,9 @@ TEST(GraphModule, NestedTensorsComeUnderTheSamePath) {
 }
 
 TEST(GraphModule, KeywordsTakeTheirPlaceholders) {
-  GraphModule gm(parse_graph("%x = placeholder\n%y = placeholder(2)\n%z = placeholder(3)\n%a = operator.sub(%x, %y)\n%b = operator.mul(%a, %z)\nreturn %b"));
+  GraphModule gm(
+      parse_graph("%x = placeholder\n%y = placeholder(2)\n%z = placeholder(3)\n%a = operator.sub(%x, %y)\n%b = "
+                  "operator.mul(%a, %z)\nreturn %b"));
   EXPECT_EQ(gm.call({10}).to_int(), 24);
   EXPECT_EQ(gm.call({10}, {{"z", 5}}).to_int(), 40);
   EXPECT_EQ(gm.call({}, {{"y", 1}, {"x", 2}}).to_int(), 3);
@@ -115,7 +120,9 @@ TEST(GraphModule, KeywordsTakeTheirPlaceholders) {
 }
 
 TEST(GraphModule, NestedInputsAndOutputsByTheirSpecs) {
-  Graph g = parse_graph("%a_1 = placeholder\n%a_2 = placeholder\n%b_1 = placeholder\n%s = operator.add(%a_1, %a_2)\n%p = operator.mul(%s, %b_1)\nreturn (%s, %p)");
+  Graph g = parse_graph(
+      "%a_1 = placeholder\n%a_2 = placeholder\n%b_1 = placeholder\n%s = operator.add(%a_1, %a_2)\n%p = operator.mul(%s, "
+      "%b_1)\nreturn (%s, %p)");
   const Value example = tuple({dict({{"u", 1}, {"v", list({2})}}), tuple({3}), list({})});
   auto info = std::make_shared<PyTreeInfo>();
   info->orig_args = {"a", "b", "c"};
@@ -124,7 +131,9 @@ TEST(GraphModule, NestedInputsAndOutputsByTheirSpecs) {
   g.set_pytree_info(info);
   GraphModule gm(std::move(g));
   EXPECT_EQ(gm.call(example.to_items()).str(), "{'sum': 3, 'rest': [9]}");
-  EXPECT_THAT(gm.code(), HasSubstr("def forward(self, a, b, c):\n    a_1, a_2, b_1, = fx_pytree.tree_flatten_spec([a, b, c], self._in_spec)"));
+  EXPECT_THAT(
+      gm.code(),
+      HasSubstr("def forward(self, a, b, c):\n    a_1, a_2, b_1, = fx_pytree.tree_flatten_spec([a, b, c], self._in_spec)"));
   EXPECT_THAT(gm.code(), HasSubstr("return pytree.tree_unflatten((s, p), self._out_spec)"));
 }
 
@@ -167,9 +176,11 @@ TEST(GraphModule, FunctionsMayCallSubmodulesThatTheyAreGiven) {
   Node* yes = g.get_attr("yes");
   Node* no = g.get_attr("no");
   g.output(g.call_function(choose, {flag, yes, no, list({x})}));
-  GraphModule gm({{"yes", std::make_shared<GraphModule>(parse_graph("%x = placeholder\n%y = operator.add(%x, 1)\nreturn %y"))},
-                  {"no", std::make_shared<GraphModule>(parse_graph("%x = placeholder\n%dead = operator.mul(%x, 2)\n%y = operator.sub(%x, 1)\nreturn %y"))}},
-                 std::move(g));
+  GraphModule gm(
+      {{"yes", std::make_shared<GraphModule>(parse_graph("%x = placeholder\n%y = operator.add(%x, 1)\nreturn %y"))},
+       {"no", std::make_shared<GraphModule>(
+                  parse_graph("%x = placeholder\n%dead = operator.mul(%x, 2)\n%y = operator.sub(%x, 1)\nreturn %y"))}},
+      std::move(g));
   EXPECT_EQ(gm({true, 5}).to_int(), 6);
   EXPECT_EQ(gm({false, 5}).to_int(), 4);
   EXPECT_TRUE(gm.graph().eliminate_dead_code());  // in the subgraph
@@ -186,8 +197,10 @@ TEST(GraphModule, T028_CodeReleasesValuesAfterTheirLastUse) {
     %op = aten.copy_.default(%a, %b)
     %sum = operator.add(%a, %b)
     return %sum)");
-  EXPECT_EQ(python_code(g), "\n\n\ndef forward(self, a, b):\n    copy_ = a.copy_(b);  copy_ = None\n    op = torch.ops.aten.copy_.default(a, b);  op = None\n"
-                            "    sum_1 = a + b;  a = b = None\n    return sum_1\n    ");
+  EXPECT_EQ(python_code(g),
+            "\n\n\ndef forward(self, a, b):\n    copy_ = a.copy_(b);  copy_ = None\n    op = "
+            "torch.ops.aten.copy_.default(a, b);  op = None\n"
+            "    sum_1 = a + b;  a = b = None\n    return sum_1\n    ");
   g.eliminate_dead_code();
   EXPECT_NE(g.find_node("op"), nullptr);
 }

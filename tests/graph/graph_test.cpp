@@ -157,7 +157,8 @@ TEST(Users, AreFoundInsideEveryKindOfContainer) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
-  Node* n = g.call_function("operator.getitem", {x, tuple({SliceValue{{}, y, {}}, list({dict({{"k", x}})})})}, {{"k", StructValue{"t", "", {"f"}, {y}}}});
+  Node* n = g.call_function("operator.getitem", {x, tuple({SliceValue{{}, y, {}}, list({dict({{"k", x}})})})},
+                            {{"k", StructValue{"t", "", {"f"}, {y}}}});
   EXPECT_THAT(names(n->all_input_nodes()), ElementsAre("x", "y"));
   n->replace_input_with(y, x);
   EXPECT_TRUE(y->users().empty());
@@ -248,7 +249,9 @@ TEST(Users, AHundredThousandUsersAndInputsAreCheap) {
   x->replace_all_uses_with(y);
   EXPECT_TRUE(x->users().empty());
   out->set_args({x});
-  EXPECT_EQ(g.eliminate_dead_code([](const Node& n) { return n.kind() == NodeKind::placeholder || n.kind() == NodeKind::output; }), true);
+  EXPECT_EQ(
+      g.eliminate_dead_code([](const Node& n) { return n.kind() == NodeKind::placeholder || n.kind() == NodeKind::output; }),
+      true);
   EXPECT_EQ(g.size(), 3U);
 }
 
@@ -429,7 +432,8 @@ TEST(Print, T027_AGraphAsPyTorchPrintsIt) {
   Node* add = g.call_function("operator.add", {relu, w}, {});
   Node* sum = g.call_function("torch.sum", {add}, {{"dim", -1}, {"keepdim", true}});
   Node* op = g.call_function("aten.add.Tensor", {sum, 2.0}, {{"alpha", 3}});
-  Node* item = g.call_method("__getitem__", {op, SliceValue{{}, x, {}}, dict({{"a", x}, {1, 2}}), DType::float32, INFINITY, "hi", Device()});
+  Node* item = g.call_method(
+      "__getitem__", {op, SliceValue{{}, x, {}}, dict({{"a", x}, {1, 2}}), DType::float32, INFINITY, "hi", Device()});
   g.output(dict({{"a", item}, {"b", list({op})}}));
   EXPECT_EQ(g.format_graph(), R"(graph():
     %x : torch.Tensor [num_users=2] = placeholder[target=x](default=3)
@@ -449,7 +453,9 @@ TEST(Hooks, T060_CreateEraseAndReplaceHooksFire) {
   const int a = g.on_create([&](Node& n) { log += "create1 " + n.name() + ";"; });
   const int b = g.on_create([&](Node& n) { log += "create2 " + n.name() + ";"; });
   const int c = g.on_erase([&](Node& n) { log += "erase " + n.name() + ";"; });
-  const int d = g.on_replace([&](Node& old, const std::string& fresh, Node& user) { log += old.name() + "->" + fresh + " in " + user.name() + ";"; });
+  const int d = g.on_replace([&](Node& old, const std::string& fresh, Node& user) {
+    log += old.name() + "->" + fresh + " in " + user.name() + ";";
+  });
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
   Node* relu = g.call_function("torch.relu", {x});

@@ -26,7 +26,9 @@ std::string error_of(F&& f) {
   }
   return "no error";
 }
-Value run_function(std::string_view name, const Values& args, const Kwargs& kwargs = {}) { return (*get_function(name))(args, kwargs); }
+Value run_function(std::string_view name, const Values& args, const Kwargs& kwargs = {}) {
+  return (*get_function(name))(args, kwargs);
+}
 
 // x + 1, relu, neg
 Graph chain() {
@@ -76,7 +78,8 @@ TEST(Interpreter, T045_PlaceholdersHaveDefaults) {
   g.output(g.call_function("operator.add", {x, y}));
   EXPECT_EQ(Interpreter(g).run({1.0}).to_float(), 4.5);
   EXPECT_EQ(Interpreter(g).run({1.0, 2.0}).to_float(), 3.0);
-  EXPECT_THAT(error_of([&] { Interpreter(g).run({}); }), HasSubstr("Expected positional argument for parameter x, but one was not passed in!"));
+  EXPECT_THAT(error_of([&] { Interpreter(g).run({}); }),
+              HasSubstr("Expected positional argument for parameter x, but one was not passed in!"));
   EXPECT_THAT(error_of([&] { Interpreter(g).run({1, 2, 3}); }), HasSubstr("takes 2 inputs, found 3"));
 }
 
@@ -128,7 +131,8 @@ TEST(Interpreter, FunctionsOfTheUsersOwn) {
   EXPECT_EQ(calls, 1);
   register_function("mine.registered_once", [](const Values& args, const Kwargs&) { return args.at(0); });
   EXPECT_NE(find_function("mine.registered_once"), nullptr);
-  EXPECT_THROW(register_function("mine.registered_once", [](const Values& args, const Kwargs&) { return args.at(0); }), UserError);
+  EXPECT_THROW(register_function("mine.registered_once", [](const Values& args, const Kwargs&) { return args.at(0); }),
+               UserError);
 }
 
 TEST(Transformer, T047_WithoutOverridesTheProgramIsTheSame) {
@@ -155,7 +159,8 @@ TEST(Transformer, T048_OverridesSwapOperators) {
   struct Swap : Transformer {
     using Transformer::Transformer;
     Value call_function(const Target& target, const Values& args, const Kwargs& kwargs) override {
-      return Transformer::call_function(target.str() == "torch.sigmoid" ? Target::resolve("torch.neg") : target, args, kwargs);
+      return Transformer::call_function(target.str() == "torch.sigmoid" ? Target::resolve("torch.neg") : target, args,
+                                        kwargs);
     }
     Value call_method(const Target& target, const Values& args, const Kwargs& kwargs) override {
       return Transformer::call_method(target.text() == "neg" ? Target("sigmoid") : target, args, kwargs);
@@ -192,8 +197,14 @@ TEST(PythonFunctions, WorkOnPlainNumbersAsPythonDoes) {
   EXPECT_EQ(run_function("math.sqrt", {9}).to_float(), 3.0);
   EXPECT_EQ(run_function("torch.sym_ite", {true, 1, 2}).to_int(), 1);
   EXPECT_EQ(run_function("_operator.add", {1, 2}).to_int(), 3);
-  EXPECT_THAT(error_of([] { run_function("operator.add", {1, "a"}); }), HasSubstr("operator.add: not supported between int, str"));
-  EXPECT_THAT(error_of([] { run_function("operator.getitem", {tuple({1}), 4}); }), HasSubstr("index 4 is out of range for 1 items"));
+  EXPECT_THAT(error_of([] {
+                run_function("operator.add", {1, "a"});
+              }),
+              HasSubstr("operator.add: not supported between int, str"));
+  EXPECT_THAT(error_of([] {
+                run_function("operator.getitem", {tuple({1}), 4});
+              }),
+              HasSubstr("index 4 is out of range for 1 items"));
 }
 
 TEST(PythonFunctions, WorkOnSymbolicNumbers) {
@@ -213,7 +224,8 @@ TEST(PythonFunctions, WorkOnSymbolicFloats) {
   EXPECT_EQ(run_function("operator.add", {f, 0.5}).str(), "ToFloat(s0) + 0.5");
   EXPECT_EQ(run_function("operator.gt", {f, 2.0}).kind(), Value::Kind::boolean);
   EXPECT_EQ(run_function("math.sqrt", {f}).str(), "OpaqueUnaryFn_sqrt(ToFloat(s0))");
-  EXPECT_EQ(run_function("math.floor", {run_function("operator.truediv", {f, 2.5})}).str(), "FloorToInt(FloatTrueDiv(ToFloat(s0), 2.5))");
+  EXPECT_EQ(run_function("math.floor", {run_function("operator.truediv", {f, 2.5})}).str(),
+            "FloorToInt(FloatTrueDiv(ToFloat(s0), 2.5))");
   EXPECT_EQ(run_function("builtins.max", {1, 1.0}).kind(), Value::Kind::integer);
 }
 
@@ -226,7 +238,9 @@ TEST(PythonFunctions, WorkOnTensors) {
   EXPECT_TRUE(equal(tensor("operator.pow", {2.0, x}), pow(2.0, x)));
   EXPECT_TRUE(equal(tensor("operator.getitem", {x, tuple({SliceValue{{}, 1, {}}, -1})}), x.index_by({Slice(none, 1), -1})));
   EXPECT_TRUE(equal(tensor("torch.nn.functional.relu", {x}), x.relu()));
-  EXPECT_TRUE(equal(run_function("torch.nn.functional.softmax", {x}, {{"dim", -1}, {"_stacklevel", 3}, {"dtype", {}}}).to_tensor(), x.softmax(-1)));
+  EXPECT_TRUE(
+      equal(run_function("torch.nn.functional.softmax", {x}, {{"dim", -1}, {"_stacklevel", 3}, {"dtype", {}}}).to_tensor(),
+            x.softmax(-1)));
   EXPECT_EQ(run_function("builtins.getattr", {x, "shape"}).str(), "(2, 3)");
   EXPECT_EQ(run_function("builtins.len", {x}).to_int(), 2);
   const Tensor y = x.clone();

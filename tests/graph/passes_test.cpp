@@ -28,7 +28,9 @@ std::string error_of(F&& f) {
   }
   return "no error";
 }
-Tensor numbers(int64_t rows, int64_t columns) { return (arange(rows * columns, DType::float32) * 0.25 - 1).view({rows, columns}); }
+Tensor numbers(int64_t rows, int64_t columns) {
+  return (arange(rows * columns, DType::float32) * 0.25 - 1).view({rows, columns});
+}
 std::vector<std::string> names(const Graph& g) {
   std::vector<std::string> out;
   for (const Node* n : g.nodes()) out.push_back(n->name());
@@ -57,7 +59,8 @@ TEST(DeadCode, T055_WritesRandomNumbersAndWhatAPredicateNamesStay) {
     return %x)");
   EXPECT_TRUE(eliminate_dead_code(g));
   EXPECT_THAT(names(g), ElementsAre("x", "y", "in_place", "out", "draw", "item", "output"));
-  EXPECT_TRUE(eliminate_dead_code(g, [](const Node& n) { return n.kind() != NodeKind::call_function || n.name() == "draw"; }));
+  EXPECT_TRUE(
+      eliminate_dead_code(g, [](const Node& n) { return n.kind() != NodeKind::call_function || n.name() == "draw"; }));
   EXPECT_THAT(names(g), ElementsAre("x", "y", "draw", "output"));
 }
 
@@ -131,7 +134,8 @@ TEST(CommonSubexpressions, T059_RandomAndBannedOperatorsStay) {
     %f = aten.randn.default([3])
     return [%a, %b, %e, %f, %c, %d])";
   Graph g = parse_graph(text);
-  EXPECT_FALSE(eliminate_common_subexpressions(g, [](const Node& n) { return n.op() == find_operator("aten::cos"); }, false));
+  EXPECT_FALSE(eliminate_common_subexpressions(
+      g, [](const Node& n) { return n.op() == find_operator("aten::cos"); }, false));
   EXPECT_TRUE(eliminate_common_subexpressions(g, {}, false));
   EXPECT_THAT(names(g), ElementsAre("x", "a", "b", "c", "e", "f", "output"));
 }
@@ -183,7 +187,8 @@ TEST(Constants, WhatDependsOnTheModulesTensorsAloneIsComputed) {
   const Tensor x = numbers(2, 4);
   const Tensor before = gm({x}).to_tensor();
   EXPECT_TRUE(fold_constants(gm));
-  EXPECT_THAT(names(gm.graph()), ElementsAre("x", "_folded_constant0", "b", "r", "mm", "sum_1", "all_1", "noise", "last", "output"));
+  EXPECT_THAT(names(gm.graph()),
+              ElementsAre("x", "_folded_constant0", "b", "r", "mm", "sum_1", "all_1", "noise", "last", "output"));
   EXPECT_EQ(gm.graph().find_node("all_1")->str(), "%all_1 = aten.add.Tensor(%sum_1, 12)");
   EXPECT_TRUE(equal(gm({x}).to_tensor(), before));
   EXPECT_FALSE(fold_constants(gm));
@@ -233,7 +238,9 @@ TEST(Shapes, T049_TensorMetaHasTheRealRunsGeometry) {
 }
 
 TEST(Shapes, T050_AggregatesHoldMetadataInTheTensorsPlaces) {
-  const auto both = std::make_shared<const Function>("mine.both", [](const Values&, const Kwargs&) -> Value { return tuple({3, zeros({})}); });
+  const auto both = std::make_shared<const Function>("mine.both", [](const Values&, const Kwargs&) -> Value {
+    return tuple({3, zeros({})});
+  });
   Graph g;
   Node* n = g.call_function(both, {});
   g.output(n);
@@ -244,7 +251,8 @@ TEST(Shapes, T050_AggregatesHoldMetadataInTheTensorsPlaces) {
 }
 
 TEST(Shapes, OfSymbolicInputs) {
-  Graph g = parse_graph("%x = placeholder\n%y = aten.cat.default([%x, %x], 1)\n%z = aten.sum.dim_IntList(%y, [0])\nreturn %z");
+  Graph g =
+      parse_graph("%x = placeholder\n%y = aten.cat.default([%x, %x], 1)\n%z = aten.sum.dim_IntList(%y, [0])\nreturn %z");
   const auto env = ShapeEnv::make();
   Meta meta;
   meta.sizes = {env->create_size(7, "x, dimension 0"), env->create_size(9, "x, dimension 1")};
@@ -278,7 +286,8 @@ TEST(Split, IntoSubmodulesThatComputeTheSame) {
 }
 
 TEST(Split, ByAPredicate) {
-  GraphModule gm(parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.cos(%b)\n%d = torch.relu(%c)\nreturn %d"));
+  GraphModule gm(parse_graph(
+      "%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.cos(%b)\n%d = torch.relu(%c)\nreturn %d"));
   const auto split = split_by(gm, [](const Node& n) { return n.target().str() == "torch.relu"; });
   EXPECT_THAT(names(split->graph()), ElementsAre("x", "submod_0", "submod_1", "submod_2", "output"));
   EXPECT_TRUE(equal((*split)({numbers(2, 3)}).to_tensor(), gm({numbers(2, 3)}).to_tensor()));
@@ -286,7 +295,8 @@ TEST(Split, ByAPredicate) {
 
 TEST(Split, ACycleIsAnError) {
   GraphModule gm(parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.cos(%b)\nreturn %c"));
-  EXPECT_THAT(error_of([&] { split_module(gm, [](const Node& n) { return n.name() == "b" ? 1 : 0; }); }), HasSubstr("cycle exists between partitions"));
+  EXPECT_THAT(error_of([&] { split_module(gm, [](const Node& n) { return n.name() == "b" ? 1 : 0; }); }),
+              HasSubstr("cycle exists between partitions"));
 }
 
 // ---- the pass manager -------------------------------------------------------------------------------------------------
@@ -303,17 +313,21 @@ Pass replacing(std::string name, const char* from, const char* to) {
 }
 
 TEST(PassManager, T071_RunsPassesInOrderAndNamesTheOneThatFails) {
-  const auto module = [] { return GraphModule(parse_graph("%x = placeholder\n%y = operator.add(%x, %x)\n%z = operator.add(%x, %y)\nreturn %z")); };
-  PassManager pm({replacing("add_to_mul", "operator.add", "operator.mul"), replacing("mul_to_div", "operator.mul", "operator.truediv"),
-                  replacing("div_to_sub", "operator.truediv", "operator.sub"), replacing("sub_to_add", "operator.sub", "operator.add")},
-                 4);
+  const auto module = [] {
+    return GraphModule(parse_graph("%x = placeholder\n%y = operator.add(%x, %x)\n%z = operator.add(%x, %y)\nreturn %z"));
+  };
+  PassManager pm(
+      {replacing("add_to_mul", "operator.add", "operator.mul"), replacing("mul_to_div", "operator.mul", "operator.truediv"),
+       replacing("div_to_sub", "operator.truediv", "operator.sub"), replacing("sub_to_add", "operator.sub", "operator.add")},
+      4);
   GraphModule gm = module();
   pm.validate_constraints();
   EXPECT_TRUE(pm.run(gm));
   EXPECT_EQ(gm.graph().find_nodes(NodeKind::call_function, Target("operator.add")).size(), 2U);
   PassManager none({{"nothing", [](GraphModule&) { return false; }}}, 5);
   EXPECT_FALSE(none.run(gm));
-  PassManager failing({replacing("add_to_mul", "operator.add", "operator.mul"), {"broken", [](GraphModule&) -> bool { throw UserError("oh no"); }}});
+  PassManager failing({replacing("add_to_mul", "operator.add", "operator.mul"),
+                       {"broken", [](GraphModule&) -> bool { throw UserError("oh no"); }}});
   const std::string text = error_of([&] { failing.run(gm); });
   EXPECT_THAT(text, HasSubstr("running the 'broken' pass after the following passes: ['add_to_mul']"));
   EXPECT_THAT(text, HasSubstr("oh no"));
@@ -332,10 +346,12 @@ TEST(PassManager, T072_ConstraintsSortPasses) {
   PassManager cycle({pass("a"), pass("b"), pass("c")});
   cycle.add_before_constraint("a", "b");
   cycle.add_before_constraint("b", "a");
-  EXPECT_THAT(error_of([&] { cycle.solve_constraints(); }), HasSubstr("Circular dependency detected within the following passes: ['a', 'b']"));
+  EXPECT_THAT(error_of([&] { cycle.solve_constraints(); }),
+              HasSubstr("Circular dependency detected within the following passes: ['a', 'b']"));
   PassManager unmet({pass("a"), pass("b")});
   unmet.add_before_constraint("b", "a");
-  EXPECT_THAT(error_of([&] { unmet.validate_constraints(); }), HasSubstr("Expected b before a but found a at index 0 and b at index 1"));
+  EXPECT_THAT(error_of([&] { unmet.validate_constraints(); }),
+              HasSubstr("Expected b before a but found a at index 0 and b at index 1"));
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ const json& programs() {
   return golden.at("programs");
 }
 
-std::unique_ptr<GraphModule> original(const json& program) { return std::make_unique<GraphModule>(parse_graph(program.at("text").get<std::string>())); }
+std::unique_ptr<GraphModule> original(const json& program) {
+  return std::make_unique<GraphModule>(parse_graph(program.at("text").get<std::string>()));
+}
 
 void expect_codes(const GraphModule& found, const json& expected) {
   size_t graphs = 0;
@@ -45,7 +47,8 @@ Value run(GraphModule& module, const Tensor& x, const Tensor& w) {
 
 // Values, dtypes and whether gradients are wanted.
 void expect_same(const Value& found, const Value& expected) {
-  const Values a = found.is_tensor() ? Values{found} : found.to_items(), b = expected.is_tensor() ? Values{expected} : expected.to_items();
+  const Values a = found.is_tensor() ? Values{found} : found.to_items(),
+               b = expected.is_tensor() ? Values{expected} : expected.to_items();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].to_tensor().dtype(), b[i].to_tensor().dtype());
@@ -85,14 +88,16 @@ TEST(Regions, T359_SequentialSplitIsAChainAndInliningBringsTheGraphBack) {
   for (const json& program : programs()) {
     SCOPED_TRACE(program.at("name").get<std::string>());
     const auto module = original(program);
-    const auto split = sequential_split(*module, [](const Node& n) { return n.target().str() == "torch._C._set_grad_enabled"; });
+    const auto split =
+        sequential_split(*module, [](const Node& n) { return n.target().str() == "torch._C._set_grad_enabled"; });
     expect_codes(*split, program.at("sequential"));
     const Tensor x = rand({4, 4}), w = rand({4, 4});
     expect_same(run(*split, x, w), run(*module, x, w));
     for (Node* n : split->graph().node_list())
       if (n->kind() == NodeKind::call_module) inline_module_call(*split, n);
     EXPECT_EQ(split->code(), program.at("inlined").get<std::string>());
-    const bool casts = module->code().find("_enter_autocast") != std::string::npos;  // parts enter and leave it, inlined or not
+    const bool casts =
+        module->code().find("_enter_autocast") != std::string::npos;  // parts enter and leave it, inlined or not
     EXPECT_TRUE(casts || same_graph(split->graph(), module->graph()));
   }
 }

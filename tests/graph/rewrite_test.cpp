@@ -66,8 +66,9 @@ TEST(Rewrite, T062_EveryMatchIsReplaced) {
     %y = operator.add(%x, %sum)
     %z = operator.add(%y, %sum_1)
     return %z)");
-  const auto replaced = replace_pattern(g, "%a = placeholder\n%b = placeholder\n%c = torch.cat([%a, %b])\n%s = torch.sum(%c)\nreturn %s",
-                                        "%a = placeholder\n%b = placeholder\n%s = torch.stack([%a, %b])\nreturn %s");
+  const auto replaced =
+      replace_pattern(g, "%a = placeholder\n%b = placeholder\n%c = torch.cat([%a, %b])\n%s = torch.sum(%c)\nreturn %s",
+                      "%a = placeholder\n%b = placeholder\n%s = torch.stack([%a, %b])\nreturn %s");
   EXPECT_EQ(replaced.size(), 2U);
   EXPECT_EQ(g.find_nodes(NodeKind::call_function, "torch.stack").size(), 2U);
   EXPECT_TRUE(g.find_nodes(NodeKind::call_function, "torch.cat").empty());
@@ -82,15 +83,25 @@ TEST(Rewrite, T063_InternalNodesMayNotBeUsedOutside) {
     %out = operator.add(%sig, %other)
     return %out)";
   Graph g = parse_graph(text);
-  EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%r = torch.relu(%x)\n%s = torch.sigmoid(%r)\nreturn %s", "%x = placeholder\n%s = torch.neg(%x)\nreturn %s").empty());
+  EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%r = torch.relu(%x)\n%s = torch.sigmoid(%r)\nreturn %s",
+                              "%x = placeholder\n%s = torch.neg(%x)\nreturn %s")
+                  .empty());
   expect_same(g, text);
   // What the pattern returns may be.
-  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%r = torch.relu(%x)\nreturn %r", "%x = placeholder\n%s = torch.neg(%x)\nreturn %s").size(), 1U);
+  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%r = torch.relu(%x)\nreturn %r",
+                            "%x = placeholder\n%s = torch.neg(%x)\nreturn %s")
+                .size(),
+            1U);
 }
 
 TEST(Rewrite, T064_OverlappingMatchesAreReplacedOnce) {
-  Graph g = parse_graph("%x = placeholder\n%a = torch.sigmoid(%x)\n%b = torch.sigmoid(%a)\n%c = torch.sigmoid(%b)\n%d = torch.sigmoid(%c)\nreturn %d");
-  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%a = torch.sigmoid(%x)\n%b = torch.sigmoid(%a)\nreturn %b", "%x = placeholder\n%n = torch.neg(%x)\nreturn %n").size(), 2U);
+  Graph g = parse_graph(
+      "%x = placeholder\n%a = torch.sigmoid(%x)\n%b = torch.sigmoid(%a)\n%c = torch.sigmoid(%b)\n%d = "
+      "torch.sigmoid(%c)\nreturn %d");
+  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%a = torch.sigmoid(%x)\n%b = torch.sigmoid(%a)\nreturn %b",
+                            "%x = placeholder\n%n = torch.neg(%x)\nreturn %n")
+                .size(),
+            2U);
   expect_same(g, "%x = placeholder\n%a = torch.neg(%x)\n%b = torch.neg(%a)\nreturn %b");
 }
 
@@ -102,7 +113,9 @@ TEST(Rewrite, T065_PlaceholdersMatchAnyNode) {
     %s = call_method[sigmoid](%d)
     %t = call_method[to](%s, torch.float16)
     return %t)");
-  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%d = call_method[dequantize](%x)\n%s = call_method[sigmoid](%d)\n%t = call_method[to](%s, torch.float16)\nreturn %t",
+  EXPECT_EQ(replace_pattern(g,
+                            "%x = placeholder\n%d = call_method[dequantize](%x)\n%s = call_method[sigmoid](%d)\n%t = "
+                            "call_method[to](%s, torch.float16)\nreturn %t",
                             "%x = placeholder\nreturn %x")
                 .size(),
             1U);
@@ -119,7 +132,8 @@ TEST(Rewrite, T066_SeveralOutputs) {
     return (%out, %sig))";
   const char* pattern = "%x = placeholder\n%r = torch.relu(%x)\n%s = torch.sigmoid(%r)\n%n = torch.neg(%r)\nreturn (%s, %n)";
   Graph g = parse_graph(text);
-  EXPECT_EQ(replace_pattern(g, pattern, "%x = placeholder\n%a = torch.sin(%x)\n%b = torch.cos(%x)\nreturn (%a, %b)").size(), 1U);
+  EXPECT_EQ(replace_pattern(g, pattern, "%x = placeholder\n%a = torch.sin(%x)\n%b = torch.cos(%x)\nreturn (%a, %b)").size(),
+            1U);
   expect_same(g, "%x = placeholder\n%a = torch.sin(%x)\n%b = torch.cos(%x)\n%o = operator.add(%a, %b)\nreturn (%o, %a)");
   Graph h = parse_graph(text);
   EXPECT_EQ(replace_pattern(h, pattern, "%x = placeholder\n%a = torch.sin(%x)\nreturn (%a, %a)").size(), 1U);
@@ -131,7 +145,9 @@ struct Part : Typed<Part> {
 };
 
 TEST(Rewrite, T067_SubmodulesComeAndGo) {
-  GraphModule gm({{"linear", std::make_shared<Part>()}, {"sigmoid", std::make_shared<Part>()}, {"shared", std::make_shared<Part>()}}, parse_graph(R"(
+  GraphModule gm(
+      {{"linear", std::make_shared<Part>()}, {"sigmoid", std::make_shared<Part>()}, {"shared", std::make_shared<Part>()}},
+      parse_graph(R"(
     %x = placeholder
     %a = call_module[linear](%x)
     %b = call_module[shared](%a)
@@ -139,10 +155,14 @@ TEST(Rewrite, T067_SubmodulesComeAndGo) {
     %d = call_module[shared](%x)
     %e = operator.add(%c, %d)
     return %e)"));
-  const GraphModule pattern({{"linear", std::make_shared<Part>()}, {"sigmoid", std::make_shared<Part>()}, {"shared", std::make_shared<Part>()}},
-                            parse_graph("%x = placeholder\n%a = call_module[linear](%x)\n%b = call_module[shared](%a)\n%c = call_module[sigmoid](%b)\nreturn %c"));
-  const GraphModule replacement({{"tanh.inner", std::make_shared<Part>()}, {"gain", full({1}, 2.0)}},
-                                parse_graph("%x = placeholder\n%a = call_module[tanh.inner](%x)\n%g = get_attr[gain]\n%b = operator.mul(%a, %g)\nreturn %b"));
+  const GraphModule pattern(
+      {{"linear", std::make_shared<Part>()}, {"sigmoid", std::make_shared<Part>()}, {"shared", std::make_shared<Part>()}},
+      parse_graph("%x = placeholder\n%a = call_module[linear](%x)\n%b = call_module[shared](%a)\n%c = "
+                  "call_module[sigmoid](%b)\nreturn %c"));
+  const GraphModule replacement(
+      {{"tanh.inner", std::make_shared<Part>()}, {"gain", full({1}, 2.0)}},
+      parse_graph(
+          "%x = placeholder\n%a = call_module[tanh.inner](%x)\n%g = get_attr[gain]\n%b = operator.mul(%a, %g)\nreturn %b"));
   EXPECT_EQ(replace_pattern(gm, pattern, replacement).size(), 1U);
   EXPECT_EQ(gm.find_submodule("linear"), nullptr);
   EXPECT_EQ(gm.find_submodule("sigmoid"), nullptr);
@@ -153,14 +173,17 @@ TEST(Rewrite, T067_SubmodulesComeAndGo) {
 }
 
 TEST(Rewrite, T068_FiltersSeeMatchGraphAndPattern) {
-  const char* text = "%x = placeholder\n%s = placeholder\n%a = aten.add.Tensor(%x, %s)\n%b = aten.add.Tensor(%a, 3)\nreturn %b";
+  const char* text =
+      "%x = placeholder\n%s = placeholder\n%a = aten.add.Tensor(%x, %s)\n%b = aten.add.Tensor(%a, 3)\nreturn %b";
   const char* pattern = "%x = placeholder\n%y = placeholder\n%a = aten.add.Tensor(%x, %y)\nreturn %a";
   const char* replacement = "%x = placeholder\n%y = placeholder\n%a = aten.sub.Tensor(%x, %y)\nreturn %a";
   Graph all = parse_graph(text);
   EXPECT_EQ(replace_pattern(all, pattern, replacement).size(), 2U);
   Graph g = parse_graph(text);
   ReplaceOptions options;
-  options.filters.push_back([](const Match& m, const Graph& graph, const Graph& p) { return graph.size() == 5 && p.size() == 4 && !m.placeholder_nodes.at(1).is_node(); });
+  options.filters.push_back([](const Match& m, const Graph& graph, const Graph& p) {
+    return graph.size() == 5 && p.size() == 4 && !m.placeholder_nodes.at(1).is_node();
+  });
   const auto replaced = replace_pattern(g, pattern, replacement, options);
   ASSERT_EQ(replaced.size(), 1U);
   ASSERT_EQ(replaced[0].replacements.size(), 1U);
@@ -170,8 +193,13 @@ TEST(Rewrite, T068_FiltersSeeMatchGraphAndPattern) {
 
 TEST(Rewrite, T069_PositionKeywordAndDefaultsAreOne) {
   Graph g = parse_graph("%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], stride=[2, 2])\nreturn %p");
-  EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], [2, 2], [1, 1])\nreturn %p", "%x = placeholder\n%r = aten.relu.default(%x)\nreturn %r").empty());
-  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], [2, 2], [0, 0])\nreturn %p", "%x = placeholder\n%r = aten.relu.default(%x)\nreturn %r").size(), 1U);
+  EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], [2, 2], [1, 1])\nreturn %p",
+                              "%x = placeholder\n%r = aten.relu.default(%x)\nreturn %r")
+                  .empty());
+  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], [2, 2], [0, 0])\nreturn %p",
+                            "%x = placeholder\n%r = aten.relu.default(%x)\nreturn %r")
+                .size(),
+            1U);
 }
 
 TEST(Rewrite, T070_AFailedCandidateIsRolledBackWhole) {
@@ -186,8 +214,9 @@ TEST(Rewrite, T070_AFailedCandidateIsRolledBackWhole) {
     %k = operator.add(%h, 3)
     %m = operator.add(%a, 3)
     return (%f, %k, %m))");
-  EXPECT_EQ(replace_pattern(g, "%a = placeholder\n%b = placeholder\n%s = operator.add(%a, %b)\n%t = operator.add(%s, 3)\nreturn %t",
-                            "%a = placeholder\n%b = placeholder\n%s = operator.mul(%a, %b)\nreturn %s")
+  EXPECT_EQ(replace_pattern(
+                g, "%a = placeholder\n%b = placeholder\n%s = operator.add(%a, %b)\n%t = operator.add(%s, 3)\nreturn %t",
+                "%a = placeholder\n%b = placeholder\n%s = operator.mul(%a, %b)\nreturn %s")
                 .size(),
             2U);
   EXPECT_EQ(g.find_nodes(NodeKind::call_function, "operator.mul").size(), 2U);
@@ -196,7 +225,8 @@ TEST(Rewrite, T070_AFailedCandidateIsRolledBackWhole) {
 
 TEST(Rewrite, AMatchThatWouldDependOnItselfIsNone) {
   Graph g = parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.neg(%b)\nreturn (%a, %c)");
-  EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%y = placeholder\n%a = torch.relu(%x)\n%c = torch.neg(%y)\nreturn (%a, %c)",
+  EXPECT_TRUE(replace_pattern(g,
+                              "%x = placeholder\n%y = placeholder\n%a = torch.relu(%x)\n%c = torch.neg(%y)\nreturn (%a, %c)",
                               "%x = placeholder\n%y = placeholder\n%a = torch.cos(%x)\nreturn (%a, %a)")
                   .empty());
 }
@@ -206,9 +236,12 @@ TEST(Rewrite, AReplacementMayBeMadeForEachMatch) {
   ReplaceOptions options;
   int made = 0;
   options.replacement_callback = [&](const Match&, const Graph&, const Graph&) {
-    return parse_graph(made++ == 0 ? "%x = placeholder\n%a = torch.sin(%x)\nreturn %a" : "%x = placeholder\n%a = torch.cos(%x)\nreturn %a");
+    return parse_graph(made++ == 0 ? "%x = placeholder\n%a = torch.sin(%x)\nreturn %a"
+                                   : "%x = placeholder\n%a = torch.cos(%x)\nreturn %a");
   };
-  EXPECT_EQ(replace_pattern(g, "%x = placeholder\n%a = torch.relu(%x)\nreturn %a", "%x = placeholder\nreturn %x", options).size(), 2U);
+  EXPECT_EQ(
+      replace_pattern(g, "%x = placeholder\n%a = torch.relu(%x)\nreturn %a", "%x = placeholder\nreturn %x", options).size(),
+      2U);
   expect_same(g, "%x = placeholder\n%a = torch.sin(%x)\n%b = torch.cos(%a)\nreturn %b");
 }
 

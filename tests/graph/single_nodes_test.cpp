@@ -79,7 +79,8 @@ TEST(SingleNodes, RealValuesAreComputedOnDemandAndKept) {
 }
 
 TEST(SingleNodes, AttributesComeFromTheOwner) {
-  GraphModule module(Attributes{{"w", Attribute(ones({2}))}}, parse_graph("%w = get_attr[w]\n%neg = aten.neg.default(%w)\nreturn %neg\n"));
+  GraphModule module(Attributes{{"w", Attribute(ones({2}))}},
+                     parse_graph("%w = get_attr[w]\n%neg = aten.neg.default(%w)\nreturn %neg\n"));
   EXPECT_TRUE(equal(RealValues(module.graph(), {}).of(*module.graph().find_node("neg")).to_tensor(), -ones({2})));
 }
 

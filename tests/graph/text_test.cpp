@@ -148,12 +148,14 @@ TEST(Text, SymbolsOfAGivenEnvironmentAreUsed) {
 }
 
 TEST(Text, CommentsAndLinesOfAnyWidth) {
-  const Graph g = parse_graph("# a comment\n\n  %x = placeholder  # the input\r\n\t%y = operator.add(%x,\n      [1,\n 2])\n# end\nreturn %y # done");
+  const Graph g = parse_graph(
+      "# a comment\n\n  %x = placeholder  # the input\r\n\t%y = operator.add(%x,\n      [1,\n 2])\n# end\nreturn %y # done");
   EXPECT_EQ(g.str(), "%x = placeholder\n%y = operator.add(%x, [1, 2])\nreturn %y\n");
 }
 
 TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
-  EXPECT_EQ(error_of("%x = placeholder\n%y = operator.add(%x, %z)\n"), "graph text, line 2, column 23: %z is not defined above, found '%z)'");
+  EXPECT_EQ(error_of("%x = placeholder\n%y = operator.add(%x, %z)\n"),
+            "graph text, line 2, column 23: %z is not defined above, found '%z)'");
   EXPECT_THAT(error_of("%x = placeholder\n%x = placeholder"), HasSubstr("line 2, column 2: %x is defined twice"));
   EXPECT_THAT(error_of("%x placeholder"), HasSubstr("line 1, column 4: expected '=', found 'placeholder'"));
   EXPECT_THAT(error_of("x = placeholder"), HasSubstr("expected '%name = ...', 'return ...' or 'symbol ...'"));
@@ -188,8 +190,10 @@ TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
 // Any damage gives a graph or a UserError, never anything else.
 TEST(Text, DamagedTextIsAnErrorOrAGraph) {
   const std::string text =
-      "symbol s0 in [2, inf] = 7\n%x : f32[s0, 3][3, 1] = placeholder\n%y : (f32[2*s0], None) = aten.add.Tensor(%x, {'a': [1, 2.5, (1+2j)]}, alpha=slice(None, -1, None))\n"
-      "%z = call_method[relu](tensor(i8[2], '01ff'), struct('a', 'b', c=%y), device(type='cuda', index=0))\nreturn (%z, OrderedDict([(1, 2)]))\n";
+      "symbol s0 in [2, inf] = 7\n%x : f32[s0, 3][3, 1] = placeholder\n%y : (f32[2*s0], None) = aten.add.Tensor(%x, {'a': "
+      "[1, 2.5, (1+2j)]}, alpha=slice(None, -1, None))\n"
+      "%z = call_method[relu](tensor(i8[2], '01ff'), struct('a', 'b', c=%y), device(type='cuda', index=0))\nreturn (%z, "
+      "OrderedDict([(1, 2)]))\n";
   std::mt19937 random(7);
   const std::string characters = "%=()[]{},.:'\"\\ \n0123456789-+*/abcsSymNonetensor#";
   for (int i = 0; i < 20000; ++i) {

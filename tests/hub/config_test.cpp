@@ -30,7 +30,8 @@ TEST(ConfigFile, OlderFilesAreWrittenAsTransformersWritesThem) {
 }
 
 TEST(ConfigFile, H246_WhatIsWritten) {
-  const Config config = test_config("BaseModel", R"("_commit_hash": "abc", "attn_implementation": "eager", "return_dict": true, "wide": true)");
+  const Config config = test_config(
+      "BaseModel", R"("_commit_hash": "abc", "attn_implementation": "eager", "return_dict": true, "wide": true)");
   const std::string text = config.to_json_string();
   EXPECT_EQ(text, R"({
   "architectures": [
@@ -55,7 +56,8 @@ TEST(ConfigFile, H246_WhatIsWritten) {
 }
 
 TEST(ConfigFile, H247_SavedAndReadAgain) {
-  const Config config = test_config("BaseModel", R"("hidden": 9, "other": {"b": [1, 2.5, null], "a": "é"}, "num_labels": 3)");
+  const Config config =
+      test_config("BaseModel", R"("hidden": 9, "other": {"b": [1, 2.5, null], "a": "é"}, "num_labels": 3)");
   Folder folder;
   config.save(folder / "sub");
   EXPECT_EQ(Config::from_file(folder / "sub"), config);
@@ -81,7 +83,8 @@ TEST(ConfigFile, H248_WhatIsNoJson) {
 
 TEST(ConfigFile, H249_ValuesThatCountInstead) {
   Config config = test_config("BaseModel");
-  const Config::Items unused = config.update({{"hidden", 7}, {"output_attentions", true}, {"foo", false}, {"torch_dtype", "float16"}, {"width", 8}});
+  const Config::Items unused =
+      config.update({{"hidden", 7}, {"output_attentions", true}, {"foo", false}, {"torch_dtype", "float16"}, {"width", 8}});
   EXPECT_EQ(config.integer("hidden"), 8);
   EXPECT_TRUE(config.flag("output_attentions"));
   EXPECT_EQ(config.dtype(), DType::float16);
@@ -100,14 +103,16 @@ TEST(ConfigFile, H250_Labels) {
   EXPECT_EQ(config.integer("num_labels"), 3);
   EXPECT_EQ(test_config("BaseModel").num_labels(), 2);
   EXPECT_EQ(test_config("BaseModel").find("id2label")->str(), "{0: 'LABEL_0', 1: 'LABEL_1'}");
-  const Config named = test_config("BaseModel", R"("id2label": {"0": "no", "1": "yes", "10": "maybe"}, "label2id": {"no": 0, "yes": 1, "maybe": 10})");
+  const Config named = test_config(
+      "BaseModel", R"("id2label": {"0": "no", "1": "yes", "10": "maybe"}, "label2id": {"no": 0, "yes": 1, "maybe": 10})");
   EXPECT_EQ(named.num_labels(), 3);
   EXPECT_EQ(named.find("id2label")->str(), "{0: 'no', 1: 'yes', 10: 'maybe'}");
   EXPECT_THAT(named.to_json_string(), HasSubstr("\"0\": \"no\",\n    \"1\": \"yes\",\n    \"10\": \"maybe\""));
   const Warnings warnings;
   EXPECT_EQ(test_config("BaseModel", R"("id2label": {"0": "no"}, "num_labels": 4)").num_labels(), 1);
   EXPECT_TRUE(warnings.any("num_labels is 4, but id2label has 1 labels"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("id2label": {"a": "no"})"); }), HasSubstr("expected an object from numbers to names"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("id2label": {"a": "no"})"); }),
+              HasSubstr("expected an object from numbers to names"));
 }
 
 TEST(ConfigFile, H253_OtherNamesOfAKey) {
@@ -122,13 +127,16 @@ TEST(ConfigFile, H253_OtherNamesOfAKey) {
 
 TEST(ConfigFile, H255_AConfigurationInside) {
   register_test_models();
-  Config config = Config::from_json(R"({"model_type": "composite", "text_config": {"model_type": "calque-test", "hidden": 6, "return_dict": true,
+  Config config = Config::from_json(
+      R"({"model_type": "composite", "text_config": {"model_type": "calque-test", "hidden": 6, "return_dict": true,
     "transformers_version": "4.0.0"}})");
   const Config text = config.nested("text_config");
   EXPECT_EQ(text.integer("hidden"), 6);
   EXPECT_EQ(text.text("kind"), "plain") << "with the defaults of its architecture";
-  EXPECT_EQ(config.to_json_string(), "{\n  \"model_type\": \"composite\",\n  \"text_config\": {\n    \"hidden\": 6,\n    \"model_type\": \"calque-test\"\n  },\n"
-                                     "  \"transformers_version\": \"5.22.2\"\n}\n");
+  EXPECT_EQ(config.to_json_string(),
+            "{\n  \"model_type\": \"composite\",\n  \"text_config\": {\n    \"hidden\": 6,\n    \"model_type\": "
+            "\"calque-test\"\n  },\n"
+            "  \"transformers_version\": \"5.22.2\"\n}\n");
   EXPECT_THAT(config.update({{"text_config", dict({{"ratio", 0.25}})}}), IsEmpty());
   EXPECT_EQ(config.nested("text_config").number("ratio"), 0.25);
   EXPECT_EQ(config.nested("text_config").integer("hidden"), 6);
@@ -137,13 +145,16 @@ TEST(ConfigFile, H255_AConfigurationInside) {
 
 TEST(ConfigFile, H256_FilesForAVersion) {
   Folder folder;
-  folder.write("config.json", R"({"model_type": "calque-test", "hidden": 1, "configuration_files": ["config.4.0.0.json", "config.42.0.0.json", "config.5.1.0.json"]})");
+  folder.write(
+      "config.json",
+      R"({"model_type": "calque-test", "hidden": 1, "configuration_files": ["config.4.0.0.json", "config.42.0.0.json", "config.5.1.0.json"]})");
   folder.write("config.4.0.0.json", R"({"model_type": "calque-test", "hidden": 4})");
   folder.write("config.5.1.0.json", R"({"model_type": "calque-test", "hidden": 5})");
   folder.write("config.42.0.0.json", R"({"model_type": "calque-test", "hidden": 42})");
   register_test_models();
   EXPECT_EQ(Config::from_file(folder.path()).integer("hidden"), 5);
-  folder.write("config.json", R"({"model_type": "calque-test", "hidden": 1, "configuration_files": ["config.42.0.0.json"]})");
+  folder.write("config.json",
+               R"({"model_type": "calque-test", "hidden": 1, "configuration_files": ["config.42.0.0.json"]})");
   EXPECT_EQ(Config::from_file(folder.path()).integer("hidden"), 1);
 }
 
@@ -154,9 +165,12 @@ TEST(ConfigFile, H257_UpdatesAsText) {
   EXPECT_EQ(config.number("ratio"), 0.2);
   EXPECT_FALSE(config.flag("wide"));
   EXPECT_EQ(config.text("kind"), "cls_index");
-  EXPECT_THAT(error_of([&] { config.update_from_string("hidde=10"); }), HasSubstr("key hidde isn't in the original config dict"));
-  EXPECT_THAT(error_of([&] { config.update_from_string("wide=maybe"); }), HasSubstr("can't derive true or false from maybe (key wide)"));
-  EXPECT_THAT(error_of([&] { config.update_from_string("sizes=3"); }), HasSubstr("You can only update int, float, bool or string values"));
+  EXPECT_THAT(error_of([&] { config.update_from_string("hidde=10"); }),
+              HasSubstr("key hidde isn't in the original config dict"));
+  EXPECT_THAT(error_of([&] { config.update_from_string("wide=maybe"); }),
+              HasSubstr("can't derive true or false from maybe (key wide)"));
+  EXPECT_THAT(error_of([&] { config.update_from_string("sizes=3"); }),
+              HasSubstr("You can only update int, float, bool or string values"));
   EXPECT_THAT(error_of([&] { config.update_from_string("hidden=1.5"); }), HasSubstr("key hidden is an integer"));
   EXPECT_THAT(error_of([&] { config.update_from_string("hidden"); }), HasSubstr("key=value"));
 }
@@ -178,21 +192,32 @@ TEST(ConfigFile, H258_GenerationSettingsAreWarnedOf) {
 }
 
 TEST(ConfigFile, H259_KeysThatEveryConfigurationHas) {
-  const Config config = test_config("BaseModel", R"("return_dict": false, "output_hidden_states": true, "output_attentions": true, "torchscript": true,
+  const Config config = test_config(
+      "BaseModel", R"("return_dict": false, "output_hidden_states": true, "output_attentions": true, "torchscript": true,
     "torch_dtype": "float16", "pruned_heads": {"0": [1]}, "tie_word_embeddings": false, "is_decoder": true, "cross_attention_hidden_size": 128,
     "add_cross_attention": true, "tie_encoder_decoder": true, "max_length": 50, "num_beams": 3, "finetuning_task": "translation",
     "id2label": {"0": "label"}, "label2id": {"label": 0}, "tokenizer_class": "BertTokenizerFast", "prefix": "prefix", "bos_token_id": 6,
     "pad_token_id": 7, "eos_token_id": 8, "sep_token_id": 9, "decoder_start_token_id": 10, "task_specific_params": {"translation": "some_params"},
     "problem_type": "regression")");
   EXPECT_FALSE(config.flag("return_dict"));
-  for (const char* name : {"output_hidden_states", "output_attentions", "torchscript", "is_decoder", "add_cross_attention", "tie_encoder_decoder"})
+  for (const char* name : {"output_hidden_states", "output_attentions", "torchscript", "is_decoder", "add_cross_attention",
+                           "tie_encoder_decoder"})
     EXPECT_TRUE(config.flag(name)) << name;
   EXPECT_EQ(config.dtype(), DType::float16);
   EXPECT_EQ(config.find("torch_dtype"), config.find("dtype"));
-  for (const auto& [name, value] : {std::pair{"cross_attention_hidden_size", 128}, {"max_length", 50}, {"num_beams", 3}, {"bos_token_id", 6},
-                                    {"pad_token_id", 7}, {"eos_token_id", 8}, {"sep_token_id", 9}, {"decoder_start_token_id", 10}})
+  for (const auto& [name, value] : {std::pair{"cross_attention_hidden_size", 128},
+                                    {"max_length", 50},
+                                    {"num_beams", 3},
+                                    {"bos_token_id", 6},
+                                    {"pad_token_id", 7},
+                                    {"eos_token_id", 8},
+                                    {"sep_token_id", 9},
+                                    {"decoder_start_token_id", 10}})
     EXPECT_EQ(config.integer(name), value) << name;
-  for (const auto& [name, value] : {std::pair{"finetuning_task", "translation"}, {"tokenizer_class", "BertTokenizerFast"}, {"prefix", "prefix"}, {"problem_type", "regression"}})
+  for (const auto& [name, value] : {std::pair{"finetuning_task", "translation"},
+                                    {"tokenizer_class", "BertTokenizerFast"},
+                                    {"prefix", "prefix"},
+                                    {"problem_type", "regression"}})
     EXPECT_EQ(config.text(name), value) << name;
   EXPECT_EQ(config.num_labels(), 1);
   EXPECT_EQ(Config::from_json(config.to_json_string()), Config::from_json(config.to_json_string()));
@@ -212,12 +237,19 @@ TEST(ConfigFile, NumbersThatJsonHasNoWordFor) {
 }
 
 TEST(ConfigFile, ValuesThatCannotBe) {
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("problem_type": "guessing")"); }), HasSubstr("\"problem_type\" is 'guessing', expected regression"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("problem_type": "single_label_classification", "num_labels": 1)"); }), HasSubstr("needs at least two labels"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("dtype": "float17")"); }), HasSubstr("\"dtype\" is 'float17', expected the name of a dtype"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("layer_types": ["a"], "num_hidden_layers": 2)"); }), HasSubstr("\"layer_types\" has 1 entries"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("hidden": "five")").integer("hidden"); }), HasSubstr("config.json: \"hidden\" is 'five', expected an integer"));
-  EXPECT_THAT(error_of([] { test_config("BaseModel").integer("nothing"); }), HasSubstr("\"nothing\" is missing, expected an integer"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("problem_type": "guessing")"); }),
+              HasSubstr("\"problem_type\" is 'guessing', expected regression"));
+  EXPECT_THAT(
+      error_of([] { test_config("BaseModel", R"("problem_type": "single_label_classification", "num_labels": 1)"); }),
+      HasSubstr("needs at least two labels"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("dtype": "float17")"); }),
+              HasSubstr("\"dtype\" is 'float17', expected the name of a dtype"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("layer_types": ["a"], "num_hidden_layers": 2)"); }),
+              HasSubstr("\"layer_types\" has 1 entries"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("hidden": "five")").integer("hidden"); }),
+              HasSubstr("config.json: \"hidden\" is 'five', expected an integer"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel").integer("nothing"); }),
+              HasSubstr("\"nothing\" is missing, expected an integer"));
   const Warnings warnings;
   test_config("BaseModel", R"("vocab_size": 10, "pad_token_id": -1)");
   EXPECT_TRUE(warnings.any("pad_token_id is -1, expected None or a token of the vocabulary (0 to 9)"));

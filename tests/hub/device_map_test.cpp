@@ -16,14 +16,18 @@ using namespace hub_test;
 // Accelerate's toy: 64, 72 and 100 bytes.
 struct ModelForTest : Typed<ModelForTest> {
   static constexpr const char* torch_type = "tests.ModelForTest";
-  ModelForTest() : linear1(child<Linear>("linear1", 3, 4)), batchnorm(child<BatchNorm1d>("batchnorm", 4)), linear2(child<Linear>("linear2", 4, 5)) {}
+  ModelForTest()
+      : linear1(child<Linear>("linear1", 3, 4)),
+        batchnorm(child<BatchNorm1d>("batchnorm", 4)),
+        linear2(child<Linear>("linear2", 4, 5)) {}
   Tensor forward(const Tensor& x) { return linear2(batchnorm(linear1(x))); }
   Child<Linear> linear1;
   Child<BatchNorm1d> batchnorm;
   Child<Linear> linear2;
 };
 struct LinearWithNonPersistentBuffers : Typed<LinearWithNonPersistentBuffers> {
-  LinearWithNonPersistentBuffers() : weight(register_parameter("weight", zeros({10, 10}))), bias(register_buffer("bias", zeros({10}), false)) {}
+  LinearWithNonPersistentBuffers()
+      : weight(register_parameter("weight", zeros({10, 10}))), bias(register_buffer("bias", zeros({10}), false)) {}
   Tensor forward(const Tensor& x) { return x; }
   Parameter weight;
   Buffer bias;
@@ -31,8 +35,7 @@ struct LinearWithNonPersistentBuffers : Typed<LinearWithNonPersistentBuffers> {
 
 std::shared_ptr<Sequential> three() {
   auto out = std::make_shared<Sequential>();
-  for (const char* name : {"0", "1", "2"})
-    out->register_module(name, std::make_shared<ModelForTest>());
+  for (const char* name : {"0", "1", "2"}) out->register_module(name, std::make_shared<ModelForTest>());
   return out;
 }
 
@@ -91,23 +94,28 @@ TEST(DeviceMap, H120_tied_weights_are_on_one_device) {
     model.register_module(name, layers.back());
   }
   layers[2]->linear2->weight = *layers[0]->linear2->weight;
-  EXPECT_EQ(plan(model, {{0, 400}, {1, 500}}), "{'layer1': 0, 'layer2': 1, 'layer3.batchnorm': 1, 'layer3.linear1': 1, 'layer3.linear2': 0}");
+  EXPECT_EQ(plan(model, {{0, 400}, {1, 500}}),
+            "{'layer1': 0, 'layer2': 1, 'layer3.batchnorm': 1, 'layer3.linear1': 1, 'layer3.linear2': 0}");
 }
 
 TEST(DeviceMap, H121_maps_are_cleaned_at_every_level) {
   EXPECT_EQ(device_map_text(clean_device_map({{"a", 0}, {"b", 0}, {"c", 0}})), "{'': 0}");
-  EXPECT_EQ(device_map_text(sorted(clean_device_map({{"a.x", 0}, {"a.y", 0}, {"b.x", 1}, {"b.y", 1}, {"c", 1}}))), "{'a': 0, 'b': 1, 'c': 1}");
-  EXPECT_EQ(device_map_text(sorted(clean_device_map({{"b.x.0", 0}, {"b.x.1", 0}, {"b.y", 0}, {"c", "cpu"}}))), "{'b': 0, 'c': 'cpu'}");
+  EXPECT_EQ(device_map_text(sorted(clean_device_map({{"a.x", 0}, {"a.y", 0}, {"b.x", 1}, {"b.y", 1}, {"c", 1}}))),
+            "{'a': 0, 'b': 1, 'c': 1}");
+  EXPECT_EQ(device_map_text(sorted(clean_device_map({{"b.x.0", 0}, {"b.x.1", 0}, {"b.y", 0}, {"c", "cpu"}}))),
+            "{'b': 0, 'c': 'cpu'}");
 }
 
 TEST(DeviceMap, H123_limits_in_order) {
   const MaxMemory limits = max_memory({{"disk", "1GB"}, {"cpu", "2KiB"}, {1, "500"}, {"cuda:0", "1MB"}});
   std::string text;
-  for (const auto& [device, bytes] : limits)
-    text += device.str() + " " + std::to_string(static_cast<int64_t>(bytes)) + "; ";
+  for (const auto& [device, bytes] : limits) text += device.str() + " " + std::to_string(static_cast<int64_t>(bytes)) + "; ";
   EXPECT_EQ(text, "0 1000000; 1 500; cpu 2048; disk 1000000000; ");
-  EXPECT_EQ(error_of([] { max_memory({{"tpu", "1GB"}}); }),
-            "max_memory: device tpu is not recognized, available devices are integers (for accelerators), 'mps', 'cpu' and 'disk'");
+  EXPECT_EQ(error_of([] {
+              max_memory({{"tpu", "1GB"}});
+            }),
+            "max_memory: device tpu is not recognized, available devices are integers (for accelerators), 'mps', 'cpu' and "
+            "'disk'");
   ModelForTest model;
   EXPECT_EQ(plan(model, {{"cpu", 200}}), "{'batchnorm': 'disk', 'linear1': 'cpu', 'linear2': 'disk'}");
 }
@@ -115,8 +123,11 @@ TEST(DeviceMap, H123_limits_in_order) {
 TEST(DeviceMap, H124_every_tensor_needs_a_device) {
   ModelForTest model;
   check_device_map(model, {{"", 0}});
-  EXPECT_EQ(error_of([&] { check_device_map(model, {{"linear1", 0}, {"linear2", 1}}); }),
-            "The device map does not give any device for the following parameters: batchnorm.weight, batchnorm.bias, batchnorm.running_mean, "
+  EXPECT_EQ(error_of([&] {
+              check_device_map(model, {{"linear1", 0}, {"linear2", 1}});
+            }),
+            "The device map does not give any device for the following parameters: batchnorm.weight, batchnorm.bias, "
+            "batchnorm.running_mean, "
             "batchnorm.running_var, batchnorm.num_batches_tracked");
 }
 
@@ -129,7 +140,10 @@ TEST(DeviceMap, H126_tied_parameters_apart_are_a_warning) {
   set_warning_sink(before);
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("{'linear1.weight': 0, 'linear2.weight': 1}"), std::string::npos);
-  EXPECT_EQ(error_of([] { check_tied_parameters_on_same_device({{"a.b"}}, {{"c", 0}}); }), "The device map does not contain the module a.b.");
+  EXPECT_EQ(error_of([] {
+              check_tied_parameters_on_same_device({{"a.b"}}, {{"c", 0}});
+            }),
+            "The device map does not contain the module a.b.");
 }
 
 TEST(DeviceMap, H112_what_a_device_map_may_be) {
@@ -139,7 +153,8 @@ TEST(DeviceMap, H112_what_a_device_map_may_be) {
   EXPECT_EQ(device_map_text(resolve_device_map(*model, "cuda:1")), "{'': 1}");
   for (const char* mode : {"auto", "balanced", "balanced_low_0", "sequential"})
     EXPECT_EQ(device_map_text(resolve_device_map(*model, mode, {{"cpu", 1e9}})), "{'': 'cpu'}") << mode;
-  EXPECT_EQ(error_of([&] { resolve_device_map(*model, "-1"); }), "device map: a device number cannot be negative, found -1; to run on the cpu ask for 'cpu'");
+  EXPECT_EQ(error_of([&] { resolve_device_map(*model, "-1"); }),
+            "device map: a device number cannot be negative, found -1; to run on the cpu ask for 'cpu'");
   EXPECT_EQ(error_of([&] { resolve_device_map(*model, "best"); }),
             "device map: 'best' is neither a device nor one of 'auto', 'balanced', 'balanced_low_0', 'sequential'");
 }
@@ -163,12 +178,12 @@ TEST(DeviceMap, H127_auto_uses_the_first_devices) {
   for (const double part : {0.7, 0.9}) {
     const DeviceMap map = resolve_device_map(*model, "auto", {{0, part * size}, {1, 2 * size}, {"cpu", 2 * size}});
     std::set<std::string> devices;
-    for (const auto& [name, device] : map)
-      devices.insert(device.str());
+    for (const auto& [name, device] : map) devices.insert(device.str());
     EXPECT_EQ(devices, (std::set<std::string>{"0", "1"})) << device_map_text(map);
     check_device_map(*model, map);
   }
-  EXPECT_NE(describe_device_map(*model, {{"model", 0}, {"lm_head", "cpu"}}).find("lm_head    cpu             2560 bytes\n"), std::string::npos)
+  EXPECT_NE(describe_device_map(*model, {{"model", 0}, {"lm_head", "cpu"}}).find("lm_head    cpu             2560 bytes\n"),
+            std::string::npos)
       << describe_device_map(*model, {{"model", 0}, {"lm_head", "cpu"}});
 }
 

@@ -19,8 +19,7 @@ void save_as(const Folder& folder, DType dtype, const std::string& named = "") {
   if (!named.empty()) config += ", \"torch_dtype\": \"" + named + "\"";
   folder.write("config.json", config + "}");
   NamedTensors tensors;
-  for (const auto& [name, tensor] : tensors_of(*model))
-    tensors.emplace_back(name, tensor.to(dtype));
+  for (const auto& [name, tensor] : tensors_of(*model)) tensors.emplace_back(name, tensor.to(dtype));
   folder.tensors("model.safetensors", tensors);
 }
 
@@ -29,7 +28,8 @@ TEST(DTypes, H065_AskedForOrAsTheFileIs) {
   save_as(half, DType::float16);
   save_as(whole, DType::float32);
   EXPECT_EQ(parameter_dtype(*from_pretrained(half.path(), {.dtype = DType::float32})), DType::float32);
-  EXPECT_EQ(from_pretrained(whole.path(), {.dtype = DType::float16})->get_parameter("linear.weight").dtype(), DType::float16);
+  EXPECT_EQ(from_pretrained(whole.path(), {.dtype = DType::float16})->get_parameter("linear.weight").dtype(),
+            DType::float16);
   // transformers 4 made every model float32 unless asked; since 5 unasked is auto.
   EXPECT_EQ(from_pretrained(half.path())->get_parameter("linear.weight").dtype(), DType::float16);
   EXPECT_EQ(parameter_dtype(*from_pretrained(whole.path())), DType::float32);
@@ -48,8 +48,7 @@ TEST(DTypes, TheConfigsDTypeCounts) {
 TEST(DTypes, H067_IntegersDoNotSay) {
   const auto model = new_model("BaseModel");
   NamedTensors tensors{{"a_counter", ones({2}, DType::int64)}};
-  for (const auto& item : tensors_of(*model))
-    tensors.push_back(item);
+  for (const auto& item : tensors_of(*model)) tensors.push_back(item);
   EXPECT_EQ(Checkpoint::of(tensors).dtype(), DType::float32);
   EXPECT_EQ(Checkpoint::of({{"a", ones({2}, DType::int64)}}).dtype(), DType::int64);
 }
@@ -57,7 +56,8 @@ TEST(DTypes, H067_IntegersDoNotSay) {
 TEST(DTypes, H068_WhatIsNoDType) {
   EXPECT_EQ(dtype_option("auto"), std::nullopt);
   EXPECT_EQ(dtype_option("float16"), DType::float16);
-  EXPECT_THAT(error_of([] { dtype_option("four"); }), HasSubstr("dtype can only be \"auto\" or the name of a dtype such as float32 or bfloat16, found \"four\""));
+  EXPECT_THAT(error_of([] { dtype_option("four"); }),
+              HasSubstr("dtype can only be \"auto\" or the name of a dtype such as float32 or bfloat16, found \"four\""));
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.dtype = DType::int64}); }),
               HasSubstr("LlamaForCausalLM cannot be instantiated under dtype int64, as it is not a floating-point dtype"));
 }
@@ -101,8 +101,7 @@ TEST(DTypes, H072_OnlyFloat16AsksForThem) {
   Folder folder;
   save_as(folder, DType::float32);
   const auto model = from_pretrained(folder.path(), {.dtype = DType::bfloat16});
-  for (const auto& [name, tensor] : model->named_parameters())
-    EXPECT_EQ(tensor.dtype(), DType::bfloat16) << name;
+  for (const auto& [name, tensor] : model->named_parameters()) EXPECT_EQ(tensor.dtype(), DType::bfloat16) << name;
 }
 
 TEST(DTypes, H074_ShardsAndTheirIndex) {
@@ -111,11 +110,14 @@ TEST(DTypes, H074_ShardsAndTheirIndex) {
   folder.write("config.json", R"({"model_type": "calque-test", "architectures": ["BaseModel"]})");
   NamedTensors first, second;
   for (const auto& [name, tensor] : tensors_of(*model))
-    (name.starts_with("linear.") ? first : second).emplace_back(name, tensor.to(name.starts_with("linear.") ? DType::bfloat16 : DType::float32));
+    (name.starts_with("linear.") ? first : second)
+        .emplace_back(name, tensor.to(name.starts_with("linear.") ? DType::bfloat16 : DType::float32));
   folder.tensors("a.safetensors", first);
   folder.tensors("b.safetensors", second);
   const auto write_index = [&](const std::string& metadata) {
-    folder.write("model.safetensors.index.json", "{\"metadata\": {" + metadata + R"(}, "weight_map": {"linear.weight": "a.safetensors", "linear.bias": "a.safetensors",
+    folder.write("model.safetensors.index.json",
+                 "{\"metadata\": {" + metadata +
+                     R"(}, "weight_map": {"linear.weight": "a.safetensors", "linear.bias": "a.safetensors",
       "linear_2.weight": "b.safetensors", "linear_2.bias": "b.safetensors"}})");
   };
   write_index("");

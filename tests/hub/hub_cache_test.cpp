@@ -27,8 +27,7 @@ class HubCache : public testing::Test {
   }
   void SetUp() override {
     cache_.write("models--org--name/refs/main", commit);
-    for (const char* name : {"config.json", "model.safetensors", "generation_config.json"})
-      add(name, golden("tiny") / name);
+    for (const char* name : {"config.json", "model.safetensors", "generation_config.json"}) add(name, golden("tiny") / name);
   }
   HubOptions options(const std::string& revision = "main", const std::string& subfolder = "") const {
     return {.revision = revision, .subfolder = subfolder, .cache_dir = cache_.path()};
@@ -56,10 +55,12 @@ TEST_F(HubCache, H279_Revisions) {
   cache_.write("models--org--name/refs/refs/pr/1", other_commit);
   cache_.write("models--org--name/refs/v1.0", other_commit);
   for (const char* revision : {"refs/pr/1", "v1.0", other_commit.c_str()})
-    EXPECT_EQ(try_to_load_from_cache("org/name", "config.json", options(revision)).path, cache_ / ("models--org--name/snapshots/" + other_commit + "/config.json"));
+    EXPECT_EQ(try_to_load_from_cache("org/name", "config.json", options(revision)).path,
+              cache_ / ("models--org--name/snapshots/" + other_commit + "/config.json"));
   EXPECT_EQ(resolve_revision("org/name", options()), commit);
   EXPECT_EQ(try_to_load_from_cache("org/name", "config.json", options("elsewhere")).state, CacheState::not_cached);
-  EXPECT_EQ(try_to_load_from_cache("org/name", "model.safetensors", options("v1.0")).state, CacheState::not_cached) << "never of another revision";
+  EXPECT_EQ(try_to_load_from_cache("org/name", "model.safetensors", options("v1.0")).state, CacheState::not_cached)
+      << "never of another revision";
   LoadOptions load = load_options();
   load.revision = "elsewhere";
   EXPECT_THAT(error_of([&] { from_pretrained("org/name", load); }), HasSubstr("not revision elsewhere"));
@@ -72,7 +73,8 @@ TEST_F(HubCache, H280_KnownAbsence) {
   EXPECT_EQ(try_to_load_from_cache("org/name", "vocab.json", options()).state, CacheState::not_cached);
   const ModelFiles files("org/name", options());
   EXPECT_EQ(files.find("tokenizer.json"), std::nullopt);
-  EXPECT_THAT(error_of([&] { files.at("tokenizer.json"); }), HasSubstr("does not appear to have a file named tokenizer.json: the repository has none"));
+  EXPECT_THAT(error_of([&] { files.at("tokenizer.json"); }),
+              HasSubstr("does not appear to have a file named tokenizer.json: the repository has none"));
   EXPECT_THAT(error_of([&] { files.at("vocab.json"); }), HasSubstr("it is not in the cached files"));
 }
 
@@ -114,15 +116,18 @@ TEST_F(HubCache, H285_ShardsOfOneSnapshot) {
   EXPECT_EQ(from_pretrained("org/name", load_options())->state_dict().size(), 21u);
   fs::remove(cache_ / ("models--org--name/snapshots/" + commit + "/model-00003-of-00003.safetensors"));
   add("model-00003-of-00003.safetensors", golden("tiny_sharded/model-00003-of-00003.safetensors"), other_commit);
-  EXPECT_THAT(error_of([&] { from_pretrained("org/name", load_options()); }), HasSubstr("a file named model-00003-of-00003.safetensors"));
+  EXPECT_THAT(error_of([&] { from_pretrained("org/name", load_options()); }),
+              HasSubstr("a file named model-00003-of-00003.safetensors"));
 }
 
 TEST(HubCacheNames, H286_NamesOfRepositories) {
   for (const char* good : {"foo", "foo/bar", "123", "Foo-BAR_foo.bar123", "a/b"})
     EXPECT_NO_THROW(validate_repo_id(good)) << good;
   const std::string long_name(97, 'a');
-  for (const char* bad : {"datasets/foo/bar", ".repo_id", "foo--bar", "foo.git", "other..repo", "-a", "a-", "a.", "", "a/", "/a", "caf\xc3\xa9", "a b", long_name.c_str()}) {
-    EXPECT_THAT(error_of([&] { validate_repo_id(bad); }), HasSubstr("incorrect model name '" + std::string(bad) + "'")) << bad;
+  for (const char* bad : {"datasets/foo/bar", ".repo_id", "foo--bar", "foo.git", "other..repo", "-a", "a-", "a.", "", "a/",
+                          "/a", "caf\xc3\xa9", "a b", long_name.c_str()}) {
+    EXPECT_THAT(error_of([&] { validate_repo_id(bad); }), HasSubstr("incorrect model name '" + std::string(bad) + "'"))
+        << bad;
     EXPECT_THAT(error_of([&] { validate_repo_id(bad); }), HasSubstr("expected a folder, or a repository of the hub")) << bad;
   }
 }
@@ -138,7 +143,8 @@ TEST_F(HubCache, H287_BrokenLinksAndPlainFiles) {
   ASSERT_EQ(scan.repos[0].revisions.size(), 1u);
   EXPECT_EQ(scan.repos[0].revisions[0].commit, commit);
   EXPECT_THAT(scan.repos[0].revisions[0].refs, ElementsAre("main"));
-  EXPECT_THAT(scan.repos[0].revisions[0].files, ElementsAre("config.json", "generation_config.json", "model.safetensors", "plain.txt"));
+  EXPECT_THAT(scan.repos[0].revisions[0].files,
+              ElementsAre("config.json", "generation_config.json", "model.safetensors", "plain.txt"));
   EXPECT_THAT(scan.problems, IsEmpty());
 
   fs::remove(cache_ / "models--org--name/blobs/blob-1");
@@ -149,7 +155,8 @@ TEST_F(HubCache, H287_BrokenLinksAndPlainFiles) {
 }
 
 TEST(HubCacheNames, WhereTheCacheIs) {
-  const Environment a("HF_HUB_CACHE", std::nullopt), b("HUGGINGFACE_HUB_CACHE", std::nullopt), c("TRANSFORMERS_CACHE", std::nullopt);
+  const Environment a("HF_HUB_CACHE", std::nullopt), b("HUGGINGFACE_HUB_CACHE", std::nullopt),
+      c("TRANSFORMERS_CACHE", std::nullopt);
   const Environment d("HF_HOME", std::nullopt), e("XDG_CACHE_HOME", std::nullopt), f("HOME", "/home/someone");
   EXPECT_EQ(hub_cache_dir(), "/home/someone/.cache/huggingface/hub");
   const Environment home("HF_HOME", "~/hf");

@@ -37,16 +37,17 @@ void write_text(const fs::path& path, const std::string& text) { std::ofstream(p
 
 std::set<std::string> files_of(const fs::path& folder) {
   std::set<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    names.insert(entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
   return names;
 }
 
 std::shared_ptr<PretrainedModel> tiny_llama(const std::string& model_class, bool tied, uint64_t seed) {
   manual_seed(seed);
-  const Config config = Config::from_json(R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
+  const Config config =
+      Config::from_json(R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "pad_token_id": 0,
-    "tie_word_embeddings": )" + std::string(tied ? "true" : "false") + "}");
+    "tie_word_embeddings": )" +
+                        std::string(tied ? "true" : "false") + "}");
   std::shared_ptr<PretrainedModel> model = model_registry().find_class(model_class)->make(config);
   model->init_all_weights();
   model->eval();
@@ -54,7 +55,8 @@ std::shared_ptr<PretrainedModel> tiny_llama(const std::string& model_class, bool
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || !std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end())) return false;
+  if (a.dtype() != b.dtype() || !std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end()))
+    return false;
   const Tensor x = a.contiguous(), y = b.contiguous();
   return std::memcmp(x.data(), y.data(), x.nbytes()) == 0;
 }

@@ -30,7 +30,8 @@ void write_text(const std::filesystem::path& path, const std::string& text);
 std::set<std::string> files_of(const std::filesystem::path& folder);  // names, hidden ones too
 
 // A small Llama with random weights, by class name.
-std::shared_ptr<PretrainedModel> tiny_llama(const std::string& model_class = "LlamaForCausalLM", bool tied = false, uint64_t seed = 0);
+std::shared_ptr<PretrainedModel> tiny_llama(const std::string& model_class = "LlamaForCausalLM", bool tied = false,
+                                            uint64_t seed = 0);
 // Every parameter and buffer is there with the same dtype, sizes and bits; the difference in words, or empty.
 std::string difference(Module& a, Module& b);
 bool same_bits(const Tensor& a, const Tensor& b);

@@ -20,12 +20,12 @@ using testing::UnorderedElementsAre;
 
 NamedTensors prefixed(const NamedTensors& tensors, const std::string& prefix) {
   NamedTensors out;
-  for (const auto& [name, tensor] : tensors)
-    out.emplace_back(prefix + name, tensor);
+  for (const auto& [name, tensor] : tensors) out.emplace_back(prefix + name, tensor);
   return out;
 }
 
-LoadedModel load_into(const std::string& model_class, const NamedTensors& tensors, LoadOptions options = {}, const std::string& extra_json = "") {
+LoadedModel load_into(const std::string& model_class, const NamedTensors& tensors, LoadOptions options = {},
+                      const std::string& extra_json = "") {
   options.model_class = model_class;
   return load_pretrained(test_config(model_class, extra_json), StateDict(tensors), options);
 }
@@ -44,12 +44,15 @@ TEST(Keys, ReportsAreThoseOfTransformers) {
   extra.emplace_back("added_key", ones({2}));
   extra.emplace_back("model.layers.0.self_attn.rotary_emb.inv_freq", ones({2}));
   const Config config = Config::from_file(golden("tiny"));
-  const auto from = [&](const NamedTensors& tensors, LoadOptions options) { return load_pretrained(config, StateDict(tensors), options).report; };
+  const auto from = [&](const NamedTensors& tensors, LoadOptions options) {
+    return load_pretrained(config, StateDict(tensors), options).report;
+  };
   const auto check = [&](const std::string& what, const LoadReport& report) {
     SCOPED_TRACE(what);
     const auto& want = expected.at(what);
     EXPECT_THAT(report.missing_keys, testing::UnorderedElementsAreArray(want.at("missing").get<std::vector<std::string>>()));
-    EXPECT_THAT(report.unexpected_keys, testing::UnorderedElementsAreArray(want.at("unexpected").get<std::vector<std::string>>()));
+    EXPECT_THAT(report.unexpected_keys,
+                testing::UnorderedElementsAreArray(want.at("unexpected").get<std::vector<std::string>>()));
     std::vector<MismatchedKey> mismatched;
     for (const auto& one : want.at("mismatched"))
       mismatched.push_back({one[0], one[1].get<std::vector<int64_t>>(), one[2].get<std::vector<int64_t>>()});
@@ -58,8 +61,10 @@ TEST(Keys, ReportsAreThoseOfTransformers) {
   check("causal into causal", from(tiny.tensors(), {}));
   check("causal into base", from(tiny.tensors(), {.model_class = "LlamaModel"}));
   check("base into causal", from(base, {}));
-  check("base into classifier", from(base, {.model_class = "LlamaForSequenceClassification", .config_updates = {{"num_labels", 3}}}));
-  check("causal, another vocabulary", from(tiny.tensors(), {.config_updates = {{"vocab_size", 10}}, .ignore_mismatched_sizes = true}));
+  check("base into classifier",
+        from(base, {.model_class = "LlamaForSequenceClassification", .config_updates = {{"num_labels", 3}}}));
+  check("causal, another vocabulary",
+        from(tiny.tensors(), {.config_updates = {{"vocab_size", 10}}, .ignore_mismatched_sizes = true}));
   check("more layers", from(tiny.tensors(), {.config_updates = {{"num_hidden_layers", 3}}}));
   check("extra and missing", from(extra, {}));
   const Tensor embedding = tiny.tensor("model.embed_tokens.weight");
@@ -70,10 +75,13 @@ TEST(Keys, ReportsAreThoseOfTransformers) {
   both.emplace_back("lm_head.weight", embedding.clone());
   both.emplace_back("model.embed_tokens.weight", embedding);
   const LoadOptions tied{.config_updates = {{"tie_word_embeddings", true}}};
-  for (const auto& [what, tensors] : {std::pair{"tied, both", &both}, {"tied, head only", &head}, {"tied, embedding only", &only}}) {
+  for (const auto& [what, tensors] :
+       {std::pair{"tied, both", &both}, {"tied, head only", &head}, {"tied, embedding only", &only}}) {
     const LoadedModel loaded = load_pretrained(config, StateDict(*tensors), tied);
     check(what, loaded.report);
-    EXPECT_TRUE(loaded.model->get_parameter("lm_head.weight").is_same(loaded.model->get_parameter("model.embed_tokens.weight"))) << what;
+    EXPECT_TRUE(
+        loaded.model->get_parameter("lm_head.weight").is_same(loaded.model->get_parameter("model.embed_tokens.weight")))
+        << what;
     EXPECT_TRUE(same(loaded.model->get_parameter("lm_head.weight"), embedding)) << what;
   }
 }
@@ -101,7 +109,8 @@ TEST(Keys, H052_AHeadModelsFileIntoTheBaseModel) {
   const auto head = new_model("HeadModel");
   const Warnings warnings;
   const LoadedModel loaded = load_pretrained(test_config("HeadModel"), head->state_dict(), {.model_class = "BaseModel"});
-  EXPECT_THAT(loaded.report.unexpected_keys, UnorderedElementsAre("linear.weight", "linear.bias", "linear2.weight", "linear2.bias"));
+  EXPECT_THAT(loaded.report.unexpected_keys,
+              UnorderedElementsAre("linear.weight", "linear.bias", "linear2.weight", "linear2.bias"));
   EXPECT_THAT(loaded.report.missing_keys, IsEmpty());
   EXPECT_TRUE(same(loaded.model->get_parameter("linear_2.weight"), head->get_parameter("base.linear_2.weight")));
   EXPECT_TRUE(same(loaded.model->get_parameter("linear.weight"), head->get_parameter("base.linear.weight")));
@@ -123,10 +132,12 @@ TEST(Keys, H056_KeysThatAnArchitectureIgnores) {
   NamedTensors tensors = without(tensors_of(*head), {"linear2.weight", "linear2.bias"});
   tensors.emplace_back("extra.pooler.weight", ones({3}));
   const Warnings warnings;
-  const LoadedModel loaded = load_into("HeadModel", tensors, {}, R"("ignore_missing": "linear2", "ignore_unexpected": "pooler")");
+  const LoadedModel loaded =
+      load_into("HeadModel", tensors, {}, R"("ignore_missing": "linear2", "ignore_unexpected": "pooler")");
   EXPECT_TRUE(loaded.report.empty());
   EXPECT_THAT(warnings.all(), IsEmpty());
-  EXPECT_EQ(loaded.model->get_parameter("linear2.bias").abs().max().item_as<double>(), 0) << "it is initialised all the same";
+  EXPECT_EQ(loaded.model->get_parameter("linear2.bias").abs().max().item_as<double>(), 0)
+      << "it is initialised all the same";
 }
 
 TEST(Keys, H057_BuffersThatAModelComputesItself) {
@@ -143,7 +154,8 @@ TEST(Keys, H057_BuffersThatAModelComputesItself) {
 TEST(Keys, H058_AnotherShapeIsAnError) {
   const auto head = new_model("HeadModel");
   const std::string text = error_of([&] { load_into("HeadModel", tensors_of(*head), {}, R"("num_labels": 42)"); });
-  EXPECT_THAT(text, HasSubstr("size mismatch for linear.weight: copying a param with shape torch.Size([2, 5]) from checkpoint, the shape in current "
+  EXPECT_THAT(text, HasSubstr("size mismatch for linear.weight: copying a param with shape torch.Size([2, 5]) from "
+                              "checkpoint, the shape in current "
                               "model is torch.Size([42, 5])"));
   EXPECT_THAT(text, HasSubstr("ignore_mismatched_sizes"));
 }
@@ -151,8 +163,10 @@ TEST(Keys, H058_AnotherShapeIsAnError) {
 TEST(Keys, H059_H060_OtherShapesMayBeIgnored) {
   const auto head = new_model("HeadModel");
   const Warnings warnings;
-  const LoadedModel loaded = load_into("HeadModel", tensors_of(*head), {.ignore_mismatched_sizes = true}, R"("num_labels": 42)");
-  EXPECT_THAT(loaded.report.mismatched_keys, ElementsAre(MismatchedKey{"linear.weight", {2, 5}, {42, 5}}, MismatchedKey{"linear.bias", {2}, {42}}));
+  const LoadedModel loaded =
+      load_into("HeadModel", tensors_of(*head), {.ignore_mismatched_sizes = true}, R"("num_labels": 42)");
+  EXPECT_THAT(loaded.report.mismatched_keys,
+              ElementsAre(MismatchedKey{"linear.weight", {2, 5}, {42, 5}}, MismatchedKey{"linear.bias", {2}, {42}}));
   EXPECT_TRUE(warnings.any("linear.weight | MISMATCH | checkpoint [2, 5], model [42, 5]"));
   EXPECT_TRUE(warnings.any("the shapes did not match"));
   ModelInputs inputs;
@@ -183,7 +197,8 @@ TEST(Keys, H063_AFileWithoutAnyOfItsTensors) {
   const auto model = new_model("BufferModel");
   const Warnings quiet;
   const LoadedModel loaded = load_into("BufferModel", {{"unrelated", ones({1})}});
-  EXPECT_THAT(loaded.report.missing_keys, ElementsAre("running", "linear.weight", "linear.bias", "kept.weight", "kept.bias"));
+  EXPECT_THAT(loaded.report.missing_keys,
+              ElementsAre("running", "linear.weight", "linear.bias", "kept.weight", "kept.bias"));
   const LoadedModel tied = load_into("TiedBaseModel", {{"unrelated", ones({1})}});
   EXPECT_THAT(tied.report.missing_keys, ElementsAre("linear.weight", "linear.bias", "linear_2.weight", "linear_2.bias"));
   EXPECT_TRUE(tied.model->get_parameter("linear.weight").is_same(tied.model->get_parameter("linear_2.weight")));
@@ -220,16 +235,14 @@ TEST(Keys, OlderSpellings) {
 TEST(Keys, AMappingOfTheUser) {
   const auto base = new_model("BaseModel");
   NamedTensors other;
-  for (const auto& [name, tensor] : tensors_of(*base))
-    other.emplace_back("dense" + name.substr(6), tensor);
+  for (const auto& [name, tensor] : tensors_of(*base)) other.emplace_back("dense" + name.substr(6), tensor);
   const LoadedModel loaded = load_into("BaseModel", other, {.key_mapping = {{"^dense", "linear"}}});
   EXPECT_TRUE(loaded.report.empty()) << loaded.report.table();
 }
 
 TEST(Keys, LayersShareALineOfTheTable) {
   LoadReport report;
-  for (int i = 0; i < 12; ++i)
-    report.missing_keys.push_back("h." + std::to_string(i) + ".attn.bias");
+  for (int i = 0; i < 12; ++i) report.missing_keys.push_back("h." + std::to_string(i) + ".attn.bias");
   report.missing_keys.push_back("wte.weight");
   report.unexpected_keys = {"layers.0.x", "layers.3.x"};
   EXPECT_THAT(report.table(), HasSubstr("layers.{0, 3}.x      | UNEXPECTED\nh.{0...11}.attn.bias | MISSING"));
@@ -298,7 +311,8 @@ TEST(Tie, H092_DeclaredTiesAreTheTiesThatThereAre) {
       Config config = Config(Config::Items{{"model_type", architecture->model_type}});
       for (const char* size : {"hidden_size", "d_model", "n_embd", "embedding_size", "word_embed_proj_dim"})
         if (config.find(size)) config.set(size, 16);
-      for (const char* size : {"num_attention_heads", "num_key_value_heads", "encoder_attention_heads", "decoder_attention_heads", "num_heads"})
+      for (const char* size :
+           {"num_attention_heads", "num_key_value_heads", "encoder_attention_heads", "decoder_attention_heads", "num_heads"})
         if (config.find(size)) config.set(size, 2);
       for (const char* size : {"num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_decoder_layers"})
         if (config.find(size)) config.set(size, 1);
@@ -321,8 +335,7 @@ TEST(Tie, H092_DeclaredTiesAreTheTiesThatThereAre) {
       std::vector<Tensor> seen;
       for (const auto& [name, tensor] : model->named_parameters("", true, false)) {
         if (std::find(tied.begin(), tied.end(), name) != tied.end()) continue;
-        for (const Tensor& other : seen)
-          EXPECT_FALSE(other.is_same(tensor)) << name;
+        for (const Tensor& other : seen) EXPECT_FALSE(other.is_same(tensor)) << name;
         seen.push_back(tensor);
       }
     }

@@ -36,14 +36,14 @@ fs::path Folder::copy(const fs::path& from, const std::string& name) const {
   fs::copy(from, path_ / name, fs::copy_options::recursive);
   return path_ / name;
 }
-void Folder::tensors(const std::string& name, const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata) const {
+void Folder::tensors(const std::string& name, const NamedTensors& tensors,
+                     const std::optional<SafetensorsMetadata>& metadata) const {
   fs::create_directories((path_ / name).parent_path());
   save_safetensors((path_ / name).string(), tensors, metadata);
 }
 void Folder::pickle(const std::string& name, const NamedTensors& tensors) const {
   std::vector<std::pair<Value, Value>> items;
-  for (const auto& [key, tensor] : tensors)
-    items.emplace_back(key, tensor.detach());
+  for (const auto& [key, tensor] : tensors) items.emplace_back(key, tensor.detach());
   write(name, write_pickle(dict(std::move(items))));
 }
 
@@ -56,8 +56,7 @@ std::string read_text_of(const fs::path& path) {
 
 NamedTensors tensors_of(Module& module) {
   NamedTensors out;
-  for (const auto& [name, tensor] : module.state_dict())
-    out.emplace_back(name, tensor.detach());
+  for (const auto& [name, tensor] : module.state_dict()) out.emplace_back(name, tensor.detach());
   return out;
 }
 
@@ -74,7 +73,8 @@ Warnings::Warnings() {
 }
 Warnings::~Warnings() { set_warning_sink(before_); }
 bool Warnings::any(std::string_view part) const {
-  return std::any_of(all_.begin(), all_.end(), [&](const std::string& text) { return text.find(part) != std::string::npos; });
+  return std::any_of(all_.begin(), all_.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
 }
 
 Environment::Environment(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {
@@ -102,7 +102,8 @@ struct TestModel : ModelOf<D> {
 
 struct BaseModel : TestModel<BaseModel> {
   static constexpr const char* torch_type = "tests.BaseModel";
-  explicit BaseModel(const Config& c) : TestModel(c), linear(child<Linear>("linear", 5, 5)), linear_2(child<Linear>("linear_2", 5, 5)) {}
+  explicit BaseModel(const Config& c)
+      : TestModel(c), linear(child<Linear>("linear", 5, 5)), linear_2(child<Linear>("linear_2", 5, 5)) {}
   ModelOutput forward(const ModelInputs& in) override {
     ModelOutput out;
     out.set("logits", Value(linear_2(linear(in.inputs_embeds))));
@@ -113,7 +114,8 @@ struct BaseModel : TestModel<BaseModel> {
 
 struct TiedBaseModel : TestModel<TiedBaseModel> {
   static constexpr const char* torch_type = "tests.TiedBaseModel";
-  explicit TiedBaseModel(const Config& c) : TestModel(c), linear(child<Linear>("linear", 5, 5)), linear_2(child<Linear>("linear_2", 5, 5)) {}
+  explicit TiedBaseModel(const Config& c)
+      : TestModel(c), linear(child<Linear>("linear", 5, 5)), linear_2(child<Linear>("linear_2", 5, 5)) {}
   ModelOutput forward(const ModelInputs&) override { return {}; }
   TiedWeights tied_weights() const override {
     if (!config().flag("tie_word_embeddings")) return {};
@@ -135,10 +137,12 @@ struct HeadModel : TestModel<HeadModel> {
     return out;
   }
   std::vector<std::string> keys_to_ignore_on_load_missing() const override {
-    return config().has("ignore_missing") ? std::vector<std::string>{config().text("ignore_missing")} : std::vector<std::string>();
+    return config().has("ignore_missing") ? std::vector<std::string>{config().text("ignore_missing")}
+                                          : std::vector<std::string>();
   }
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
-    return config().has("ignore_unexpected") ? std::vector<std::string>{config().text("ignore_unexpected")} : std::vector<std::string>();
+    return config().has("ignore_unexpected") ? std::vector<std::string>{config().text("ignore_unexpected")}
+                                             : std::vector<std::string>();
   }
   Child<BaseModel> base;
   Child<Linear> linear, linear2;
@@ -146,7 +150,8 @@ struct HeadModel : TestModel<HeadModel> {
 
 struct TiedHeadModel : TestModel<TiedHeadModel> {
   static constexpr const char* torch_type = "tests.TiedHeadModel";
-  explicit TiedHeadModel(const Config& c) : TestModel(c), base(child<BaseModel>("base", c)), decoder(child<Linear>("decoder", 5, 5)) {}
+  explicit TiedHeadModel(const Config& c)
+      : TestModel(c), base(child<BaseModel>("base", c)), decoder(child<Linear>("decoder", 5, 5)) {}
   ModelOutput forward(const ModelInputs&) override { return {}; }
   TiedWeights tied_weights() const override { return {{"decoder.weight", "base.linear.weight"}}; }
   // Counts: a test asks what was initialised.
@@ -175,7 +180,8 @@ struct BufferModel : TestModel<BufferModel> {
 
 struct ScaledModel : TestModel<ScaledModel> {
   static constexpr const char* torch_type = "tests.ScaledModel";
-  explicit ScaledModel(const Config& c) : TestModel(c), linear(child<Linear>("linear", 5, 5)), scale(register_parameter("scale", Tensor())) {
+  explicit ScaledModel(const Config& c)
+      : TestModel(c), linear(child<Linear>("linear", 5, 5)), scale(register_parameter("scale", Tensor())) {
     register_parameter("scale", full({5}, 2.0));
     scale = full({5}, 2.5);
   }
@@ -193,14 +199,16 @@ ModelClass special(const char* name) {
 
 void register_test_models() {
   static const bool once = [] {
-    model_registry().add({.model_type = "calque-test",
-                          .config_class = "CalqueTestConfig",
-                          .attribute_map = {{"width", "hidden"}},
-                          .defaults = R"({"hidden": 5, "initializer_range": 0.02, "ratio": 0.5, "wide": true, "kind": "plain", "sizes": [1, 2],
+    model_registry().add(
+        {.model_type = "calque-test",
+         .config_class = "CalqueTestConfig",
+         .attribute_map = {{"width", "hidden"}},
+         .defaults =
+             R"({"hidden": 5, "initializer_range": 0.02, "ratio": 0.5, "wide": true, "kind": "plain", "sizes": [1, 2],
                             "tie_word_embeddings": true})",
-                          .classes = {special<BaseModel>("BaseModel"), special<TiedBaseModel>("TiedBaseModel"), special<HeadModel>("HeadModel"),
-                                      special<TiedHeadModel>("TiedHeadModel"), special<BufferModel>("BufferModel"),
-                                      special<ScaledModel>("ScaledModel")}});
+         .classes = {special<BaseModel>("BaseModel"), special<TiedBaseModel>("TiedBaseModel"),
+                     special<HeadModel>("HeadModel"), special<TiedHeadModel>("TiedHeadModel"),
+                     special<BufferModel>("BufferModel"), special<ScaledModel>("ScaledModel")}});
     return true;
   }();
   static_cast<void>(once);
@@ -221,7 +229,8 @@ void save_test_model(PretrainedModel& model, const fs::path& folder) {
   model.config().save(folder);
   NamedTensors once;
   for (const auto& item : tensors_of(model)) {
-    const bool tied = std::any_of(once.begin(), once.end(), [&](const auto& other) { return other.second.data() == item.second.data(); });
+    const bool tied =
+        std::any_of(once.begin(), once.end(), [&](const auto& other) { return other.second.data() == item.second.data(); });
     if (!tied) once.push_back(item);
   }
   save_safetensors((folder / "model.safetensors").string(), once, SafetensorsMetadata{{"format", "pt"}});

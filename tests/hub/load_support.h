@@ -28,7 +28,8 @@ class Folder {  // temporary; removed with its content
   // Folders on the way are made.
   std::filesystem::path write(const std::string& name, const std::string& content) const;
   std::filesystem::path copy(const std::filesystem::path& from, const std::string& name) const;
-  void tensors(const std::string& name, const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata = SafetensorsMetadata{{"format", "pt"}}) const;
+  void tensors(const std::string& name, const NamedTensors& tensors,
+               const std::optional<SafetensorsMetadata>& metadata = SafetensorsMetadata{{"format", "pt"}}) const;
   void pickle(const std::string& name, const NamedTensors& tensors) const;
 
  private:

@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 void expect_equal_models(PretrainedModel& a, PretrainedModel& b) {
   const StateDict left = a.state_dict(), right = b.state_dict();
   ASSERT_EQ(left.size(), right.size());
-  for (const auto& [name, tensor] : left)
-    EXPECT_TRUE(same(tensor, right.at(name))) << name;
+  for (const auto& [name, tensor] : left) EXPECT_TRUE(same(tensor, right.at(name))) << name;
 }
 
 Tensor logits_of(PretrainedModel& model) {
@@ -33,7 +32,8 @@ double worst(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item
 
 TEST(Load, TheLogitsAreThoseOfTransformers) {
   const auto model = from_pretrained(golden("tiny"));
-  EXPECT_LT(worst(logits_of(*model), SafetensorsFile::open(golden("tiny_expected.safetensors").string()).tensor("logits")), 1e-6);
+  EXPECT_LT(worst(logits_of(*model), SafetensorsFile::open(golden("tiny_expected.safetensors").string()).tensor("logits")),
+            1e-6);
   EXPECT_FALSE(model->training());
   EXPECT_EQ(model->class_name(), "LlamaForCausalLM");
 }
@@ -72,13 +72,15 @@ TEST(Load, H001_WhichFileCounts) {
     const CheckpointFiles files = find_checkpoint(ModelFiles(folder.path().string()));
     return (files.is_sharded() ? files.index : files.files.at(0)).filename().string();
   };
-  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+  for (const char* name :
+       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     EXPECT_EQ(chosen(), name);
     const CheckpointFiles files = find_checkpoint(ModelFiles(folder.path().string()));
     EXPECT_EQ(files.is_sharded(), std::string(name).ends_with(".index.json"));
     fs::remove(folder / name);
   }
-  EXPECT_THAT(error_of(chosen), HasSubstr("no file named model.safetensors, model.safetensors.index.json, pytorch_model.bin or pytorch_model.bin.index.json"));
+  EXPECT_THAT(error_of(chosen), HasSubstr("no file named model.safetensors, model.safetensors.index.json, pytorch_model.bin "
+                                          "or pytorch_model.bin.index.json"));
 }
 
 TEST(Load, H002_SafetensorsMayBeLeftAside) {
@@ -97,29 +99,34 @@ TEST(Load, H002_SafetensorsMayBeLeftAside) {
 TEST(Load, H005_AWeightFileNamedDirectly) {
   const Config config = Config::from_file(golden("tiny"));
   const auto expected = from_pretrained(golden("tiny"));
-  for (const char* file : {"tiny/model.safetensors", "pickles/zip.bin", "pickles/legacy.bin", "tiny_sharded/model.safetensors.index.json"}) {
+  for (const char* file :
+       {"tiny/model.safetensors", "pickles/zip.bin", "pickles/legacy.bin", "tiny_sharded/model.safetensors.index.json"}) {
     const auto model = from_pretrained(golden(file), {.config = config});
     expect_equal_models(*model, *expected);
   }
   Folder folder;
   folder.write("model.ckpt.index", "");
   EXPECT_THAT(error_of([&] { from_pretrained(folder / "model.ckpt", {.config = config}); }), HasSubstr("from_tf=True"));
-  EXPECT_THAT(error_of([&] { from_pretrained(golden("pickles/zip.bin")); }), HasSubstr("no config.json beside it: give a config, or name a folder"));
+  EXPECT_THAT(error_of([&] { from_pretrained(golden("pickles/zip.bin")); }),
+              HasSubstr("no config.json beside it: give a config, or name a folder"));
 }
 
 TEST(Load, H006_ASubfolder) {
   Folder folder;
   folder.copy(golden("tiny"), "bert");
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("does not appear to have a file named config.json"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
+              HasSubstr("does not appear to have a file named config.json"));
   expect_equal_models(*from_pretrained(folder.path(), {.subfolder = "bert"}), *from_pretrained(golden("tiny")));
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path(), {.subfolder = "other"}); }), HasSubstr("no folder 'other' in"));
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path(), {.subfolder = "../bert"}); }), HasSubstr("leads out of the model's folder"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path(), {.subfolder = "../bert"}); }),
+              HasSubstr("leads out of the model's folder"));
 }
 
 TEST(Load, H007_ShardsInASubfolder) {
   Folder folder;
   folder.copy(golden("tiny_sharded"), "bert");
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("does not appear to have a file named config.json"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
+              HasSubstr("does not appear to have a file named config.json"));
   expect_equal_models(*from_pretrained(folder.path(), {.subfolder = "bert"}), *from_pretrained(golden("tiny")));
 }
 
@@ -150,7 +157,10 @@ TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
   // A legacy file whose content is os.system("true"): the magic number, the protocol, no facts, the call.
   const std::string magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
   const std::string start = magic + std::string("\x80\x02M\xe9\x03.", 6) + std::string("\x80\x02}q\x00.", 6);
-  const std::string code = refused(start + "\x80\x02" "cos\nsystem\nX\x04" + std::string("\0\0\0true\x85R.\x80\x02].", 14));
+  const std::string code = refused(start +
+                                   "\x80\x02"
+                                   "cos\nsystem\nX\x04" +
+                                   std::string("\0\0\0true\x85R.\x80\x02].", 14));
   EXPECT_THAT(code, HasSubstr("unable to load weights from the checkpoint file"));
   EXPECT_THAT(code, HasSubstr("os.system"));
   EXPECT_THAT(refused(start + "\x80\x02}\xfe."), HasSubstr("opcode"));
@@ -161,7 +171,8 @@ TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
 TEST(Load, H014_TensorsOfOneStorageShareIt) {
   const Checkpoint checkpoint = Checkpoint::open(checkpoint_at(golden("pickles/views.bin")));
   ASSERT_EQ(checkpoint.tensors().size(), 3u);
-  const Tensor whole = checkpoint.tensors()[0].second, part = checkpoint.tensors()[1].second, turned = checkpoint.tensors()[2].second;
+  const Tensor whole = checkpoint.tensors()[0].second, part = checkpoint.tensors()[1].second,
+               turned = checkpoint.tensors()[2].second;
   EXPECT_EQ(static_cast<const float*>(part.data()), static_cast<const float*>(whole.data()) + 3);
   EXPECT_EQ(turned.data(), whole.data());
   EXPECT_EQ(str(turned.strides()), "[1, 4]");
@@ -189,7 +200,8 @@ TEST(Load, H016_TheFormatInTheMetadata) {
   Folder folder;
   save_test_model(*model, folder.path());
   folder.tensors("model.safetensors", tensors_of(*model), SafetensorsMetadata{{"format", "npz"}});
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("gives format 'npz', expected pt, tf, flax or mlx"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
+              HasSubstr("gives format 'npz', expected pt, tf, flax or mlx"));
   fs::rename(folder / "model.safetensors", folder / "shard.safetensors");
   folder.write("model.safetensors.index.json", R"({"metadata": {}, "weight_map": {"linear.weight": "shard.safetensors"}})");
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("does not contain the valid metadata"));
@@ -255,16 +267,20 @@ TEST(Load, H024_MissingPartsAreInitialisedAsTransformersDoes) {
     if (name.starts_with("model.")) stripped.emplace_back(name.substr(6), tensor);
   base.tensors("model.safetensors", stripped);
   manual_seed(7);
-  const auto classifier = from_pretrained(base.path(), {.model_class = "LlamaForSequenceClassification", .config_updates = {{"num_labels", 3}}});
+  const auto classifier =
+      from_pretrained(base.path(), {.model_class = "LlamaForSequenceClassification", .config_updates = {{"num_labels", 3}}});
   EXPECT_TRUE(same(classifier->get_parameter("score.weight"), expected.tensor("score.weight")));
   manual_seed(7);
-  const auto small = from_pretrained(golden("tiny"), {.config_updates = {{"vocab_size", 10}}, .ignore_mismatched_sizes = true});
+  const auto small =
+      from_pretrained(golden("tiny"), {.config_updates = {{"vocab_size", 10}}, .ignore_mismatched_sizes = true});
   EXPECT_TRUE(same(small->get_parameter("model.embed_tokens.weight"), expected.tensor("embed_tokens.weight")));
   EXPECT_TRUE(same(small->get_parameter("lm_head.weight"), expected.tensor("lm_head.weight")));
   manual_seed(7);
   const auto deep = from_pretrained(golden("tiny"), {.config_updates = {{"num_hidden_layers", 3}}});
   for (const char* name : {"self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj", "input_layernorm"})
-    EXPECT_TRUE(same(deep->get_parameter("model.layers.2." + std::string(name) + ".weight"), expected.tensor("layers.2." + std::string(name) + ".weight"))) << name;
+    EXPECT_TRUE(same(deep->get_parameter("model.layers.2." + std::string(name) + ".weight"),
+                     expected.tensor("layers.2." + std::string(name) + ".weight")))
+        << name;
 }
 
 TEST(Load, H024_InsideTheScopeNothingIsInitialised) {
@@ -301,8 +317,10 @@ TEST(Load, H025_TheGenerationConfigComesWithTheModel) {
 }
 
 TEST(Load, H026_HowAttentionIsComputed) {
-  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "foo"}); }), HasSubstr("the only possible values are \"eager\""));
-  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "flash_attention_2"}); }), HasSubstr("is not supported"));
+  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "foo"}); }),
+              HasSubstr("the only possible values are \"eager\""));
+  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "flash_attention_2"}); }),
+              HasSubstr("is not supported"));
   EXPECT_EQ(from_pretrained(golden("tiny"))->config().attention_implementation, "sdpa");
   EXPECT_EQ(from_pretrained(golden("tiny"), {.attention = "eager"})->config().attention_implementation, "eager");
   const auto model = new_model("BufferModel");
@@ -336,7 +354,8 @@ TEST(Load, H048_ShardsIntoAModelThatIsThere) {
   both.copy(golden("tiny_sharded"), "both");
   both.copy(golden("tiny_4_40_bin/pytorch_model.bin.index.json"), "both/pytorch_model.bin.index.json");
   for (int i = 1; i <= 3; ++i)
-    both.copy(golden("tiny_4_40_bin/pytorch_model-0000" + std::to_string(i) + "-of-00003.bin"), "both/pytorch_model-0000" + std::to_string(i) + "-of-00003.bin");
+    both.copy(golden("tiny_4_40_bin/pytorch_model-0000" + std::to_string(i) + "-of-00003.bin"),
+              "both/pytorch_model-0000" + std::to_string(i) + "-of-00003.bin");
   EXPECT_EQ(find_sharded_checkpoint(both / "both", true).files[0].extension(), ".safetensors");
   EXPECT_EQ(find_sharded_checkpoint(both / "both", false).files[0].extension(), ".bin");
 }
@@ -363,13 +382,15 @@ TEST(Load, Variants) {
   expect_equal_models(*from_pretrained(folder.path(), {.variant = "fp16"}), *from_pretrained(golden("tiny")));
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("It has config.json, model.fp16.safetensors"));
   fs::rename(folder / "model.fp16.safetensors", folder / "model.safetensors");
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path(), {.variant = "fp16"}); }), HasSubstr("there is model.safetensors, without the variant fp16"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path(), {.variant = "fp16"}); }),
+              HasSubstr("there is model.safetensors, without the variant fp16"));
 }
 
 TEST(LoadErrors, AWrongFolder) {
   Folder folder;
   EXPECT_THAT(error_of([&] { from_pretrained(folder / "nowhere"); }), HasSubstr("there is no such path"));
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("does not appear to have a file named config.json. It has no files"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
+              HasSubstr("does not appear to have a file named config.json. It has no files"));
 }
 
 TEST(LoadErrors, AMissingShard) {
@@ -411,7 +432,8 @@ TEST(LoadErrors, AnUnknownArchitecture) {
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
   folder.write("config.json", R"({"model_type": "llamma", "architectures": ["LlammaForCausalLM"]})");
   const std::string text = error_of([&] { from_pretrained(folder.path()); });
-  EXPECT_THAT(text, HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque. Near it: llama"));
+  EXPECT_THAT(
+      text, HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque. Near it: llama"));
   folder.write("config.json", R"({"hidden_size": 3})");
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("\"model_type\" is missing in Calque. It has"));
 }
@@ -419,12 +441,16 @@ TEST(LoadErrors, AnUnknownArchitecture) {
 TEST(LoadErrors, AnUnknownClass) {
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.model_class = "LlamaForCasualLM"}); }),
               HasSubstr("there is no model class LlamaForCasualLM; of llama there are LlamaModel, LlamaForCausalLM"));
-  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.task = "juggling"}); }), HasSubstr("llama has no class for the task \"juggling\"; it has default, causal-lm"));
+  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.task = "juggling"}); }),
+              HasSubstr("llama has no class for the task \"juggling\"; it has default, causal-lm"));
   EXPECT_EQ(from_pretrained(golden("tiny"), {.task = "causal-lm"})->class_name(), "LlamaForCausalLM");
 }
 
 TEST(LoadErrors, ASettingThatThereIsNot) {
-  EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.config_updates = {{"hiden_size", 3}}}); }), HasSubstr("the configuration has no \"hiden_size\" to set"));
+  EXPECT_THAT(error_of([] {
+                from_pretrained(golden("tiny"), {.config_updates = {{"hiden_size", 3}}});
+              }),
+              HasSubstr("the configuration has no \"hiden_size\" to set"));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ Tensor logits_of(PretrainedModel& model) {
 }
 
 DeviceMap half_on_disk() {
-  return {{"model.embed_tokens", "cpu"}, {"model.layers.0", "cpu"}, {"model.layers.1", "disk"}, {"model.norm", "disk"}, {"model.rotary_emb", "cpu"}, {"lm_head", "disk"}};
+  return {{"model.embed_tokens", "cpu"}, {"model.layers.0", "cpu"},   {"model.layers.1", "disk"},
+          {"model.norm", "disk"},        {"model.rotary_emb", "cpu"}, {"lm_head", "disk"}};
 }
 
 TEST(Offload, H130_weights_are_raw_files) {
@@ -36,7 +37,10 @@ TEST(Offload, H130_weights_are_raw_files) {
   EXPECT_TRUE(scalar.shape.empty());
   EXPECT_EQ(read_text(folder / "c.dat").size(), 4U);
   EXPECT_EQ(load_offloaded_weight(folder / "c.dat", scalar).dim(), 0);
-  EXPECT_NE(error_of([&] { load_offloaded_weight(folder / "c.dat", {.dtype = "float32", .shape = {2}}); }).find("has 4 bytes, expected float32 of shape [2]"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              load_offloaded_weight(folder / "c.dat", {.dtype = "float32", .shape = {2}});
+            }).find("has 4 bytes, expected float32 of shape [2]"),
+            std::string::npos);
 }
 
 TEST(Offload, H131_the_index_is_merged) {
@@ -45,7 +49,8 @@ TEST(Offload, H131_the_index_is_merged) {
   EXPECT_EQ(files_of(folder.path()), std::set<std::string>{});
   save_offload_index({{"a", {.dtype = "float32", .shape = {2, 3}}}, {"s", {.dtype = "int64"}}}, folder.path());
   EXPECT_EQ(read_text(folder / "index.json"),
-            "{\n  \"a\": {\n    \"dtype\": \"float32\",\n    \"shape\": [\n      2,\n      3\n    ]\n  },\n  \"s\": {\n    \"dtype\": \"int64\",\n    \"shape\": []\n  }\n}");
+            "{\n  \"a\": {\n    \"dtype\": \"float32\",\n    \"shape\": [\n      2,\n      3\n    ]\n  },\n  \"s\": {\n    "
+            "\"dtype\": \"int64\",\n    \"shape\": []\n  }\n}");
   save_offload_index({{"b", {.dtype = "float16", .shape = {1}}}, {"a", {.dtype = "float32", .shape = {4}}}}, folder.path());
   const OffloadIndex index = load_offload_index(folder.path());
   ASSERT_EQ(index.size(), 3U);
@@ -54,12 +59,15 @@ TEST(Offload, H131_the_index_is_merged) {
 }
 
 TEST(Offload, H132_weights_are_looked_up_in_order) {
-  EXPECT_EQ(error_of([] { OffloadedWeights(std::nullopt, "", std::nullopt); }), "offloaded weights: need a state dict, a folder or an index that has them");
+  EXPECT_EQ(error_of([] { OffloadedWeights(std::nullopt, "", std::nullopt); }),
+            "offloaded weights: need a state dict, a folder or an index that has them");
   TemporaryFolder folder;
   offload_state_dict({{"a", zeros({2})}, {"b", ones({3})}}, folder.path());
   save_safetensors((folder / "x.safetensors").string(), {{"inner", ones({2})}});
   OffloadIndex index = load_offload_index(folder.path());
-  index.emplace_back("c", OffloadEntry{.dtype = "float16", .safetensors_file = (folder / "x.safetensors").string(), .weight_name = "inner"});
+  index.emplace_back(
+      "c",
+      OffloadEntry{.dtype = "float16", .safetensors_file = (folder / "x.safetensors").string(), .weight_name = "inner"});
   const OffloadedWeights weights(StateDict{{"a", ones({2})}}, folder.path(), index);
   EXPECT_EQ(weights.names(), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_TRUE(same_bits(weights.load("a"), ones({2})));
@@ -75,7 +83,8 @@ TEST(Offload, H128_a_bin_checkpoint_needs_a_folder) {
   save_pretrained(*model, folder / "bin", {.safe_serialization = false});
   save_pretrained(*model, folder / "safe");
   const std::string error = error_of([&] { load_dispatched(folder / "bin", {}, {.map = half_on_disk()}); });
-  EXPECT_NE(error.find("is no safetensors file, whose weights could stay in it; give an offload_folder"), std::string::npos) << error;
+  EXPECT_NE(error.find("is no safetensors file, whose weights could stay in it; give an offload_folder"), std::string::npos)
+      << error;
   for (const bool safe : {false, true}) {
     DispatchOptions options{.map = half_on_disk()};
     if (!safe) options.offload_folder = folder / "weights";
@@ -98,7 +107,8 @@ TEST(Offload, H133_planned_under_limits_the_logits_are_the_same) {
   save_pretrained(*base, folder.path());
   const double size = compute_module_sizes(*base).of("");
   const LoadedModel plain = load_pretrained(folder.path(), {.model_class = "LlamaModel"});
-  const LoadedModel split = load_dispatched(folder.path(), {.model_class = "LlamaModel"}, {.device_map = "auto", .max_memory = {{"cpu", 0.8 * size}}});
+  const LoadedModel split = load_dispatched(folder.path(), {.model_class = "LlamaModel"},
+                                            {.device_map = "auto", .max_memory = {{"cpu", 0.8 * size}}});
   ASSERT_TRUE(split.model->dispatched && split.model->dispatched->weights) << device_map_text(split.model->dispatched->map);
   const GradModeScope no_grad(false);
   const ModelInputs inputs{.input_ids = arange(6, DType::int64).view({1, 6})};
@@ -123,10 +133,15 @@ TEST(Offload, H134_shards_for_the_disk_alone) {
 
 TEST(Offload, H135_what_dispatching_refuses) {
   const auto model = tiny_llama();
-  EXPECT_EQ(error_of([&] { dispatch_model(*model, {{"model", 0}, {"lm_head", "cpu"}}); }),
-            "dispatch_model: the device map puts model on 0, and Calque has no accelerator here; limit max_memory to 'cpu' and 'disk', or give a map over these");
+  EXPECT_EQ(error_of([&] {
+              dispatch_model(*model, {{"model", 0}, {"lm_head", "cpu"}});
+            }),
+            "dispatch_model: the device map puts model on 0, and Calque has no accelerator here; limit max_memory to 'cpu' "
+            "and 'disk', or give a map over these");
   EXPECT_NE(error_of([&] { dispatch_model(*model, {{"", "disk"}}); }).find("the whole model is on disk"), std::string::npos);
-  EXPECT_NE(error_of([&] { dispatch_model(*model, half_on_disk()); }).find("an offload_folder is needed for this device map; these modules are for the disk: model.layers.1, model.norm, lm_head"),
+  EXPECT_NE(error_of([&] { dispatch_model(*model, half_on_disk()); })
+                .find("an offload_folder is needed for this device map; these modules are for the disk: model.layers.1, "
+                      "model.norm, lm_head"),
             std::string::npos);
   dispatch_model(*model, {{"", "cpu"}});
   ASSERT_TRUE(model->dispatched);

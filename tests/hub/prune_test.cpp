@@ -42,7 +42,8 @@ TEST(Prune, H110_layers_are_pruned_by_their_output_features) {
   EXPECT_EQ(layer.in_features, 1);
   EXPECT_EQ(layer.bias->size(0), 2);
   LayerNorm norm(3);
-  EXPECT_EQ(error_of([&] { prune_layer(norm, {0}); }), "Can't prune layer of class torch.nn.modules.normalization.LayerNorm; expected a Linear or a Conv1D");
+  EXPECT_EQ(error_of([&] { prune_layer(norm, {0}); }),
+            "Can't prune layer of class torch.nn.modules.normalization.LayerNorm; expected a Linear or a Conv1D");
 }
 
 class PrunedModels : public ::testing::TestWithParam<const char*> {};
@@ -62,8 +63,7 @@ TEST_P(PrunedModels, H105_H106_H111_pruned_models_answer_as_in_transformers) {
   for (const auto& [key, tensor] : model->state_dict())
     if (golden_file.find("shape/" + key)) {
       const Tensor shape = golden_file.tensor("shape/" + key);
-      for (int64_t d = 0; d < tensor.dim(); ++d)
-        EXPECT_EQ(tensor.size(d), shape.select(0, d).item().to_int()) << key;
+      for (int64_t d = 0; d < tensor.dim(); ++d) EXPECT_EQ(tensor.size(d), shape.select(0, d).item().to_int()) << key;
     }
   // Saved and loaded it stays pruned; so does what transformers saved, and a model made from such a config.
   TemporaryFolder folder;

@@ -46,7 +46,8 @@ TEST(Resize, padding_to_a_multiple) {
 TEST(Resize, H096_a_multiple_is_an_integer) {
   const auto model = tiny_llama();
   EXPECT_EQ(error_of([&] { resize_token_embeddings(*model, 41, {.pad_to_multiple_of = 1.3}); }),
-            "Asking to pad the embedding matrix to a multiple of `1.3`, which is not an integer. Please make sure to pass an integer");
+            "Asking to pad the embedding matrix to a multiple of `1.3`, which is not an integer. Please make sure to pass "
+            "an integer");
 }
 
 TEST(Resize, H097_an_untied_head_follows) {
@@ -63,7 +64,8 @@ TEST(Resize, H097_an_untied_head_follows) {
 }
 
 TEST(Resize, H097_biases_follow_too) {
-  const Config config = Config::from_json(R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+  const Config config = Config::from_json(
+      R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
     "num_attention_heads": 4, "max_position_embeddings": 32})");
   const auto model = model_registry().find_class("BertForMaskedLM")->make(config);
   model->init_all_weights();
@@ -173,7 +175,9 @@ TEST(ModelInfo, H077_H078_H079_parameters_bytes_and_operations) {
   EXPECT_EQ(floating_point_ops(*model, {}), 0);
   EXPECT_EQ(floating_point_ops(*model, {}), 0);
   set_warning_sink(before);
-  EXPECT_EQ(warnings, std::vector<std::string>{"Could not estimate the number of tokens of the input, floating-point operations will not be computed"});
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{
+                "Could not estimate the number of tokens of the input, floating-point operations will not be computed"});
 }
 
 TEST(ModelInfo, memory_hooks_record_and_reset) {
@@ -189,17 +193,20 @@ TEST(ModelInfo, H296_H297_gradient_checkpointing_is_switched) {
   const auto model = tiny_llama();
   EXPECT_FALSE(model->is_gradient_checkpointing());
   model->gradient_checkpointing_enable();
-  EXPECT_TRUE(model->is_gradient_checkpointing() && model->base_model().gradient_checkpointing && model->base_model().gradient_checkpointing_reentrant);
+  EXPECT_TRUE(model->is_gradient_checkpointing() && model->base_model().gradient_checkpointing &&
+              model->base_model().gradient_checkpointing_reentrant);
   model->gradient_checkpointing_disable();
   EXPECT_FALSE(model->is_gradient_checkpointing() || model->base_model().gradient_checkpointing);
   struct Without : NoEmbeddings {
     bool supports_gradient_checkpointing() const override { return false; }
   } without;
-  EXPECT_EQ(error_of([&] { without.gradient_checkpointing_enable(); }), "NoEmbeddings does not support gradient checkpointing.");
+  EXPECT_EQ(error_of([&] { without.gradient_checkpointing_enable(); }),
+            "NoEmbeddings does not support gradient checkpointing.");
 }
 
 TEST(ModelInfo, H298_a_config_of_old_switches_it_on_once) {
-  const Config config = Config::from_json(R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+  const Config config = Config::from_json(
+      R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
     "num_attention_heads": 4, "gradient_checkpointing": true})");
   const auto model = model_registry().find_class("LlamaForCausalLM")->make(config);
   EXPECT_TRUE(model->is_gradient_checkpointing());

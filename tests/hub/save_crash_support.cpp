@@ -24,13 +24,13 @@ using Files = std::map<std::string, std::string>;
 Files contents(const fs::path& folder) {
   Files files;
   if (!fs::is_directory(folder)) return files;
-  for (const std::string& name : files_of(folder))
-    files[name] = read_text(folder / name);
+  for (const std::string& name : files_of(folder)) files[name] = read_text(folder / name);
   return files;
 }
 
 struct Pair {
-  std::shared_ptr<PretrainedModel> models[2] = {tiny_llama("LlamaForCausalLM", false, 1), tiny_llama("LlamaForCausalLM", false, 2)};
+  std::shared_ptr<PretrainedModel> models[2] = {tiny_llama("LlamaForCausalLM", false, 1),
+                                                tiny_llama("LlamaForCausalLM", false, 2)};
   SaveOptions options[2] = {{.max_shard_size = "12KB"}, {.max_shard_size = "4KB"}};
   Files files[2];
 
@@ -90,8 +90,7 @@ CrashReport kill_while_saving(const fs::path& work, int rounds, uint64_t seed, F
   CrashReport report;
   for (int round = 0; round < rounds; ++round) {
     const pid_t child = in_child([&] {
-      for (size_t i = 0;; ++i)
-        pair.save((i + 1) % 2, folder);
+      for (size_t i = 0;; ++i) pair.save((i + 1) % 2, folder);
       return 0;
     });
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40000));
@@ -113,8 +112,7 @@ CrashReport fill_the_disk_while_saving(const fs::path& work, int steps) {
   pair.save(0, folder);
   write_text(folder / "README.md", "kept");
   size_t largest = 0;
-  for (const auto& [name, text] : pair.files[1])
-    largest = std::max(largest, text.size());
+  for (const auto& [name, text] : pair.files[1]) largest = std::max(largest, text.size());
   CrashReport report;
   for (int step = 0; step <= steps; ++step) {
     const auto limit = static_cast<rlim_t>(largest * static_cast<size_t>(step) / static_cast<size_t>(steps));
@@ -128,7 +126,8 @@ CrashReport fill_the_disk_while_saving(const fs::path& work, int steps) {
     ::waitpid(child, &status, 0);
     const bool saved = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == 1;
-    if (saved != (step == steps) || refused == saved) report.broken += "limit " + std::to_string(limit) + ": status " + std::to_string(status) + "\n";
+    if (saved != (step == steps) || refused == saved)
+      report.broken += "limit " + std::to_string(limit) + ": status " + std::to_string(status) + "\n";
     judge(report, pair, folder, "limit " + std::to_string(limit));
     judge_leftovers(report, work);
   }

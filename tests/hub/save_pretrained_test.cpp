@@ -27,7 +27,11 @@ void compare_with_golden(const std::string& version) {
     SCOPED_TRACE(source + " " + limit + " " + dtype + " " + variant + (one["safe"].get<bool>() ? "" : " bin"));
     const auto model = from_pretrained(golden("save/" + source));
     TemporaryFolder folder;
-    SaveOptions options{.max_shard_size = limit, .safe_serialization = one["safe"].get<bool>(), .variant = variant, .transformers = std::stoi(version), .sync = false};
+    SaveOptions options{.max_shard_size = limit,
+                        .safe_serialization = one["safe"].get<bool>(),
+                        .variant = variant,
+                        .transformers = std::stoi(version),
+                        .sync = false};
     if (dtype != "float32") options.dtype = dtype_from_name(dtype);
     save_pretrained(*model, folder.path(), options);
     Names expected;
@@ -39,8 +43,7 @@ void compare_with_golden(const std::string& version) {
         EXPECT_EQ(crc32(std::as_bytes(std::span(found.data(), found.size()))), file["crc32"].get<uint32_t>()) << name;
       } else if (file.contains("names")) {
         std::vector<std::string> names;
-        for (const auto& [key, tensor] : load_pickle_tensors((folder / name).string()))
-          names.push_back(key);
+        for (const auto& [key, tensor] : load_pickle_tensors((folder / name).string())) names.push_back(key);
         EXPECT_EQ(names, file["names"].get<std::vector<std::string>>()) << name;
       } else if (version == "5" || name.find("index") != std::string::npos) {
         EXPECT_EQ(found, file["text"].get<std::string>()) << name;
@@ -62,7 +65,8 @@ TEST(SavePretrained, H028_default_save_writes_config_weights_and_generation_conf
   const nlohmann::json config = nlohmann::json::parse(read_text(folder / "m/config.json"));
   EXPECT_EQ(config["architectures"], nlohmann::json::array({"LlamaForCausalLM"}));
   EXPECT_EQ(config["torch_dtype"], "float32");
-  EXPECT_EQ(SafetensorsFile::open((folder / "m/model.safetensors").string()).metadata(), (SafetensorsMetadata{{"format", "pt"}}));
+  EXPECT_EQ(SafetensorsFile::open((folder / "m/model.safetensors").string()).metadata(),
+            (SafetensorsMetadata{{"format", "pt"}}));
   save_pretrained(*model, folder / "n");
   const nlohmann::json five = nlohmann::json::parse(read_text(folder / "n/config.json"));
   EXPECT_EQ(five["dtype"], "float32");
@@ -83,8 +87,7 @@ TEST(SavePretrained, H029_either_format_reloads_equal) {
   const NamedTensors loaded = load_pickle_tensors((folder / "bin/pytorch_model.bin").string());
   const StateDict state = model->state_dict();
   ASSERT_EQ(loaded.size(), state.size());
-  for (const auto& [name, tensor] : loaded)
-    EXPECT_TRUE(same_bits(tensor, state.at(name))) << name;
+  for (const auto& [name, tensor] : loaded) EXPECT_TRUE(same_bits(tensor, state.at(name))) << name;
 }
 
 TEST(SavePretrained, H030_H031_variants_have_their_names) {
@@ -111,7 +114,8 @@ TEST(SavePretrained, H032_another_variant_stays) {
   TemporaryFolder folder;
   save_pretrained(*model, folder.path(), {.safe_serialization = false, .variant = "v2"});
   save_pretrained(*model, folder.path(), {.safe_serialization = false});
-  EXPECT_EQ(files_of(folder.path()), (Names{"config.json", "generation_config.json", "pytorch_model.bin", "pytorch_model.v2.bin"}));
+  EXPECT_EQ(files_of(folder.path()),
+            (Names{"config.json", "generation_config.json", "pytorch_model.bin", "pytorch_model.v2.bin"}));
 }
 
 TEST(SavePretrained, H033_no_weights_of_an_older_save_stay) {
@@ -124,8 +128,9 @@ TEST(SavePretrained, H033_no_weights_of_an_older_save_stay) {
   write_text(folder / "onnx/deep/x", "y");
   std::filesystem::create_symlink("README.md", folder / "link");
   const Names others{"tokenizer.json", "README.md", "onnx", "link", "config.json", "generation_config.json"};
-  for (const SaveOptions& options : {SaveOptions{.max_shard_size = "3KB"}, SaveOptions{.max_shard_size = "9KB"}, SaveOptions{},
-                                     SaveOptions{.max_shard_size = "9KB", .safe_serialization = false}, SaveOptions{.safe_serialization = false}, SaveOptions{}}) {
+  for (const SaveOptions& options : {SaveOptions{.max_shard_size = "3KB"}, SaveOptions{.max_shard_size = "9KB"},
+                                     SaveOptions{}, SaveOptions{.max_shard_size = "9KB", .safe_serialization = false},
+                                     SaveOptions{.safe_serialization = false}, SaveOptions{}}) {
     const SaveResult result = save_pretrained(*model, folder.path(), options);
     EXPECT_EQ(result.exchange, FolderWriter::Exchange::whole);
     Names expected = others;
@@ -141,13 +146,15 @@ TEST(SavePretrained, H034_a_path_that_is_a_file_is_refused) {
   const auto model = tiny_llama();
   TemporaryFolder folder;
   write_text(folder / "file", "text");
-  EXPECT_EQ(error_of([&] { save_pretrained(*model, folder / "file"); }), "save_pretrained: " + (folder / "file").string() + " should be a directory, not a file");
+  EXPECT_EQ(error_of([&] { save_pretrained(*model, folder / "file"); }),
+            "save_pretrained: " + (folder / "file").string() + " should be a directory, not a file");
   EXPECT_EQ(read_text(folder / "file"), "text");
   EXPECT_EQ(files_of(folder.path()), Names{"file"});
 }
 
 struct IgnoresOne : PretrainedModel {
-  explicit IgnoresOne(const Config& c, bool tie = false) : PretrainedModel(c), one(child<Linear>("one", 3, 3)), two(child<Linear>("two", 3, 3)) {
+  explicit IgnoresOne(const Config& c, bool tie = false)
+      : PretrainedModel(c), one(child<Linear>("one", 3, 3)), two(child<Linear>("two", 3, 3)) {
     if (tie) set_tensor("two.weight", one->weight);
   }
   ModelOutput forward(const ModelInputs&) override { return {}; }
@@ -224,7 +231,8 @@ TEST(SavePretrained, H085_sharing_that_nobody_declared_is_refused) {
   IgnoresOne model(Config{}, true);
   TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { save_pretrained(model, folder / "m"); }),
-            "save_pretrained: these tensors share memory, but the model does not declare them tied: {one.weight, two.weight}. A safetensors file would hold "
+            "save_pretrained: these tensors share memory, but the model does not declare them tied: {one.weight, "
+            "two.weight}. A safetensors file would hold "
             "them as separate tensors. Save with safe_serialization=false, or undo the sharing.");
   EXPECT_EQ(files_of(folder.path()), Names{});
   save_pretrained(model, folder / "m", {.safe_serialization = false, .transformers = 4});
@@ -236,7 +244,10 @@ TEST(SavePretrained, H085_sharing_that_nobody_declared_is_refused) {
 TEST(SavePretrained, H086_strided_views_stay_shared) {
   const Tensor main = zeros({10});
   EXPECT_EQ(without_tied_weights({{"a", main.slice(0, 0, 5)}, {"b", main.slice(0, 5, 10)}}, {}).size(), 2U);
-  EXPECT_NE(error_of([&] { without_tied_weights({{"a", main.slice(0, 0, 10, 2)}, {"b", main.slice(0, 1, 10, 2)}}, {}); }).find("{a, b}"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              without_tied_weights({{"a", main.slice(0, 0, 10, 2)}, {"b", main.slice(0, 1, 10, 2)}}, {});
+            }).find("{a, b}"),
+            std::string::npos);
 }
 
 TEST(SavePretrained, H088_untied_embeddings_are_saved_separately) {
@@ -267,8 +278,7 @@ TEST(SavePretrained, a_cast_is_written_and_the_model_stays) {
   EXPECT_EQ(model->parameters()[0].dtype(), DType::float32);
   EXPECT_EQ(nlohmann::json::parse(read_text(folder / "config.json"))["dtype"], "bfloat16");
   const SafetensorsFile file = SafetensorsFile::open((folder / "model.safetensors").string());
-  for (const SafetensorsEntry& entry : file.entries())
-    EXPECT_EQ(entry.dtype_name, "BF16") << entry.name;
+  for (const SafetensorsEntry& entry : file.entries()) EXPECT_EQ(entry.dtype_name, "BF16") << entry.name;
 }
 
 TEST(SavePretrained, saving_over_the_mapped_checkpoint_is_safe) {
@@ -297,7 +307,8 @@ TEST(SavePretrained, progress_counts_the_bytes) {
   const auto model = tiny_llama();
   TemporaryFolder folder;
   std::vector<uint64_t> seen;
-  const SaveResult result = save_pretrained(*model, folder.path(), {.max_shard_size = "4KB", .progress = [&](uint64_t done, uint64_t) { seen.push_back(done); }});
+  const SaveResult result = save_pretrained(
+      *model, folder.path(), {.max_shard_size = "4KB", .progress = [&](uint64_t done, uint64_t) { seen.push_back(done); }});
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
   EXPECT_EQ(seen.back(), result.total_size);
 }

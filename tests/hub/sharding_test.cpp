@@ -12,15 +12,17 @@ namespace {
 using namespace hub_test;
 
 NamedTensors four_weights() {
-  return {{"0.weight", zeros({200, 100})}, {"1.weight", zeros({200, 200})}, {"2.weight", zeros({200, 100})}, {"3.weight", zeros({50, 100})}};
+  return {{"0.weight", zeros({200, 100})},
+          {"1.weight", zeros({200, 200})},
+          {"2.weight", zeros({200, 100})},
+          {"3.weight", zeros({50, 100})}};
 }
 
 std::vector<std::pair<std::string, std::vector<std::string>>> shown(const ShardPlan& plan) {
   std::vector<std::pair<std::string, std::vector<std::string>>> out;
   for (const Shard& shard : plan.shards) {
     out.emplace_back(shard.file, std::vector<std::string>{});
-    for (const auto& [name, tensor] : shard.tensors)
-      out.back().second.push_back(name);
+    for (const auto& [name, tensor] : shard.tensors) out.back().second.push_back(name);
   }
   return out;
 }
@@ -36,7 +38,8 @@ TEST(Sharding, H040_300kB_gives_two_shards) {
   for (const int version : {4, 5}) {
     const ShardPlan plan = plan_shards(four_weights(), {parse_file_size("300kB"), "pytorch_model.bin", version});
     EXPECT_EQ(plan.total_size, 340000U);
-    EXPECT_EQ(shown(plan), (Shown{{"pytorch_model-00001-of-00002.bin", {"0.weight", "1.weight"}}, {"pytorch_model-00002-of-00002.bin", {"2.weight", "3.weight"}}}));
+    EXPECT_EQ(shown(plan), (Shown{{"pytorch_model-00001-of-00002.bin", {"0.weight", "1.weight"}},
+                                  {"pytorch_model-00002-of-00002.bin", {"2.weight", "3.weight"}}}));
   }
 }
 
@@ -50,14 +53,17 @@ TEST(Sharding, H041_a_weight_above_the_limit_is_alone) {
 // Transformers 5 goes on filling the shard that was open, and numbers it when it is full.
 TEST(Sharding, a_weight_above_the_limit_in_transformers_5) {
   const NamedTensors weights = {{"a", zeros({10})}, {"large", zeros({100})}, {"b", zeros({10})}, {"c", zeros({10})}};
-  EXPECT_EQ(shown(plan_shards(weights, {.max_shard_size = 80})),
-            (Shown{{"model-00001-of-00003.safetensors", {"large"}}, {"model-00002-of-00003.safetensors", {"a", "b"}}, {"model-00003-of-00003.safetensors", {"c"}}}));
+  EXPECT_EQ(shown(plan_shards(weights, {.max_shard_size = 80})), (Shown{{"model-00001-of-00003.safetensors", {"large"}},
+                                                                        {"model-00002-of-00003.safetensors", {"a", "b"}},
+                                                                        {"model-00003-of-00003.safetensors", {"c"}}}));
 }
 
 TEST(Sharding, H042_no_shard_is_empty) {
   for (const int version : {4, 5}) {
-    const ShardPlan plan = plan_shards({{"large", zeros({100})}, {"b", zeros({10})}}, {.max_shard_size = 80, .transformers = version});
-    EXPECT_EQ(shown(plan), (Shown{{"model-00001-of-00002.safetensors", {"large"}}, {"model-00002-of-00002.safetensors", {"b"}}}));
+    const ShardPlan plan =
+        plan_shards({{"large", zeros({100})}, {"b", zeros({10})}}, {.max_shard_size = 80, .transformers = version});
+    EXPECT_EQ(shown(plan),
+              (Shown{{"model-00001-of-00002.safetensors", {"large"}}, {"model-00002-of-00002.safetensors", {"b"}}}));
     EXPECT_EQ(plan_shards({{"large", zeros({100})}}, {.max_shard_size = 80, .transformers = version}).shards.size(), 1U);
   }
 }
@@ -65,9 +71,11 @@ TEST(Sharding, H042_no_shard_is_empty) {
 TEST(Sharding, H043_shared_storage_goes_to_its_first_shard) {
   const Tensor one = zeros({20});
   for (const int version : {4, 5}) {
-    const ShardPlan plan = plan_shards({{"a", one}, {"b", zeros({20})}, {"c", one}}, {.max_shard_size = 80, .transformers = version});
+    const ShardPlan plan =
+        plan_shards({{"a", one}, {"b", zeros({20})}, {"c", one}}, {.max_shard_size = 80, .transformers = version});
     EXPECT_EQ(plan.total_size, 160U);
-    EXPECT_EQ(shown(plan), (Shown{{"model-00001-of-00002.safetensors", {"a", "c"}}, {"model-00002-of-00002.safetensors", {"b"}}}));
+    EXPECT_EQ(shown(plan),
+              (Shown{{"model-00001-of-00002.safetensors", {"a", "c"}}, {"model-00002-of-00002.safetensors", {"b"}}}));
   }
 }
 
@@ -83,7 +91,9 @@ TEST(Sharding, H044_sizes_as_text) {
   EXPECT_EQ(parse_file_size(" 10 MB "), 10000000U);
   EXPECT_EQ(parse_file_size("4096"), 4096U);
   for (const char* wrong : {"", "GB", "5XB", "5 G", "-5GB", "1.2.3GB", "5GB5", "99999999999999TB"})
-    EXPECT_EQ(error_of([&] { parse_file_size(wrong); }), "size \"" + std::string(wrong) + "\" is not in the correct format: expected a number followed by a unit, e.g. \"5GB\" or \"200MiB\"");
+    EXPECT_EQ(error_of([&] { parse_file_size(wrong); }),
+              "size \"" + std::string(wrong) +
+                  "\" is not in the correct format: expected a number followed by a unit, e.g. \"5GB\" or \"200MiB\"");
 }
 
 TEST(Sharding, H045_saving_again_with_other_limits) {
@@ -91,7 +101,8 @@ TEST(Sharding, H045_saving_again_with_other_limits) {
   TemporaryFolder folder;
   for (const bool safe : {false, true})
     for (const char* limit : {"2kB", "3kB", "3KiB", "6kB", "8KiB"}) {
-      const SaveResult result = save_pretrained(*model, folder.path(), {.max_shard_size = limit, .safe_serialization = safe, .sync = false});
+      const SaveResult result =
+          save_pretrained(*model, folder.path(), {.max_shard_size = limit, .safe_serialization = safe, .sync = false});
       const std::set<std::string> files = files_of(folder.path());
       EXPECT_EQ(files, std::set<std::string>(result.files.begin(), result.files.end()));
       EXPECT_TRUE(files.count(safe ? "model.safetensors.index.json" : "pytorch_model.bin.index.json"));
@@ -101,8 +112,7 @@ TEST(Sharding, H045_saving_again_with_other_limits) {
         if (!name.ends_with(".safetensors")) continue;
         const SafetensorsFile file = SafetensorsFile::open((folder / name).string());
         uint64_t bytes = 0;
-        for (const SafetensorsEntry& entry : file.entries())
-          bytes += entry.nbytes();
+        for (const SafetensorsEntry& entry : file.entries()) bytes += entry.nbytes();
         EXPECT_TRUE(bytes <= parse_file_size(limit) || file.entries().size() == 1) << name;
       }
     }
@@ -114,7 +124,9 @@ TEST(Sharding, H046_the_index_is_sorted_json) {
   save_pretrained(*model, folder.path(), {.max_shard_size = "6kB", .transformers = 4});
   const std::string index = read_text(folder / "model.safetensors.index.json");
   EXPECT_TRUE(index.starts_with("{\n  \"metadata\": {\n    \"total_size\": ")) << index;
-  EXPECT_TRUE(index.find("  },\n  \"weight_map\": {\n    \"embed_tokens.weight\": \"model-00001-of-0000") != std::string::npos) << index;
+  EXPECT_TRUE(index.find("  },\n  \"weight_map\": {\n    \"embed_tokens.weight\": \"model-00001-of-0000") !=
+              std::string::npos)
+      << index;
   EXPECT_TRUE(index.ends_with("\"\n  }\n}\n")) << index;
 }
 

@@ -57,8 +57,12 @@ TEST(TieWeights, H090_AnEncoderTakesTheDecodersWeights) {
   EXPECT_THAT(tie_encoder_decoder_weights(encoder, decoder, "encoder"), IsEmpty());
   EXPECT_THAT(warnings.all(), IsEmpty());
   for (const char* name : {"attention.weight", "attention.bias", "norm.weight", "norm.bias"}) {
-    EXPECT_TRUE(encoder.get_parameter("layers.0." + std::string(name)).is_same(decoder.get_parameter("layers.0." + std::string(name)))) << name;
-    EXPECT_TRUE(encoder.get_parameter("layers.1." + std::string(name)).is_same(decoder.get_parameter("layers.2." + std::string(name)))) << name;
+    EXPECT_TRUE(encoder.get_parameter("layers.0." + std::string(name))
+                    .is_same(decoder.get_parameter("layers.0." + std::string(name))))
+        << name;
+    EXPECT_TRUE(encoder.get_parameter("layers.1." + std::string(name))
+                    .is_same(decoder.get_parameter("layers.2." + std::string(name))))
+        << name;
   }
   encoder.register_module("pooler", std::make_shared<Linear>(2, 2));
   EXPECT_THAT(tie_encoder_decoder_weights(encoder, decoder, "encoder"), ElementsAre("encoder/pooler"));
@@ -80,7 +84,8 @@ TEST(TieWeights, H090_TreesThatAreTooDeep) {
     }
     return top;
   };
-  EXPECT_THAT(error_of([&] { tie_encoder_decoder_weights(*chain(), *chain(), "encoder"); }), HasSubstr("nested deeper than 500"));
+  EXPECT_THAT(error_of([&] { tie_encoder_decoder_weights(*chain(), *chain(), "encoder"); }),
+              HasSubstr("nested deeper than 500"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Case {
   int64_t batch = 1, heads = 2, q_length = 5, kv_length = 7, head_dim = 16, value_dim = 16, group = 1;
   AttentionMask mask = AttentionMask::none;
   bool causal = false;
-  bool transposed = false;   // [batch, length, heads, dim] in memory, as projections make it
+  bool transposed = false;  // [batch, length, heads, dim] in memory, as projections make it
   bool mask_per_head = false, mask_one_row = false;
   double masked_share = 0.3;
 };
@@ -108,7 +108,8 @@ void check(const Case& c) {
           double s = 0;
           for (int64_t d = 0; d < c.head_dim; ++d)
             s += to_double(q[static_cast<size_t>(b * g.q_strides[0] + h * g.q_strides[1] + i * g.q_strides[2] + d)]) *
-                 to_double(k[static_cast<size_t>(b * g.k_strides[0] + h / c.group * g.k_strides[1] + j * g.k_strides[2] + d)]);
+                 to_double(
+                     k[static_cast<size_t>(b * g.k_strides[0] + h / c.group * g.k_strides[1] + j * g.k_strides[2] + d)]);
           s *= g.scale;
           const auto m = static_cast<size_t>(b * g.mask_strides[0] + h * g.mask_strides[1] + i * g.mask_strides[2] + j);
           if (c.mask == AttentionMask::boolean && boolean[m] == 0) s = -std::numeric_limits<double>::infinity();
@@ -121,19 +122,23 @@ void check(const Case& c) {
         double sum = 0;
         for (double& s : score) sum += s = std::isinf(top) ? 0 : std::exp(s - top);
         const double lse = sum == 0 ? 0 : top + std::log(sum);
-        ASSERT_NEAR(to_double(logsumexp[static_cast<size_t>((b * c.heads + h) * c.q_length + i)]), lse, 10 * unit) << name(c);
+        ASSERT_NEAR(to_double(logsumexp[static_cast<size_t>((b * c.heads + h) * c.q_length + i)]), lse, 10 * unit)
+            << name(c);
         for (int64_t d = 0; d < c.value_dim; ++d) {
           double o = 0, absolute = 0;
           for (int64_t j = 0; j < c.kv_length; ++j) {
-            const double term = score[static_cast<size_t>(j)] *
-                 to_double(v[static_cast<size_t>(b * g.v_strides[0] + h / c.group * g.v_strides[1] + j * g.v_strides[2] + d)]);
+            const double term =
+                score[static_cast<size_t>(j)] *
+                to_double(
+                    v[static_cast<size_t>(b * g.v_strides[0] + h / c.group * g.v_strides[1] + j * g.v_strides[2] + d)]);
             o += term;
             absolute += std::abs(term);
           }
           if (sum != 0) o /= sum, absolute /= sum;
           const double found =
               to_double(out[static_cast<size_t>(b * g.out_strides[0] + h * g.out_strides[1] + i * g.out_strides[2] + d)]);
-          ASSERT_NEAR(found, o, unit * (1 + std::abs(o)) + half_unit * std::abs(o) + weight_unit * absolute) << name(c) << " i=" << i << " d=" << d;
+          ASSERT_NEAR(found, o, unit * (1 + std::abs(o)) + half_unit * std::abs(o) + weight_unit * absolute)
+              << name(c) << " i=" << i << " d=" << d;
         }
       }
 }
@@ -146,7 +151,8 @@ TYPED_TEST_SUITE(AttentionTest, Types);
 TYPED_TEST(AttentionTest, ManyLengthsAndDims) {
   for (const int64_t q : {1, 2, 15, 16, 17, 47, 49, 100})
     for (const int64_t kv : {1, 3, 127, 128, 129, 300}) check<TypeParam>({.q_length = q, .kv_length = kv});
-  for (const int64_t d : {1, 3, 8, 20, 64, 80, 128}) check<TypeParam>({.q_length = 33, .kv_length = 50, .head_dim = d, .value_dim = d});
+  for (const int64_t d : {1, 3, 8, 20, 64, 80, 128})
+    check<TypeParam>({.q_length = 33, .kv_length = 50, .head_dim = d, .value_dim = d});
   check<TypeParam>({.q_length = 20, .kv_length = 30, .head_dim = 24, .value_dim = 7});
 }
 
@@ -160,10 +166,20 @@ TYPED_TEST(AttentionTest, Masks) {
     for (const bool one_row : {false, true})
       for (const bool per_head : {false, true})
         for (const int64_t q : {1, 9, 50}) {
-          check<TypeParam>({.batch = 2, .q_length = q, .kv_length = 140, .mask = mask, .mask_per_head = per_head,
+          check<TypeParam>({.batch = 2,
+                            .q_length = q,
+                            .kv_length = 140,
+                            .mask = mask,
+                            .mask_per_head = per_head,
                             .mask_one_row = one_row});
-          check<TypeParam>({.batch = 2, .heads = 4, .q_length = q, .kv_length = 40, .group = 2, .mask = mask,
-                            .mask_per_head = per_head, .mask_one_row = one_row});
+          check<TypeParam>({.batch = 2,
+                            .heads = 4,
+                            .q_length = q,
+                            .kv_length = 40,
+                            .group = 2,
+                            .mask = mask,
+                            .mask_per_head = per_head,
+                            .mask_one_row = one_row});
         }
 }
 
@@ -177,7 +193,8 @@ TYPED_TEST(AttentionTest, GroupedQueriesAndTransposedMemory) {
   for (const int64_t group : {1, 2, 4})
     for (const int64_t q : {1, 3, 13, 60})
       for (const bool causal : {false, true})
-        check<TypeParam>({.batch = 2, .heads = 8, .q_length = q, .kv_length = 70, .group = group, .causal = causal, .transposed = true});
+        check<TypeParam>(
+            {.batch = 2, .heads = 8, .q_length = q, .kv_length = 70, .group = group, .causal = causal, .transposed = true});
 }
 
 TYPED_TEST(AttentionTest, ThreadsDoNotChangeTheResult) {

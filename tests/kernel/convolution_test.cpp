@@ -102,11 +102,12 @@ void check(const Case& c) {
                     if (!inside) continue;
                     const int64_t(&at)[3] = c.transposed ? p : q;
                     const int64_t(&to)[3] = c.transposed ? q : p;
-                    const double x = to_double(in[static_cast<size_t>(n * g.in_strides[0] + channel * g.in_strides[1] +
-                                                                      at[0] * g.in_strides[2] + at[1] * g.in_strides[3] +
-                                                                      at[2] * g.in_strides[4])]);
-                    const auto e = static_cast<size_t>(n * g.out_strides[0] + o * g.out_strides[1] + to[0] * g.out_strides[2] +
-                                                       to[1] * g.out_strides[3] + to[2] * g.out_strides[4]);
+                    const double x = to_double(
+                        in[static_cast<size_t>(n * g.in_strides[0] + channel * g.in_strides[1] + at[0] * g.in_strides[2] +
+                                               at[1] * g.in_strides[3] + at[2] * g.in_strides[4])]);
+                    const auto e =
+                        static_cast<size_t>(n * g.out_strides[0] + o * g.out_strides[1] + to[0] * g.out_strides[2] +
+                                            to[1] * g.out_strides[3] + to[2] * g.out_strides[4]);
                     expected[e] += x * factor;
                     size[e] += std::abs(x * factor);
                   }
@@ -138,8 +139,10 @@ TYPED_TEST(ConvolutionTest, PlainStridedPaddedDilated) {
     for (const int64_t stride : {1, 2, 3})
       for (const int64_t padding : {0, 1, 2})
         for (const int64_t dilation : {1, 2})
-          check<TypeParam>({.stride = {1, stride, stride}, .padding = {0, padding, padding},
-                            .dilation = {1, dilation, dilation}, .channels_last = last});
+          check<TypeParam>({.stride = {1, stride, stride},
+                            .padding = {0, padding, padding},
+                            .dilation = {1, dilation, dilation},
+                            .channels_last = last});
 }
 
 TYPED_TEST(ConvolutionTest, OneAndThreeDimensions) {
@@ -152,8 +155,10 @@ TYPED_TEST(ConvolutionTest, OneAndThreeDimensions) {
 TYPED_TEST(ConvolutionTest, PointwiseIsAMultiplication) {
   for (const bool last : {false, true}) {
     check<TypeParam>({.in = 33, .out = 50, .size = {1, 7, 9}, .kernel = {1, 1, 1}, .channels_last = last});
-    check<TypeParam>({.in = 33, .out = 50, .size = {1, 7, 9}, .kernel = {1, 1, 1}, .stride = {1, 2, 2}, .channels_last = last});
-    check<TypeParam>({.in = 33, .out = 50, .size = {1, 7, 9}, .kernel = {1, 1, 1}, .padding = {0, 1, 1}, .channels_last = last});
+    check<TypeParam>(
+        {.in = 33, .out = 50, .size = {1, 7, 9}, .kernel = {1, 1, 1}, .stride = {1, 2, 2}, .channels_last = last});
+    check<TypeParam>(
+        {.in = 33, .out = 50, .size = {1, 7, 9}, .kernel = {1, 1, 1}, .padding = {0, 1, 1}, .channels_last = last});
   }
 }
 
@@ -161,10 +166,21 @@ TYPED_TEST(ConvolutionTest, GroupsAndDepthwise) {
   for (const bool last : {false, true}) {
     check<TypeParam>({.in = 6, .out = 9, .groups = 3, .padding = {0, 1, 1}, .channels_last = last});
     for (const int64_t stride : {1, 2, 3})
-      check<TypeParam>({.in = 8, .out = 8, .groups = 8, .size = {1, 10, 70}, .kernel = {1, 3, 5}, .stride = {1, stride, stride},
-                        .padding = {0, 1, 2}, .channels_last = last});
+      check<TypeParam>({.in = 8,
+                        .out = 8,
+                        .groups = 8,
+                        .size = {1, 10, 70},
+                        .kernel = {1, 3, 5},
+                        .stride = {1, stride, stride},
+                        .padding = {0, 1, 2},
+                        .channels_last = last});
     check<TypeParam>({.in = 4, .out = 8, .groups = 4, .padding = {0, 1, 1}, .channels_last = last});
-    check<TypeParam>({.in = 4, .out = 4, .groups = 4, .size = {4, 5, 20}, .kernel = {3, 3, 3}, .padding = {1, 1, 1},
+    check<TypeParam>({.in = 4,
+                      .out = 4,
+                      .groups = 4,
+                      .size = {4, 5, 20},
+                      .kernel = {3, 3, 3},
+                      .padding = {1, 1, 1},
                       .channels_last = last});
   }
 }
@@ -174,27 +190,40 @@ TYPED_TEST(ConvolutionTest, Transposed) {
     for (const int64_t stride : {1, 2, 3})
       for (const int64_t padding : {0, 1})
         for (const int64_t dilation : {1, 2}) {
-          check<TypeParam>({.stride = {1, stride, stride}, .padding = {0, padding, padding}, .dilation = {1, dilation, dilation},
-                            .output_padding = {0, stride - 1, 0}, .transposed = true, .channels_last = last});
+          check<TypeParam>({.stride = {1, stride, stride},
+                            .padding = {0, padding, padding},
+                            .dilation = {1, dilation, dilation},
+                            .output_padding = {0, stride - 1, 0},
+                            .transposed = true,
+                            .channels_last = last});
         }
   check<TypeParam>({.size = {1, 1, 30}, .kernel = {1, 1, 4}, .stride = {1, 1, 2}, .padding = {0, 0, 1}, .transposed = true});
   check<TypeParam>({.size = {1, 1, 30}, .kernel = {1, 1, 2}, .stride = {1, 1, 5}, .transposed = true});
-  check<TypeParam>({.in = 6, .out = 4, .groups = 2, .size = {3, 4, 5}, .kernel = {2, 3, 3}, .stride = {2, 2, 1}, .transposed = true});
+  check<TypeParam>(
+      {.in = 6, .out = 4, .groups = 2, .size = {3, 4, 5}, .kernel = {2, 3, 3}, .stride = {2, 2, 1}, .transposed = true});
   check<TypeParam>({.in = 4, .out = 4, .groups = 4, .stride = {1, 2, 2}, .transposed = true});
 }
 
 TYPED_TEST(ConvolutionTest, ManyChannelsCrossTheBlocks) {
   check<TypeParam>({.batch = 1, .in = 70, .out = 90, .size = {1, 14, 14}, .padding = {0, 1, 1}});
   check<TypeParam>({.batch = 1, .in = 3, .out = 40, .size = {1, 48, 48}, .kernel = {1, 16, 16}, .stride = {1, 16, 16}});
-  check<TypeParam>({.batch = 1, .in = 3, .out = 20, .size = {1, 40, 40}, .kernel = {1, 7, 7}, .stride = {1, 2, 2}, .padding = {0, 3, 3}});
+  check<TypeParam>(
+      {.batch = 1, .in = 3, .out = 20, .size = {1, 40, 40}, .kernel = {1, 7, 7}, .stride = {1, 2, 2}, .padding = {0, 3, 3}});
 }
 
 TYPED_TEST(ConvolutionTest, LinesOfWholeVectors) {
   for (const int64_t stride : {1, 2, 3})
     for (const int64_t dilation : {1, 2}) {
       const int64_t reach = 6 * dilation + 1, size = 31 * stride + reach - 6;
-      check<TypeParam>({.batch = 2, .in = 6, .out = 20, .groups = 2, .size = {1, size, size}, .kernel = {1, 7, 7},
-                        .stride = {1, stride, stride}, .padding = {0, 3, 3}, .dilation = {1, dilation, dilation}});
+      check<TypeParam>({.batch = 2,
+                        .in = 6,
+                        .out = 20,
+                        .groups = 2,
+                        .size = {1, size, size},
+                        .kernel = {1, 7, 7},
+                        .stride = {1, stride, stride},
+                        .padding = {0, 3, 3},
+                        .dilation = {1, dilation, dilation}});
     }
   check<TypeParam>({.in = 3, .out = 17, .size = {4, 9, 16}, .kernel = {3, 3, 3}, .padding = {1, 1, 1}});
   check<TypeParam>({.batch = 1, .in = 50, .out = 9, .size = {1, 6, 16}, .padding = {0, 1, 1}, .bias = false});

@@ -80,12 +80,13 @@ void check(int64_t m, int64_t n, int64_t k, Layout la, Layout lb, Layout lc, dou
     for (int64_t j = 0; j < n; ++j) {
       const std::string where = "m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
                                 " i=" + std::to_string(i) + " j=" + std::to_string(j) +
-                                " layouts=" + std::to_string(static_cast<int>(la)) +
-                                std::to_string(static_cast<int>(lb)) + std::to_string(static_cast<int>(lc));
+                                " layouts=" + std::to_string(static_cast<int>(la)) + std::to_string(static_cast<int>(lb)) +
+                                std::to_string(static_cast<int>(lc));
       if constexpr (std::is_integral_v<T>) {
         uint64_t sum = 0;
         for (int64_t p = 0; p < k; ++p) sum += static_cast<uint64_t>(a.at(i, p)) * static_cast<uint64_t>(b.at(p, j));
-        sum = sum * static_cast<uint64_t>(g.alpha) + static_cast<uint64_t>(g.beta) * static_cast<uint64_t>(expected.at(i, j));
+        sum =
+            sum * static_cast<uint64_t>(g.alpha) + static_cast<uint64_t>(g.beta) * static_cast<uint64_t>(expected.at(i, j));
         if (with_bias) sum += static_cast<uint64_t>(bias.at(0, j));
         expected.at(i, j) = static_cast<T>(sum);
         ASSERT_EQ(c.at(i, j), expected.at(i, j)) << where;
@@ -116,7 +117,7 @@ TYPED_TEST_SUITE(GemmTest, Types);
 constexpr Layout layouts[] = {Layout::row_major, Layout::column_major, Layout::scattered};
 
 TYPED_TEST(GemmTest, EveryLayoutOfOddSizes) {
-  constexpr int64_t sizes[][3] = {{1, 1, 1}, {1, 7, 5}, {5, 1, 9},    {2, 3, 4},    {7, 50, 33},
+  constexpr int64_t sizes[][3] = {{1, 1, 1}, {1, 7, 5},   {5, 1, 9},    {2, 3, 4},    {7, 50, 33},
                                   {8, 8, 8}, {9, 17, 40}, {17, 33, 65}, {33, 49, 70}, {53, 20, 131}};
   for (const auto& [m, n, k] : sizes)
     for (const Layout a : layouts)
@@ -183,7 +184,8 @@ TYPED_TEST(GemmTest, SameBitsEveryTimeForAThreadCount) {
   using T = TypeParam;
   std::mt19937 generator(2);
   constexpr int64_t m = 70, n = 300, k = 500;
-  Matrix<T> a = random_matrix<T>(m, k, Layout::row_major, generator), b = random_matrix<T>(k, n, Layout::row_major, generator);
+  Matrix<T> a = random_matrix<T>(m, k, Layout::row_major, generator),
+            b = random_matrix<T>(k, n, Layout::row_major, generator);
   std::vector<T> first(m * n), again(m * n);
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;

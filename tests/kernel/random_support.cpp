@@ -18,8 +18,7 @@ std::vector<int64_t> read_list(std::istream& in) {
   std::vector<int64_t> values;
   if (word == "-") return values;
   std::istringstream parts(word);
-  for (std::string part; std::getline(parts, part, 'x');)
-    values.push_back(std::stoll(part));
+  for (std::string part; std::getline(parts, part, 'x');) values.push_back(std::stoll(part));
   return values;
 }
 

@@ -57,9 +57,7 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-Tensor empty(IntList sizes, DType dtype = DType::float32) {
-  return make_tensor(sizes, dtype);
-}
+Tensor empty(IntList sizes, DType dtype = DType::float32) { return make_tensor(sizes, dtype); }
 
 template <class T>
 std::vector<T> values(const Tensor& t) {
@@ -96,8 +94,7 @@ TEST(Generator, KnownFirstNumbersOfMt19937) {
   Generator g(5489);
   EXPECT_EQ(g.random(), 3499211612U);
   EXPECT_EQ(g.random(), 581869302U);
-  for (int i = 2; i < 9999; ++i)
-    g.random();
+  for (int i = 2; i < 9999; ++i) g.random();
   EXPECT_EQ(g.random(), 4123659995U);  // the ten thousandth, which the C++ standard fixes
 }
 
@@ -200,8 +197,7 @@ TEST(Random, EveryInstructionSetGivesTheSameNormals) {
   for (int round = 0; round < 2000; ++round) {
     float a[box_muller_block];
     float b[box_muller_block];
-    for (int i = 0; i < box_muller_block; ++i)
-      a[i] = b[i] = static_cast<float>(g.random() >> 8) * 0x1p-24F;
+    for (int i = 0; i < box_muller_block; ++i) a[i] = b[i] = static_cast<float>(g.random() >> 8) * 0x1p-24F;
     best_box_muller().f32(a, 0.5F, 1.25F);
     generic::box_muller.f32(b, 0.5F, 1.25F);
     ASSERT_EQ(std::memcmp(a, b, sizeof a), 0);
@@ -268,8 +264,7 @@ TEST(RandomErrors, NameOperatorArgumentAndValue) {
             }),
             "bernoulli_: the probabilities' sizes [2] do not broadcast to the output's [3]");
   EXPECT_NE(error_of([&] { bernoulli_kernel(f32, i64, &g); }).find("argument p"), std::string::npos);
-  EXPECT_EQ(error_of([&] { random_from_to_kernel(f32, 5, 5, &g); }),
-            "random_: expected from < to, found from = 5, to = 5");
+  EXPECT_EQ(error_of([&] { random_from_to_kernel(f32, 5, 5, &g); }), "random_: expected from < to, found from = 5, to = 5");
   EXPECT_EQ(error_of([&] { random_from_to_kernel(u8, -1, 2, &g); }), "random_: from = -1 is out of bounds for uint8");
   EXPECT_EQ(error_of([&] { random_from_to_kernel(f16, 0, 70000, &g); }),
             "random_: to - 1 = 69999 is out of bounds for float16");
@@ -287,21 +282,16 @@ TEST(RandomErrors, NameOperatorArgumentAndValue) {
 
 TEST(RandomErrors, MultinomialChecksWeightsAndCounts) {
   Generator g(1);
-  const auto weights = [](std::initializer_list<float> w) {
-    return tensor_of<float>(w, {static_cast<int64_t>(w.size())});
-  };
+  const auto weights = [](std::initializer_list<float> w) { return tensor_of<float>(w, {static_cast<int64_t>(w.size())}); };
   const auto draw = [&](const Tensor& w, int64_t n, bool replacement) {
     return error_of([&] { multinomial_kernel(empty({n}, DType::int64), w, replacement, &g); });
   };
   EXPECT_EQ(draw(weights({1, 2}), 2, false), "no error");
-  EXPECT_EQ(draw(weights({1, 2}), 3, false),
-            "multinomial: cannot draw num_samples = 3 of 2 categories without replacement");
+  EXPECT_EQ(draw(weights({1, 2}), 3, false), "multinomial: cannot draw num_samples = 3 of 2 categories without replacement");
   EXPECT_EQ(draw(weights({1, 2}), 3, true), "no error");
   EXPECT_EQ(draw(weights({1, 2}), 0, true), "multinomial: expected num_samples > 0, found 0");
-  EXPECT_EQ(draw(weights({0, 0}), 1, true),
-            "multinomial: expected a positive sum of weights, found none above 0 in row 0");
-  EXPECT_EQ(draw(weights({1, -2}), 1, false),
-            "multinomial: expected finite weights >= 0, found -2 in row 0, category 1");
+  EXPECT_EQ(draw(weights({0, 0}), 1, true), "multinomial: expected a positive sum of weights, found none above 0 in row 0");
+  EXPECT_EQ(draw(weights({1, -2}), 1, false), "multinomial: expected finite weights >= 0, found -2 in row 0, category 1");
   EXPECT_NE(draw(weights({1, INFINITY}), 2, true).find("found inf"), std::string::npos);
   EXPECT_EQ(draw(empty({2}, DType::int64), 1, false),
             "multinomial: expected weights of a floating-point dtype, found int64");

@@ -17,8 +17,7 @@ TEST(Layering, NoRoomIncludesUpwards) {
   const fs::path root = CALQUE_SOURCE_DIR;
   const auto rooms = read_rooms(root / "cmake/rooms.txt");
   ASSERT_GE(rooms.size(), 16u);
-  for (const auto& violation : find_violations(root, rooms))
-    ADD_FAILURE() << violation;
+  for (const auto& violation : find_violations(root, rooms)) ADD_FAILURE() << violation;
 }
 
 // The checker itself, on a house of three rooms made for each test.

@@ -54,8 +54,7 @@ class Args {
     const json& v = raw("output_size");
     if (!v.is_array()) return v.get<int64_t>();
     std::vector<std::optional<int64_t>> out;
-    for (const json& x : v)
-      out.push_back(x.is_null() ? std::nullopt : std::optional<int64_t>(x.get<int64_t>()));
+    for (const json& x : v) out.push_back(x.is_null() ? std::nullopt : std::optional<int64_t>(x.get<int64_t>()));
     return out;
   }
   std::optional<std::vector<double>> scale_factor() const {
@@ -410,7 +409,8 @@ const std::map<std::string, Maker>& weighted_layers() {
       {"LSTMCell", cell<LSTMCell>},
       {"RNNCell",
        [](const Args& a) {
-         return make<RNNCell>(a.integer("input_size"), a.integer("hidden_size"), a.flag("bias", true), a.text("nonlinearity", "tanh"));
+         return make<RNNCell>(a.integer("input_size"), a.integer("hidden_size"), a.flag("bias", true),
+                              a.text("nonlinearity", "tanh"));
        }},
       {"Sequential", [](const Args& a) { return make<Sequential>(nested(a)); }},
       {"ModuleList", [](const Args& a) { return make<ModuleList>(nested(a)); }},
@@ -517,8 +517,7 @@ void flatten(const Value& value, const std::string& prefix, NamedTensors& out) {
     out.emplace_back(prefix, value.to_tensor().detach().clone());
   } else if (value.is_container()) {
     int i = 0;
-    for (const Value& item : value.to_items())
-      flatten(item, prefix + "." + std::to_string(i++), out);
+    for (const Value& item : value.to_items()) flatten(item, prefix + "." + std::to_string(i++), out);
   }
 }
 
@@ -528,8 +527,7 @@ Value argument(const json& value, const SafetensorsFile& inputs) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_array()) {
     Values items;
-    for (const json& item : value)
-      items.push_back(argument(item, inputs));
+    for (const json& item : value) items.push_back(argument(item, inputs));
     return list(std::move(items));
   }
   return Value();
@@ -556,8 +554,7 @@ LayerResult run_layer_case(const json& layer_case, const SafetensorsFile& inputs
   try {
     const auto arguments = [&] {
       Values args;
-      for (const json& value : layer_case.at("inputs"))
-        args.push_back(argument(value, inputs));
+      for (const json& value : layer_case.at("inputs")) args.push_back(argument(value, inputs));
       // One tensor given three times is one tensor: attention looks.
       for (size_t i = 1; i < args.size(); ++i)
         for (size_t j = 0; j < i; ++j)
@@ -567,8 +564,7 @@ LayerResult run_layer_case(const json& layer_case, const SafetensorsFile& inputs
     if (layer_case.contains("function")) {
       manual_seed(seed);
       std::vector<Tensor> tensors;
-      for (const Value& value : arguments())
-        tensors.push_back(value.to_tensor());
+      for (const Value& value : arguments()) tensors.push_back(value.to_tensor());
       const Args a(layer_case.at("args"), inputs);
       flatten(call_function(layer_case["function"].get<std::string>(), a, tensors), id + "/out/0", result.tensors);
       a.finish(id);
@@ -588,8 +584,7 @@ LayerResult run_layer_case(const json& layer_case, const SafetensorsFile& inputs
     if (!layer_case.value("call", true)) return result;
     Kwargs kwargs;
     const json given = layer_case.value("kwargs", json::object());
-    for (const auto& [name, value] : given.items())
-      kwargs.emplace_back(name, argument(value, inputs));
+    for (const auto& [name, value] : given.items()) kwargs.emplace_back(name, argument(value, inputs));
     for (const bool training : {true, false}) {
       module->train(training);
       manual_seed(seed + 1);

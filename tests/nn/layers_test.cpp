@@ -22,8 +22,7 @@ std::string error_of(F&& f) {
 }
 std::vector<std::string> names(const StateDict& state) {
   std::vector<std::string> out;
-  for (const auto& [name, tensor] : state)
-    out.push_back(name);
+  for (const auto& [name, tensor] : state) out.push_back(name);
   return out;
 }
 using Names = std::vector<std::string>;
@@ -136,8 +135,7 @@ TEST(Containers, SequentialUnderGivenNames) {
 
 TEST(Containers, ListsCanBeChanged) {
   ModuleList list;
-  for (int i = 1; i <= 3; ++i)
-    list.emplace<Linear>(1, i);
+  for (int i = 1; i <= 3; ++i) list.emplace<Linear>(1, i);
   list.insert(1, std::make_shared<ReLU>());
   EXPECT_EQ(list.size(), 4U);
   EXPECT_EQ(list.at<Linear>(2).out_features, 2);

@@ -21,8 +21,7 @@ struct Scale : Typed<Scale> {
   static constexpr const char* forward_arguments[] = {"input", "times"};
   Tensor forward(const Tensor& input, int64_t times = 1) {
     Tensor out = mul(input, weight);
-    for (int64_t i = 1; i < times; ++i)
-      out = mul(out, weight);
+    for (int64_t i = 1; i < times; ++i) out = mul(out, weight);
     return shift.defined() ? add(out, shift) : out;
   }
 };
@@ -58,8 +57,7 @@ std::string error_of(F&& f) {
 template <class Named>
 std::vector<std::string> names(const Named& named) {
   std::vector<std::string> out;
-  for (const auto& [name, thing] : named)
-    out.push_back(name);
+  for (const auto& [name, thing] : named) out.push_back(name);
   return out;
 }
 using Names = std::vector<std::string>;
@@ -211,8 +209,7 @@ TEST(Module, PrintsAsPyTorchDoes) {
 TEST(Module, LoadsAStateDict) {
   Net net, other;
   const GradModeScope no_grad(false);
-  for (const auto& [name, tensor] : other.state_dict())
-    tensor.fill_(7);
+  for (const auto& [name, tensor] : other.state_dict()) tensor.fill_(7);
   EXPECT_TRUE(net.load_state_dict(other.state_dict()).missing_keys.empty());
   EXPECT_EQ(values(net.head->weight), (std::vector<float>{7, 7}));
   EXPECT_FALSE(net.head->weight->is_same(other.head->weight));
@@ -223,8 +220,7 @@ TEST(Module, LoadsAStateDict) {
 TEST(Module, LoadingReportsEverythingThatDoesNotFitAndWritesNothing) {
   Net net;
   StateDict state = net.state_dict();
-  for (const auto& [name, tensor] : StateDict(state))
-    state.set(name, full_like(tensor, 9));
+  for (const auto& [name, tensor] : StateDict(state)) state.set(name, full_like(tensor, 9));
   state.erase("head.weight");
   state.set("head.more", row(1, 2));
   state.set("other.weight", row(1, 2));
@@ -277,8 +273,7 @@ TEST(Module, ConvertsDtypesAndKeepsIdentity) {
 TEST(Module, TrainEvalAndApplyReachEveryModule) {
   Net net;
   net.eval();
-  for (Module* m : net.modules())
-    EXPECT_FALSE(m->training());
+  for (Module* m : net.modules()) EXPECT_FALSE(m->training());
   Names order;
   net.apply([&](Module& m) { order.push_back(m.class_name()); });
   EXPECT_EQ(order, (Names{"Scale", "Scale", "Block", "Scale", "Net"}));

@@ -13,7 +13,8 @@ namespace {
 
 TEST(CloneInput, KeepsStridesAlignmentAndTheNeedOfGradients) {
   const Tensor base = rand({6, 8});
-  for (const Tensor& t : {base, base.t(), base.slice(1, 1, 7, 2), base.select(0, 3), base.slice(0, 1), base.view({2, 3, 8}).permute({2, 0, 1}), base.select(0, 0).select(0, 5)}) {
+  for (const Tensor& t : {base, base.t(), base.slice(1, 1, 7, 2), base.select(0, 3), base.slice(0, 1),
+                          base.view({2, 3, 8}).permute({2, 0, 1}), base.select(0, 0).select(0, 5)}) {
     const Tensor copy = clone_input(t);
     EXPECT_TRUE(equal(copy, t));
     EXPECT_EQ(str(copy.strides()), str(t.strides()));

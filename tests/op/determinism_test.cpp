@@ -49,14 +49,15 @@ std::vector<Case> products() {
   add_matmul("odd", 37, 131, 77);
   cases.push_back({"bmm", {{12, 64, 48}, {12, 48, 96}}, [](const Tensors& t) { return bmm(t[0], t[1]); }});
   cases.push_back({"bmm of rows", {{16, 1, 128}, {16, 128, 256}}, [](const Tensors& t) { return bmm(t[0], t[1]); }});
-  cases.push_back({"bmm, transposed", {{5, 33, 70}, {5, 90, 70}}, [](const Tensors& t) { return bmm(t[0], t[1].transpose(1, 2)); }});
+  cases.push_back(
+      {"bmm, transposed", {{5, 33, 70}, {5, 90, 70}}, [](const Tensors& t) { return bmm(t[0], t[1].transpose(1, 2)); }});
   return cases;
 }
 
 std::vector<Case> convolutions() {
   std::vector<Case> cases;
-  const auto add = [&](const std::string& name, std::vector<int64_t> image, std::vector<int64_t> weight, std::vector<int64_t> stride,
-                       std::vector<int64_t> padding, int64_t groups) {
+  const auto add = [&](const std::string& name, std::vector<int64_t> image, std::vector<int64_t> weight,
+                       std::vector<int64_t> stride, std::vector<int64_t> padding, int64_t groups) {
     const int64_t channels = weight[0];
     cases.push_back({name, {std::move(image), std::move(weight), {channels}}, [=](const Tensors& t) {
                        const SymInts steps(stride.begin(), stride.end()), edges(padding.begin(), padding.end());
@@ -78,7 +79,8 @@ std::vector<Case> convolutions() {
 
 std::vector<Case> others() {
   std::vector<Case> cases;
-  const auto add_attention = [&](const std::string& name, std::vector<int64_t> q, std::vector<int64_t> k, bool causal, bool shared) {
+  const auto add_attention = [&](const std::string& name, std::vector<int64_t> q, std::vector<int64_t> k, bool causal,
+                                 bool shared) {
     cases.push_back({"attention " + name, {std::move(q), k, k}, [=](const Tensors& t) {
                        return scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, causal, std::nullopt, shared);
                      }});
@@ -89,10 +91,13 @@ std::vector<Case> others() {
   add_attention("shared keys", {1, 8, 5, 48}, {1, 2, 130, 48}, true, true);
   cases.push_back({"sum of all", {{300, 1001}}, [](const Tensors& t) { return sum(t[0]); }});
   for (const int64_t dim : {int64_t{0}, int64_t{1}, int64_t{2}}) {
-    cases.push_back({"sum over " + std::to_string(dim), {{70, 90, 33}}, [=](const Tensors& t) { return sum(t[0], {{dim}}); }});
-    cases.push_back({"softmax over " + std::to_string(dim), {{70, 90, 33}}, [=](const Tensors& t) { return softmax(t[0], dim); }});
+    cases.push_back(
+        {"sum over " + std::to_string(dim), {{70, 90, 33}}, [=](const Tensors& t) { return sum(t[0], {{dim}}); }});
+    cases.push_back(
+        {"softmax over " + std::to_string(dim), {{70, 90, 33}}, [=](const Tensors& t) { return softmax(t[0], dim); }});
   }
-  cases.push_back({"layer_norm", {{200, 768}, {768}, {768}}, [](const Tensors& t) { return layer_norm(t[0], {768}, t[1], t[2]); }});
+  cases.push_back(
+      {"layer_norm", {{200, 768}, {768}, {768}}, [](const Tensors& t) { return layer_norm(t[0], {768}, t[1], t[2]); }});
   cases.push_back({"layer_norm of one row", {{1, 40000}}, [](const Tensors& t) { return layer_norm(t[0], {40000}); }});
   return cases;
 }
@@ -124,7 +129,8 @@ void expect_repeats(const std::vector<Case>& cases) {
         const Tensors inputs = inputs_of(c, dtype);
         const Tensor first = c.call(inputs);
         for (int i = 0; i < 3; ++i)
-          EXPECT_TRUE(same_bits(first, c.call(copies_of(inputs)))) << c.name << ", " << name(dtype) << ", " << threads << " threads";
+          EXPECT_TRUE(same_bits(first, c.call(copies_of(inputs))))
+              << c.name << ", " << name(dtype) << ", " << threads << " threads";
       }
     }
 }

@@ -44,7 +44,8 @@ TEST(Dispatch, OutIsResizedAndFilled) {
 
 TEST(Dispatch, ResolvesOverloadsByArguments) {
   EXPECT_EQ(resolve_overload("aten::add", {floats({1}), floats({1})}).name(), "aten::add.Tensor");
-  EXPECT_EQ(resolve_overload("aten::add", {floats({1}), 2}).name(), "aten::add.Tensor");  // as PyTorch: the number is wrapped
+  EXPECT_EQ(resolve_overload("aten::add", {floats({1}), 2}).name(),
+            "aten::add.Tensor");  // as PyTorch: the number is wrapped
 }
 
 TEST(Dispatch, UnknownOperatorsAndArgumentsAreNamed) {
@@ -127,7 +128,8 @@ TEST(Modes, PushOrderMattersOnlyWithinASlot) {
 }
 
 TEST(Dispatch, MetaTensorsAnswerFromTheRuleAlone) {
-  const Tensor a = make_tensor(Meta{{SymInt(2), SymInt(3)}, {SymInt(3), SymInt(1)}, DType::float32, Device(DeviceType::meta), false});
+  const Tensor a =
+      make_tensor(Meta{{SymInt(2), SymInt(3)}, {SymInt(3), SymInt(1)}, DType::float32, Device(DeviceType::meta), false});
   const Tensor r = a * a;
   EXPECT_TRUE(r.is_fake());
   EXPECT_EQ(str(r.sizes()), "[2, 3]");

@@ -12,8 +12,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor floats(std::initializer_list<float> values, IntList sizes) { return tensor_of<float>(std::vector<float>(values), sizes); }
-Tensor longs(std::initializer_list<int64_t> values, IntList sizes) { return tensor_of<int64_t>(std::vector<int64_t>(values), sizes); }
+Tensor floats(std::initializer_list<float> values, IntList sizes) {
+  return tensor_of<float>(std::vector<float>(values), sizes);
+}
+Tensor longs(std::initializer_list<int64_t> values, IntList sizes) {
+  return tensor_of<int64_t>(std::vector<int64_t>(values), sizes);
+}
 Tensor bools(std::initializer_list<int> values, IntList sizes) {
   Tensor t = make_tensor(sizes, DType::bool_);
   bool* p = t.mutable_data_as<bool>();
@@ -78,16 +82,28 @@ TEST(Index, ExpandsMasks) {
   EXPECT_THAT(read<float>(index_of(counting({2, 2}), {bools({1, 0, 1, 1}, {2, 2})})), ElementsAre(0, 2, 3));
 }
 TEST(Index, NamesTheIndexTheDimensionAndTheSize) {
-  EXPECT_THAT(refusal([] { index_of(counting({3, 2}), {Tensor(), longs({0, 2}, {2})}); }), HasSubstr("index: index 2 is out of bounds for dimension 1 with size 2"));
-  EXPECT_THAT(refusal([] { index_of(counting({3}), {longs({0}, {1}), longs({0}, {1})}); }), HasSubstr("too many indices for tensor of dimension 1 (got 2)"));
-  EXPECT_THAT(refusal([] { index_of(counting({3}), {floats({0}, {1})}); }), HasSubstr("must be long, int, byte or bool tensors"));
-  EXPECT_THAT(refusal([] { index_of(counting({3, 4}), {longs({0, 1}, {2}), longs({0, 1, 2}, {3})}); }), HasSubstr("could not be broadcast together with shapes [2], [3]"));
+  EXPECT_THAT(refusal([] {
+                index_of(counting({3, 2}), {Tensor(), longs({0, 2}, {2})});
+              }),
+              HasSubstr("index: index 2 is out of bounds for dimension 1 with size 2"));
+  EXPECT_THAT(refusal([] {
+                index_of(counting({3}), {longs({0}, {1}), longs({0}, {1})});
+              }),
+              HasSubstr("too many indices for tensor of dimension 1 (got 2)"));
+  EXPECT_THAT(refusal([] { index_of(counting({3}), {floats({0}, {1})}); }),
+              HasSubstr("must be long, int, byte or bool tensors"));
+  EXPECT_THAT(refusal([] {
+                index_of(counting({3, 4}), {longs({0, 1}, {2}), longs({0, 1, 2}, {3})});
+              }),
+              HasSubstr("could not be broadcast together with shapes [2], [3]"));
 }
 
 TEST(IndexPut, AccumulatesEqualIndices) {
   const std::vector<Tensor> where{longs({1, 1, 0}, {3})};
-  EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), true)), ElementsAre(4, 3));
-  EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), false)), ElementsAre(4, 2));
+  EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), true)),
+              ElementsAre(4, 3));
+  EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), false)),
+              ElementsAre(4, 2));
 }
 TEST(IndexPut, InPlaceWritesThroughAView) {
   const Tensor base = counting({2, 3});
@@ -98,23 +114,32 @@ TEST(IndexPut, InPlaceWritesThroughAView) {
 }
 TEST(IndexPut, RefusesValuesOfAnotherDtype) {
   const std::vector<Tensor> where{longs({1}, {1})};
-  EXPECT_THAT(refusal([&] { index_put(counting({2}), TensorList(where), longs({1}, {1}), false); }), HasSubstr("got float32 for the destination and int64 for the source"));
+  EXPECT_THAT(refusal([&] { index_put(counting({2}), TensorList(where), longs({1}, {1}), false); }),
+              HasSubstr("got float32 for the destination and int64 for the source"));
 }
 
 TEST(Gather, FollowsTheIndexAlongOneDimension) {
   EXPECT_THAT(read<float>(gather(counting({2, 3}), 1, longs({2, 0, 1, 1}, {2, 2}))), ElementsAre(2, 0, 4, 4));
-  EXPECT_THAT(refusal([] { gather(counting({2, 3}), 1, longs({3}, {1, 1})); }), HasSubstr("gather: index 3 is out of bounds for dimension 1 with size 3"));
+  EXPECT_THAT(refusal([] {
+                gather(counting({2, 3}), 1, longs({3}, {1, 1}));
+              }),
+              HasSubstr("gather: index 3 is out of bounds for dimension 1 with size 3"));
 }
 TEST(Scatter, ReducesIntoSelf) {
   const Tensor index = longs({0, 0, 2}, {3});
   EXPECT_THAT(read<float>(scatter_add(counting({3}), 0, index, floats({1, 2, 3}, {3}))), ElementsAre(3, 1, 5));
-  EXPECT_THAT(read<float>(scatter_reduce(floats({10, 10, 10}, {3}), 0, index, floats({1, 3, 4}, {3}), "mean", false)), ElementsAre(2, 10, 4));
-  EXPECT_THAT(refusal([&] { scatter_reduce(counting({3}), 0, index, counting({3}), "median", true); }), HasSubstr("must be either sum, prod, mean, amax or amin, got median"));
+  EXPECT_THAT(read<float>(scatter_reduce(floats({10, 10, 10}, {3}), 0, index, floats({1, 3, 4}, {3}), "mean", false)),
+              ElementsAre(2, 10, 4));
+  EXPECT_THAT(refusal([&] { scatter_reduce(counting({3}), 0, index, counting({3}), "median", true); }),
+              HasSubstr("must be either sum, prod, mean, amax or amin, got median"));
 }
 
 TEST(Embedding, NamesTheRowThatIsMissing) {
   EXPECT_THAT(read<float>(embedding(counting({3, 2}), longs({2, 0}, {1, 2}))), ElementsAre(4, 5, 0, 1));
-  EXPECT_THAT(refusal([] { embedding(counting({3, 2}), longs({3}, {1})); }), HasSubstr("embedding: index 3 is out of bounds for dimension 0 with size 3"));
+  EXPECT_THAT(refusal([] {
+                embedding(counting({3, 2}), longs({3}, {1}));
+              }),
+              HasSubstr("embedding: index 3 is out of bounds for dimension 0 with size 3"));
 }
 
 TEST(Nonzero, LaysColumnsOutContiguously) {
@@ -145,7 +170,8 @@ TEST(Nonzero, OfAFakeTensorWithoutEnvironmentIsDataDependent) {
 TEST(Sort, PutsNaNLastAndKeepsShortLinesStable) {
   const auto [values, indices] = sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, false);
   EXPECT_THAT(read<int64_t>(indices), ElementsAre(2, 4, 3, 0, 5, 1));
-  EXPECT_THAT(read<int64_t>(std::get<1>(sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, true))), ElementsAre(1, 0, 5, 3, 2, 4));
+  EXPECT_THAT(read<int64_t>(std::get<1>(sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, true))),
+              ElementsAre(1, 0, 5, 3, 2, 4));
 }
 TEST(Sort, LongLinesAgreeWithTheLibrary) {
   for (const int64_t n : {1, 95, 96, 1000, 5000}) {

@@ -10,7 +10,8 @@ namespace {
 TEST(MetaDevice, ATensorWithDataGoesThere) {
   const Device meta(DeviceType::meta);
   const Tensor x = rand({2, 3}).t();
-  for (const Tensor& y : {_to_copy(x, {}, {}, meta), call("aten::to.device", {x, meta, DType::float64}).to_tensor(), call("aten::to.dtype_layout", {x}, {{"device", meta}}).to_tensor()}) {
+  for (const Tensor& y : {_to_copy(x, {}, {}, meta), call("aten::to.device", {x, meta, DType::float64}).to_tensor(),
+                          call("aten::to.dtype_layout", {x}, {{"device", meta}}).to_tensor()}) {
     EXPECT_EQ(y.device(), meta);
     EXPECT_EQ(str(y.strides()), "[1, 3]");
     EXPECT_THROW(y.data(), UserError);

@@ -89,7 +89,8 @@ class Maker {
   Value object(const Json& v, bool tensor_wanted) const {
     if (v.contains("t")) return tensor(v);
     if (v.contains("f")) return number(special_float(v["f"].get<std::string>()), tensor_wanted);
-    if (v.contains("c")) return number(std::complex<double>(v["c"][0].get<double>(), v["c"][1].get<double>()), tensor_wanted);
+    if (v.contains("c"))
+      return number(std::complex<double>(v["c"][0].get<double>(), v["c"][1].get<double>()), tensor_wanted);
     if (v.contains("dtype")) return Value(dtype_from_name(v["dtype"].get<std::string>()).value());
     if (v.contains("device")) return Value(Device(v["device"].get<std::string>()));
     if (v.contains("layout")) return Value(layout_from_name(v["layout"].get<std::string>()));

@@ -67,7 +67,8 @@ bool pointwise_equal(T got, T expected, const double* reference, bool signed_zer
   if (is_nan(got)) return is_nan(expected) || (known && std::isnan(*reference));
   const double g = as_double(got), e = as_double(expected);
   // What float64 gives is never wrong, even where PyTorch's kernel strays.
-  if (is_nan(expected) || (known && std::isinf(*reference))) return g == e || (known && g == as_double(rounded<T>(*reference)));
+  if (is_nan(expected) || (known && std::isinf(*reference)))
+    return g == e || (known && g == as_double(rounded<T>(*reference)));
   if (g == e) return !signed_zeros || std::signbit(g) == std::signbit(e);
   const int64_t steps = steps_between(got, expected);
   if constexpr (sizeof(T) >= 4) {
@@ -82,7 +83,8 @@ bool pointwise_equal(T got, T expected, const double* reference, bool signed_zer
     if (steps > 1) return false;
     const double middle = (g + e) / 2;
     const float f = std::abs(static_cast<float>(r));
-    const double ulp = static_cast<double>(std::nextafter(f, std::numeric_limits<float>::infinity())) - static_cast<double>(f);
+    const double ulp =
+        static_cast<double>(std::nextafter(f, std::numeric_limits<float>::infinity())) - static_cast<double>(f);
     return std::abs(r - middle) <= 2 * ulp;
   }
 }
@@ -146,7 +148,8 @@ std::optional<std::string> compare_bits(const Elements& got, const Elements& exp
 }
 
 template <class T>
-std::optional<std::string> compare_pointwise(const Elements& got, const Elements& expected, std::string_view reference, bool signed_zeros) {
+std::optional<std::string> compare_pointwise(const Elements& got, const Elements& expected, std::string_view reference,
+                                             bool signed_zeros) {
   std::optional<std::string> wrong;
   for_each_pair(got, expected, [&](int64_t i, int64_t x, int64_t y) {
     const T g = load<T>(got, x), e = load<T>(expected, y);
@@ -189,13 +192,15 @@ std::optional<std::string> compare_accumulate(const Elements& got, const Element
   if (wrong || count == 0) return wrong;
   const double scale = std::sqrt(square / static_cast<double>(count));
   if (scale == 0) {
-    if (ours > theirs) return fmt::format("the result should be 0, got an RMS of {:.3g}", std::sqrt(ours / static_cast<double>(count)));
+    if (ours > theirs)
+      return fmt::format("the result should be 0, got an RMS of {:.3g}", std::sqrt(ours / static_cast<double>(count)));
     return std::nullopt;
   }
   const double c = std::sqrt(ours / static_cast<double>(count)) / scale;
   const double p = std::sqrt(theirs / static_cast<double>(count)) / scale;
   const double limit = gross_limit(got.dtype);
-  if (c > limit && c > 4 * p) return fmt::format("relative RMS error {:.3g}, PyTorch's {:.3g}, limit of a single case {:.3g}", c, p, limit);
+  if (c > limit && c > 4 * p)
+    return fmt::format("relative RMS error {:.3g}, PyTorch's {:.3g}, limit of a single case {:.3g}", c, p, limit);
   if (errors != nullptr && !reference.empty()) {
     ErrorSum& sum = (*errors)[std::string(name(got.dtype))];
     ++sum.inputs;
@@ -255,7 +260,8 @@ std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& by
     dispatch(dtype, [&](auto to) {
       using F = typename decltype(from)::type;
       using T = typename decltype(to)::type;
-      if constexpr ((std::is_same_v<F, double> || std::is_same_v<F, float>) && (std::is_same_v<T, float> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)) {
+      if constexpr ((std::is_same_v<F, double> || std::is_same_v<F, float>)&&(
+                        std::is_same_v<T, float> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)) {
         bytes.resize(static_cast<size_t>(e.numel()) * sizeof(T));
         for_each_pair(e, out, [&](int64_t, int64_t x, int64_t y) {
           const F wide = load<F>(e, x);

@@ -136,9 +136,10 @@ void run_guard_case(const Json& entry, const Operator& op, Report& report) {
       const auto holds = env.evaluate(g.condition, at);
       if (!holds) fail("cannot evaluate the guard " + g.condition.str());
       if (!*holds)
-        fail(fmt::format("{} is a guard of Calque's, made at {}:{}, that PyTorch does not make; it fails at {}; PyTorch's: {}",
-                         run.python_names(g.condition.str()), g.where.file_name(), g.where.line(), text(accepted.at("at")),
-                         sym.at("guards").dump()));
+        fail(fmt::format(
+            "{} is a guard of Calque's, made at {}:{}, that PyTorch does not make; it fails at {}; PyTorch's: {}",
+            run.python_names(g.condition.str()), g.where.file_name(), g.where.line(), text(accepted.at("at")),
+            sym.at("guards").dump()));
     }
     for (size_t i = 0; i < flat.size(); ++i) {
       const Json& want = accepted.at("outputs").at(i);
@@ -150,8 +151,8 @@ void run_guard_case(const Json& entry, const Operator& op, Report& report) {
           fail(fmt::format("result {}: dtype {}, PyTorch {}", i, name(t.dtype()), description.at("dtype").dump()));
         const auto sizes = evaluated(env, t.sym_sizes(), at), strides = evaluated(env, t.sym_strides(), at);
         if (sizes != want[0].get<std::vector<int64_t>>())
-          fail(fmt::format("result {}: sizes {} at {}, PyTorch {} = {}", i, run.python_names(str(t.sym_sizes())), text(accepted.at("at")),
-                           description.at("sizes").dump(), want[0].dump()));
+          fail(fmt::format("result {}: sizes {} at {}, PyTorch {} = {}", i, run.python_names(str(t.sym_sizes())),
+                           text(accepted.at("at")), description.at("sizes").dump(), want[0].dump()));
         if (strides != want[1].get<std::vector<int64_t>>())
           fail(fmt::format("result {}: strides {} at {}, PyTorch {} = {}", i, run.python_names(str(t.sym_strides())),
                            text(accepted.at("at")), description.at("strides").dump(), want[1].dump()));

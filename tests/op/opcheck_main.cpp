@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "calque/op/operator.h"
@@ -84,8 +84,12 @@ Report run_isolated(const std::string& op, const std::vector<Place>& places, con
   std::string call;
   for (const Place& p : places)
     if (p.file->at(p.index).at("id") == last) call = calque::opcheck::describe_call(p.file->at(p.index));
-  const std::string how = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status));
-  r.failures.push_back({last, fmt::format("the process died in this case ({}); {} cases of the operator were not judged", how, r.cases - ran + 1), call});
+  const std::string how =
+      WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status));
+  r.failures.push_back(
+      {last,
+       fmt::format("the process died in this case ({}); {} cases of the operator were not judged", how, r.cases - ran + 1),
+       call});
   return r;
 }
 
@@ -132,7 +136,8 @@ int run(int argc, char** argv) {
   int64_t passed = 0, failed = 0, excluded = 0, skipped = 0, missing_ops = 0, gap_failures = 0;
   std::string table, details, closed;
   for (const auto& [op, places] : groups) {
-    const Report r = in_process ? run_group(op, places, options, ids, [](const std::string&) {}) : run_isolated(op, places, options, ids);
+    const Report r =
+        in_process ? run_group(op, places, options, ids, [](const std::string&) {}) : run_isolated(op, places, options, ids);
     const bool is_excluded = exclusions.contains(op);
     passed += r.passed;
     skipped += r.skipped;
@@ -152,7 +157,9 @@ int run(int argc, char** argv) {
     }
     if (r.cases == 0) continue;
     table += fmt::format("{:<56} {:>6} {:>6} {:>6}{}\n", op, r.cases, r.passed, r.failed(),
-                         r.missing ? (is_excluded ? "  excluded" : "  missing") : r.failed() ? (is_gap ? "  known gap" : "  FAILED") : "");
+                         r.missing    ? (is_excluded ? "  excluded" : "  missing")
+                         : r.failed() ? (is_gap ? "  known gap" : "  FAILED")
+                                      : "");
     for (size_t i = 0; i < std::min(show, r.failures.size()); ++i)
       details += fmt::format("{}\n    {}\n    {}\n", r.failures[i].id, r.failures[i].call, r.failures[i].what);
   }

@@ -44,9 +44,11 @@ void expect_geometry(const Tensor& t, const Json& expected, const std::string& w
   const auto strides = expected["strides"].get<std::vector<int64_t>>();
   const auto dtype = expected["dtype"].get<std::string>();
   if (name(t.dtype()) != dtype) throw Mismatch{fmt::format("{}: dtype {}, PyTorch {}", where, name(t.dtype()), dtype)};
-  if (plain(t.sizes()) != sizes) throw Mismatch{fmt::format("{}: sizes {}, PyTorch {}", where, join(plain(t.sizes())), join(sizes))};
+  if (plain(t.sizes()) != sizes)
+    throw Mismatch{fmt::format("{}: sizes {}, PyTorch {}", where, join(plain(t.sizes())), join(sizes))};
   if (plain(t.strides()) != strides)
-    throw Mismatch{fmt::format("{}: strides {}, PyTorch {} (sizes {})", where, join(plain(t.strides())), join(strides), join(sizes))};
+    throw Mismatch{
+        fmt::format("{}: strides {}, PyTorch {} (sizes {})", where, join(plain(t.strides())), join(strides), join(sizes))};
 }
 
 // Scalars that operators return: numbers and booleans.
@@ -109,7 +111,11 @@ Elements elements_of(const Tensor& t) {
 class CaseRun {
  public:
   CaseRun(const CaseFile& file, const Json& entry, const Operator& op, Report& report)
-      : file_(file), entry_(entry), op_(op), report_(report), check_(check_from_name(entry.at("check").get<std::string>())) {}
+      : file_(file),
+        entry_(entry),
+        op_(op),
+        report_(report),
+        check_(check_from_name(entry.at("check").get<std::string>())) {}
 
   void run() {
     Arguments args = make_arguments(file_, entry_, op_, Data::real);
@@ -120,7 +126,8 @@ class CaseRun {
       out = call(op_, std::move(args.positional), std::move(args.keyword));
     } catch (const UserError& e) {
       if (!expect.contains("error")) throw Mismatch{fmt::format("error: {}", e.what())};
-      if (const std::string lack = lacks(e); !lack.empty()) throw Mismatch{fmt::format("the error does not {}: {}", lack, e.what())};
+      if (const std::string lack = lacks(e); !lack.empty())
+        throw Mismatch{fmt::format("the error does not {}: {}", lack, e.what())};
       return;
     }
     if (expect.contains("error")) throw Mismatch{"accepted, PyTorch says: " + expect["error"].get<std::string>()};
@@ -131,7 +138,8 @@ class CaseRun {
   // The shape rule alone, on tensors of the same geometry without data.
   void run_rule() {
     const Json& expect = entry_.at("expect");
-    if (expect.contains("error") || op_.has_tag(Tag::data_dependent) || op_.has_tag(Tag::in_place) || op_.has_tag(Tag::out)) return;
+    if (expect.contains("error") || op_.has_tag(Tag::data_dependent) || op_.has_tag(Tag::in_place) || op_.has_tag(Tag::out))
+      return;
     if (op_.schema().returns.empty()) return;
     Arguments args = make_arguments(file_, entry_, op_, Data::fake);
     bool any_tensor = false;
@@ -149,7 +157,8 @@ class CaseRun {
     for (const Value& v : outs) flatten_into(v, flat);
     std::vector<const Json*> expected;
     flatten_json(expect.at("outputs"), expected);
-    if (flat.size() != expected.size()) throw Mismatch{fmt::format("shape rule: {} results, PyTorch {}", flat.size(), expected.size())};
+    if (flat.size() != expected.size())
+      throw Mismatch{fmt::format("shape rule: {} results, PyTorch {}", flat.size(), expected.size())};
     for (size_t i = 0; i < flat.size(); ++i)
       if (is_tensor_json(*expected[i]) && flat[i].is_tensor())
         expect_geometry(flat[i].to_tensor(), *expected[i], fmt::format("shape rule: result {}", i));
@@ -170,7 +179,9 @@ class CaseRun {
     const size_t call = text.find("\n  in " + op_.name() + "(");
     if (call == std::string_view::npos) {
       for (const auto& a : arguments)
-        if (e.reason().find("'" + a.name + "'") != std::string_view::npos && e.reason().find("found") != std::string_view::npos) return "";
+        if (e.reason().find("'" + a.name + "'") != std::string_view::npos &&
+            e.reason().find("found") != std::string_view::npos)
+          return "";
       return "show the call, nor the argument that does not fit the schema";
     }
     for (const auto& a : arguments)
@@ -208,11 +219,12 @@ class CaseRun {
       std::string narrow[2];
       if (const auto computed = computed_dtype(i)) {
         const auto a = narrowed(got, *computed, narrow[0]), b = narrowed(wants, *computed, narrow[1]);
-        if (!a || !b) throw Mismatch{fmt::format("{}: got numbers that are no {}, in which PyTorch computes", where, name(*computed))};
+        if (!a || !b)
+          throw Mismatch{fmt::format("{}: got numbers that are no {}, in which PyTorch computes", where, name(*computed))};
         got = *a, wants = *b;
       }
-      const auto wrong = compare(got, wants, ref ? file_.blob(*ref) : std::string_view(), check_, entry_["id"].get<std::string>(), &report_.errors,
-                                 !entry_.contains("zero_sign"));
+      const auto wrong = compare(got, wants, ref ? file_.blob(*ref) : std::string_view(), check_,
+                                 entry_["id"].get<std::string>(), &report_.errors, !entry_.contains("zero_sign"));
       if (wrong) throw Mismatch{where + ": " + *wrong};
     }
   }
@@ -253,7 +265,8 @@ class CaseRun {
     for (size_t k = 0; k < storages.size(); ++k)
       if (storages[k].get() == s) throw Mismatch{fmt::format("{}: aliases input storage {}, PyTorch's does not", where, k)};
     const auto [at, is_new] = fresh.try_emplace(e["t"].get<size_t>(), s);
-    if (!is_new && at->second != s) throw Mismatch{where + ": does not share the storage of the result it shares in PyTorch"};
+    if (!is_new && at->second != s)
+      throw Mismatch{where + ": does not share the storage of the result it shares in PyTorch"};
     if (is_new)
       for (const auto& [k, other] : fresh)
         if (k != at->first && other == s && t.numel() > 0) throw Mismatch{where + ": shares a storage with another result"};
@@ -270,15 +283,18 @@ class CaseRun {
       const std::string_view got(static_cast<const char*>(storages[k]->data()), storages[k]->nbytes());
       // A resized out= tensor: its elements were compared as a result.
       if (after.size() != before.size() || got == after) continue;
-      if (got.size() != after.size()) throw Mismatch{fmt::format("input storage {}: {} bytes, PyTorch {}", k, got.size(), after.size())};
+      if (got.size() != after.size())
+        throw Mismatch{fmt::format("input storage {}: {} bytes, PyTorch {}", k, got.size(), after.size())};
       std::set<size_t> covered;
       for (const Json* v : inputs)
-        if (v->is_object() && v->contains("t") && (*v)["t"].get<size_t>() == k) judge_written(*v, got, before, after, covered, k);
+        if (v->is_object() && v->contains("t") && (*v)["t"].get<size_t>() == k)
+          judge_written(*v, got, before, after, covered, k);
       // The elements of a result were judged there, even where its geometry changed in the call.
       std::vector<const Json*> outs;
       flatten_json(entry_.at("expect").at("outputs"), outs);
       for (const Json* o : outs)
-        if (o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k) cover(elements_of(*o, after), covered);
+        if (o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k)
+          cover(elements_of(*o, after), covered);
       for (size_t b = 0; b < got.size(); ++b)
         if (got[b] != after[b] && !covered.contains(b))
           throw Mismatch{fmt::format("input storage {}: byte {} outside the tensor is changed", k, b)};
@@ -290,7 +306,8 @@ class CaseRun {
     const Elements g = elements_of(geometry, got), e = elements_of(geometry, after);
     // What is drawn at random may happen to be what was there.
     const bool drawn = check_ == Check::meta && holds_result(k);
-    if (before == after && !drawn && !is_result(geometry, k)) throw Mismatch{fmt::format("input storage {}: changed, PyTorch leaves it alone", k)};
+    if (before == after && !drawn && !is_result(geometry, k))
+      throw Mismatch{fmt::format("input storage {}: changed, PyTorch leaves it alone", k)};
     // What is also a result was judged there, with its reference.
     if (is_resized(geometry, k)) return;  // only its result may differ
     if (!is_result(geometry, k)) judge_values(g, e, k);
@@ -322,7 +339,8 @@ class CaseRun {
     std::vector<const Json*> outs;
     flatten_json(entry_.at("expect").at("outputs"), outs);
     return std::any_of(outs.begin(), outs.end(), [&](const Json* o) {
-      return o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k && (*o)["offset"] == geometry["offset"] &&
+      return o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k &&
+             (*o)["offset"] == geometry["offset"] &&
              ((*o)["sizes"] != geometry["sizes"] || (*o)["strides"] != geometry["strides"]);
     });
   }
@@ -332,7 +350,8 @@ class CaseRun {
     flatten_json(entry_.at("expect").at("outputs"), outs);
     for (const Json* o : outs)
       if (o->is_object() && o->contains("alias") && (*o)["alias"].get<size_t>() == k && (*o)["dtype"] == geometry["dtype"] &&
-          (*o)["sizes"] == geometry["sizes"] && (*o)["strides"] == geometry["strides"] && (*o)["offset"] == geometry["offset"])
+          (*o)["sizes"] == geometry["sizes"] && (*o)["strides"] == geometry["strides"] &&
+          (*o)["offset"] == geometry["offset"])
         return true;
     return false;
   }
@@ -385,8 +404,8 @@ void finish(Report& report) {
     const double limit = 1.5 * theirs + half_ulp(dtype_from_name(dtype).value());
     if (ours <= limit) continue;
     report.failures.push_back({report.op + "/rms/" + dtype,
-                               fmt::format("RMS error {:.3g} over {} inputs, PyTorch's {:.3g}, limit {:.3g}; worst in {}", ours,
-                                           sum.inputs, theirs, limit, sum.worst_id),
+                               fmt::format("RMS error {:.3g} over {} inputs, PyTorch's {:.3g}, limit {:.3g}; worst in {}",
+                                           ours, sum.inputs, theirs, limit, sum.worst_id),
                                report.op});
   }
 }
@@ -395,9 +414,10 @@ Json to_json(const Report& report) {
   Json failures = Json::array(), errors = Json::object();
   for (const Failure& f : report.failures) failures.push_back({{"id", f.id}, {"what", f.what}, {"call", f.call}});
   for (const auto& [dtype, s] : report.errors)
-    errors[dtype] = {{"inputs", s.inputs}, {"calque", s.calque}, {"pytorch", s.pytorch}, {"worst", s.worst}, {"worst_id", s.worst_id}};
-  return {{"op", report.op},           {"cases", report.cases},     {"passed", report.passed}, {"missing", report.missing},
-          {"skipped", report.skipped}, {"failures", failures}, {"errors", errors}};
+    errors[dtype] = {
+        {"inputs", s.inputs}, {"calque", s.calque}, {"pytorch", s.pytorch}, {"worst", s.worst}, {"worst_id", s.worst_id}};
+  return {{"op", report.op},           {"cases", report.cases}, {"passed", report.passed}, {"missing", report.missing},
+          {"skipped", report.skipped}, {"failures", failures},  {"errors", errors}};
 }
 
 Report report_from_json(const Json& json) {
@@ -436,7 +456,8 @@ std::map<std::string, Gap> read_gaps(const std::string& path) {
     size_t end = 0;
     const double share = std::stod(rest, &end);
     if (end >= rest.size() || rest[end] != '\t' || share <= 0 || share > 1)
-      throw std::runtime_error(path + ": " + op + ": expected a share above 0 and at most 1, a tab and what differs, found '" + rest + "'");
+      throw std::runtime_error(path + ": " + op +
+                               ": expected a share above 0 and at most 1, a tab and what differs, found '" + rest + "'");
     out[op] = {share, rest.substr(end + 1)};
   }
   return out;

@@ -39,9 +39,9 @@ class CaseFile {
 // How far float results of one operator and dtype are from float64, on average over the cases.
 struct ErrorSum {
   int64_t inputs = 0;
-  double calque = 0;   // sum of squared relative errors
+  double calque = 0;  // sum of squared relative errors
   double pytorch = 0;
-  double worst = 0;    // largest ratio of a single case's errors, to find it
+  double worst = 0;  // largest ratio of a single case's errors, to find it
   std::string worst_id;
 };
 
@@ -55,8 +55,8 @@ struct Report {
   std::string op;
   int64_t cases = 0;
   int64_t passed = 0;
-  int64_t missing = 0;   // the operator is not in Calque's table
-  int64_t skipped = 0;   // PyTorch's own fake execution refuses, nothing to compare with
+  int64_t missing = 0;  // the operator is not in Calque's table
+  int64_t skipped = 0;  // PyTorch's own fake execution refuses, nothing to compare with
   std::vector<Failure> failures;
   std::map<std::string, ErrorSum> errors;  // by dtype
 
@@ -74,7 +74,9 @@ std::map<std::string, std::string> read_reasons(const std::string& path);
 struct Gap {
   double share = 0;
   std::string what;
-  bool allows(int64_t failed, int64_t cases) const { return static_cast<double>(failed) <= std::ceil(share * static_cast<double>(cases)); }
+  bool allows(int64_t failed, int64_t cases) const {
+    return static_cast<double>(failed) <= std::ceil(share * static_cast<double>(cases));
+  }
 };
 std::map<std::string, Gap> read_gaps(const std::string& path);
 

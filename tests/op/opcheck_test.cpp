@@ -33,7 +33,8 @@ class GoldenTest : public testing::Test {
       if (file.operator_at(i) == op_) run_case(file, file.at(i), {}, report);
     finish(report);
     static const auto gaps = read_gaps(std::string(CALQUE_SOURCE_DIR) + "/tests/op/known_gaps.tsv");
-    if (!report.failures.empty() && gaps.contains(op_) && gaps.at(op_).allows(report.failed(), report.cases)) GTEST_SKIP() << "known gap: " << gaps.at(op_).what;
+    if (!report.failures.empty() && gaps.contains(op_) && gaps.at(op_).allows(report.failed(), report.cases))
+      GTEST_SKIP() << "known gap: " << gaps.at(op_).what;
     for (const Failure& f : report.failures) ADD_FAILURE() << f.id << ": " << f.call << "\n" << f.what;
   }
 
@@ -86,9 +87,11 @@ TEST(Opcheck, HoldsBfloat16ToPyTorchsRounding) {
   const BFloat16 a[] = {BFloat16(1.0F)}, b[] = {BFloat16(1.0078125F)};
   Elements x{reinterpret_cast<const char*>(a), DType::bfloat16, {1}, {1}, 0};
   Elements y{reinterpret_cast<const char*>(b), DType::bfloat16, {1}, {1}, 0};
-  const auto with = [&](double r) { return compare(x, y, {reinterpret_cast<const char*>(&r), sizeof r}, Check::pointwise, "", nullptr); };
-  EXPECT_TRUE(with(1.0078));                  // clearly nearer to PyTorch's
-  EXPECT_FALSE(with(1.00390625 + 0x1p-23));   // one float32 step from the middle
+  const auto with = [&](double r) {
+    return compare(x, y, {reinterpret_cast<const char*>(&r), sizeof r}, Check::pointwise, "", nullptr);
+  };
+  EXPECT_TRUE(with(1.0078));                 // clearly nearer to PyTorch's
+  EXPECT_FALSE(with(1.00390625 + 0x1p-23));  // one float32 step from the middle
   EXPECT_TRUE(with(1.00390625 + 0x1p-20));
 }
 
@@ -99,7 +102,8 @@ TEST(Opcheck, AveragesTheErrorsOfSums) {
   const double reference[] = {1.0};
   const auto one = [](const float* p) { return Elements{reinterpret_cast<const char*>(p), DType::float32, {1}, {1}, 0}; };
   for (int i = 0; i < 100; ++i)
-    EXPECT_FALSE(compare(one(off), one(good), {reinterpret_cast<const char*>(reference), sizeof reference}, Check::accumulate, "x", &report.errors));
+    EXPECT_FALSE(compare(one(off), one(good), {reinterpret_cast<const char*>(reference), sizeof reference},
+                         Check::accumulate, "x", &report.errors));
   finish(report);
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_NE(report.failures[0].what.find("RMS error"), std::string::npos);

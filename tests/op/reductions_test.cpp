@@ -59,8 +59,10 @@ TEST(Reductions, NothingAddsUpToNothing) {
   const Tensor x = make_tensor({0, 3}, DType::float32);
   EXPECT_THAT(values_of<float>(x.sum(IntList{0}, false, std::nullopt)), ElementsAre(0, 0, 0));
   EXPECT_TRUE(std::isnan(values_of<float>(x.mean())[0]));
-  EXPECT_THAT(error_of([&] { x.amax(IntList{0}, false); }), HasSubstr("amax(): Expected reduction dim 0 to have non-zero size"));
-  EXPECT_THAT(error_of([&] { x.argmax(std::nullopt, false); }), HasSubstr("argmax(): Expected reduction dim to be specified"));
+  EXPECT_THAT(error_of([&] { x.amax(IntList{0}, false); }),
+              HasSubstr("amax(): Expected reduction dim 0 to have non-zero size"));
+  EXPECT_THAT(error_of([&] { x.argmax(std::nullopt, false); }),
+              HasSubstr("argmax(): Expected reduction dim to be specified"));
 }
 
 TEST(Reductions, AMillionTenthsStayAsCloseAsPyTorchs) {
@@ -81,16 +83,23 @@ TEST(Reductions, NanWinsAndTheFirstAmongEqualsIsNamed) {
 TEST(Reductions, BadDimensionsAreNamed) {
   const Tensor x = two_by_three();
   EXPECT_THAT(error_of([&] { x.sum(IntList{2}, false, std::nullopt); }), HasSubstr("Dimension out of range"));
-  EXPECT_THAT(error_of([&] { x.sum(IntList{0, -2}, false, std::nullopt); }), HasSubstr("dim 0 appears multiple times in the list of dims"));
+  EXPECT_THAT(error_of([&] {
+                x.sum(IntList{0, -2}, false, std::nullopt);
+              }),
+              HasSubstr("dim 0 appears multiple times in the list of dims"));
   EXPECT_THAT(error_of([&] { of<int64_t>({1}, {1}).mean(); }), HasSubstr("mean(): could not infer output dtype"));
 }
 
 // Values by PyTorch. Rounded once at the end, five of them would be others.
 TEST(Softmax, the_logarithm_over_the_last_dimension_of_16_bit_numbers_rounds_where_ATen_does) {
-  const Tensor x = of<float>({1.4765625F, 3.890625F, -1.3984375F, -2.609375F, -1.0234375F, -0.5390625F, 0.4921875F, 0.96875F, 0.90234375F, -1.9140625F, 3.0F, -0.62890625F}, {2, 6});
+  const Tensor x = of<float>({1.4765625F, 3.890625F, -1.3984375F, -2.609375F, -1.0234375F, -0.5390625F, 0.4921875F, 0.96875F,
+                              0.90234375F, -1.9140625F, 3.0F, -0.62890625F},
+                             {2, 6});
   EXPECT_THAT(values_of<float>(log_softmax(x.to(DType::bfloat16), 1).to(DType::float32)),
-              ElementsAre(-2.53125F, -0.11083984375F, -5.40625F, -6.625F, -5.03125F, -4.53125F, -2.8125F, -2.34375F, -2.40625F, -5.21875F, -0.3125F, -3.9375F));
-  const Tensor y = of<float>({1.1884765625F, -0.254150390625F, -1.45703125F, 1.4423828125F, -1.1318359375F, 1.15625F}, {1, 6});
+              ElementsAre(-2.53125F, -0.11083984375F, -5.40625F, -6.625F, -5.03125F, -4.53125F, -2.8125F, -2.34375F,
+                          -2.40625F, -5.21875F, -0.3125F, -3.9375F));
+  const Tensor y =
+      of<float>({1.1884765625F, -0.254150390625F, -1.45703125F, 1.4423828125F, -1.1318359375F, 1.15625F}, {1, 6});
   EXPECT_THAT(values_of<float>(log_softmax(y.to(DType::float16), 1).to(DType::float32)),
               ElementsAre(-1.298828125F, -2.7421875F, -3.9453125F, -1.044921875F, -3.619140625F, -1.3310546875F));
 }
@@ -111,7 +120,8 @@ TEST(LayerNorm, StatisticsOfHalfInputBesideFloatParametersAreFloat) {
   EXPECT_EQ(out.dtype(), DType::bfloat16);
   EXPECT_EQ(mean.dtype(), DType::float32);
   EXPECT_THAT(sizes_of(rstd), ElementsAre(2, 1));
-  EXPECT_THAT(error_of([&] { native_layer_norm(x, {SymInt(4)}, {}, {}, 1e-5); }), HasSubstr("expected input with shape [*, 4]"));
+  EXPECT_THAT(error_of([&] { native_layer_norm(x, {SymInt(4)}, {}, {}, 1e-5); }),
+              HasSubstr("expected input with shape [*, 4]"));
 }
 
 TEST(Scans, RunningSumsAndExtremes) {
@@ -126,7 +136,10 @@ TEST(Losses, CrossEntropyIgnoresAndRefuses) {
   const Tensor x = of<float>({0, 0, 0, 0}, {2, 2});
   const Tensor loss = cross_entropy_loss(x, of<int64_t>({1, -100}, {2}), {}, 1, SymInt(-100), 0);
   EXPECT_FLOAT_EQ(values_of<float>(loss)[0], std::log(2.0F));
-  EXPECT_THAT(error_of([&] { cross_entropy_loss(x, of<int64_t>({1, 2}, {2}), {}, 1, SymInt(-100), 0); }), HasSubstr("Target 2 is out of bounds"));
+  EXPECT_THAT(error_of([&] {
+                cross_entropy_loss(x, of<int64_t>({1, 2}, {2}), {}, 1, SymInt(-100), 0);
+              }),
+              HasSubstr("Target 2 is out of bounds"));
 }
 
 }  // namespace

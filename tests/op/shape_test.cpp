@@ -36,7 +36,8 @@ std::string error_of(F&& f) {
 
 TEST(Views, ShareStorage) {
   const Tensor x = range({2, 3, 4});
-  for (const Tensor& v : {x.view({4, 6}), x.transpose(0, 2), x.select(1, 2), x.slice(2, 1, 3), x.unsqueeze(0), x.expand({5, 2, 3, 4}), x.diagonal()})
+  for (const Tensor& v : {x.view({4, 6}), x.transpose(0, 2), x.select(1, 2), x.slice(2, 1, 3), x.unsqueeze(0),
+                          x.expand({5, 2, 3, 4}), x.diagonal()})
     EXPECT_EQ(v.storage().get(), x.storage().get());
   x.transpose(0, 1).select(0, 1).fill_(7);
   EXPECT_EQ(x.index_by({1, 1, 3}).item_as<float>(), 7);
@@ -45,8 +46,14 @@ TEST(Views, ShareStorage) {
 TEST(Views, InferOneDimension) {
   EXPECT_THAT(list(range({2, 3, 4}).view({-1, 6}).sizes()), ElementsAre(4, 6));
   EXPECT_THAT(error_of([] { range({2, 3}).view({-1, -1}); }), HasSubstr("view: only one dimension can be inferred"));
-  EXPECT_THAT(error_of([] { range({2, 3}).view({4, -1}); }), HasSubstr("view: shape '[4, -1]' is invalid for input of size 6"));
-  EXPECT_THAT(error_of([] { range({0, 3}).view({0, -1}); }), HasSubstr("view: cannot reshape tensor of 0 elements into shape [0, -1]"));
+  EXPECT_THAT(error_of([] {
+                range({2, 3}).view({4, -1});
+              }),
+              HasSubstr("view: shape '[4, -1]' is invalid for input of size 6"));
+  EXPECT_THAT(error_of([] {
+                range({0, 3}).view({0, -1});
+              }),
+              HasSubstr("view: cannot reshape tensor of 0 elements into shape [0, -1]"));
 }
 
 TEST(Views, ReshapeCopiesOnlyWhereAViewCannotBe) {
@@ -70,13 +77,24 @@ TEST(Views, SlicesClampTheirBounds) {
 
 TEST(Views, ErrorsNameOperatorAndArgument) {
   const Tensor x = range({2, 3});
-  EXPECT_THAT(error_of([&] { x.select(0, 2); }), HasSubstr("select: index 2 out of range for tensor of size [2, 3] at dimension 0"));
+  EXPECT_THAT(error_of([&] { x.select(0, 2); }),
+              HasSubstr("select: index 2 out of range for tensor of size [2, 3] at dimension 0"));
   EXPECT_THAT(error_of([&] { x.permute({0, 0}); }), HasSubstr("permute: duplicate dims are not allowed"));
-  EXPECT_THAT(error_of([&] { x.expand({4, 3}); }), HasSubstr("expand: The expanded size of the tensor (4) must match the existing size (2) at non-singleton dimension 0"));
+  EXPECT_THAT(
+      error_of([&] {
+        x.expand({4, 3});
+      }),
+      HasSubstr(
+          "expand: The expanded size of the tensor (4) must match the existing size (2) at non-singleton dimension 0"));
   EXPECT_THAT(error_of([&] { x.as_strided({4}, {3}); }), HasSubstr("are out of bounds for storage of size 24"));
   EXPECT_THAT(error_of([&] { x.narrow(1, 2, 2); }), HasSubstr("narrow: start (2) + length (2) exceeds dimension size (3)"));
   EXPECT_THAT(error_of([&] { x.split_with_sizes({1, 2}); }), HasSubstr("to sum exactly to 2"));
-  EXPECT_THAT(error_of([&] { cat({x, range({3, 2})}); }), HasSubstr("cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1"));
+  EXPECT_THAT(
+      error_of([&] {
+        cat({x, range({3, 2})});
+      }),
+      HasSubstr(
+          "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1"));
 }
 
 TEST(Cat, PromotesAndSkipsEmptyVectors) {
@@ -110,7 +128,10 @@ TEST(Pad, ModesAndCrops) {
   EXPECT_THAT(values(pad(x, {2, 1}, "replicate")), ElementsAre(0, 0, 0, 1, 2, 3, 3));
   EXPECT_THAT(values(pad(x, {2, 1}, "circular")), ElementsAre(2, 3, 0, 1, 2, 3, 0));
   EXPECT_THAT(values(pad(x, {-1, 1}, "constant", 9.0)), ElementsAre(1, 2, 3, 9));
-  EXPECT_THAT(error_of([&] { pad(x, {4, 0}, "reflect"); }), HasSubstr("reflection_pad1d: Padding size should be less than the corresponding input dimension"));
+  EXPECT_THAT(error_of([&] {
+                pad(x, {4, 0}, "reflect");
+              }),
+              HasSubstr("reflection_pad1d: Padding size should be less than the corresponding input dimension"));
 }
 
 TEST(Shaping, Rearranges) {

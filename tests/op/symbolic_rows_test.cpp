@@ -54,8 +54,12 @@ TEST_F(SymbolicTensors, T187_adding_broadcasts_symbolic_sizes) {
 TEST_F(SymbolicTensors, T188_sizes_may_mix_symbols_and_integers) {
   const Tensor x = symbolic({1, 1, 3}, "x"), y = symbolic({4, 7}, "y");
   const SymInt a = y.sym_sizes()[0], b = y.sym_sizes()[1];
-  for (const std::vector<SymInt>& sizes :
-       {std::vector<SymInt>{a, b, 3}, {a, 7, -1}, {4, b, 3}, {4, 7, x.sym_sizes()[2]}, {a, b, x.sym_sizes()[2]}, {SymInt(4), 7, 3}}) {
+  for (const std::vector<SymInt>& sizes : {std::vector<SymInt>{a, b, 3},
+                                           {a, 7, -1},
+                                           {4, b, 3},
+                                           {4, 7, x.sym_sizes()[2]},
+                                           {a, b, x.sym_sizes()[2]},
+                                           {SymInt(4), 7, 3}}) {
     const Tensor out = expand(x, sizes);
     EXPECT_EQ(hints(out.sym_sizes()), (std::vector<int64_t>{4, 7, 3}));
   }
@@ -113,8 +117,8 @@ TEST_F(SymbolicTensors, T219_a_symbolic_number_reaches_the_dispatcher) {
 
 TEST_F(SymbolicTensors, T222_tensors_of_symbolic_values_hold_their_examples) {
   const std::vector<SymInt> values{env->create_size(2, "a"), env->create_size(3, "b"), env->create_size(5, "c")};
-  for (const DType dtype : {DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::float16, DType::bfloat16,
-                            DType::float32, DType::float64}) {
+  for (const DType dtype : {DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::float16,
+                            DType::bfloat16, DType::float32, DType::float64}) {
     for (size_t i = 0; i < values.size(); ++i) {
       const Tensor t = full({SymInt(1)}, Scalar(values[i].guard_int()), dtype);
       EXPECT_EQ(t.dtype(), dtype);

@@ -50,7 +50,8 @@ bool same_bytes(const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   if (a.is_tensor()) {
     const Tensor x = a.to_tensor().contiguous(), y = b.to_tensor().contiguous();
-    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) && (x.nbytes() == 0 || std::memcmp(x.data(), y.data(), x.nbytes()) == 0);
+    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) &&
+           (x.nbytes() == 0 || std::memcmp(x.data(), y.data(), x.nbytes()) == 0);
   }
   if (a.kind() == Value::Kind::list || a.kind() == Value::Kind::tuple) {
     if (a.to_items().size() != b.to_items().size()) return false;
@@ -79,7 +80,8 @@ void sweep(TracingMode mode, bool writing) {
     if (!op || entry.at("expect").contains("error") || entry.dump().find("complex32") != std::string::npos) continue;
     const Operator& form = op->base() ? *op->base() : *op;
     if (form.has_tag(Tag::data_dependent) || form.has_tag(Tag::random)) continue;
-    if (op->schema().name.find("empty") != std::string::npos || op->schema().name.starts_with("resize")) continue;  // memory that nobody wrote
+    if (op->schema().name.find("empty") != std::string::npos || op->schema().name.starts_with("resize"))
+      continue;  // memory that nobody wrote
     const bool writes = op->has_tag(Tag::in_place) || op->has_tag(Tag::out) || op->form() == Operator::Form::mutate;
     if (writes != writing) continue;
     const Call example = make_call(file, entry, *op);
@@ -90,7 +92,8 @@ void sweep(TracingMode mode, bool writing) {
       const Values eager_in = inputs_of(eager), replayed_in = inputs_of(replayed);
       change(eager_in);
       change(replayed_in);
-      const TracedGraph g = make_fx_values([&](const Values& in) { return run(*op, example, in); }, inputs_of(example), {.mode = mode});
+      const TracedGraph g =
+          make_fx_values([&](const Values& in) { return run(*op, example, in); }, inputs_of(example), {.mode = mode});
       manual_seed(1);
       const Value expected = run(*op, eager, eager_in);
       manual_seed(1);

@@ -64,9 +64,12 @@ TEST(Unary, ExpCoversTheWholeRange) {
 
 TEST(Unary, ErrorsNameTheOperatorAndTheDtype) {
   EXPECT_EQ(message([] { abs(bools({true})); }), "\"abs\" not implemented for 'bool'\n  in aten::abs(self: bool[1])");
-  EXPECT_EQ(message([] { gelu(longs({1})); }), "\"gelu\" not implemented for 'int64'\n  in aten::gelu(self: int64[1], approximate: 'none')");
-  EXPECT_NE(message([] { neg(bools({true})); }).find("neg: negation, the `-` operator, on a bool tensor"), std::string::npos);
-  EXPECT_NE(message([] { exp_(longs({1})); }).find("float32 can't be cast to the desired output type int64"), std::string::npos);
+  EXPECT_EQ(message([] { gelu(longs({1})); }),
+            "\"gelu\" not implemented for 'int64'\n  in aten::gelu(self: int64[1], approximate: 'none')");
+  EXPECT_NE(message([] { neg(bools({true})); }).find("neg: negation, the `-` operator, on a bool tensor"),
+            std::string::npos);
+  EXPECT_NE(message([] { exp_(longs({1})); }).find("float32 can't be cast to the desired output type int64"),
+            std::string::npos);
 }
 
 TEST(Activation, GeluKeepsItsDigitsInTheTail) {
@@ -101,21 +104,26 @@ TEST(Activation, ClampPromotesAndPropagatesNan) {
 TEST(Activation, GluHalvesADimension) {
   const Tensor y = glu(floats({1, 2, 0, 0}), 0);
   EXPECT_EQ(values(y), (std::vector<float>{0.5F, 1}));
-  EXPECT_NE(message([] { glu(floats({1, 2, 3})); }).find("Halving dimension must be even, but dimension 0 is size 3"), std::string::npos);
+  EXPECT_NE(message([] {
+              glu(floats({1, 2, 3}));
+            }).find("Halving dimension must be even, but dimension 0 is size 3"),
+            std::string::npos);
 }
 
 TEST(Ternary, WhereTakesNumbersAndPromotes) {
   const Tensor c = bools({true, false});
   EXPECT_EQ(where(c, longs({1, 2}), Scalar(2.5)).dtype(), DType::float32);
   EXPECT_EQ(values(where(c, Scalar(1), Scalar(2.5))), (std::vector<float>{1, 2.5F}));
-  EXPECT_NE(message([] { where(longs({1}), longs({1}), longs({1})); }).find("expected condition to be a boolean tensor"), std::string::npos);
+  EXPECT_NE(message([] { where(longs({1}), longs({1}), longs({1})); }).find("expected condition to be a boolean tensor"),
+            std::string::npos);
 }
 
 TEST(Ternary, MaskedFillIsContiguousAndChecksTheValue) {
   const Tensor x = transpose(zeros({2, 3}), 0, 1);
   EXPECT_EQ(str(masked_fill(x, bools({true, false}), Scalar(1)).strides()), "[2, 1]");
   EXPECT_NE(message([] { masked_fill(make_tensor({2}, DType::int8), bools({true, false}), Scalar(300)); }), "no error");
-  EXPECT_NE(message([] { masked_fill(floats({1}), longs({1}), Scalar(1)); }).find("only supports boolean masks"), std::string::npos);
+  EXPECT_NE(message([] { masked_fill(floats({1}), longs({1}), Scalar(1)); }).find("only supports boolean masks"),
+            std::string::npos);
 }
 
 TEST(Ternary, EqualAndCloseCompareWholeTensors) {
@@ -130,10 +138,14 @@ TEST(Ternary, EqualAndCloseCompareWholeTensors) {
 TEST(Asserts, SayWhatDiffers) {
   const Tensor x = floats({1, 2});
   EXPECT_NO_THROW(call("aten::_assert_tensor_metadata", {x}, {{"dtype", DType::float32}}));
-  EXPECT_NE(message([&] { call("aten::_assert_tensor_metadata", {x}, {{"dtype", DType::float64}}); }).find("Expected: float64, Got: float32"), std::string::npos);
+  EXPECT_NE(message([&] {
+              call("aten::_assert_tensor_metadata", {x}, {{"dtype", DType::float64}});
+            }).find("Expected: float64, Got: float32"),
+            std::string::npos);
   EXPECT_EQ(message([] { _assert_async(floats({0}), "nothing here"); }), "nothing here");
   EXPECT_EQ(message([] { _assert_scalar(Scalar(0), "zero"); }), "zero");
-  EXPECT_NE(message([] { sym_constrain_range(Scalar(5), 0, 4); }).find("Invalid value range for 5 between [0, 4]"), std::string::npos);
+  EXPECT_NE(message([] { sym_constrain_range(Scalar(5), 0, 4); }).find("Invalid value range for 5 between [0, 4]"),
+            std::string::npos);
   EXPECT_EQ(sym_numel(x).as_int(), 2);
 }
 

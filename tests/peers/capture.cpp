@@ -16,15 +16,22 @@ using Json = nlohmann::ordered_json;
 Tensor filled(const Json& spec, int64_t seed) {
   std::vector<int64_t> sizes = spec["sizes"].get<std::vector<int64_t>>();
   const std::string dtype = spec["dtype"];
-  const Tensor t = make_tensor(IntList(sizes), dtype == "int64" ? DType::int64 : dtype == "bool" ? DType::bool_ : dtype == "float64" ? DType::float64 : DType::float32);
+  const Tensor t = make_tensor(IntList(sizes), dtype == "int64"     ? DType::int64
+                                               : dtype == "bool"    ? DType::bool_
+                                               : dtype == "float64" ? DType::float64
+                                                                    : DType::float32);
   for (int64_t i = 0; i < t.numel(); ++i) {
     const auto at = static_cast<size_t>(i);
-    if (dtype == "int64") t.mutable_data_as<int64_t>()[at] = (i * 7 + seed * 3 + 2) % spec["below"].get<int64_t>();
-    else if (dtype == "bool") t.mutable_data_as<bool>()[at] = (i * 5 + seed) % 3 == 0;
+    if (dtype == "int64")
+      t.mutable_data_as<int64_t>()[at] = (i * 7 + seed * 3 + 2) % spec["below"].get<int64_t>();
+    else if (dtype == "bool")
+      t.mutable_data_as<bool>()[at] = (i * 5 + seed) % 3 == 0;
     else {
       const double v = static_cast<double>((i * 37 + seed * 11) % 101 - 50) / 16;
-      if (dtype == "float64") t.mutable_data_as<double>()[at] = v;
-      else t.mutable_data_as<float>()[at] = static_cast<float>(v);
+      if (dtype == "float64")
+        t.mutable_data_as<double>()[at] = v;
+      else
+        t.mutable_data_as<float>()[at] = static_cast<float>(v);
     }
   }
   return dtype == "bfloat16" ? t.to(DType::bfloat16) : t;
@@ -57,7 +64,9 @@ Json answer(const Programs& programs, const Json& request) {
   try {
     const Values args = arguments(request["args"]);
     const TracedGraph g = make_fx_values(program, args,
-                                         {.mode = mode == "real" ? TracingMode::real : mode == "symbolic" ? TracingMode::symbolic : TracingMode::fake,
+                                         {.mode = mode == "real"       ? TracingMode::real
+                                                  : mode == "symbolic" ? TracingMode::symbolic
+                                                                       : TracingMode::fake,
                                           .pre_dispatch = mode == "pre_dispatch",
                                           .allow_non_fake_inputs = request.value("allow_non_fake_inputs", false)});
     out["graph"] = graph_json(g);

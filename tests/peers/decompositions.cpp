@@ -19,7 +19,8 @@ bool is_input(const Value& v) { return v.is_tensor() && v.to_tensor().defined() 
 
 // The tensors of a call, in order.
 void gather(const Value& v, Values& out) {
-  if (is_input(v)) out.push_back(v);
+  if (is_input(v))
+    out.push_back(v);
   else if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple)
     for (const Value& item : v.to_items()) gather(item, out);
 }

@@ -18,10 +18,8 @@ SymInts sizes_of(const ordered_json& sizes) {
 
 struct Tree : Module {
   explicit Tree(const ordered_json& node) : name(node["class"].get<std::string>()) {
-    for (const auto& [key, sizes] : node["params"].items())
-      register_parameter(key, zeros(sizes_of(sizes)));
-    for (const auto& [key, sizes] : node["children"].items())
-      register_module(key, std::make_shared<Tree>(sizes));
+    for (const auto& [key, sizes] : node["params"].items()) register_parameter(key, zeros(sizes_of(sizes)));
+    for (const auto& [key, sizes] : node["children"].items()) register_module(key, std::make_shared<Tree>(sizes));
     for (const auto& [key, sizes] : node["buffers"].items())
       register_buffer(key, zeros(sizes_of(sizes), key == "flags" ? DType::bool_ : DType::float32));
   }
@@ -42,11 +40,9 @@ ordered_json answer(const ordered_json& request) {
   const std::string mode = request["mode"];
   if (mode != "sequential") options.max_memory = get_balanced_memory(model, options, mode == "balanced_low_0");
   ordered_json out;
-  for (const auto& [device, bytes] : options.max_memory)
-    out["memory"][device.str()] = bytes;
+  for (const auto& [device, bytes] : options.max_memory) out["memory"][device.str()] = bytes;
   out["map"] = ordered_json::object();
-  for (const auto& [name, device] : infer_auto_device_map(model, options))
-    out["map"][name] = device.str();
+  for (const auto& [name, device] : infer_auto_device_map(model, options)) out["map"][name] = device.str();
   return out;
 }
 

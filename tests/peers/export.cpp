@@ -67,14 +67,17 @@ json save(const Made& made, const std::string& path) {
   for (const auto& [name, t] : made.program.named_buffers()) state.emplace_back(t, t.clone());
   for (size_t i = 0; i < made.inputs.size(); ++i) {
     Values args;
-    for (const Value& v : made.inputs[i]) args.push_back(tree_map_tensors([](const Tensor& t) -> Value { return t.clone(); }, v));
+    for (const Value& v : made.inputs[i])
+      args.push_back(tree_map_tensors([](const Tensor& t) -> Value { return t.clone(); }, v));
     json run{{"inputs", json::array()}, {"outputs", json::array()}};
     std::vector<std::pair<Value, Value>> keywords;
     for (const auto& [name, value] : made.kwargs) keywords.emplace_back(name, value);
     const std::string prefix = std::to_string(i) + ".";
-    for (const Value& v : tree_leaves(tuple({tuple(args), dict(keywords)}))) run["inputs"].push_back(leaf(v, prefix + "in" + std::to_string(run["inputs"].size()), tensors));
+    for (const Value& v : tree_leaves(tuple({tuple(args), dict(keywords)})))
+      run["inputs"].push_back(leaf(v, prefix + "in" + std::to_string(run["inputs"].size()), tensors));
     manual_seed(1);
-    for (const Value& v : tree_leaves(made.program.call(args, made.kwargs))) run["outputs"].push_back(leaf(v, prefix + "out" + std::to_string(run["outputs"].size()), tensors));
+    for (const Value& v : tree_leaves(made.program.call(args, made.kwargs)))
+      run["outputs"].push_back(leaf(v, prefix + "out" + std::to_string(run["outputs"].size()), tensors));
     for (const auto& [t, before] : state) t.copy_(before);
     runs.push_back(std::move(run));
   }
@@ -116,7 +119,8 @@ int main(int argc, char** argv) {
           throw UserError("no such program here");
         }();
         const ExportedProgram& program = made.program;
-        if (argc == 5) attempt(result, "runs", [&] { return save(made, std::string(argv[4]) + "/" + std::to_string(number)); });
+        if (argc == 5)
+          attempt(result, "runs", [&] { return save(made, std::string(argv[4]) + "/" + std::to_string(number)); });
         result["training"] = program.str();
         attempt(result, "functional", [&] { return program.run_decompositions({}).str(); });
         attempt(result, "core", [&] { return program.run_decompositions().str(); });
@@ -127,7 +131,8 @@ int main(int argc, char** argv) {
           if (e.signature) {
             for (const char* key : {"inputs", "outputs"}) {
               entry[key] = json::array();
-              for (const ArgumentSpec& a : std::string(key) == "inputs" ? e.signature->inputs : e.signature->outputs) entry[key].push_back(a.kind == ArgumentKind::constant ? a.value.str() : a.name);
+              for (const ArgumentSpec& a : std::string(key) == "inputs" ? e.signature->inputs : e.signature->outputs)
+                entry[key].push_back(a.kind == ArgumentKind::constant ? a.value.str() : a.name);
             }
             entry["in_spec"] = e.signature->in_spec.str();
             entry["out_spec"] = e.signature->out_spec.str();

@@ -171,7 +171,8 @@ struct Containers : Typed<Containers> {
   static constexpr const char* forward_arguments[] = {"x"};
   using Modules = std::vector<std::shared_ptr<Module>>;
   static std::shared_ptr<Module> dense() { return std::make_shared<Linear>(3, 3); }
-  Child<Sequential> first = child<Sequential>("first", Modules{dense(), std::make_shared<ReLU>(), std::make_shared<Sequential>(Modules{dense()})});
+  Child<Sequential> first =
+      child<Sequential>("first", Modules{dense(), std::make_shared<ReLU>(), std::make_shared<Sequential>(Modules{dense()})});
   Child<ModuleList> layers = child<ModuleList>("layers", Modules{dense(), dense()});
   Child<LayerNorm> again = child<LayerNorm>("again", 3);
   Tensor forward(const Tensor& input) {
@@ -260,14 +261,16 @@ struct Encoder : Typed<Encoder> {
     Child<Attention> attention = child<Attention>("attention");
     Child<LayerNorm> norm2 = child<LayerNorm>("norm2", 8);
     Child<Sequential> mlp = child<Sequential>(
-        "mlp", std::vector<std::shared_ptr<Module>>{std::make_shared<Linear>(8, 16), std::make_shared<GELU>(), std::make_shared<Linear>(16, 8)});
+        "mlp", std::vector<std::shared_ptr<Module>>{std::make_shared<Linear>(8, 16), std::make_shared<GELU>(),
+                                                    std::make_shared<Linear>(16, 8)});
     Tensor forward(const Tensor& input, const Tensor& mask) {
       const Tensor x = input + attention(norm1(input), mask);
       return x + (*mlp)(norm2(x));
     }
   };
   static constexpr const char* forward_arguments[] = {"x", "mask"};
-  Child<ModuleList> blocks = child<ModuleList>("blocks", std::vector<std::shared_ptr<Module>>{std::make_shared<Block>(), std::make_shared<Block>()});
+  Child<ModuleList> blocks = child<ModuleList>(
+      "blocks", std::vector<std::shared_ptr<Module>>{std::make_shared<Block>(), std::make_shared<Block>()});
   Child<Linear> head = child<Linear>("head", 8, 3);
   Parameter scale = register_parameter("scale", ones({1}));
   Tensor forward(const Tensor& input, const Tensor& mask) {
@@ -281,7 +284,8 @@ bool same_values(const Value& a, const Value& b) {
   const FlatTree x = tree_flatten(a), y = tree_flatten(b);
   if (!(x.spec == y.spec)) return false;
   for (size_t i = 0; i < x.leaves.size(); ++i)
-    if (x.leaves[i].is_tensor() ? !x.leaves[i].to_tensor().equal(y.leaves[i].to_tensor()) : !x.leaves[i].equals(y.leaves[i])) return false;
+    if (x.leaves[i].is_tensor() ? !x.leaves[i].to_tensor().equal(y.leaves[i].to_tensor()) : !x.leaves[i].equals(y.leaves[i]))
+      return false;
   return true;
 }
 
@@ -328,7 +332,9 @@ int main() {
   run<Constants>(out, "constants", {randn({2})});
   run<Results>(out, "results", {randn({2, 3})});
   run<Specialized>(out, "specialized", {randn({2}), Value(), true, 3}, {{"y", Value()}, {"twice", true}, {"n", 3}});
-  const auto tree = [](const Value& a, const Value& b, const Value& c) { return dict({{"a", a}, {"b", list({b, tuple({c})})}}); };
+  const auto tree = [](const Value& a, const Value& b, const Value& c) {
+    return dict({{"a", a}, {"b", list({b, tuple({c})})}});
+  };
   run<Trees>(out, "trees", {tree(randn({2}), randn({2}), randn({2})), randn({2})}, {{"tree", tree(PH(), PH(), PH())}});
   run<Containers>(out, "containers", {randn({2, 3})});
   run<InPlace>(out, "in_place", {randn({2}), randn({2})});

@@ -28,15 +28,19 @@ Nlohmann run(const Nlohmann& c) {
   std::shared_ptr<PretrainedModel>& model = models[folder];
   if (!model) model = from_pretrained(folder, {.dtype = DType::float32});
   ModelInputs inputs;
-  for (const auto& [name, rows] : c.at("inputs").items()) inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
+  for (const auto& [name, rows] : c.at("inputs").items())
+    inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
   Generator generator(c.at("seed").get<uint64_t>());
   GenerateOptions options;
   options.generator = &generator;
   if (const Nlohmann& name = c.at("tokenizer"); !name.is_null()) {
     const auto found = tokenizers.find(name);
-    options.tokenizer = found != tokenizers.end() ? &found->second : &tokenizers.emplace(name, Tokenizer::from_file(name.get<std::string>())).first->second;
+    options.tokenizer = found != tokenizers.end()
+                            ? &found->second
+                            : &tokenizers.emplace(name, Tokenizer::from_file(name.get<std::string>())).first->second;
   }
-  const Tensor ids = generate(*model, inputs, GenerationConfig::from_json(c.at("settings").dump()), options).sequences.contiguous();
+  const Tensor ids =
+      generate(*model, inputs, GenerationConfig::from_json(c.at("settings").dump()), options).sequences.contiguous();
   Nlohmann out = Nlohmann::array();
   for (int64_t r = 0; r < ids.size(0); ++r) {
     const int64_t* row = ids.data_as<int64_t>() + r * ids.size(1);

@@ -24,8 +24,7 @@ int main(int argc, char** argv) {
                             {"error", result.error}}
                  .dump()
           << '\n';
-      for (auto& named : result.tensors)
-        tensors.push_back(std::move(named));
+      for (auto& named : result.tensors) tensors.push_back(std::move(named));
     }
     calque::save_safetensors(argv[4], tensors);
   } catch (const std::exception& e) {

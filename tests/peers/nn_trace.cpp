@@ -22,8 +22,7 @@ std::string text(const Value& value, const std::unordered_map<const Node*, size_
     case Value::Kind::list:
     case Value::Kind::tuple: {
       std::string out = "[";
-      for (const Value& item : value.to_items())
-        out += (out.size() > 1 ? ", " : "") + text(item, numbers);
+      for (const Value& item : value.to_items()) out += (out.size() > 1 ? ", " : "") + text(item, numbers);
       return out + "]";
     }
     default: return value.str();
@@ -45,10 +44,8 @@ json recorded(const Graph& graph) {
       line += (first ? "" : ", ") + part;
       first = false;
     };
-    for (const Value& arg : node.args())
-      add(text(arg, numbers));
-    for (const auto& [name, arg] : node.kwargs())
-      add(name + "=" + text(arg, numbers));
+    for (const Value& arg : node.args()) add(text(arg, numbers));
+    for (const auto& [name, arg] : node.kwargs()) add(name + "=" + text(arg, numbers));
     lines.push_back(line + ")");
   }
   return lines;
@@ -60,8 +57,7 @@ Value argument(const json& value, const SafetensorsFile& inputs) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_array()) {
     Values items;
-    for (const json& item : value)
-      items.push_back(argument(item, inputs));
+    for (const json& item : value) items.push_back(argument(item, inputs));
     return list(std::move(items));
   }
   return Value();
@@ -72,8 +68,7 @@ bool same(const Value& a, const Value& b) {
   if (!a.is_container()) return a.is_none() && b.is_none();
   const Values &x = a.to_items(), &y = b.to_items();
   bool equal = x.size() == y.size();
-  for (size_t i = 0; equal && i < x.size(); ++i)
-    equal = same(x[i], y[i]);
+  for (size_t i = 0; equal && i < x.size(); ++i) equal = same(x[i], y[i]);
   return equal;
 }
 
@@ -88,8 +83,7 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
     names.push_back(name);
     args.push_back(tensor.detach().clone());
   }
-  for (const json& value : layer_case.at("inputs"))
-    args.push_back(argument(value, inputs));
+  for (const json& value : layer_case.at("inputs")) args.push_back(argument(value, inputs));
   Kwargs kwargs;
   const json given = layer_case.value("kwargs", json::object());
   std::vector<std::string> keys;
@@ -104,12 +98,10 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
   }
   const auto call = [&](const Values& values) {
     StateDict state;
-    for (size_t i = 0; i < names.size(); ++i)
-      state.set(names[i], values[i].to_tensor());
+    for (size_t i = 0; i < names.size(); ++i) state.set(names[i], values[i].to_tensor());
     const size_t last = values.size() - keys.size();
     Kwargs all = kwargs;
-    for (size_t i = 0; i < keys.size(); ++i)
-      all.emplace_back(keys[i], values[last + i]);
+    for (size_t i = 0; i < keys.size(); ++i) all.emplace_back(keys[i], values[last + i]);
     return functional_call(
         *module, state,
         Values(values.begin() + static_cast<ptrdiff_t>(names.size()), values.begin() + static_cast<ptrdiff_t>(last)), all);
@@ -118,8 +110,7 @@ json run(const json& layer_case, const SafetensorsFile& inputs, TracingMode mode
   json result{{"nodes", recorded(traced.graph())}};
   const auto fresh = [&] {
     Values copies;
-    for (const Value& value : args)
-      copies.push_back(value.is_tensor() ? Value(value.to_tensor().clone()) : value);
+    for (const Value& value : args) copies.push_back(value.is_tensor() ? Value(value.to_tensor().clone()) : value);
     return copies;
   };
   manual_seed(1);

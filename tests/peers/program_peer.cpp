@@ -21,8 +21,10 @@ Values inputs_of(const ExportedProgram& program, const std::string& path) {
   Values inputs;
   for (const InputSpec& spec : program.graph_signature().input_specs) {
     if (spec.kind != InputKind::user_input) continue;
-    if (spec.arg.kind == ArgumentKind::constant) inputs.push_back(spec.arg.value);
-    else inputs.push_back(file.tensor(spec.arg.name).clone());  // a program may write its inputs
+    if (spec.arg.kind == ArgumentKind::constant)
+      inputs.push_back(spec.arg.value);
+    else
+      inputs.push_back(file.tensor(spec.arg.name).clone());  // a program may write its inputs
   }
   return inputs;
 }
@@ -46,7 +48,8 @@ std::string run_one(const ExportedProgram& program, const json& run) {
       try {
         const NamedTensors mine = tensors_of(program.run_flat(inputs_of(program, run.at("inputs"))));
         for (size_t k = 0; k < mine.size(); ++k)
-          if (!equal(mine[k].second, results.at(k).second)) wrong[i] = "result " + mine[k].first + " differs with " + std::to_string(threads) + " threads";
+          if (!equal(mine[k].second, results.at(k).second))
+            wrong[i] = "result " + mine[k].first + " differs with " + std::to_string(threads) + " threads";
       } catch (const std::exception& e) {
         wrong[i] = e.what();
       }
@@ -81,9 +84,12 @@ void run_all(const json& manifest, std::ostream& out) {
     }
     if (entry.contains("save"))
       out << json::array({id + "#save", program ? guarded([&] {
-               save_program(*program, entry["save"].get<std::string>());
-               return std::string();
-             }) : loaded}).dump() << std::endl;
+                            save_program(*program, entry["save"].get<std::string>());
+                            return std::string();
+                          })
+                                                : loaded})
+                 .dump()
+          << std::endl;
   }
 }
 

@@ -18,8 +18,10 @@ Values inputs_of(const ExportedProgram& program, const std::string& path) {
   Values inputs;
   for (const InputSpec& spec : program.graph_signature().input_specs) {
     if (spec.kind != InputKind::user_input) continue;
-    if (spec.arg.kind == ArgumentKind::constant) inputs.push_back(spec.arg.value);
-    else inputs.push_back(file.tensor(spec.arg.name).clone());
+    if (spec.arg.kind == ArgumentKind::constant)
+      inputs.push_back(spec.arg.value);
+    else
+      inputs.push_back(file.tensor(spec.arg.name).clone());
   }
   return inputs;
 }
@@ -28,8 +30,10 @@ void run(const ExportedProgram& program, const json& entry) {
   const Values results = program.run_flat(inputs_of(program, entry.at("inputs")));
   NamedTensors out;
   for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i].is_tensor()) out.emplace_back(std::to_string(i), results[i].to_tensor().contiguous());
-    else if (results[i].kind() == Value::Kind::integer) out.emplace_back(std::to_string(i), full({}, results[i].to_int(), DType::int64));
+    if (results[i].is_tensor())
+      out.emplace_back(std::to_string(i), results[i].to_tensor().contiguous());
+    else if (results[i].kind() == Value::Kind::integer)
+      out.emplace_back(std::to_string(i), full({}, results[i].to_int(), DType::int64));
   }
   save_safetensors(entry.at("outputs").get<std::string>(), out);
 }
@@ -40,8 +44,10 @@ void save(const ExportedProgram& program, const std::string& path) {
   save_program(program, path, options);
   if (serialize_program(program) != serialize_program(program)) throw UserError("saving twice gives different bytes");
   const auto again = load_program(path);
-  if (again->graph_module().print_readable() != program.graph_module().print_readable()) throw UserError("the graph prints differently after saving and loading");
-  if (serialize_program(*again) != serialize_program(program)) throw UserError("saving, loading and saving gives different bytes");
+  if (again->graph_module().print_readable() != program.graph_module().print_readable())
+    throw UserError("the graph prints differently after saving and loading");
+  if (serialize_program(*again) != serialize_program(program))
+    throw UserError("saving, loading and saving gives different bytes");
 }
 
 json guarded(const std::function<void()>& body) {
@@ -65,11 +71,14 @@ int main(int argc, char** argv) {
   for (const json& entry : manifest) {
     const std::string id = entry.at("id");
     std::shared_ptr<const ExportedProgram> program;
-    const auto answer = [&](const std::string& what, const std::function<void()>& body) { out << json::array({id + "#" + what, guarded(body)}).dump(-1, ' ', true, json::error_handler_t::replace) << std::endl; };
+    const auto answer = [&](const std::string& what, const std::function<void()>& body) {
+      out << json::array({id + "#" + what, guarded(body)}).dump(-1, ' ', true, json::error_handler_t::replace) << std::endl;
+    };
     answer("load", [&] { program = load_program(entry.at("program").get<std::string>()); });
     if (!program) continue;
     answer("save", [&] { save(*program, entry.at("saved")); });
     answer("run", [&] { run(*program, entry); });
-    answer("print", [&] { std::ofstream(entry.at("printed").get<std::string>()) << program->graph_module().print_readable(); });
+    answer("print",
+           [&] { std::ofstream(entry.at("printed").get<std::string>()) << program->graph_module().print_readable(); });
   }
 }

@@ -34,9 +34,12 @@ void run(const Json& request) {
   const Json &args = request.at("args"), &keyword = request.at("keyword");
   Values values;
   for (size_t i = 0; i < schema.size(); ++i) {
-    if (i < args.size()) values.push_back(make_value(args[i]));
-    else if (keyword.contains(schema[i].name)) values.push_back(make_value(keyword[schema[i].name]));
-    else values.push_back(schema[i].default_value.value());
+    if (i < args.size())
+      values.push_back(make_value(args[i]));
+    else if (keyword.contains(schema[i].name))
+      values.push_back(make_value(keyword[schema[i].name]));
+    else
+      values.push_back(schema[i].default_value.value());
   }
   save_safetensors(request.at("outputs"), {{"result", dispatch(op, values).to_tensor()}});
 }

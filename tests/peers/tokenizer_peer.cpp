@@ -12,16 +12,14 @@ namespace {
 
 std::string from_hex(const std::string& hex) {
   std::string out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    out += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) out += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   return out;
 }
 
 std::string streamed(const calque::Tokenizer& tokenizer, const std::vector<int64_t>& ids, bool skip) {
   calque::StreamDecoder decoder(tokenizer, skip);
   std::string out;
-  for (const int64_t id : ids)
-    out += decoder.push(id);
+  for (const int64_t id : ids) out += decoder.push(id);
   return out + decoder.finish();
 }
 
@@ -29,14 +27,12 @@ int time_it(const char* file, const char* lines) {
   const auto tokenizer = calque::Tokenizer::from_file(file);
   std::ifstream in(lines);
   std::vector<std::string> texts;
-  for (std::string line; std::getline(in, line);)
-    texts.push_back(from_hex(line));
+  for (std::string line; std::getline(in, line);) texts.push_back(from_hex(line));
   const auto seconds = [&](auto&& work) {
     double best = 1e9;
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      for (const std::string& text : texts)
-        work(text);
+      for (const std::string& text : texts) work(text);
       best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
     return best;

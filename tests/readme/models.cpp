@@ -17,7 +17,8 @@ int main(int, char** argv) {
 
   // The model as a program for any batch and length, for torch.export.load too.
   const auto sizes = calque::parse_dynamic_shapes({"input_ids=batch,seq"}, {"input_ids"});
-  calque::save_program(calque::export_program(*model, {}, {{"input_ids", input_ids}}, {.dynamic_shapes = sizes}), "model.pt2");
+  calque::save_program(calque::export_program(*model, {}, {{"input_ids", input_ids}}, {.dynamic_shapes = sizes}),
+                       "model.pt2");
 
   // Text, as it comes.
   calque::TextStreamer streamer(tokenizer, [](std::string_view text) { std::cout << text << std::flush; });

@@ -42,7 +42,10 @@ Json data(const Tensor& t) {
 }
 
 Json describe(const Tensor& t, bool with_data) {
-  Json out{{"tensor", std::string(name(t.dtype()))}, {"sizes", numbers(t.sym_sizes())}, {"strides", numbers(t.sym_strides())}, {"offset", number(t.sym_storage_offset())}};
+  Json out{{"tensor", std::string(name(t.dtype()))},
+           {"sizes", numbers(t.sym_sizes())},
+           {"strides", numbers(t.sym_strides())},
+           {"offset", number(t.sym_storage_offset())}};
   if (with_data) out["data"] = data(t);
   return out;
 }
@@ -67,7 +70,8 @@ Json value_json(const Value& v, bool with_data) {
     case Value::Kind::tuple: return {{"tuple", all(v.to_items())}};
     case Value::Kind::dict: {
       Json out = Json::array();
-      for (const auto& [key, item] : v.to_dict().items) out.push_back({value_json(key, with_data), value_json(item, with_data)});
+      for (const auto& [key, item] : v.to_dict().items)
+        out.push_back({value_json(key, with_data), value_json(item, with_data)});
       return {{"dict", out}};
     }
     default: return {{"text", v.str()}};
@@ -81,20 +85,32 @@ Json graph_json(const TracedGraph& g) {
     for (const Value& a : n->args()) args.push_back(value_json(a, false));
     Json kwargs = Json::object();
     for (const auto& [key, a] : n->kwargs()) kwargs[key] = value_json(a, false);
-    nodes.push_back({{"op", std::string(name(n->kind()))}, {"name", n->name()}, {"target", n->target().str()}, {"args", args}, {"kwargs", kwargs}, {"val", value_json(n->meta.val, false)}});
+    nodes.push_back({{"op", std::string(name(n->kind()))},
+                     {"name", n->name()},
+                     {"target", n->target().str()},
+                     {"args", args},
+                     {"kwargs", kwargs},
+                     {"val", value_json(n->meta.val, false)}});
   }
   Json out{{"nodes", nodes}, {"attributes", Json::array()}};
   for (const auto& [key, tensor] : g.module->named_parameters()) out["attributes"].push_back({key, describe(tensor, true)});
   for (const auto& [key, tensor] : g.module->named_buffers()) out["attributes"].push_back({key, describe(tensor, true)});
   if (g.env) {
     out["guards"] = Json::array();
-    for (const Guard& guard : g.env->guards()) out["guards"].push_back({{"condition", raw(guard.condition)}, {"operator", guard.operator_name}, {"line", guard.where.line()}, {"file", guard.where.file_name()}});
+    for (const Guard& guard : g.env->guards())
+      out["guards"].push_back({{"condition", raw(guard.condition)},
+                               {"operator", guard.operator_name},
+                               {"line", guard.where.line()},
+                               {"file", guard.where.file_name()}});
     out["asserts"] = Json::array();
     for (const SymBool condition : g.env->deferred_asserts()) out["asserts"].push_back(raw(condition));
     out["symbols"] = Json::array();
     for (const Symbol& s : g.env->symbols()) {
       const auto stands_for = g.env->replacement(s.name);
-      out["symbols"].push_back({{"name", s.name}, {"lower", s.range.lower}, {"upper", s.range.upper}, {"replacement", stands_for ? number(*stands_for) : Json()}});
+      out["symbols"].push_back({{"name", s.name},
+                                {"lower", s.range.lower},
+                                {"upper", s.range.upper},
+                                {"replacement", stands_for ? number(*stands_for) : Json()}});
     }
   }
   return out;

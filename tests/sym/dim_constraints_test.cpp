@@ -156,8 +156,7 @@ TEST(DimConstraints, problems_that_pytorch_solved) {
     const Json row = Json::parse(line);
     Problem p(row.at("examples").get<std::vector<int64_t>>());
     DimConstraints::DebugNames names;
-    for (const Json& n : row.at("names"))
-      names.emplace_back(n[0], n[1]);
+    for (const Json& n : row.at("names")) names.emplace_back(n[0], n[1]);
     std::vector<NamedDim> dims;
     for (const Json& d : row.at("dims")) {
       NamedDim dim{d.at("name"), {0, above}, {}};
@@ -192,8 +191,7 @@ TEST(DimConstraints, problems_that_pytorch_solved) {
       Texts other;
       std::ranges::copy_if(theirs, std::inserter(other, other.end()),
                            [&](const std::string& t) { return !d.dynamic_results().contains(t); });
-      for (const std::string& t : other)
-        EXPECT_NE(t.find("_"), std::string::npos) << t << " in " << where();
+      for (const std::string& t : other) EXPECT_NE(t.find("_"), std::string::npos) << t << " in " << where();
       continue;
     }
     EXPECT_EQ(d.dynamic_results(), theirs) << where();

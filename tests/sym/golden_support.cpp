@@ -13,8 +13,7 @@ std::string with_symbols(const std::string& text) {
       continue;
     }
     size_t end = i;
-    while (end < text.size() && is_word(text[end]))
-      ++end;
+    while (end < text.size() && is_word(text[end])) ++end;
     const std::string word = text.substr(i, end - i);
     const bool is_symbol = word.size() > 1 && (word[0] == 's' || word[0] == 'u') &&
                            word.find_first_not_of("0123456789", 1) == std::string::npos;

@@ -21,14 +21,12 @@ struct Guards : testing::Test {
   SymInt size(int64_t hint) { return env->create_symbol(hint, {2, ValueRange::unbounded_above}, "x, dimension 0"); }
   Texts guards() const {
     Texts out;
-    for (const Guard& g : env->guards())
-      out.push_back(g.condition.expr()->str());
+    for (const Guard& g : env->guards()) out.push_back(g.condition.expr()->str());
     return out;
   }
   Texts asserts() const {
     Texts out;
-    for (const SymBool b : env->deferred_asserts())
-      out.push_back(b.expr()->str());
+    for (const SymBool b : env->deferred_asserts()) out.push_back(b.expr()->str());
     return out;
   }
   void expect_range(const char* name, int64_t lower, int64_t upper = ValueRange::unbounded_above) const {

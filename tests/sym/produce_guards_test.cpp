@@ -21,8 +21,7 @@ constexpr int64_t above = ValueRange::unbounded_above;
 
 Shape contiguous(const Shape& sizes) {
   Shape out(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;)
-    out[i - 1] = out[i] * std::max<int64_t>(sizes[i], 1);
+  for (size_t i = sizes.size(); i-- > 1;) out[i - 1] = out[i] * std::max<int64_t>(sizes[i], 1);
   return out;
 }
 
@@ -50,11 +49,9 @@ struct ProduceGuards : testing::Test {
   std::string geometry(size_t input) const {
     const auto& t = std::get<TensorGeometry>(inputs[input].value);
     std::string out;
-    for (const SymInt s : t.sizes)
-      out += s.str() + " ";
+    for (const SymInt s : t.sizes) out += s.str() + " ";
     out += "|";
-    for (const SymInt s : t.strides)
-      out += " " + s.str();
+    for (const SymInt s : t.strides) out += " " + s.str();
     return out + " | " + t.storage_offset.str();
   }
   Texts texts(bool simplified = false) const { return produce_guards(*env, inputs, {.simplified = simplified}).exprs(); }

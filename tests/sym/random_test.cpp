@@ -176,8 +176,7 @@ TEST(RandomExpressions, a_known_comparison_is_never_wrong) {
             const Values v{between(2, 12), between(0, 12), between(-9, 12)};
             try {
               bool applies = true;
-              for (const auto& p : plain_learnt)
-                applies &= p(v);
+              for (const auto& p : plain_learnt) applies &= p(v);
               if (applies) {
                 ASSERT_EQ(plain(v), value) << text << " seed " << seed << " at " << v[0] << " " << v[1] << " " << v[2];
               }

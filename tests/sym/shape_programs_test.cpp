@@ -39,8 +39,7 @@ SymInt binary(const std::string& op, SymInt a, SymInt b) {
 
 Shape contiguous(const Shape& sizes) {
   Shape out(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;)
-    out[i - 1] = out[i] * sizes[i];
+  for (size_t i = sizes.size(); i-- > 1;) out[i - 1] = out[i] * sizes[i];
   return out;
 }
 
@@ -56,8 +55,7 @@ class Program {
       const Shape sizes = row.at("inputs")[i][0], strides = row.at("inputs")[i][1];
       const Source source = Source::local("t" + std::to_string(i));
       inputs_.push_back({source, create_symbolic_geometry(*env_, sizes, strides, 0, source)});
-      for (const SymInt s : geometry(i).sizes)
-        registers_.push_back(s);
+      for (const SymInt s : geometry(i).sizes) registers_.push_back(s);
     }
   }
 
@@ -77,8 +75,7 @@ class Program {
 
   void compare_knowledge(Counts& counts) {
     Texts guards;
-    for (const Guard& g : env_->guards())
-      guards.push_back(g.condition.expr()->str());
+    for (const Guard& g : env_->guards()) guards.push_back(g.condition.expr()->str());
     const Texts their_guards = row_.at("guards");
     counts.same_guards += guards == their_guards;
     if (comparable_) {

@@ -52,16 +52,14 @@ TEST(Srepr, texts_written_by_torch_export_read_back) {
       "CeilToInt(IntTrueDiv(Symbol('s77', positive=True, integer=True), Integer(3)))",
       "FloorToInt(Mul(Float('0.29999999999999999', precision=53), ToFloat(Symbol('s77', positive=True, integer=True))))",
   };
-  for (const char* text : texts)
-    EXPECT_EQ(srepr(parse_srepr(*env, text)), text);
+  for (const char* text : texts) EXPECT_EQ(srepr(parse_srepr(*env, text)), text);
   const char* booleans[] = {
       "true",
       "false",
       "Equality(Symbol('u0', integer=True), Symbol('s77', positive=True, integer=True))",
       "And(GreaterThan(Symbol('u0', integer=True), Integer(0)), LessThan(Symbol('u0', integer=True), Integer(9)))",
   };
-  for (const char* text : booleans)
-    EXPECT_EQ(srepr(parse_srepr_bool(*env, text)), text);
+  for (const char* text : booleans) EXPECT_EQ(srepr(parse_srepr_bool(*env, text)), text);
   EXPECT_EQ(srepr(parse_srepr_float(*env, "Float('0.5', precision=53)")), "Float('0.5', precision=53)");
   EXPECT_EQ(srepr(parse_srepr_float(*env, "ToFloat(Symbol('u0', integer=True))")), "ToFloat(Symbol('u0', integer=True))");
 }
@@ -101,12 +99,10 @@ TEST(Srepr, errors_say_what_and_where) {
 
 TEST(Srepr, nesting_and_length_are_bounded) {
   std::string deep;
-  for (int i = 0; i < 100000; ++i)
-    deep += "Not(";
+  for (int i = 0; i < 100000; ++i) deep += "Not(";
   EXPECT_NE(error_of(deep).find("nested more than"), std::string::npos);
   std::string wide = "Add(Integer(1)";
-  for (int i = 0; i < 20000; ++i)
-    wide += ", Symbol('s" + std::to_string(i) + "')";
+  for (int i = 0; i < 20000; ++i) wide += ", Symbol('s" + std::to_string(i) + "')";
   const auto env = ShapeEnv::make();
   EXPECT_TRUE(parse_srepr(*env, wide + ")").is_symbolic());
   EXPECT_THROW(parse_srepr(*env, "Pow(Integer(7), Integer(9223372036854775807))"), UserError);
@@ -116,8 +112,7 @@ TEST(Srepr, nesting_and_length_are_bounded) {
 TEST(Srepr, broken_text_is_refused_never_crashes) {
   const std::string text =
       "Add(Mul(Integer(2), Symbol('s7', positive=True, integer=True)), FloorDiv(Symbol('u0', integer=True), Integer(3)))";
-  for (size_t n = 0; n < text.size(); ++n)
-    EXPECT_NE(error_of(text.substr(0, n)), "") << n;
+  for (size_t n = 0; n < text.size(); ++n) EXPECT_NE(error_of(text.substr(0, n)), "") << n;
   for (size_t n = 0; n < text.size(); ++n) {
     for (const char c : {'(', ')', ',', '\'', '-', '0', 'x', '\0'}) {
       std::string changed = text;

@@ -151,18 +151,15 @@ TEST(SymInt, deep_and_shared_expressions_do_not_exhaust_anything) {
   const auto env = ShapeEnv::make();
   const SymInt a = env->create_size(1000, "x"), b = env->create_size(3, "y");
   SymInt e = a;
-  for (int i = 0; i < 100; ++i)
-    e = floor_div(e + b, e + 1) + b;  // as a tree, 2^100 nodes
+  for (int i = 0; i < 100; ++i) e = floor_div(e + b, e + 1) + b;  // as a tree, 2^100 nodes
   int64_t plain = 9;
-  for (int i = 0; i < 100; ++i)
-    plain = (plain + 4) / (plain + 1) + 4;
+  for (int i = 0; i < 100; ++i) plain = (plain + 4) / (plain + 1) + 4;
   EXPECT_EQ(env->evaluate(e, {{"s0", 9}, {"s1", 4}}), plain);
   EXPECT_GE(env->range(e).lower, 2);
   std::string message;
   SymInt deep = a;
   message = error_of([&] {
-    for (int i = 0; i < 5000; ++i)
-      deep = floor_div(deep + 1, b) + floor_div(deep, b + 1);
+    for (int i = 0; i < 5000; ++i) deep = floor_div(deep + 1, b) + floor_div(deep, b + 1);
   });
   EXPECT_NE(message.find("levels deep"), std::string::npos) << message;
 }
@@ -171,11 +168,9 @@ TEST(SymInt, immortal_integers_are_shared_between_threads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([] {
-      for (int64_t i = 0; i < 500; ++i)
-        EXPECT_EQ((SymInt(INT64_MIN + i) + 1).as_int(), INT64_MIN + i + 1);
+      for (int64_t i = 0; i < 500; ++i) EXPECT_EQ((SymInt(INT64_MIN + i) + 1).as_int(), INT64_MIN + i + 1);
     });
-  for (std::thread& t : threads)
-    t.join();
+  for (std::thread& t : threads) t.join();
 }
 
 TEST(SymMath, plain_values_give_plain_results) {

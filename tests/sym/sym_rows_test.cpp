@@ -28,8 +28,7 @@ struct SymRows : testing::Test {
   SymInt size(int64_t hint) { return env->create_symbol(hint, {2, above}, "x, dimension 0"); }
   Texts guards() const {
     Texts out;
-    for (const Guard& g : env->guards())
-      out.push_back(g.condition.expr()->str());
+    for (const Guard& g : env->guards()) out.push_back(g.condition.expr()->str());
     return out;
   }
 };
@@ -166,8 +165,7 @@ TEST_F(SymRows, T205_a_check_teaches) {
 
 TEST_F(SymRows, T207_an_assert_belongs_to_its_youngest_symbol) {
   std::vector<SymInt> u;
-  for (int i = 0; i < 11; ++i)
-    u.push_back(env->create_unbacked());
+  for (int i = 0; i < 11; ++i) u.push_back(env->create_unbacked());
   EXPECT_TRUE(check(u[0] == u[1]));
   EXPECT_TRUE(check(u[9] < u[10]));
   EXPECT_TRUE(check(u[2] < u[10]));

@@ -50,8 +50,7 @@ TEST(SympyText, normal_forms_print_as_sympy_prints_them) {
     const size_t a = line.find('\t'), b = line.find('\t', a + 1);
     const std::string input = line.substr(0, a), str = line.substr(a + 1, b - a - 1), repr = line.substr(b + 1);
     const auto env = ShapeEnv::make();
-    for (const char* s : {"s0", "s1", "s2", "s9", "s10"})
-      env->declare_symbol(s, 7, {1, ValueRange::unbounded_above});
+    for (const char* s : {"s0", "s1", "s2", "s9", "s10"}) env->declare_symbol(s, 7, {1, ValueRange::unbounded_above});
     const Texts got = texts_of(*env, input);
     EXPECT_EQ(got.str, str) << input;
     EXPECT_EQ(got.srepr, with_symbols(repr)) << input;

@@ -18,8 +18,7 @@ struct Unbacked : testing::Test {
   std::shared_ptr<ShapeEnv> env = ShapeEnv::make();
   Texts asserts() const {
     Texts out;
-    for (const RuntimeAssert& a : env->runtime_asserts())
-      out.push_back(a.symbol + ": " + a.condition.expr()->str());
+    for (const RuntimeAssert& a : env->runtime_asserts()) out.push_back(a.symbol + ": " + a.condition.expr()->str());
     return out;
   }
 };

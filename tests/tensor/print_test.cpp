@@ -14,9 +14,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-std::vector<int64_t> ints(const Json& j) {
-  return j.get<std::vector<int64_t>>();
-}
+std::vector<int64_t> ints(const Json& j) { return j.get<std::vector<int64_t>>(); }
 
 Ref<Storage> storage_from(const Json& c, DType dtype) {
   const auto count = c["numel"].get<size_t>();
@@ -25,8 +23,7 @@ Ref<Storage> storage_from(const Json& c, DType dtype) {
   if (text == "arange") {
     dispatch(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (size_t i = 0; i < count; ++i)
-        static_cast<T*>(storage->data())[i] = Scalar(i).to<T>();
+      for (size_t i = 0; i < count; ++i) static_cast<T*>(storage->data())[i] = Scalar(i).to<T>();
     });
     return storage;
   }
@@ -43,8 +40,7 @@ Tensor tensor_from(const Json& c) {
   if (c.contains("kind")) {
     const bool fake = c["kind"] == "fake";
     const Device device(fake ? c["device"].get<std::string>() : c["kind"].get<std::string>());
-    t = make_tensor(Meta{SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()), dtype, device},
-                    fake);
+    t = make_tensor(Meta{SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()), dtype, device}, fake);
   } else {
     t = from_storage(storage_from(c, dtype), dtype, sizes, strides, c["offset"].get<int64_t>());
   }
@@ -89,9 +85,7 @@ TEST(Print, EveryGoldenCaseIsPyTorchsText) {
   EXPECT_GE(cases, 900);
 }
 
-TEST(Print, AnUndefinedTensorIsNone) {
-  EXPECT_EQ(Tensor().str(), "None");
-}
+TEST(Print, AnUndefinedTensorIsNone) { EXPECT_EQ(Tensor().str(), "None"); }
 
 TEST(Print, MisalignedDataOfABorrowedStorageIsRead) {
   auto bytes = std::make_shared<std::vector<unsigned char>>(9);

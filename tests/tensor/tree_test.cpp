@@ -39,23 +39,20 @@ Value build(const Json& j) {
   if (kind == "none") return None{};
   if (kind == "leaf") return 1;
   Values items;
-  for (const Json& c : j["c"])
-    items.push_back(build(c));
+  for (const Json& c : j["c"]) items.push_back(build(c));
   if (kind == "tuple") return tuple(items);
   if (kind == "list") return list(items);
   if (kind == "namedtuple") return namedtuple(j["name"], j["fields"], items);
   if (kind == "output") return StructValue{j["name"], "", j["fields"], items};
   DictValue d;
   d.ordered = kind == "odict";
-  for (size_t i = 0; i < items.size(); ++i)
-    d.items.emplace_back(key_of(j["k"][i]), items[i]);
+  for (size_t i = 0; i < items.size(); ++i) d.items.emplace_back(key_of(j["k"][i]), items[i]);
   return d;
 }
 
 std::vector<std::string> path_texts(const TreeSpec& spec) {
   std::vector<std::string> out;
-  for (const KeyPath& path : spec.paths())
-    out.push_back(keystr(path));
+  for (const KeyPath& path : spec.paths()) out.push_back(keystr(path));
   return out;
 }
 
@@ -79,8 +76,7 @@ TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
     EXPECT_EQ(namedtuple_fields(spec), fields);
 
     Values leaves;
-    for (size_t i = 0; i < spec.num_leaves(); ++i)
-      leaves.emplace_back(i);
+    for (size_t i = 0; i < spec.num_leaves(); ++i) leaves.emplace_back(i);
     const Value tree = spec.unflatten(leaves);
     const FlatTree again = tree_flatten(tree);
     EXPECT_EQ(again.spec, spec);
@@ -147,11 +143,11 @@ TEST(Tree, DictsMatchWhateverTheirKindAndOrder) {
   const TreeSpec spec = tree_structure(dict({{"a", 1}, {"b", 2}}));
   const Value other = DictValue{{{"b", 20}, {"a", list({10})}}, true};
   EXPECT_EQ(list(spec.flatten_up_to(other)).str(), "[[10], 20]");
-  const Value factory = StructValue{
-      "collections.defaultdict",
-      R"({"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": ["b", "a"]})",
-      {"b", "a"},
-      {20, 10}};
+  const Value factory =
+      StructValue{"collections.defaultdict",
+                  R"({"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": ["b", "a"]})",
+                  {"b", "a"},
+                  {20, 10}};
   EXPECT_EQ(list(spec.flatten_up_to(factory)).str(), "[10, 20]");
   EXPECT_EQ(list(tree_structure(factory).flatten_up_to(dict({{"a", 1}, {"b", 2}}))).str(), "[2, 1]");
 }
@@ -173,10 +169,9 @@ TEST(Tree, AMismatchIsNamedWithItsPlace) {
               spec.flatten_up_to(list({0, 7}));
             }),
             "tree: at [1]: expected builtins.dict of 1 child, found int");
-  EXPECT_EQ(
-      error_of([&] { tree_structure(namedtuple("m.P", {"x"}, {1})).flatten_up_to(namedtuple("m.Q", {"x"}, {1})); }),
-      "tree: at the root: expected collections.namedtuple of 1 child, found collections.namedtuple of 1 child; "
-      "expected context \"m.P\", found \"m.Q\"");
+  EXPECT_EQ(error_of([&] { tree_structure(namedtuple("m.P", {"x"}, {1})).flatten_up_to(namedtuple("m.Q", {"x"}, {1})); }),
+            "tree: at the root: expected collections.namedtuple of 1 child, found collections.namedtuple of 1 child; "
+            "expected context \"m.P\", found \"m.Q\"");
   EXPECT_THAT(error_of([&] { spec.unflatten({1, 2}); }), HasSubstr("tree_unflatten: expected 3 leaves, found 2"));
 }
 
@@ -205,10 +200,7 @@ TEST(Tree, KeyGetNamesWhatIsMissing) {
               (void)key_get(tree, {{TreeKey::Kind::index, 3}});
             }),
             "tree: the root is builtins.list of 1 child and has no [3]");
-  EXPECT_EQ(error_of([&] {
-              (void)key_get(1, {{TreeKey::Kind::attribute, "x"}});
-            }),
-            "tree: the root is int and has no .x");
+  EXPECT_EQ(error_of([&] { (void)key_get(1, {{TreeKey::Kind::attribute, "x"}}); }), "tree: the root is int and has no .x");
 }
 
 TEST(Tree, ModelOutputsDropTheirNoneFields) {
@@ -239,9 +231,7 @@ TEST(Tree, UnknownTypesSurviveWithAnyContext) {
   }
 }
 
-std::string wrapped(const std::string& body) {
-  return "[1, " + body + "]";
-}
+std::string wrapped(const std::string& body) { return "[1, " + body + "]"; }
 
 TEST(Tree, ABadTextIsRefusedWithItsPosition) {
   EXPECT_EQ(error_of([] { treespec_loads(""); }), "tree spec: the text is not valid JSON at byte 1 of 0");
@@ -255,26 +245,20 @@ TEST(Tree, ABadTextIsRefusedWithItsPosition) {
             "tree spec: spec has no type but a context or children");
   EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": 3, "context": null, "children_spec": []})")); }),
             "tree spec: spec.type must be a name or null, found 3");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": 3})")); }),
+            "tree spec: spec.children_spec must be an array, found number");
   EXPECT_EQ(
-      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": 3})")); }),
-      "tree spec: spec.children_spec must be an array, found number");
-  EXPECT_EQ(error_of([] {
-              treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": [1]})"));
-            }),
-            "tree spec: spec.children_spec[0] must be an object, found number");
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "null", "children_spec": [1]})")); }),
+      "tree spec: spec.children_spec[0] must be an object, found number");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "3", "children_spec": []})")); }),
+            "tree spec: spec.context of builtins.list must be \"null\", found \"3\"");
   EXPECT_EQ(
-      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.list", "context": "3", "children_spec": []})")); }),
-      "tree spec: spec.context of builtins.list must be \"null\", found \"3\"");
-  EXPECT_EQ(error_of([] {
-              treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[\"a\"]", "children_spec": []})"));
-            }),
-            "tree spec: spec: builtins.dict has 1 keys for 0 children");
-  EXPECT_EQ(
-      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[", "children_spec": []})")); }),
-      "tree spec: spec.context is not valid JSON at byte 2 of 1");
-  EXPECT_EQ(
-      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "{}", "children_spec": []})")); }),
-      "tree spec: spec.context of builtins.dict must hold a list of keys, found {}");
+      error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[\"a\"]", "children_spec": []})")); }),
+      "tree spec: spec: builtins.dict has 1 keys for 0 children");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "[", "children_spec": []})")); }),
+            "tree spec: spec.context is not valid JSON at byte 2 of 1");
+  EXPECT_EQ(error_of([] { treespec_loads(wrapped(R"({"type": "builtins.dict", "context": "{}", "children_spec": []})")); }),
+            "tree spec: spec.context of builtins.dict must hold a list of keys, found {}");
   const std::string list_key =
       wrapped(R"({"type": "builtins.dict", "context": "[[]]", "children_spec": [)" + std::string(leaf_text) + "]}");
   EXPECT_THAT(error_of([&] { treespec_loads(list_key); }), HasSubstr("a dict key must be a string"));
@@ -282,8 +266,7 @@ TEST(Tree, ABadTextIsRefusedWithItsPosition) {
 
 TEST(Tree, DeepNestingIsRefusedNotFollowed) {
   std::string text;
-  for (int i = 0; i < 100000; ++i)
-    text += '[';
+  for (int i = 0; i < 100000; ++i) text += '[';
   EXPECT_THAT(error_of([&] { treespec_loads(text); }), HasSubstr("nested deeper than"));
   std::string open = "[1, ";
   std::string close = "]";
@@ -291,11 +274,9 @@ TEST(Tree, DeepNestingIsRefusedNotFollowed) {
     open += R"({"type": "builtins.list", "context": "null", "children_spec": [)";
     close = "]}" + close;
   }
-  EXPECT_THAT(error_of([&] { treespec_loads(open + std::string(leaf_text) + close); }),
-              HasSubstr("nested deeper than 500"));
+  EXPECT_THAT(error_of([&] { treespec_loads(open + std::string(leaf_text) + close); }), HasSubstr("nested deeper than 500"));
   Value v = 1;
-  for (size_t i = 0; i < TreeSpec::max_depth; ++i)
-    v = list({v});
+  for (size_t i = 0; i < TreeSpec::max_depth; ++i) v = list({v});
   EXPECT_EQ(treespec_loads(treespec_dumps(tree_structure(v))).num_nodes(), TreeSpec::max_depth + 1);
   v = list({v});
   EXPECT_THAT(error_of([&] { tree_structure(v); }), HasSubstr("nested deeper than 500"));
@@ -304,10 +285,7 @@ TEST(Tree, DeepNestingIsRefusedNotFollowed) {
 TEST(Tree, KeysWithoutAJsonFormAreRefused) {
   const TreeSpec spec = tree_structure(dict({{tuple({1}), 2}}));
   EXPECT_EQ(error_of([&] { treespec_dumps(spec); }), "treespec_dumps: a dict key of kind tuple has no JSON form");
-  EXPECT_EQ(error_of([&] {
-              treespec_dumps(tree_structure(dict({{"\xff", 2}})));
-            }),
-            "treespec: a string is not valid UTF-8");
+  EXPECT_EQ(error_of([&] { treespec_dumps(tree_structure(dict({{"\xff", 2}}))); }), "treespec: a string is not valid UTF-8");
 }
 
 TEST(Tree, NamedtupleFieldsComeFromTheFile) {

@@ -44,8 +44,7 @@ TEST(Value, KnowsTheKindOfWhatItWasMadeFrom) {
   EXPECT_EQ(Value(Scalar(1)).kind(), Kind::integer);
   EXPECT_EQ(Value(Scalar(1.0)).kind(), Kind::floating);
   EXPECT_EQ(Value(Scalar(std::complex<double>(0, 1))).kind(), Kind::complex);
-  for (int k = 0; k <= static_cast<int>(Kind::structure); ++k)
-    EXPECT_FALSE(Value::kind_name(static_cast<Kind>(k)).empty());
+  for (int k = 0; k <= static_cast<int>(Kind::structure); ++k) EXPECT_FALSE(Value::kind_name(static_cast<Kind>(k)).empty());
 }
 
 TEST(Value, NumbersConvertAsSchemaArgumentsDo) {
@@ -67,8 +66,7 @@ TEST(Value, AWrongKindIsNamed) {
   EXPECT_EQ(error_of([] { (void)Value(2.5).to_int(); }), "expected an int, found float 2.5");
   EXPECT_EQ(error_of([] { (void)Value(1).to_bool(); }), "expected a bool, found int 1");
   EXPECT_EQ(error_of([] { (void)Value("x").to_float(); }), "expected a float, found str 'x'");
-  EXPECT_EQ(error_of([] { (void)Value(std::complex<double>(1, 2)).to_float(); }),
-            "expected a float, found complex (1+2j)");
+  EXPECT_EQ(error_of([] { (void)Value(std::complex<double>(1, 2)).to_float(); }), "expected a float, found complex (1+2j)");
   EXPECT_EQ(error_of([] { (void)Value().to_tensor(); }), "expected a Tensor, found None");
   EXPECT_EQ(error_of([] { (void)Value(1).to_tensor_or_none(); }), "expected a Tensor or None, found int 1");
   EXPECT_EQ(error_of([] { (void)list({}).to_complex(); }), "expected a complex number, found list");

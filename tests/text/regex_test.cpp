@@ -94,13 +94,11 @@ TEST(SplitPattern, HandWrittenMatchersSplitAsTheirExpressions) {
     for (int i = 0; i < 3000; ++i) {
       std::string text;
       const auto n = random() % 30;
-      for (unsigned k = 0; k < n; ++k)
-        append_utf8(text, alphabet[random() % alphabet.size()]);
+      for (unsigned k = 0; k < n; ++k) append_utf8(text, alphabet[random() % alphabet.size()]);
       const auto found = matches(*by_hand, text);
       EXPECT_EQ(found, matches(*by_regex, text)) << expression << "\non: " << text;
       std::string all;
-      for (const std::string& part : found)
-        all += part;
+      for (const std::string& part : found) all += part;
       EXPECT_EQ(all, text) << "every character is in a word";
     }
   }

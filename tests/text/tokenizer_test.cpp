@@ -31,8 +31,7 @@ const Tokenizer& tiny() {
 std::string streamed(const Tokenizer& tokenizer, const std::vector<int64_t>& ids, bool skip) {
   StreamDecoder decoder(tokenizer, skip);
   std::string out;
-  for (const int64_t id : ids)
-    out += decoder.push(id);
+  for (const int64_t id : ids) out += decoder.push(id);
   return out + decoder.finish();
 }
 
@@ -50,10 +49,8 @@ std::string error_of(const std::function<void()>& fn) {
 Nlohmann small() {
   Nlohmann vocab = Nlohmann::object();
   const auto add = [&](const std::string& token) { vocab.emplace(token, vocab.size()); };
-  for (const char* c : {"a", "b", "c", "\u0120", "\u00C3", "\u00A9", "!"})
-    add(c);
-  for (const char* t : {"ab", "abc", "\u0120a", "\u00C3\u00A9"})
-    add(t);
+  for (const char* c : {"a", "b", "c", "\u0120", "\u00C3", "\u00A9", "!"}) add(c);
+  for (const char* t : {"ab", "abc", "\u0120a", "\u00C3\u00A9"}) add(t);
   return {
       {"version", "1.0"},
       {"added_tokens", Nlohmann::array()},
@@ -86,8 +83,7 @@ TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
       const auto ids = expected["ids"].get<std::vector<int64_t>>();
       EXPECT_EQ(e.ids, ids) << name << ": " << text;
       std::vector<size_t> offsets;
-      for (const auto& [begin, end] : e.offsets)
-        offsets.insert(offsets.end(), {begin, end});
+      for (const auto& [begin, end] : e.offsets) offsets.insert(offsets.end(), {begin, end});
       EXPECT_EQ(offsets, expected["offsets"].get<std::vector<size_t>>()) << name << ": " << text;
       EXPECT_EQ(tokenizer.encode_ids(text), ids) << name << ": " << text;
       EXPECT_EQ(tokenizer.decode(ids, false), expected["decoded"].get<std::string>()) << name << ": " << text;
@@ -181,8 +177,7 @@ TEST(Tokenizer, ThreadsShareOne) {
         tiny().encode_ids("word" + std::to_string(t * 1000 + i));
       }
     });
-  for (std::thread& t : threads)
-    t.join();
+  for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
 }
 

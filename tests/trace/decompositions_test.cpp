@@ -2,10 +2,10 @@
 // are decomposed after they were traced. tests/peers/decompositions.py compares more calls, live.
 #include "calque/trace/decompositions.h"
 
-#include <algorithm>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "calque/nn/functional.h"
@@ -38,15 +38,19 @@ Value argument(const Json& v, bool tensor_wanted) {
     int64_t last = 0;
     for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
     if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) last = -1;
-    const Tensor t = from_storage(Storage::allocate(static_cast<size_t>(last + 1) * item_size(dtype)), dtype, sizes, strides, 0);
+    const Tensor t =
+        from_storage(Storage::allocate(static_cast<size_t>(last + 1) * item_size(dtype)), dtype, sizes, strides, 0);
     return t;
   }
   if (v.contains("dtype")) return dtype_from_name(v["dtype"].get<std::string>()).value();
   if (v.contains("device")) return Device(v["device"].get<std::string>());
   if (v.contains("layout")) return Layout::strided;
   if (v.contains("memory_format"))
-    for (const MemoryFormat m : {MemoryFormat::contiguous, MemoryFormat::preserve, MemoryFormat::channels_last, MemoryFormat::channels_last_3d})
-      if (name(m) == "torch." + v["memory_format"].get<std::string>() + "_format" || name(m) == "torch." + v["memory_format"].get<std::string>()) return m;
+    for (const MemoryFormat m :
+         {MemoryFormat::contiguous, MemoryFormat::preserve, MemoryFormat::channels_last, MemoryFormat::channels_last_3d})
+      if (name(m) == "torch." + v["memory_format"].get<std::string>() + "_format" ||
+          name(m) == "torch." + v["memory_format"].get<std::string>())
+        return m;
   if (v.contains("f")) return number(std::stod(v["f"].get<std::string>()));
   throw UserError("an argument that this test does not know: " + v.dump());
 }
@@ -67,7 +71,8 @@ std::vector<std::string> lines(const Graph& graph) {
     const size_t number = numbers.size();
     numbers[n] = number;
     if (n->kind() == NodeKind::placeholder) continue;
-    std::string line = "%" + std::to_string(number) + " = " + (n->kind() == NodeKind::output ? "output" : n->target().str()) + "(";
+    std::string line =
+        "%" + std::to_string(number) + " = " + (n->kind() == NodeKind::output ? "output" : n->target().str()) + "(";
     const char* comma = "";
     for (const Value& a : n->args()) line += std::exchange(comma, ", ") + text(a, numbers);
     for (const auto& [key, a] : n->kwargs()) line += std::exchange(comma, ", ") + key + "=" + text(a, numbers);
@@ -84,7 +89,8 @@ std::vector<std::string> targets(const TracedGraph& g) {
 }
 
 void gather(const Value& v, Values& out) {
-  if (is_input(v)) out.push_back(v);
+  if (is_input(v))
+    out.push_back(v);
   else if (v.kind() == Value::Kind::list)
     for (const Value& item : v.to_items()) gather(item, out);
 }
@@ -110,7 +116,8 @@ TEST(Decompositions, the_core_table_makes_the_nodes_that_pytorch_makes) {
     Kwargs keyword;
     const auto wants_tensor = [&](size_t i) { return schema[i].type.kind == SchemaType::Kind::tensor; };
     for (size_t i = 0; i < entry["args"].size(); ++i) positional.push_back(argument(entry["args"][i], wants_tensor(i)));
-    for (const auto& [key, v] : entry["kwargs"].items()) keyword.emplace_back(key, argument(v, wants_tensor(*op.schema().find_argument(key))));
+    for (const auto& [key, v] : entry["kwargs"].items())
+      keyword.emplace_back(key, argument(v, wants_tensor(*op.schema().find_argument(key))));
     for (const Value& v : positional) gather(v, inputs);
     for (const auto& [key, v] : keyword) gather(v, inputs);
     const auto again = [&](const Values& tensors) {
@@ -121,7 +128,8 @@ TEST(Decompositions, the_core_table_makes_the_nodes_that_pytorch_makes) {
       for (const auto& [key, v] : keyword) k.emplace_back(key, replaced(v, tensors, next));
       return call(op, std::move(p), std::move(k));
     };
-    TracedGraph g = make_fx_values(functionalize(again), inputs, {.mode = TracingMode::fake, .decompositions = &core_aten_decompositions()});
+    TracedGraph g = make_fx_values(functionalize(again), inputs,
+                                   {.mode = TracingMode::fake, .decompositions = &core_aten_decompositions()});
     g.graph().eliminate_dead_code();
     EXPECT_EQ(lines(g.graph()), entry["graph"].get<std::vector<std::string>>());
     ++count;
@@ -139,8 +147,10 @@ TEST(Decompositions, a_form_that_writes_is_the_functional_one_and_a_copy) {
 
 TEST(Decompositions, half_precision_is_computed_in_float32) {
   const auto f = [](const Tensor& x) { return silu(x); };
-  const TracedGraph g = make_fx(f, {.mode = TracingMode::fake, .decompositions = &core_aten_decompositions()})(example().to(DType::bfloat16));
-  EXPECT_THAT(targets(g), ElementsAre("aten._to_copy.default", "aten.sigmoid.default", "aten.mul.Tensor", "aten._to_copy.default"));
+  const TracedGraph g =
+      make_fx(f, {.mode = TracingMode::fake, .decompositions = &core_aten_decompositions()})(example().to(DType::bfloat16));
+  EXPECT_THAT(targets(g),
+              ElementsAre("aten._to_copy.default", "aten.sigmoid.default", "aten.mul.Tensor", "aten._to_copy.default"));
 }
 
 // linear is composite; whether it stays whole is the table's to say.
@@ -171,8 +181,10 @@ TEST(Decompositions, what_may_give_an_argument_back_never_stays_whole) {
 
 TEST(Decompositions, aten_bodies_call_the_overload_for_numbers_and_users_the_one_for_tensors) {
   const Tensor x = example();
-  EXPECT_THAT(targets(make_fx([](const Tensor& t) { return t + 1; }, {.mode = TracingMode::fake})(x)), ElementsAre("aten.add.Tensor"));
-  const auto traced = targets(make_fx([](const Tensor& a, const Tensor& b) { return pairwise_distance(a, b); }, {.mode = TracingMode::fake})(x, x));
+  EXPECT_THAT(targets(make_fx([](const Tensor& t) { return t + 1; }, {.mode = TracingMode::fake})(x)),
+              ElementsAre("aten.add.Tensor"));
+  const auto traced = targets(
+      make_fx([](const Tensor& a, const Tensor& b) { return pairwise_distance(a, b); }, {.mode = TracingMode::fake})(x, x));
   EXPECT_THAT(traced, ElementsAre("aten.sub.Tensor", "aten.add.Scalar", "aten.norm.ScalarOpt_dim"));
 }
 
@@ -203,7 +215,8 @@ TEST(DecompositionInterpreter, functional_graphs_write_inputs_once) {
   };
   const TracedGraph whole = make_fx(f, {.mode = TracingMode::fake, .pre_dispatch = true})(ones({3, 3}, DType::float32));
   const TracedGraph g = DecompositionInterpreter(whole, default_decompositions(), as_exports_do).decompose();
-  EXPECT_THAT(targets(g), ElementsAre("aten.add.Tensor", "aten.permute.default", "aten.mm.default", "aten.sigmoid.default", "aten.mul.Tensor", "aten.copy_.default"));
+  EXPECT_THAT(targets(g), ElementsAre("aten.add.Tensor", "aten.permute.default", "aten.mm.default", "aten.sigmoid.default",
+                                      "aten.mul.Tensor", "aten.copy_.default"));
 }
 
 TEST(DecompositionInterpreter, real_graphs_need_arguments) {
@@ -214,12 +227,17 @@ TEST(DecompositionInterpreter, real_graphs_need_arguments) {
 }
 
 TEST(Functional, an_operator_that_gives_other_tensors_than_it_writes) {
-  const auto f = [](const Tensor& x, const Tensor& mean, const Tensor& var) { return batch_norm(x, {}, {}, mean, var, true, 0.1, 1e-5, false); };
+  const auto f = [](const Tensor& x, const Tensor& mean, const Tensor& var) {
+    return batch_norm(x, {}, {}, mean, var, true, 0.1, 1e-5, false);
+  };
   const PythonBodiesScope as_exports;
   const Tensor x = ones({2, 3, 4}, DType::float32), stats = ones({3}, DType::float32);
-  TracedGraph g = make_fx_values(functionalize([&](const Values& v) -> Value { return f(v[0].to_tensor(), v[1].to_tensor(), v[2].to_tensor()); }), {x, stats, stats.clone()}, {.mode = TracingMode::fake});
+  TracedGraph g = make_fx_values(
+      functionalize([&](const Values& v) -> Value { return f(v[0].to_tensor(), v[1].to_tensor(), v[2].to_tensor()); }),
+      {x, stats, stats.clone()}, {.mode = TracingMode::fake});
   g.graph().eliminate_dead_code();
-  EXPECT_THAT(targets(g), ElementsAre("aten._native_batch_norm_legit_functional.default", "operator.getitem", "operator.getitem", "operator.getitem", "aten.copy_.default", "aten.copy_.default"));
+  EXPECT_THAT(targets(g), ElementsAre("aten._native_batch_norm_legit_functional.default", "operator.getitem",
+                                      "operator.getitem", "operator.getitem", "aten.copy_.default", "aten.copy_.default"));
 }
 
 }  // namespace

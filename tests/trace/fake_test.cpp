@@ -81,8 +81,12 @@ TEST(Fake, T149_tensors_of_two_modes_do_not_mix) {
 
 TEST(Fake, T150_an_operator_without_a_shape_rule_is_named) {
   Library mine("fake_test");
-  mine.def("only_cpu(Tensor self) -> Tensor").own([](const Tensor&) -> Tensor { throw UserError(ErrorKind::unsupported_operator, "registered without a shape rule"); },
-                                                  [](const Tensor& self) { return self.clone(); });
+  mine.def("only_cpu(Tensor self) -> Tensor")
+      .own(
+          [](const Tensor&) -> Tensor {
+            throw UserError(ErrorKind::unsupported_operator, "registered without a shape rule");
+          },
+          [](const Tensor& self) { return self.clone(); });
   const auto mode = FakeMode::make();
   const Tensor x = mode->from_tensor(zeros({2}));
   EXPECT_THAT(error_of([&] { call("fake_test::only_cpu", {x}); }), HasSubstr("fake_test::only_cpu"));
@@ -193,7 +197,9 @@ TEST(Fake, T162_like_constructors_follow_their_input_unless_told) {
   const auto mode = FakeMode::make();
   const ModeScope scope(*mode);
   const Tensor g = rand({2}, {}, {}, cuda);
-  for (const Tensor& t : {ones_like(g), zeros_like(g), empty_like(g), full_like(g, 1), rand_like(g), randn_like(g), randint_like(g, 3)}) EXPECT_EQ(t.device(), cuda);
+  for (const Tensor& t :
+       {ones_like(g), zeros_like(g), empty_like(g), full_like(g, 1), rand_like(g), randn_like(g), randint_like(g, 3)})
+    EXPECT_EQ(t.device(), cuda);
   EXPECT_EQ(ones_like(g, {}, {}, Device("cpu")).device(), Device("cpu"));
 }
 
@@ -203,7 +209,9 @@ TEST(Fake, T163_conversion_of_dtype_keeps_strides_as_eager_does) {
   EXPECT_EQ(str(mode->from_tensor(odd).to(DType::float64).strides()), str(odd.to(DType::float64).strides()));
 }
 
-TEST(Fake, T164_memory_format_propagates) { CALQUE_NOT_APPLICABLE("speaks of the gradient of a channels-last input; waits for autograd"); }
+TEST(Fake, T164_memory_format_propagates) {
+  CALQUE_NOT_APPLICABLE("speaks of the gradient of a channels-last input; waits for autograd");
+}
 
 TEST(Fake, T165_faking_a_fake_tensor_again_keeps_its_symbols) {
   const auto env = ShapeEnv::make();
@@ -311,7 +319,8 @@ TEST(Fake, T177_nothing_is_kept_alive_by_the_mode) {
 TEST(Fake, a_copy_of_a_fake_tensor_does_not_stand_for_it_when_it_is_gone) {
   const auto mode = FakeMode::make();
   const Tensor real = ones({2, 3});
-  const auto traced = make_fx([](const Tensor& x) { return x + 1; }, {.mode = TracingMode::fake, .fake = mode})(mode->from_tensor(real));
+  const auto traced =
+      make_fx([](const Tensor& x) { return x + 1; }, {.mode = TracingMode::fake, .fake = mode})(mode->from_tensor(real));
   // The placeholder keeps a copy of what it was given, which is gone by now.
   EXPECT_EQ(mode->memo_size(), 0U);
   const Tensor again = mode->from_tensor(real);
@@ -368,7 +377,8 @@ TEST(Fake, seventy_billion_parameters_cost_next_to_nothing) {
   std::vector<Tensor> weights;
   int64_t parameters = 0;
   for (int layer = 0; layer < 80; ++layer)
-    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{8192, 8192}, {1024, 8192}, {1024, 8192}, {8192, 8192}, {28672, 8192}, {28672, 8192}, {8192, 28672}}) {
+    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+             {8192, 8192}, {1024, 8192}, {1024, 8192}, {8192, 8192}, {28672, 8192}, {28672, 8192}, {8192, 28672}}) {
       weights.push_back(empty({rows, columns}, DType::bfloat16));
       parameters += rows * columns;
     }

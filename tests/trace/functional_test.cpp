@@ -50,7 +50,8 @@ TracedGraph check(const Function& f, const std::vector<Tensor>& inputs) {
 }
 
 TEST(Functional, an_in_place_operator_becomes_its_functional_form) {
-  const TracedGraph g = check([](const Values& in) -> Value { return in[0].to_tensor().clone().add_(1).mul_(2); }, {rand({3, 4})});
+  const TracedGraph g =
+      check([](const Values& in) -> Value { return in[0].to_tensor().clone().add_(1).mul_(2); }, {rand({3, 4})});
   EXPECT_EQ(calls(g), "aten.clone.default aten.add.Tensor aten.mul.Tensor");
 }
 
@@ -61,14 +62,46 @@ TEST(Functional, a_write_to_an_input_is_copied_back_at_the_end) {
 
 TEST(Functional, a_write_through_a_view_reaches_the_base_and_its_other_views) {
   const Function views[] = {
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.view({12}).add_(1); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.transpose(0, 1).mul_(3); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.permute({1, 0}).select(0, 2).fill_(7); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.slice(1, 1, 3).copy_(x.slice(1, 0, 2)); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x[0].unsqueeze(0).squeeze(0).neg_(); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.diagonal().zero_(); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.split(2, 1)[1].add_(5); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.unbind(0)[1].relu_(); return x; },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.view({12}).add_(1);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.transpose(0, 1).mul_(3);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.permute({1, 0}).select(0, 2).fill_(7);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.slice(1, 1, 3).copy_(x.slice(1, 0, 2));
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x[0].unsqueeze(0).squeeze(0).neg_();
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.diagonal().zero_();
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.split(2, 1)[1].add_(5);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.unbind(0)[1].relu_();
+        return x;
+      },
       [](const Values& in) -> Value {
         const Tensor x = in[0].to_tensor().clone();
         const Tensor a = x.view({12}), b = x.select(0, 1);
@@ -76,17 +109,48 @@ TEST(Functional, a_write_through_a_view_reaches_the_base_and_its_other_views) {
         b.mul_(2);
         return a + x.view({12});
       },
-      [](const Values& in) -> Value { in[0].to_tensor().t().select(0, 0).add_(in[0].to_tensor().sum()); return in[0].to_tensor() + 1; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.unsqueeze_(0); x.add_(1); x.squeeze_(0); x.transpose_(0, 1); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.as_strided({2, 2}, {5, 1}, 1).add_(1); return x; },
-      [](const Values& in) -> Value { const Tensor x = in[0].to_tensor().clone(); x.set_by({Slice(1, none), 0}, in[0].to_tensor().select(0, 0).slice(0, 0, 2)); return x; },
+      [](const Values& in) -> Value {
+        in[0].to_tensor().t().select(0, 0).add_(in[0].to_tensor().sum());
+        return in[0].to_tensor() + 1;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.unsqueeze_(0);
+        x.add_(1);
+        x.squeeze_(0);
+        x.transpose_(0, 1);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.as_strided({2, 2}, {5, 1}, 1).add_(1);
+        return x;
+      },
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().clone();
+        x.set_by({Slice(1, none), 0}, in[0].to_tensor().select(0, 0).slice(0, 0, 2));
+        return x;
+      },
   };
   for (const Function& f : views) check(f, {rand({3, 4}) - 0.5});
 }
 
 TEST(Functional, a_dtype_is_kept_and_out_arguments_are_results) {
-  check([](const Values& in) -> Value { const Tensor x = in[0].to_tensor().to(DType::float16); x.add_(in[0].to_tensor()); return x; }, {rand({3, 4})});
-  check([](const Values& in) -> Value { const Tensor x = in[0].to_tensor(); const Tensor out = x.clone(); add(x, x, 1, out); return out; }, {rand({3, 4})});
+  check(
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor().to(DType::float16);
+        x.add_(in[0].to_tensor());
+        return x;
+      },
+      {rand({3, 4})});
+  check(
+      [](const Values& in) -> Value {
+        const Tensor x = in[0].to_tensor();
+        const Tensor out = x.clone();
+        add(x, x, 1, out);
+        return out;
+      },
+      {rand({3, 4})});
 }
 
 }  // namespace

@@ -81,8 +81,7 @@ TEST(MakeFx, T074_promotes_as_eager_does) {
 TEST(MakeFx, T075_every_call_is_of_one_overload) {
   const TracedGraph g = make_fx([](const Tensor& x) { return (x.cos() + x).sum({0}); })(rand({3, 4}));
   EXPECT_EQ(calls(g), "aten.cos.default aten.add.Tensor aten.sum.dim_IntList");
-  for (const Node* n : g.graph().nodes())
-    EXPECT_TRUE(n->kind() != NodeKind::call_function || n->op()) << n->str();
+  for (const Node* n : g.graph().nodes()) EXPECT_TRUE(n->kind() != NodeKind::call_function || n->op()) << n->str();
 }
 
 TEST(MakeFx, T076_factories_are_calls_and_not_constants) {
@@ -119,7 +118,9 @@ TEST(MakeFx, T079_a_later_change_of_layout_does_not_reach_earlier_nodes) {
 
 TEST(MakeFx, T080_a_scalar_literal_is_a_stored_constant) {
   for (const TracingMode mode : all_modes) {
-    const auto f = [](const Values&) -> Value { return full({100, 100}, tensor(std::numeric_limits<double>::infinity()).item()); };
+    const auto f = [](const Values&) -> Value {
+      return full({100, 100}, tensor(std::numeric_limits<double>::infinity()).item());
+    };
     const TracedGraph g = make_fx(f, {.mode = mode})();
     EXPECT_TRUE(same(g(), f({})));
   }
@@ -154,8 +155,12 @@ TEST(MakeFx, T082_constants_are_known_through_operators_with_several_results) {
 
 TEST(MakeFx, T083_a_constant_that_grows_or_is_randomised_is_not_known_any_more) {
   for (const TracingMode mode : {TracingMode::real, TracingMode::fake}) {
-    EXPECT_THAT(error_of([&] { make_fx([](const Values&) -> Value { return tensor({1}).repeat({1000}).sum().item().to<int64_t>() > 2 ? 1 : 0; }, {.mode = mode})(); }),
-                HasSubstr("data-dependent"));
+    EXPECT_THAT(
+        error_of([&] {
+          make_fx([](const Values&) -> Value { return tensor({1}).repeat({1000}).sum().item().to<int64_t>() > 2 ? 1 : 0; },
+                  {.mode = mode})();
+        }),
+        HasSubstr("data-dependent"));
     EXPECT_THAT(error_of([&] {
                   make_fx(
                       [](const Values&) -> Value {
@@ -171,7 +176,11 @@ TEST(MakeFx, T083_a_constant_that_grows_or_is_randomised_is_not_known_any_more) 
 
 TEST(MakeFx, T084_a_truth_that_depends_on_data_is_an_error) {
   for (const TracingMode mode : all_modes)
-    EXPECT_THAT(error_of([&] { make_fx([](const Tensor& a, const Tensor& b) { return allclose(a, b); }, {.mode = mode})(rand({3}), rand({3})); }), HasSubstr("data-dependent"));
+    EXPECT_THAT(error_of([&] {
+                  make_fx([](const Tensor& a, const Tensor& b) { return allclose(a, b); }, {.mode = mode})(rand({3}),
+                                                                                                           rand({3}));
+                }),
+                HasSubstr("data-dependent"));
 }
 
 TEST(MakeFx, T085_unless_the_option_is_switched_off) {
@@ -180,14 +189,17 @@ TEST(MakeFx, T085_unless_the_option_is_switched_off) {
     const TracedGraph g = make_fx(f, {.pre_dispatch = pre_dispatch, .error_on_data_dependent = false})(ones({3}), ones({3}));
     EXPECT_TRUE(same(g(ones({3}), full({3}, 2.0)), full({3}, 3.0)));
     const auto h = [](const Tensor& a) { return a * a.item().to<double>(); };
-    EXPECT_TRUE(same(make_fx(h, {.pre_dispatch = pre_dispatch, .error_on_data_dependent = false})(full({}, 2.0))(full({}, 3.0)), full({}, 6.0)));
+    EXPECT_TRUE(
+        same(make_fx(h, {.pre_dispatch = pre_dispatch, .error_on_data_dependent = false})(full({}, 2.0))(full({}, 3.0)),
+             full({}, 6.0)));
   }
 }
 
 TEST(MakeFx, T086_before_dispatch_composites_stay_whole) {
   const auto f = [](const Tensor& a) { return matmul(a, ones({4, 4})); };
   for (const TracingMode mode : all_modes) {
-    EXPECT_EQ(calls(make_fx(f, {.mode = mode, .pre_dispatch = true})(rand({4, 4}))), "aten.ones.default aten.matmul.default");
+    EXPECT_EQ(calls(make_fx(f, {.mode = mode, .pre_dispatch = true})(rand({4, 4}))),
+              "aten.ones.default aten.matmul.default");
     EXPECT_EQ(calls(make_fx(f, {.mode = mode})(rand({4, 4}))), "aten.ones.default aten.mm.default");
   }
 }
@@ -197,7 +209,11 @@ TEST(MakeFx, T093_a_decomposition_may_use_composites) {
                                     return Value(args[0].to_tensor().square().sum().sqrt());
                                   }}};
   for (const TracingMode mode : all_modes) {
-    const TracedGraph g = make_fx([](const Tensor& x) { return call("aten::norm.Scalar", {x, 2}); }, {.mode = mode, .decompositions = &table})(rand({3}));
+    const TracedGraph g = make_fx(
+        [](const Tensor& x) {
+          return call("aten::norm.Scalar", {x, 2});
+        },
+        {.mode = mode, .decompositions = &table})(rand({3}));
     EXPECT_EQ(count(g, "aten.norm.Scalar"), 0U);
     EXPECT_EQ(calls(g), "aten.pow.Tensor_Scalar aten.sum.default aten.sqrt.default");
   }
@@ -207,17 +223,22 @@ TEST(MakeFx, T094_a_decomposition_may_decline) {
   const Operator& addmm = get_operator("aten::addmm");
   const DecompositionTable table{{&addmm, [](const Values& args) -> std::optional<Value> {
                                     if (args[3].to_scalar().to<double>() == 1) return std::nullopt;
-                                    return Value(args[0].to_tensor() * args[3].to_scalar() + args[1].to_tensor().mm(args[2].to_tensor()));
+                                    return Value(args[0].to_tensor() * args[3].to_scalar() +
+                                                 args[1].to_tensor().mm(args[2].to_tensor()));
                                   }}};
-  const TracedGraph g = make_fx(
-      [](const Tensor& x, const Tensor& y, const Tensor& z) { return x.addmm(y, z) + x.addmm(y, z, 2); }, {.decompositions = &table})(rand({4, 4}), rand({4, 4}), rand({4, 4}));
+  const TracedGraph g =
+      make_fx([](const Tensor& x, const Tensor& y, const Tensor& z) { return x.addmm(y, z) + x.addmm(y, z, 2); },
+              {.decompositions = &table})(rand({4, 4}), rand({4, 4}), rand({4, 4}));
   EXPECT_EQ(count(g, "aten.addmm.default"), 1U) << g.graph().str();
 }
 
 TEST(MakeFx, T095_decompositions_apply_to_captured_constants_too) {
   const Tensor closed_over = rand({4, 5});
-  const DecompositionTable table{{&get_operator("aten::t"), [](const Values& args) -> std::optional<Value> { return Value(args[0].to_tensor().transpose(0, 1)); }}};
-  const TracedGraph g = make_fx([&](const Tensor& x) { return x.t() + closed_over.t(); }, {.decompositions = &table})(rand({4, 5}));
+  const DecompositionTable table{{&get_operator("aten::t"), [](const Values& args) -> std::optional<Value> {
+                                    return Value(args[0].to_tensor().transpose(0, 1));
+                                  }}};
+  const TracedGraph g =
+      make_fx([&](const Tensor& x) { return x.t() + closed_over.t(); }, {.decompositions = &table})(rand({4, 5}));
   EXPECT_EQ(count(g, "aten.t.default"), 0U);
   EXPECT_EQ(count(g, "aten.transpose.int"), 2U);
 }
@@ -236,9 +257,9 @@ TEST(MakeFx, T104_alias_is_one_node) {
 }
 
 TEST(MakeFx, T103_T105_every_node_has_a_value_of_its_shape) {
-  const TracedGraph g = make_fx([](const Tensor& x) { return std::get<0>(x.max(1)) + x.split(2, 1)[0].sum({1}); }, fake)(rand({3, 4}));
-  for (const Node* n : g.graph().nodes())
-    EXPECT_TRUE(n->kind() == NodeKind::output || !n->meta.val.is_none()) << n->str();
+  const TracedGraph g =
+      make_fx([](const Tensor& x) { return std::get<0>(x.max(1)) + x.split(2, 1)[0].sum({1}); }, fake)(rand({3, 4}));
+  for (const Node* n : g.graph().nodes()) EXPECT_TRUE(n->kind() == NodeKind::output || !n->meta.val.is_none()) << n->str();
 }
 
 TEST(MakeFx, T106_an_int_argument_is_a_symbol) {
@@ -250,14 +271,18 @@ TEST(MakeFx, T106_an_int_argument_is_a_symbol) {
 }
 
 TEST(MakeFx, T107_resize_takes_a_symbolic_size_and_nothing_is_returned) {
-  const TracedGraph g = make_fx([](const Tensor& x, const Tensor& y) { x.resize_({y.sym_size(0)}); }, symbolic)(empty({0}), rand({5}));
+  const TracedGraph g =
+      make_fx([](const Tensor& x, const Tensor& y) { x.resize_({y.sym_size(0)}); }, symbolic)(empty({0}), rand({5}));
   EXPECT_EQ(calls(g), "aten.sym_size.int aten.resize_.default") << g.graph().str();
   EXPECT_TRUE(g.graph().output_node()->args()[0].is_none());
 }
 
 TEST(MakeFx, T109_a_size_is_one_node_however_often_it_is_used) {
   const TracedGraph g = make_fx(
-      [](const Tensor& x, const Tensor& y) -> Value { return tuple({x.sym_size(0), y.sym_size(1), empty({x.sym_size(0), y.sym_size(1)})}); }, symbolic)(rand({3, 4}), rand({5, 6}));
+      [](const Tensor& x, const Tensor& y) -> Value {
+        return tuple({x.sym_size(0), y.sym_size(1), empty({x.sym_size(0), y.sym_size(1)})});
+      },
+      symbolic)(rand({3, 4}), rand({5, 6}));
   EXPECT_EQ(count(g, "aten.sym_size.int"), 2U) << g.graph().str();
 }
 
@@ -281,7 +306,8 @@ TEST(MakeFx, T114_arithmetic_on_sizes_is_plain_operators) {
 }
 
 TEST(MakeFx, T115_a_float_value_is_an_unbacked_float) {
-  const TracedGraph g = make_fx([](const Tensor& x, const Tensor& y) { return y * x.item(); }, symbolic)(tensor(0.5), rand({3}));
+  const TracedGraph g =
+      make_fx([](const Tensor& x, const Tensor& y) { return y * x.item(); }, symbolic)(tensor(0.5), rand({3}));
   EXPECT_EQ(calls(g), "aten._local_scalar_dense.default aten.mul.Tensor") << g.graph().str();
   EXPECT_TRUE(same(g(tensor(2.0), ones({3})), full({3}, 2.0)));
 }
@@ -302,7 +328,8 @@ TEST(MakeFx, T119_T125_counts_of_one_mask_are_one_symbol_until_it_is_written) {
       symbolic)(rand({10}), rand({10}) > 0.5);
   EXPECT_GE(count(g, "aten.index.Tensor"), 3U);
   EXPECT_EQ(error_of([] {
-              make_fx([](const Tensor& x) { return guard(x.nonzero().sym_size(0) == x.nonzero().sym_size(0)) ? x : x + 1; }, symbolic)(rand({3}));
+              make_fx([](const Tensor& x) { return guard(x.nonzero().sym_size(0) == x.nonzero().sym_size(0)) ? x : x + 1; },
+                      symbolic)(rand({3}));
             }),
             "");
   EXPECT_THAT(error_of([] {
@@ -318,13 +345,16 @@ TEST(MakeFx, T119_T125_counts_of_one_mask_are_one_symbol_until_it_is_written) {
 }
 
 TEST(MakeFx, T126_sizes_may_become_floats) {
-  const TracedGraph g = make_fx([](const Tensor& x) { return x / sym_float_pow(sym_float(x.sym_size(0)), 0.5); }, symbolic)(rand({4}));
+  const TracedGraph g =
+      make_fx([](const Tensor& x) { return x / sym_float_pow(sym_float(x.sym_size(0)), 0.5); }, symbolic)(rand({4}));
   EXPECT_EQ(calls(g), "aten.sym_size.int torch.sym_float operator.pow aten.div.Tensor") << g.graph().str();
   EXPECT_TRUE(same(g(full({9}, 3.0)), ones({9})));
 }
 
 TEST(MakeFx, T133_sizes_and_floats_may_be_returned_beside_tensors) {
-  const auto f = [](const Tensor& x) -> Value { return tuple({x.sym_size(0), sym_true_div(x.sym_size(0), 5), list({x.sym_size(0), x.sym_size(1)}), x + 1}); };
+  const auto f = [](const Tensor& x) -> Value {
+    return tuple({x.sym_size(0), sym_true_div(x.sym_size(0), 5), list({x.sym_size(0), x.sym_size(1)}), x + 1});
+  };
   const TracedGraph g = make_fx(f, symbolic)(rand({3, 4}));
   const Value out = g(rand({10, 7}));
   EXPECT_EQ(out.to_items()[0].to_int(), 10);

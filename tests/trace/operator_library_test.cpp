@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "calque/graph/interpreter.h"
 #include "calque/op/library.h"
 #include "calque/op/ops.h"
-#include "calque/graph/interpreter.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -39,14 +39,18 @@ TEST(OperatorLibrary, RefusesWhatItsRuleRefuses) {
     call("my::gate", {zeros({2, 3}), zeros({2, 4})});
     FAIL() << "accepted";
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("my::gate: expected a gate of sizes [2, 3], found [2, 4]"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("my::gate: expected a gate of sizes [2, 3], found [2, 4]"), std::string::npos)
+        << e.what();
   }
 }
 
 TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
   load_once();
-  const TracedGraph traced =
-      make_fx([](const Tensor& x, const Tensor& g) { return call("my::gate_twice", {x, g}); }, {.mode = TracingMode::symbolic})(zeros({2, 3}), zeros({2, 3}));
+  const TracedGraph traced = make_fx(
+      [](const Tensor& x, const Tensor& g) {
+        return call("my::gate_twice", {x, g});
+      },
+      {.mode = TracingMode::symbolic})(zeros({2, 3}), zeros({2, 3}));
   std::string ops;
   for (const Node* n : traced.graph().nodes())
     if (n->op()) ops += n->target().str() + " ";

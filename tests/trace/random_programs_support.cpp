@@ -34,6 +34,7 @@ bool at_least(const Dim& d, int64_t n) {
 const Dim one = same_dim(1);
 constexpr int64_t most_elements = 3000;
 
+// clang-format off
 enum class Kind {
   tanh, sigmoid, relu, negate, absolute, add, subtract, multiply, maximum, add_number, multiply_number, from_number, compare, select_where, literal,
   to_float, to_double, to_int, to_bool,
@@ -41,6 +42,7 @@ enum class Kind {
   add_in_place, multiply_in_place, relu_in_place, copy_in_place, fill_in_place, masked_fill_in_place,
   cat, stack, halves, sum, mean, amax, argmax, cumsum, softmax, square, gather_sorted, reverse, zeros, range, times_size
 };
+// clang-format on
 constexpr int kinds = static_cast<int>(Kind::times_size) + 1;
 
 }  // namespace
@@ -70,7 +72,9 @@ struct RandomProgram::Maker {
 
   size_t below(size_t n) { return static_cast<size_t>(random() % n); }
   // Younger values more often, so that programs are deep.
-  size_t any() { return below(3) == 0 ? below(values.size()) : values.size() - 1 - below(std::min<size_t>(values.size(), 6)); }
+  size_t any() {
+    return below(3) == 0 ? below(values.size()) : values.size() - 1 - below(std::min<size_t>(values.size(), 6));
+  }
 
   bool fits(const std::vector<Dim>& dims) const {
     for (size_t set = 0; set < size_sets; ++set) {
@@ -86,7 +90,9 @@ struct RandomProgram::Maker {
     values.push_back(std::move(type));
     return true;
   }
-  bool fresh(Step step, std::vector<Dim> dims, DType dtype) { return push(std::move(step), {std::move(dims), dtype, values.size(), true}); }
+  bool fresh(Step step, std::vector<Dim> dims, DType dtype) {
+    return push(std::move(step), {std::move(dims), dtype, values.size(), true});
+  }
   bool view(Step step, std::vector<Dim> dims, const Type& of, bool writable = true) {
     return push(std::move(step), {std::move(dims), of.dtype, of.root, of.writable && writable});
   }
@@ -136,7 +142,8 @@ bool RandomProgram::Maker::make(Kind kind) {
     }
     case Kind::add_number:
     case Kind::multiply_number:
-    case Kind::from_number: return x.dtype != DType::bool_ && fresh({kind, {i}, static_cast<int64_t>(below(5))}, dims, x.dtype);
+    case Kind::from_number:
+      return x.dtype != DType::bool_ && fresh({kind, {i}, static_cast<int64_t>(below(5))}, dims, x.dtype);
     case Kind::times_size: return x.dtype != DType::bool_ && rank > 0 && fresh({kind, {i}, at}, dims, x.dtype);
     case Kind::literal: return x.floating() && fresh({kind, {i}}, dims, x.dtype);
     case Kind::select_where: {
@@ -167,7 +174,8 @@ bool RandomProgram::Maker::make(Kind kind) {
       return fresh({kind, {i}, at}, dims, x.dtype);
     }
     case Kind::split_last: {
-      if (rank == 0 || std::any_of(dims.back().begin(), dims.back().end(), [](int64_t n) { return n % 2 != 0; })) return false;
+      if (rank == 0 || std::any_of(dims.back().begin(), dims.back().end(), [](int64_t n) { return n % 2 != 0; }))
+        return false;
       dims.back() = each(dims.back(), [](int64_t n, size_t) { return n / 2; });
       dims.push_back(same_dim(2));
       return fresh({kind, {i}}, dims, x.dtype);
@@ -197,7 +205,8 @@ bool RandomProgram::Maker::make(Kind kind) {
     case Kind::clone: return fresh({kind, {i}}, dims, x.dtype);
     case Kind::alias_view: return view({kind, {i}}, dims, x);
     case Kind::relu_in_place:
-    case Kind::fill_in_place: return x.writable && x.dtype != DType::bool_ && view({kind, {i}, static_cast<int64_t>(below(4))}, dims, x);
+    case Kind::fill_in_place:
+      return x.writable && x.dtype != DType::bool_ && view({kind, {i}, static_cast<int64_t>(below(4))}, dims, x);
     case Kind::add_in_place:
     case Kind::multiply_in_place:
     case Kind::copy_in_place: {
@@ -211,7 +220,8 @@ bool RandomProgram::Maker::make(Kind kind) {
     case Kind::masked_fill_in_place: {
       const size_t j = any();
       const Type& y = values[j];
-      return x.writable && x.dtype != DType::bool_ && y.dtype == DType::bool_ && y.root != x.root && y.dims == x.dims && view({kind, {i, j}}, dims, x);
+      return x.writable && x.dtype != DType::bool_ && y.dtype == DType::bool_ && y.root != x.root && y.dims == x.dims &&
+             view({kind, {i, j}}, dims, x);
     }
     case Kind::cat: {
       const size_t j = any();
@@ -237,8 +247,10 @@ bool RandomProgram::Maker::make(Kind kind) {
     case Kind::mean: {
       if (rank == 0 || x.dtype == DType::bool_ || (kind == Kind::mean && !x.floating())) return false;
       const bool keep = below(2) == 0;
-      if (keep) dims[d] = one;
-      else dims.erase(dims.begin() + at);
+      if (keep)
+        dims[d] = one;
+      else
+        dims.erase(dims.begin() + at);
       return fresh({kind, {i}, at, keep}, dims, x.dtype);
     }
     case Kind::argmax:
@@ -270,8 +282,10 @@ RandomProgram::RandomProgram(uint64_t seed, size_t steps) {
     maker.values.push_back({shapes[maker.below(shapes.size())], dtype, i, true});
   }
   inputs_ = maker.values;
-  for (size_t tries = 0; steps_.size() < steps && tries < 100 * steps; ++tries) (void)maker.make(static_cast<Kind>(maker.below(kinds)));
-  for (size_t i = 0; i < 5; ++i) results_.push_back(maker.values.size() - 1 - maker.below(std::min<size_t>(maker.values.size(), steps / 2 + 1)));
+  for (size_t tries = 0; steps_.size() < steps && tries < 100 * steps; ++tries)
+    (void)maker.make(static_cast<Kind>(maker.below(kinds)));
+  for (size_t i = 0; i < 5; ++i)
+    results_.push_back(maker.values.size() - 1 - maker.below(std::min<size_t>(maker.values.size(), steps / 2 + 1)));
 }
 RandomProgram::~RandomProgram() = default;
 RandomProgram::RandomProgram(RandomProgram&&) noexcept = default;
@@ -284,8 +298,10 @@ Values RandomProgram::inputs(size_t set) const {
     const Tensor t = make_tensor(IntList(sizes), inputs_[i].dtype);
     for (int64_t e = 0; e < t.numel(); ++e) {
       const int64_t v = (e * 37 + static_cast<int64_t>(i + set) * 11) % 101 - 50;
-      if (t.dtype() == DType::int64) t.mutable_data_as<int64_t>()[e] = v % 7;
-      else t.mutable_data_as<float>()[e] = static_cast<float>(v) / 32;
+      if (t.dtype() == DType::int64)
+        t.mutable_data_as<int64_t>()[e] = v % 7;
+      else
+        t.mutable_data_as<float>()[e] = static_cast<float>(v) / 32;
     }
     out.emplace_back(t);
   }

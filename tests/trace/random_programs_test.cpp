@@ -23,7 +23,8 @@ std::string difference(const Value& found, const Value& expected) {
     const Tensor& x = a.leaves[i].to_tensor();
     const Tensor& y = b.leaves[i].to_tensor();
     if (x.dtype() != y.dtype() || str(x.sizes()) != str(y.sizes()))
-      return "result " + std::to_string(i) + " is " + std::string(name(x.dtype())) + str(x.sizes()) + ", expected " + std::string(name(y.dtype())) + str(y.sizes());
+      return "result " + std::to_string(i) + " is " + std::string(name(x.dtype())) + str(x.sizes()) + ", expected " +
+             std::string(name(y.dtype())) + str(y.sizes());
     if (!equal(x, y)) return "result " + std::to_string(i) + ":\n" + x.str() + "\nexpected\n" + y.str();
   }
   return "";
@@ -33,7 +34,8 @@ std::vector<ProducedGuards::RealInput> real_inputs(const Values& inputs) {
   std::vector<ProducedGuards::RealInput> out;
   for (const Value& v : inputs) {
     const Tensor& t = v.to_tensor();
-    out.emplace_back(ProducedGuards::RealTensor{{t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}, t.storage_offset()});
+    out.emplace_back(ProducedGuards::RealTensor{
+        {t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}, t.storage_offset()});
   }
   return out;
 }
@@ -50,7 +52,8 @@ void check_graph(const TracedGraph& g, const RandomProgram& program, const char*
   for (size_t set = 0; set < RandomProgram::size_sets; ++set) {
     const Values eager = program.inputs(set), given = program.inputs(set);
     if (!guards.accepts(real_inputs(given))) {
-      ASSERT_NE(set, 0U) << what << ": the guards refuse the sizes that were traced: " << *guards.first_failure(real_inputs(given));
+      ASSERT_NE(set, 0U) << what
+                         << ": the guards refuse the sizes that were traced: " << *guards.first_failure(real_inputs(given));
       ++counts.guarded_off;
       continue;
     }

@@ -41,7 +41,10 @@ std::string calls(const Graph& g) {
   return text;
 }
 
-bool same(const Value& a, const Value& b) { return a.to_tensor().dtype() == b.to_tensor().dtype() && str(a.to_tensor().sizes()) == str(b.to_tensor().sizes()) && equal(a.to_tensor(), b.to_tensor()); }
+bool same(const Value& a, const Value& b) {
+  return a.to_tensor().dtype() == b.to_tensor().dtype() && str(a.to_tensor().sizes()) == str(b.to_tensor().sizes()) &&
+         equal(a.to_tensor(), b.to_tensor());
+}
 
 using RealTensor = ProducedGuards::RealTensor;
 RealTensor real(std::vector<int64_t> sizes) {
@@ -89,7 +92,8 @@ TEST(SymbolicRows, T087_grad_mode_switches) {
   };
   const TracedGraph g = make_fx_values(f, {rand({3})}, {.pre_dispatch = true});
   EXPECT_EQ(calls(g.graph()),
-            "torch._C._set_grad_enabled aten.sin.default torch._C._set_grad_enabled aten.cos.default aten.add.Tensor torch._C._set_grad_enabled torch._C._set_grad_enabled");
+            "torch._C._set_grad_enabled aten.sin.default torch._C._set_grad_enabled aten.cos.default aten.add.Tensor "
+            "torch._C._set_grad_enabled torch._C._set_grad_enabled");
   const TracedGraph below = make_fx_values(f, {rand({3})}, {.mode = TracingMode::fake});
   EXPECT_EQ(calls(below.graph()), "aten.sin.default aten.cos.default aten.add.Tensor");
   Tensor x = rand({3});
@@ -108,12 +112,14 @@ TEST(SymbolicRows, regions_inside_a_branch_are_the_branchs) {
       const AutocastScope autocast;
       return matmul(x[0].to_tensor(), x[0].to_tensor());
     };
-    return cond(in[0].to_tensor().sum() > 0, quiet, [](const Values& x) -> Value { return x[0].to_tensor().to(DType::bfloat16); }, {in[0]});
+    return cond(in[0].to_tensor().sum() > 0, quiet,
+                [](const Values& x) -> Value { return x[0].to_tensor().to(DType::bfloat16); }, {in[0]});
   };
   const TracedGraph g = make_fx_values(f, {ones({3, 3})}, {.mode = TracingMode::fake, .pre_dispatch = true});
   EXPECT_EQ(calls(g.graph()).find("autocast"), std::string::npos);
   EXPECT_TRUE(wrap_autocast_regions(*g.module));
-  EXPECT_THAT(g.module->print_readable(), HasSubstr("torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, False, "));
+  EXPECT_THAT(g.module->print_readable(),
+              HasSubstr("torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, False, "));
   EXPECT_TRUE(same(g(ones({3, 3})), f({ones({3, 3})})));
 }
 
@@ -123,7 +129,8 @@ TEST(SymbolicRows, T088_before_dispatch_and_functional) {
     x.mul_(5);
     return x;
   };
-  const TracedGraph g = make_fx_values(functionalize(f, true), {rand({4, 4}), rand({4, 4})}, {.mode = TracingMode::fake, .pre_dispatch = true});
+  const TracedGraph g = make_fx_values(functionalize(f, true), {rand({4, 4}), rand({4, 4})},
+                                       {.mode = TracingMode::fake, .pre_dispatch = true});
   EXPECT_EQ(calls(g.graph()), "aten.matmul.default aten.add.Tensor aten.mul.Tensor");
   const Tensor a = rand({4, 4}), b = rand({4, 4});
   EXPECT_TRUE(same(g(a, b), f({a, b})));
@@ -131,7 +138,8 @@ TEST(SymbolicRows, T088_before_dispatch_and_functional) {
 
 TEST(SymbolicRows, T089_before_dispatch_and_functional_views_stay_views) {
   const auto f = [](const Values& in) -> Value { return in[0].to_tensor().transpose(0, 1).contiguous().view({2, 8}) + 1; };
-  const TracedGraph g = make_fx_values(functionalize(f, true), {rand({4, 4})}, {.mode = TracingMode::fake, .pre_dispatch = true});
+  const TracedGraph g =
+      make_fx_values(functionalize(f, true), {rand({4, 4})}, {.mode = TracingMode::fake, .pre_dispatch = true});
   EXPECT_THAT(calls(g.graph()), HasSubstr("aten.transpose.int"));
   EXPECT_THAT(g.graph().str(), HasSubstr("aten.view.default"));
   EXPECT_THAT(g.graph().str(), HasSubstr("[2, 8]"));
@@ -150,7 +158,8 @@ TEST(SymbolicRows, T112_a_common_factor_proves_divisibility) {
 }
 
 TEST(SymbolicRows, T117_a_literal_of_a_size_specialises_it) {
-  const TracedGraph g = make_fx([](const Tensor& x) { return x + tensor(Scalar(sym_float_pow(sym_float(x.sym_size(0)), 2.0))); }, symbolic)(rand({2}));
+  const TracedGraph g = make_fx(
+      [](const Tensor& x) { return x + tensor(Scalar(sym_float_pow(sym_float(x.sym_size(0)), 2.0))); }, symbolic)(rand({2}));
   const std::vector<Tensor> buffers = g.module->buffers();
   ASSERT_EQ(buffers.size(), 1U);
   EXPECT_EQ(buffers[0].dtype(), DType::float32);
@@ -166,7 +175,8 @@ TEST(SymbolicRows, T118_assigning_a_size_to_an_element) {
         return x;
       },
       symbolic)(rand({3}), rand({5}));
-  EXPECT_EQ(calls(g.graph()), "aten.sym_size.int aten.scalar_tensor.default aten.select.int aten.copy_.default") << g.graph().str();
+  EXPECT_EQ(calls(g.graph()), "aten.sym_size.int aten.scalar_tensor.default aten.select.int aten.copy_.default")
+      << g.graph().str();
   EXPECT_EQ(g.graph().output_node()->args()[0].to_node()->kind(), NodeKind::placeholder);
   const Tensor x = zeros({3});
   EXPECT_EQ(g(x, rand({7})).to_tensor().select(0, 0).item().to<double>(), 7.0);
@@ -180,8 +190,19 @@ TEST(SymbolicRows, T120_an_unbacked_size_is_unified_with_a_backed_one) {
 }
 
 TEST(SymbolicRows, T121_views_of_unbacked_sizes) {
-  EXPECT_EQ(error_of([] { make_fx([](const Tensor& n) { return zeros({n.item().sym_int(), 192}).view({12, -1, 192}); }, symbolic)(tensor(24)); }), "");
-  EXPECT_EQ(error_of([] { make_fx([](const Tensor& n) { return zeros({n.item().sym_int(), 4, 20}).transpose(0, 1).reshape({-1, 80}); }, symbolic)(tensor(24)); }), "");
+  EXPECT_EQ(
+      error_of([] {
+        make_fx([](const Tensor& n) { return zeros({n.item().sym_int(), 192}).view({12, -1, 192}); }, symbolic)(tensor(24));
+      }),
+      "");
+  EXPECT_EQ(error_of([] {
+              make_fx(
+                  [](const Tensor& n) {
+                    return zeros({n.item().sym_int(), 4, 20}).transpose(0, 1).reshape({-1, 80});
+                  },
+                  symbolic)(tensor(24));
+            }),
+            "");
 }
 
 TEST(SymbolicRows, T122_a_checked_equality_lends_its_hint) {
@@ -221,7 +242,8 @@ TEST(SymbolicRows, T124_splitting_by_values) {
   size_t constrained = 0, pieces = 0;
   for (const Node* n : g.graph().nodes()) {
     constrained += n->op() && n->op()->schema().name == "sym_constrain_range_for_size";
-    pieces += n->target().str() == "operator.getitem" && n->args()[0].to_node()->op() && n->args()[0].to_node()->op()->schema().name == "split_with_sizes";
+    pieces += n->target().str() == "operator.getitem" && n->args()[0].to_node()->op() &&
+              n->args()[0].to_node()->op()->schema().name == "split_with_sizes";
   }
   EXPECT_EQ(constrained, 3U) << g.graph().str();
   EXPECT_EQ(pieces, 3U);
@@ -245,7 +267,8 @@ TEST(SymbolicRows, T128_a_guard_on_a_product_of_sizes) {
 TEST(SymbolicRows, T129_the_module_stack_is_recorded_on_request) {
   Outer outer;
   for (const bool asked : {false, true}) {
-    const TracedGraph g = make_fx_values([&](const Values& in) { return outer.call(in); }, {rand({3})}, {.mode = TracingMode::fake, .record_module_stack = asked});
+    const TracedGraph g = make_fx_values([&](const Values& in) { return outer.call(in); }, {rand({3})},
+                                         {.mode = TracingMode::fake, .record_module_stack = asked});
     for (const auto& [name, depth] : std::vector<std::pair<const char*, size_t>>{{"sin", 1}, {"relu", 2}, {"cos", 1}}) {
       const auto& stack = g.graph().find_node(name)->meta.nn_module_stack;
       EXPECT_EQ(stack ? stack->size() : 0, asked ? depth : 0) << name;
@@ -275,11 +298,13 @@ TEST(SymbolicRows, T134_an_equality_between_inputs) {
   MakeFxOptions named = symbolic;
   named.names = {"a", "b"};
   const TracedGraph g = make_fx(f, named)(rand({6}), rand({3}));
-  EXPECT_THAT(g.guards().exprs(), ::testing::UnorderedElementsAre("L['a'].size()[0] == 2*L['b'].size()[0]", "2 <= L['b'].size()[0]"));
+  EXPECT_THAT(g.guards().exprs(),
+              ::testing::UnorderedElementsAre("L['a'].size()[0] == 2*L['b'].size()[0]", "2 <= L['b'].size()[0]"));
   GuardsRequest all;
   all.ignore_static = false;
   const std::vector<std::string> with_static = g.guards(all).exprs();
-  EXPECT_THAT(with_static, ::testing::IsSupersetOf({"L['a'].stride()[0] == 1", "L['b'].stride()[0] == 1", "L['a'].storage_offset() == 0", "L['b'].storage_offset() == 0"}));
+  EXPECT_THAT(with_static, ::testing::IsSupersetOf({"L['a'].stride()[0] == 1", "L['b'].stride()[0] == 1",
+                                                    "L['a'].storage_offset() == 0", "L['b'].storage_offset() == 0"}));
 }
 
 TEST(SymbolicRows, T136_bounds_that_follow_from_order) {
@@ -287,12 +312,18 @@ TEST(SymbolicRows, T136_bounds_that_follow_from_order) {
   named.names = {"a"};
   GuardsRequest simplified;
   simplified.simplified = true;
-  const auto above = [](const Tensor& a) { return guard(a.sym_size(0) > 12) && guard(a.sym_size(1) > a.sym_size(0)) ? a.sin() : a; };
+  const auto above = [](const Tensor& a) {
+    return guard(a.sym_size(0) > 12) && guard(a.sym_size(1) > a.sym_size(0)) ? a.sin() : a;
+  };
   EXPECT_THAT(make_fx(above, named)(rand({13, 15})).guards(simplified).exprs(),
-              ::testing::UnorderedElementsAre("L['a'].size()[1] > L['a'].size()[0]", "13 <= L['a'].size()[0]", "14 <= L['a'].size()[1]"));
-  const auto below = [](const Tensor& a) { return guard(a.sym_size(0) < 20) && guard(a.sym_size(1) < a.sym_size(0)) ? a.sin() : a; };
+              ::testing::UnorderedElementsAre("L['a'].size()[1] > L['a'].size()[0]", "13 <= L['a'].size()[0]",
+                                              "14 <= L['a'].size()[1]"));
+  const auto below = [](const Tensor& a) {
+    return guard(a.sym_size(0) < 20) && guard(a.sym_size(1) < a.sym_size(0)) ? a.sin() : a;
+  };
   EXPECT_THAT(make_fx(below, named)(rand({13, 11})).guards(simplified).exprs(),
-              ::testing::UnorderedElementsAre("L['a'].size()[1] < L['a'].size()[0]", HasSubstr("L['a'].size()[0] <= 19"), HasSubstr("L['a'].size()[1] <= 18")));
+              ::testing::UnorderedElementsAre("L['a'].size()[1] < L['a'].size()[0]", HasSubstr("L['a'].size()[0] <= 19"),
+                                              HasSubstr("L['a'].size()[1] <= 18")));
 }
 
 TEST(SymbolicRows, T137_equal_examples_need_no_guards) {
@@ -304,7 +335,9 @@ TEST(SymbolicRows, T137_equal_examples_need_no_guards) {
   expect(make_fx(product, symbolic)(rand({5, 6}), rand({5, 6})), 2);
   expect(make_fx(product, symbolic)(rand({5, 6, 7}), rand({5, 6, 7})), 3);
   expect(make_fx(product, symbolic)(rand({5, 1}), rand({1, 6})), 2);
-  const auto joined = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) { return (a + b) + cat(std::vector<Tensor>{c, d}); };
+  const auto joined = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+    return (a + b) + cat(std::vector<Tensor>{c, d});
+  };
   expect(make_fx(joined, symbolic)(rand({7}), rand({7}), rand({4}), rand({3})), 2);
   const auto chain = [](const Values& in) -> Value {
     Tensor x = in[0].to_tensor();
@@ -341,7 +374,8 @@ TEST(SymbolicRows, T167_a_module_of_fake_parameters_keeps_its_aliases) {
   Tied module;
   const auto mode = FakeMode::make();
   const std::shared_ptr<Module> copy = module.deep_copy();
-  for (const auto& [name, tensor] : copy->named_parameters("", true, false)) copy->set_tensor(name, mode->from_tensor(module.get_parameter(name)));
+  for (const auto& [name, tensor] : copy->named_parameters("", true, false))
+    copy->set_tensor(name, mode->from_tensor(module.get_parameter(name)));
   const Tensor weight = copy->get_parameter("a.weight");
   EXPECT_TRUE(weight.is_fake());
   EXPECT_EQ(str(weight.sizes()), "[4, 4]");
@@ -359,7 +393,10 @@ TEST(SymbolicRows, T178_T179_fake_values_through_a_graph) {
   const Tensor a = mode->from_tensor(rand({5, 3})), b = mode->from_tensor(rand({3, 2}));
   EXPECT_EQ(str(Interpreter(graph).run({a, Value(), b}).to_tensor().sizes()), "[5, 2]");
   const auto other = FakeMode::make();
-  EXPECT_THAT(error_of([&] { Interpreter(graph).run({a, Value(), other->from_tensor(rand({3, 2}))}); }), HasSubstr("mixing fake modes"));
+  EXPECT_THAT(error_of([&] {
+                Interpreter(graph).run({a, Value(), other->from_tensor(rand({3, 2}))});
+              }),
+              HasSubstr("mixing fake modes"));
 }
 
 TEST(SymbolicRows, T179_missing_inputs_are_none) {
@@ -458,7 +495,8 @@ TEST(SymbolicRows, T219_a_symbolic_scalar_argument_stays_symbolic) {
 TEST(SymbolicRows, T222_a_tensor_of_sizes_has_their_values) {
   Symbols s;
   const Tensor x = s.fake({5, 3}, "x");
-  for (const DType dtype : {DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
+  for (const DType dtype : {DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::float16,
+                            DType::bfloat16, DType::float32, DType::float64}) {
     const Tensor t = tensor({Scalar(x.sym_size(0)), Scalar(x.sym_size(1))}, dtype);
     EXPECT_EQ(t.select(0, 0).item().to<int64_t>(), 5);
     EXPECT_EQ(t.select(0, 1).item().to<int64_t>(), 3);

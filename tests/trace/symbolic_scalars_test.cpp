@@ -18,8 +18,9 @@ std::string calls(const TracedGraph& g) {
 }
 
 TEST(SymbolicScalars, T202_choosing_between_sizes_records_nodes_and_no_guards) {
-  const TracedGraph g = make_fx(
-      [](const Tensor& x) -> Value { return sym_ite(x.sym_size(0) == 5, x.sym_size(0), x.sym_size(1)); }, symbolic)(rand({5, 4}));
+  const TracedGraph g =
+      make_fx([](const Tensor& x) -> Value { return sym_ite(x.sym_size(0) == 5, x.sym_size(0), x.sym_size(1)); },
+              symbolic)(rand({5, 4}));
   EXPECT_EQ(calls(g), "aten.sym_size.int operator.eq aten.sym_size.int torch.sym_ite") << g.graph().str();
   EXPECT_TRUE(g.env->guards().empty());
   EXPECT_EQ(g(rand({4, 5})).to_int(), 5);
@@ -37,7 +38,8 @@ TEST(SymbolicScalars, functions_of_sizes_run_on_other_sizes) {
   EXPECT_TRUE(g.env->guards().empty());
   const Value out = g(rand({17, 3}));
   const std::vector<int64_t> expected{4, 4, 0, 3, 17};
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(out.to_items()[i].to_int(), expected[i]) << i << " in " << g.graph().str();
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(out.to_items()[i].to_int(), expected[i]) << i << " in " << g.graph().str();
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The Tracer: what a user wrote, as a graph.
-#include "calque/sym/sym_math.h"
 #include "calque/trace/tracer.h"
+#include "calque/sym/sym_math.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -329,7 +329,8 @@ struct Alone : Typed<Alone> {
 
 TEST(Tracer, CallsOnParametersAloneAreRecordedAndOnBuffersWhenAsked) {
   Alone m;
-  EXPECT_THAT(listed(Tracer().trace(m)), testing::AllOf(HasSubstr("torch.sin(%w)"), Not(HasSubstr("torch.cos")), HasSubstr("get_attr[_tensor_constant0]")));
+  EXPECT_THAT(listed(Tracer().trace(m)), testing::AllOf(HasSubstr("torch.sin(%w)"), Not(HasSubstr("torch.cos")),
+                                                        HasSubstr("get_attr[_tensor_constant0]")));
   Tracer tracer;
   tracer.proxy_buffer_attributes = true;
   EXPECT_THAT(listed(tracer.trace(m)), HasSubstr("torch.cos(%b)"));
@@ -340,8 +341,10 @@ TEST(Tracer, CallsOnParametersAloneAreRecordedAndOnBuffersWhenAsked) {
 TEST(Tracer, T032_NoLeavesAndTaggedNodes) {
   struct All : Tracer {
     bool is_leaf_module(Module&, const std::string&) override { return false; }
-    Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name, std::string type) override {
-      if (kind == NodeKind::call_method && target.text().ends_with("_")) throw UserError("no in-place call may be traced: " + target.text());
+    Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name,
+                      std::string type) override {
+      if (kind == NodeKind::call_method && target.text().ends_with("_"))
+        throw UserError("no in-place call may be traced: " + target.text());
       Node* n = Tracer::create_node(kind, target, std::move(args), std::move(kwargs), name, std::move(type));
       n->meta.set("tag", "traced");
       return n;
@@ -353,14 +356,18 @@ TEST(Tracer, T032_NoLeavesAndTaggedNodes) {
   EXPECT_THAT(listed(g), HasSubstr("torch._C._nn.linear(%x, %up_weight, %up_bias)"));
   for (const Node* n : g.nodes()) EXPECT_TRUE(n->meta.find("tag")) << n->name();
   All other;
-  EXPECT_THAT(error_of([&] { other.trace(traceable([](const Tensor& x) { return x.add_(1); }, {"x"})); }), HasSubstr("no in-place call may be traced: add_"));
+  EXPECT_THAT(error_of([&] { other.trace(traceable([](const Tensor& x) { return x.add_(1); }, {"x"})); }),
+              HasSubstr("no in-place call may be traced: add_"));
 }
 
 TEST(Tracer, T033_AnOutArgumentIsRefusedWhenAsked) {
   const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x, y); };
   Tracer tracer;
   tracer.check_mutable_operations = true;
-  EXPECT_THAT(error_of([&] { tracer.trace(traceable(f, {"x", "y"})); }), HasSubstr("Tried to trace mutable operation aten::sigmoid.out"));
+  EXPECT_THAT(error_of([&] {
+                tracer.trace(traceable(f, {"x", "y"}));
+              }),
+              HasSubstr("Tried to trace mutable operation aten::sigmoid.out"));
   EXPECT_THAT(listed(Tracer().trace(traceable(f, {"x", "y"}))), HasSubstr("torch.sigmoid(%x, out=%y)"));
 }
 
@@ -385,7 +392,8 @@ TEST(Tracer, CallModuleMayBeOverridden) {
 
 TEST(Tracer, T034_AWrappedFunctionIsOneNode) {
   static const auto fused = wrap("tracer_test.fused", [](const Tensor& x, double by) { return (x * by).sin(); });
-  static const auto split_up = wrap("tracer_test.split_up", [](const Tensor& x) { return std::tuple<Tensor, Tensor>(x + 1, x + 2); });
+  static const auto split_up =
+      wrap("tracer_test.split_up", [](const Tensor& x) { return std::tuple<Tensor, Tensor>(x + 1, x + 2); });
   const auto f = [](const Tensor& x) {
     const auto [a, b] = split_up(fused(x, 2.0));
     return a * b + fused(tensor_of<float>(std::vector<float>{3}, {1}), 1.0);
@@ -420,7 +428,8 @@ TEST(Tracer, T035_ConcreteArgumentsPickABranchAndAreChecked) {
   EXPECT_EQ(listed(gm->graph()),
             "%x = placeholder\n"
             "%y_1 = placeholder\n"
-            "%_assert_is_none = torch.fx._symbolic_trace._assert_is_none(%y_1, 'y has been specialized to have value None but got another value')\n"
+            "%_assert_is_none = torch.fx._symbolic_trace._assert_is_none(%y_1, 'y has been specialized to have value None "
+            "but got another value')\n"
             "%flag_1 = placeholder\n"
             "%eq = operator.eq(%flag_1, True)\n"
             "%_assert = torch._assert(%eq, 'flag has been specialized to have value True but got another value')\n"
@@ -430,8 +439,13 @@ TEST(Tracer, T035_ConcreteArgumentsPickABranchAndAreChecked) {
   EXPECT_TRUE(same((*gm)({x, {}, true}).to_tensor(), x * 2));
   EXPECT_THAT(error_of([&] { (*gm)({x, {}, false}); }), HasSubstr("flag has been specialized to have value True"));
   EXPECT_THAT(error_of([&] { (*gm)({x, x, true}); }), HasSubstr("y has been specialized to have value None"));
-  EXPECT_THAT(error_of([&] { symbolic_trace(m); }), HasSubstr("argument 'flag' of Branches is a bool, which a trace cannot leave open; say its value in concrete_args"));
-  EXPECT_THAT(error_of([&] { symbolic_trace(m, {.concrete_args = {{"flags", true}}}); }), HasSubstr("Branches has no argument named flags"));
+  EXPECT_THAT(
+      error_of([&] { symbolic_trace(m); }),
+      HasSubstr("argument 'flag' of Branches is a bool, which a trace cannot leave open; say its value in concrete_args"));
+  EXPECT_THAT(error_of([&] {
+                symbolic_trace(m, {.concrete_args = {{"flags", true}}});
+              }),
+              HasSubstr("Branches has no argument named flags"));
 }
 
 struct WithDefaults : Typed<WithDefaults> {
@@ -467,7 +481,9 @@ TEST(Tracer, T036_ATreeOfInputsBecomesOnePlaceholderALeaf) {
     return dict({{"sum", a + b}, {"rest", list({a * y})}});
   };
   const auto tree_of = [](const Value& a, const Value& b) {
-    return dict({{"a", list({a})}, {"b", namedtuple("pair.Pair", {"first", "second"}, {list({}), tuple({b})})}, {"none", tuple({})}});
+    return dict({{"a", list({a})},
+                 {"b", namedtuple("pair.Pair", {"first", "second"}, {list({}), tuple({b})})},
+                 {"none", tuple({})}});
   };
   const auto gm = symbolic_trace(traceable(f, {"tree", "y"}), {.concrete_args = {{"tree", tree_of(PH(), PH())}}});
   EXPECT_EQ(listed(gm->graph()),
@@ -572,23 +588,33 @@ struct LooksAtLeaf : Typed<LooksAtLeaf> {
 TEST(Tracer, LeafModulesRunOnExamples) {
   LooksAtLeaf m;
   const auto gm = symbolic_trace(m, {.examples = {{"x", numbers({2, 3})}}});
-  EXPECT_THAT(listed(gm->graph()), testing::AllOf(HasSubstr("%up : f32[2, 5] = call_module[up](%x)"), HasSubstr("operator.mul(%up, 2)")));
+  EXPECT_THAT(listed(gm->graph()),
+              testing::AllOf(HasSubstr("%up : f32[2, 5] = call_module[up](%x)"), HasSubstr("operator.mul(%up, 2)")));
 }
 
 TEST(Tracer, WhatIsNotKnownIsAnErrorThatSaysWhatToDo) {
   const std::string dimension = error_of([&] { symbolic_trace(traceable(by_dimension, {"x"})); });
-  EXPECT_THAT(dimension, testing::AllOf(HasSubstr("the dim of %x = placeholder"), HasSubstr("tracer_test.cpp:"), HasSubstr("Give example inputs"), HasSubstr("concrete_args"), HasSubstr("wrap()")));
-  const std::string truth = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return (x.sum() > 0).item().to_bool() ? x : -x; }, {"x"})); });
-  EXPECT_THAT(truth, testing::AllOf(HasSubstr("call_method[item](%gt)"), HasSubstr("tracer_test.cpp:"), HasSubstr("only known when the program runs")));
-  const std::string size = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.size(0) > 2 ? x : -x; }, {"x"})); });
+  EXPECT_THAT(dimension, testing::AllOf(HasSubstr("the dim of %x = placeholder"), HasSubstr("tracer_test.cpp:"),
+                                        HasSubstr("Give example inputs"), HasSubstr("concrete_args"), HasSubstr("wrap()")));
+  const std::string truth = error_of(
+      [&] { symbolic_trace(traceable([](const Tensor& x) { return (x.sum() > 0).item().to_bool() ? x : -x; }, {"x"})); });
+  EXPECT_THAT(truth, testing::AllOf(HasSubstr("call_method[item](%gt)"), HasSubstr("tracer_test.cpp:"),
+                                    HasSubstr("only known when the program runs")));
+  const std::string size =
+      error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.size(0) > 2 ? x : -x; }, {"x"})); });
   EXPECT_THAT(size, testing::AllOf(HasSubstr("u0 is %size = call_method[size](%x, 0)"), HasSubstr("tracer_test.cpp:")));
-  const std::string guarded = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return guard(x.sym_size(0) > 2) ? x : -x; }, {"x"})); });
+  const std::string guarded =
+      error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return guard(x.sym_size(0) > 2) ? x : -x; }, {"x"})); });
   EXPECT_THAT(guarded, HasSubstr("u0 is %size = call_method[size](%x, 0)"));
-  const std::string items = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.unbind()[0]; }, {"x"})); });
+  const std::string items =
+      error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.unbind()[0]; }, {"x"})); });
   EXPECT_THAT(items, HasSubstr("the number of items of %unbind"));
-  const std::string same_tensors = error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.equal(x) ? x : -x; }, {"x"})); });
+  const std::string same_tensors =
+      error_of([&] { symbolic_trace(traceable([](const Tensor& x) { return x.equal(x) ? x : -x; }, {"x"})); });
   EXPECT_THAT(same_tensors, HasSubstr("control flow depends on the value %equal = call_method[equal](%x, %x)"));
-  const std::string number = error_of([&] { symbolic_trace(traceable([](const Tensor& x, int64_t n) { return x + n; }, {"x", "n"})); });
+  const std::string number = error_of([&] {
+    symbolic_trace(traceable([](const Tensor& x, int64_t n) { return x + n; }, {"x", "n"}));
+  });
   EXPECT_THAT(number, HasSubstr("is %n = placeholder"));
 }
 
@@ -605,7 +631,8 @@ TEST(Tracer, AProxyIsUselessAfterItsTrace) {
   Tensor kept;
   symbolic_trace(traceable([&](const Tensor& x) { return kept = x + 1; }, {"x"}));
   EXPECT_THAT(error_of([&] { kept.dim(); }), HasSubstr("a trace that has ended"));
-  EXPECT_THAT(error_of([&] { symbolic_trace(traceable([&](const Tensor& x) { return x + kept; }, {"x"})); }), HasSubstr("a proxy of another trace"));
+  EXPECT_THAT(error_of([&] { symbolic_trace(traceable([&](const Tensor& x) { return x + kept; }, {"x"})); }),
+              HasSubstr("a proxy of another trace"));
 }
 
 // ---- traces within traces, again, and beside each other ---------------------------------------------------------------

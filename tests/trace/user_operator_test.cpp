@@ -1,8 +1,8 @@
 // A user's own operator, added by one stanza through the public door, has every form a built-in one has.
 #include <gtest/gtest.h>
 
-#include "calque/op/ops.h"
 #include "calque/graph/interpreter.h"
+#include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -23,7 +23,11 @@ class UserOperator : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     Library mine("mine");
-    mine.def("scale(Tensor self, float factor=2.0) -> Tensor").compute(scale_rule, scale_kernel).in_place("scale_").out("scale.out").tags(Tag::pointwise);
+    mine.def("scale(Tensor self, float factor=2.0) -> Tensor")
+        .compute(scale_rule, scale_kernel)
+        .in_place("scale_")
+        .out("scale.out")
+        .tags(Tag::pointwise);
     mine.def("twice(Tensor self) -> Tensor").composite([](const Tensor& self) -> Tensor { return self + self; });
   }
   Tensor x = tensor_of<float>({1, 2, 3}, {3});
@@ -45,9 +49,14 @@ TEST_F(UserOperator, HasInPlaceAndOutForms) {
 }
 
 TEST_F(UserOperator, TracesLikeAnyOther) {
-  const TracedGraph g = make_fx([](const Tensor& in) { return call("mine::scale", {in, 5.0}); }, {.mode = TracingMode::symbolic})(x);
+  const TracedGraph g = make_fx(
+      [](const Tensor& in) {
+        return call("mine::scale", {in, 5.0});
+      },
+      {.mode = TracingMode::symbolic})(x);
   EXPECT_NE(g.graph().str().find("mine.scale.default(%arg0_1, 5.0)"), std::string::npos) << g.graph().str();
-  EXPECT_EQ(Interpreter(g.graph()).run({tensor_of<float>({1}, {1}).expand({4}).contiguous()}).to_tensor().data_as<float>()[3], 6);
+  EXPECT_EQ(
+      Interpreter(g.graph()).run({tensor_of<float>({1}, {1}).expand({4}).contiguous()}).to_tensor().data_as<float>()[3], 6);
 }
 
 TEST_F(UserOperator, AWrongSignatureIsRefusedAtRegistration) {

@@ -18,7 +18,8 @@ using namespace hub_test;
 
 std::vector<std::string> golden_folders() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden"))
     out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
@@ -26,11 +27,14 @@ std::vector<std::string> golden_folders() {
 
 class EveryArchitecture : public ::testing::TestWithParam<std::string> {
  protected:
-  std::shared_ptr<PretrainedModel> load() { return from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / GetParam()); }
+  std::shared_ptr<PretrainedModel> load() {
+    return from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / GetParam());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryArchitecture, ::testing::ValuesIn(golden_folders()), [](const auto& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 
@@ -56,7 +60,8 @@ TEST_P(EveryArchitecture, H092_declared_ties_are_the_ties_that_there_are) {
     EXPECT_TRUE(model->get_parameter(name).is_same(model->get_parameter(source))) << name << " and " << source;
   }
   for (const std::vector<std::string>& group : find_tied_parameters(*model))
-    EXPECT_LE(std::count_if(group.begin(), group.end(), [&](const std::string& name) { return !declared.count(name); }), 1) << group.front();
+    EXPECT_LE(std::count_if(group.begin(), group.end(), [&](const std::string& name) { return !declared.count(name); }), 1)
+        << group.front();
 }
 
 TEST_P(EveryArchitecture, H093_H099_its_vocabulary_grows_and_ties_stay) {

@@ -25,8 +25,7 @@ std::filesystem::path golden() { return std::filesystem::path(CALQUE_SOURCE_DIR)
 
 std::vector<std::string> folders() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(golden()))
-    out.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(golden())) out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -53,8 +52,7 @@ Value tree(const Leaves& leaves) {
     parts[std::stoi(path.substr(0, dot))].emplace_back(dot < path.size() ? path.substr(dot + 1) : "", tensor);
   }
   Values items;
-  for (const auto& [index, part] : parts)
-    items.push_back(tree(part));
+  for (const auto& [index, part] : parts) items.push_back(tree(part));
   return tuple(std::move(items));
 }
 
@@ -76,22 +74,19 @@ ModelInputs inputs_of(const Leaves& leaves) {
 void flatten(const std::string& name, const Value& value, Leaves& out) {
   if (value.is_tensor()) out.emplace_back(name, value.to_tensor());
   if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list)
-    for (size_t i = 0; i < value.to_items().size(); ++i)
-      flatten(name + "." + std::to_string(i), value.to_items()[i], out);
+    for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
 }
 
 Leaves leaves_of(const ModelOutput& output) {
   Leaves out;
-  for (const auto& [name, value] : output.items())
-    flatten(name, value, out);
+  for (const auto& [name, value] : output.items()) flatten(name, value, out);
   return out;
 }
 
 void expect_same(const Leaves& found, const Leaves& expected) {
   const auto names = [](const Leaves& leaves) {
     std::set<std::string> out;
-    for (const auto& [name, tensor] : leaves)
-      out.insert(name);
+    for (const auto& [name, tensor] : leaves) out.insert(name);
     return out;
   };
   EXPECT_EQ(names(found), names(expected));

@@ -10,7 +10,8 @@ namespace calque {
 namespace {
 
 const SafetensorsFile& parts() {
-  static const SafetensorsFile file = SafetensorsFile::open(std::string(CALQUE_SOURCE_DIR) + "/tests/hub/golden/heads.safetensors");
+  static const SafetensorsFile file =
+      SafetensorsFile::open(std::string(CALQUE_SOURCE_DIR) + "/tests/hub/golden/heads.safetensors");
   return file;
 }
 StateDict state_under(const std::string& prefix) {
@@ -55,7 +56,8 @@ TEST_F(SquadHeads, H161_start_logits) {
 
 TEST_F(SquadHeads, H162_end_logits) {
   expect_close((*head.end_logits)(in("hidden_states"), Tensor(), in("start"), in("p_mask")), "end_logits");
-  EXPECT_EQ(message_of([&] { (*head.end_logits)(in("hidden_states")); }), "PoolerEndLogits: one of start_states, start_positions should be given");
+  EXPECT_EQ(message_of([&] { (*head.end_logits)(in("hidden_states")); }),
+            "PoolerEndLogits: one of start_states, start_positions should be given");
 }
 
 TEST_F(SquadHeads, H163_answer_class) {
@@ -65,7 +67,9 @@ TEST_F(SquadHeads, H163_answer_class) {
 
 TEST_F(SquadHeads, H164_losses_and_beams) {
   expect_close(head(in("hidden_states"), in("start"), in("end"))["loss"], "loss");
-  expect_close(head(in("hidden_states"), in("start").unsqueeze(-1), in("end").unsqueeze(-1), in("cls_index"), in("impossible"), in("p_mask"))["loss"], "loss_with_class");
+  expect_close(head(in("hidden_states"), in("start").unsqueeze(-1), in("end").unsqueeze(-1), in("cls_index"),
+                    in("impossible"), in("p_mask"))["loss"],
+               "loss_with_class");
   const ModelOutput found = head(in("hidden_states"), Tensor(), Tensor(), in("cls_index"), Tensor(), in("p_mask"));
   for (const char* name : {"start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index", "cls_logits"})
     expect_close(found[name], std::string("found/") + name);
@@ -99,8 +103,10 @@ TEST(Chunking, H168_pieces_side_by_side) {
     EXPECT_TRUE(equal(apply_chunking_to_forward(twice, size, 1, x, x), x + x));
     EXPECT_EQ(calls, size == 0 ? 1 : 6 / size);
   }
-  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 4, 1, x, x); }), "The dimension to be chunked 6 has to be a multiple of the chunk size 4");
-  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 2, 1, x, x.slice(1, 0, 4)); }), "All input tensors have to be of the same shape: 6, found shape 4");
+  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 4, 1, x, x); }),
+            "The dimension to be chunked 6 has to be a multiple of the chunk size 4");
+  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 2, 1, x, x.slice(1, 0, 4)); }),
+            "All input tensors have to be of the same shape: 6, found shape 4");
 }
 
 }  // namespace

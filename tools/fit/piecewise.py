@@ -69,11 +69,12 @@ def emit(name, what, f, end, degree):
     print(f"// {what}, 0 <= a <= {end}; the fit's relative error is {float(worst):.1e}.")
     print(f"constexpr float {name}_step = {float(step).hex()}F;")
     print(f"constexpr float {name}_end = {end}F;")
+    print("// clang-format off")
     print(f"constexpr float {name}_table[{degree + 1}][{STEPS}] = {{")
     for k in range(degree + 1):
         items = [repr(single(c[k])) + "F" for c in columns]
         print("    {" + ",\n     ".join(", ".join(items[i:i + 6]) for i in range(0, STEPS, 6)) + "},")
-    print("};\n")
+    print("};\n// clang-format on\n")
 
 
 def main():

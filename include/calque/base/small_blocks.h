@@ -10,7 +10,7 @@ namespace calque {
 inline constexpr size_t small_block_limit = size_t{64} << 10;  // larger ones are not small
 inline constexpr size_t small_blocks_kept = size_t{1} << 20;
 
-void* take_small_block(size_t bytes);  // uninitialised; null when memory is exhausted
+void* take_small_block(size_t bytes);                       // uninitialised; null when memory is exhausted
 void give_small_block(void* block, size_t bytes) noexcept;  // `bytes` as taken
 
 }  // namespace calque

@@ -29,9 +29,7 @@ class SmallVector {
   SmallVector(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   template <class It>
     requires(!std::is_integral_v<It>)
-  SmallVector(It first, It last) {
-    assign(first, last);
-  }
+  SmallVector(It first, It last) { assign(first, last); }
   SmallVector(std::span<const T> values) { assign(values.begin(), values.end()); }
   SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept { steal(other); }
@@ -92,7 +90,8 @@ class SmallVector {
   template <class It>
   void assign(It first, It last) {
     clear();
-    if constexpr (std::contiguous_iterator<It> && std::is_same_v<std::remove_cv_t<std::remove_reference_t<decltype(*first)>>, T>) {
+    if constexpr (std::contiguous_iterator<It> &&
+                  std::is_same_v<std::remove_cv_t<std::remove_reference_t<decltype(*first)>>, T>) {
       const auto n = static_cast<size_t>(last - first);
       reserve(n);
       if (n) std::memmove(data_, std::to_address(first), n * sizeof(T));
@@ -142,9 +141,7 @@ class SmallVector {
 };
 
 template <class T, size_t N>
-bool operator==(const SmallVector<T, N>& a, const SmallVector<T, N>& b)
-  requires std::is_integral_v<T>
-{
+bool operator==(const SmallVector<T, N>& a, const SmallVector<T, N>& b) requires std::is_integral_v<T> {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 

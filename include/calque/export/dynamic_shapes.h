@@ -79,7 +79,8 @@ inline constexpr DimHint Dim::DYNAMIC{DimHint::Type::dynamic};
 inline constexpr DimHint Dim::STATIC{DimHint::Type::fixed};
 
 // Several with the same bounds.
-std::vector<Dim> dims(const std::vector<std::string>& names, std::optional<int64_t> min = {}, std::optional<int64_t> max = {});
+std::vector<Dim> dims(const std::vector<std::string>& names, std::optional<int64_t> min = {},
+                      std::optional<int64_t> max = {});
 
 // The tree. At the top: nothing (every size as in the example), a dict by argument name, or a tuple or list by position.
 // Below it follows the inputs' containers; a structure's children stand in a list. Where the inputs have a tensor:
@@ -111,7 +112,7 @@ class DynamicShapes {
   const Items& items() const;      // of a tuple or list
   const Entries& entries() const;  // of a dict
   const DynamicShapes* find(const Value& key) const;
-  std::string str() const;  // Python's repr
+  std::string str() const;                        // Python's repr
   bool equals(const DynamicShapes& other) const;  // dims by name and bounds
 
  private:

@@ -31,7 +31,8 @@ struct ExportOptions {
 
 // UserErrors: constraint_violation lists every promise about sizes that the program breaks, with suggested fixes;
 // data_dependent names the value on which the program branches.
-ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs = {}, const ExportOptions& options = {});
+ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs = {},
+                               const ExportOptions& options = {});
 ExportedProgram export_program(const TraceableFunction& function, const Values& args, const Kwargs& kwargs = {},
                                const ExportOptions& options = {});
 

@@ -21,7 +21,7 @@ struct FakeInputOptions {
 // The environment is mode->env(). The placeholders point to the contexts: movable, not copyable.
 struct FakeInputs {
   std::shared_ptr<FakeMode> mode;
-  Values args;    // the user's, with fake tensors and symbolic integers
+  Values args;  // the user's, with fake tensors and symbolic integers
   Kwargs kwargs;
   std::vector<Placeholder> placeholders;  // tensors and integers that are dynamic, arguments first, then keyword arguments
   EqualityConstraint equalities;

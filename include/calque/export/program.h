@@ -30,8 +30,8 @@ struct ExampleInputs {
 };
 
 struct ProgramStatistics {
-  size_t op_count = 0;            // calls, those of subgraphs included
-  std::set<std::string> op_set;   // what they call: "torch.ops.aten.add.Tensor"
+  size_t op_count = 0;           // calls, those of subgraphs included
+  std::set<std::string> op_set;  // what they call: "torch.ops.aten.add.Tensor"
 };
 
 class InputChecks;
@@ -41,12 +41,12 @@ class ExportedProgram {
   struct Parts {
     std::shared_ptr<GraphModule> graph_module;  // subgraphs of higher-order operators are its children
     GraphSignature signature;
-    StateDict state_dict;                                // parameters and persistent buffers
+    StateDict state_dict;                                  // parameters and persistent buffers
     std::vector<std::pair<std::string, Value>> constants;  // lifted tensors, non-persistent buffers, custom objects
     std::vector<std::pair<std::string, ValueRange>> range_constraints;  // by symbol
-    std::vector<ModuleCallEntry> module_call_graph;  // the first is the program itself
+    std::vector<ModuleCallEntry> module_call_graph;                     // the first is the program itself
     std::optional<ExampleInputs> example_inputs;
-    std::string example_inputs_pickle;  // as the file had them, where they hold objects of classes that are not known
+    std::string example_inputs_pickle;     // as the file had them, where they hold objects of classes that are not known
     std::vector<std::string> guards_code;  // conditions on the inputs, as Python text
     Dialect dialect = Dialect::training;
     std::map<std::string, int64_t> opset_version = {{"aten", 10}};

@@ -17,7 +17,7 @@
 namespace calque {
 
 struct LoadProgramOptions {
-  bool weights = true;         // false: parameters, buffers and constants have their shapes, but no data
+  bool weights = true;  // false: parameters, buffers and constants have their shapes, but no data
   bool example_inputs = true;
   // From the device names in the file ("cuda:1", or "cuda" for all of that kind) to others. What is not named here stays.
   std::map<std::string, std::string> devices = {{"cuda", "cpu"}};
@@ -26,8 +26,10 @@ struct LoadProgramOptions {
 class Pt2Archive {
  public:
   static Pt2Archive open(const std::string& path);
-  static Pt2Archive open(int descriptor, const std::string& what = "the open file");  // mapped; the descriptor stays the caller's
-  static Pt2Archive from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what = "the buffer");
+  static Pt2Archive open(int descriptor,
+                         const std::string& what = "the open file");  // mapped; the descriptor stays the caller's
+  static Pt2Archive from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                               const std::string& what = "the buffer");
 
   const std::vector<std::string>& models() const;  // usually one, "model"
   std::shared_ptr<const ExportedProgram> load(const std::string& model, const LoadProgramOptions& options = {}) const;
@@ -42,7 +44,8 @@ class Pt2Archive {
 
 std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options = {});
 std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadProgramOptions& options = {});
-std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const LoadProgramOptions& options = {});
+std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                    const LoadProgramOptions& options = {});
 
 struct SaveOptions {
   std::map<std::string, std::string> extra_files = {};
@@ -54,7 +57,8 @@ struct SaveOptions {
 
 // The same program gives the same bytes. The file is there whole or not at all.
 void save_program(const ExportedProgram& program, const std::string& path, const SaveOptions& options = {});
-void save_programs(const std::vector<std::pair<std::string, const ExportedProgram*>>& models, const std::string& path, const SaveOptions& options = {});
+void save_programs(const std::vector<std::pair<std::string, const ExportedProgram*>>& models, const std::string& path,
+                   const SaveOptions& options = {});
 std::string serialize_program(const ExportedProgram& program, const SaveOptions& options = {});  // the file's bytes
 
 }  // namespace calque

@@ -18,8 +18,8 @@ enum class ArgumentKind : uint8_t { tensor, sym_int, sym_float, sym_bool, consta
 
 struct ArgumentSpec {
   ArgumentKind kind = ArgumentKind::tensor;
-  std::string name;        // of the node; of a constant output: empty
-  Value value = {};        // of a constant: none, bool, int, float, string
+  std::string name;             // of the node; of a constant output: empty
+  Value value = {};             // of a constant: none, bool, int, float, string
   std::string class_name = {};  // of a custom object
 };
 
@@ -27,13 +27,19 @@ enum class InputKind : uint8_t { user_input, parameter, buffer, constant_tensor,
 struct InputSpec {
   InputKind kind = InputKind::user_input;
   ArgumentSpec arg;
-  std::string target = {};               // the path of state and constants: "layers.0.weight"
-  std::optional<bool> persistent = {};   // of a buffer
+  std::string target = {};              // the path of state and constants: "layers.0.weight"
+  std::optional<bool> persistent = {};  // of a buffer
 };
 
 enum class OutputKind : uint8_t {
-  user_output, loss_output, buffer_mutation, parameter_mutation, gradient_to_parameter, gradient_to_user_input,
-  user_input_mutation, token
+  user_output,
+  loss_output,
+  buffer_mutation,
+  parameter_mutation,
+  gradient_to_parameter,
+  gradient_to_user_input,
+  user_input_mutation,
+  token
 };
 struct OutputSpec {
   OutputKind kind = OutputKind::user_output;
@@ -75,7 +81,7 @@ struct GraphSignature {
 struct ModuleCallSignature {
   std::vector<ArgumentSpec> inputs;
   std::vector<ArgumentSpec> outputs;
-  TreeSpec in_spec;   // of (arguments, keyword arguments)
+  TreeSpec in_spec;  // of (arguments, keyword arguments)
   TreeSpec out_spec;
   std::optional<std::vector<std::string>> forward_arg_names = {};
 };

@@ -14,8 +14,8 @@ namespace calque {
 class FolderWriter {
  public:
   enum class Exchange {
-    whole,     // one atomic step (renameat2 RENAME_EXCHANGE, or a plain rename where there was no folder)
-    renames,   // the old one away, the new one there: between the two steps the folder is missing, and recover() brings it back
+    whole,    // one atomic step (renameat2 RENAME_EXCHANGE, or a plain rename where there was no folder)
+    renames,  // the old one away, the new one there: between the two steps the folder is missing, and recover() brings it back
     in_place,  // file by file: each file is old or new, but a crash between two files leaves a mixture
   };
   // Which files at the top of the old folder the new one stands for; they are not carried over.

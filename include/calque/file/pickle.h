@@ -23,7 +23,8 @@ struct PickleOptions {
 
 // The whole content. Tensors that were on another device are on the cpu.
 Value load_pickle(const std::string& path, const PickleOptions& options = {});
-Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what, const PickleOptions& options = {});
+Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
+                  const PickleOptions& options = {});
 // A checkpoint: names and tensors (a dict), in the file's order.
 NamedTensors load_pickle_tensors(const std::string& path);
 

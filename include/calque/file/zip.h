@@ -29,8 +29,8 @@ class ZipReader {
   ZipReader(std::span<const std::byte> bytes, std::string what);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }  // sorted by name
-  const ZipEntry* find(std::string_view name) const;                  // null when absent
-  void check(const ZipEntry& entry) const;                            // UserError(bad_file) unless its bytes have its checksum
+  const ZipEntry* find(std::string_view name) const;                 // null when absent
+  void check(const ZipEntry& entry) const;  // UserError(bad_file) unless its bytes have its checksum
 
  private:
   std::string what_;

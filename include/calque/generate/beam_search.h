@@ -23,9 +23,9 @@ struct BeamSettings {
 };
 
 struct Hypothesis {
-  TokenIds ids;                      // with the prompt, without the end of text
-  std::optional<int64_t> end = {};   // the end of text that finished it
-  float score = 0;                   // its log-probability over its length to the power of the penalty
+  TokenIds ids;                     // with the prompt, without the end of text
+  std::optional<int64_t> end = {};  // the end of text that finished it
+  float score = 0;                  // its log-probability over its length to the power of the penalty
 };
 
 // The best `num_beams` of one prompt.
@@ -51,7 +51,8 @@ struct NextBeams {
 
 class BeamSearchScorer {
  public:
-  BeamSearchScorer(int64_t batch, const BeamSettings& settings, std::optional<int64_t> pad_token_id, TokenIds eos_token_id, int64_t prompt_length);
+  BeamSearchScorer(int64_t batch, const BeamSettings& settings, std::optional<int64_t> pad_token_id, TokenIds eos_token_id,
+                   int64_t prompt_length);
   // Candidates of each prompt, best first: [batch, k] scores, tokens, and beams within the prompt. `input_ids` are the beams so far.
   // UserError if fewer than num_beams of a prompt are no end of text.
   NextBeams process(const Tensor& input_ids, const Tensor& scores, const Tensor& tokens, const Tensor& beams);

@@ -27,7 +27,8 @@ struct ModelGenerateOutput : GenerateOutput {
 // `inputs` are those of the model's forward. input_ids: the prompt, or of an encoder-decoder the source, whose
 // decoder_input_ids then begin with the config's decoder_start_token_id. past_key_values of an earlier call: what they
 // hold of input_ids is not computed again. No gradients. UserError for a class that has no language modelling head.
-ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config, const GenerateOptions& options = {});
+ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config,
+                             const GenerateOptions& options = {});
 
 // What a model folder says about generation: its generation_config.json or, where there is none, its config.json.
 GenerationConfig generation_config_of(const std::filesystem::path& folder);

@@ -14,7 +14,7 @@ struct CodeOptions {
   bool include_stride = false;
   bool include_device = false;
   bool colored = false;
-  bool expanded_def = false;  // each argument on its own line
+  bool expanded_def = false;                 // each argument on its own line
   std::vector<std::string> additional_meta;  // keys of meta.custom to show
 };
 

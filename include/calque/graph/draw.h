@@ -12,7 +12,7 @@ std::string tabular(const Graph& graph);
 
 struct DrawOptions {
   std::string name = "graph";
-  bool include_get_attr = true;   // parameters and buffers
+  bool include_get_attr = true;  // parameters and buffers
   bool skip_unused_inputs = false;
 };
 std::string to_dot(const Graph& graph, const DrawOptions& options = {});

@@ -78,9 +78,9 @@ class Target {
   // A path, a method's or an argument's name; the text of a function that is not known.
   const std::string& text() const;
 
-  std::string str() const;              // "aten.add.Tensor", "operator.add", "layer.0"
-  std::string qualified_name() const;   // as PyTorch prints it: "torch.ops.aten.add.Tensor"
-  std::string python_name() const;      // Python's __name__: "add.Tensor", "add"; the text itself
+  std::string str() const;             // "aten.add.Tensor", "operator.add", "layer.0"
+  std::string qualified_name() const;  // as PyTorch prints it: "torch.ops.aten.add.Tensor"
+  std::string python_name() const;     // Python's __name__: "add.Tensor", "add"; the text itself
   bool operator==(const Target& other) const { return v_ == other.v_; }
   size_t hash() const;
 

@@ -122,7 +122,8 @@ class Graph {
       N* node_ = nullptr;
       bool backwards_ = false;
     };
-    NodeRange(N* first, N* last, size_t size, bool backwards) : first_(first), last_(last), size_(size), backwards_(backwards) {}
+    NodeRange(N* first, N* last, size_t size, bool backwards)
+        : first_(first), last_(last), size_(size), backwards_(backwards) {}
     iterator begin() const { return {backwards_ ? last_ : first_, backwards_}; }
     iterator end() const { return {}; }
     size_t size() const { return size_; }
@@ -144,7 +145,7 @@ class Graph {
 
   std::vector<Node*> node_list() const;  // as they are now
   std::vector<Node*> placeholders() const;
-  Node* output_node() const;  // UserError unless the last node is one
+  Node* output_node() const;                     // UserError unless the last node is one
   Node* find_node(std::string_view name) const;  // null when there is none
   // In order. Without a target all nodes of the kind.
   std::vector<Node*> find_nodes(NodeKind kind, const std::optional<Target>& target = {}) const;
@@ -167,7 +168,7 @@ class Graph {
   // Puts nodes into an order in which each comes after its inputs, changing as little as possible. UserError on a cycle.
   void topological_sort();
 
-  std::string str() const;         // the text form (graph/text.h), one node a line
+  std::string str() const;           // the text form (graph/text.h), one node a line
   std::string format_graph() const;  // as PyTorch prints a graph
 
   // ---- hooks -------------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ class Graph {
  private:
   friend class Node;
   void insert(Node* node);
-  void link(Node* node, Node* before);   // before null: at the end
+  void link(Node* node, Node* before);  // before null: at the end
   void unlink(Node* node);
   void number(Node* node, bool after);
   void adopt_nodes();

@@ -45,7 +45,8 @@ class HigherOrderTracer {
                       const std::function<Value(const std::vector<Value>& results)>& result) = 0;
   // One node for a call without graphs; `result` computes what it gives from the keyword arguments
   // and is asked while nothing is recorded.
-  virtual Value trace_call(const char* target, const Values& args, const Kwargs& kwargs, const std::function<Value(const Kwargs&)>& result) = 0;
+  virtual Value trace_call(const char* target, const Values& args, const Kwargs& kwargs,
+                           const std::function<Value(const Kwargs&)>& result) = 0;
 };
 HigherOrderTracer* higher_order_tracer();  // null when nobody records
 

@@ -150,7 +150,7 @@ class Node {
   // random numbers, checks something, or is a placeholder or the output.
   bool is_impure(bool impure_random = true) const;
 
-  std::string str() const;          // the text form: "%add : f32[s0, 3] = aten.add.Tensor(%x, %y)"
+  std::string str() const;  // the text form: "%add : f32[s0, 3] = aten.add.Tensor(%x, %y)"
   std::string format_node(bool include_tensor_metadata = false) const;  // as PyTorch prints a node
 
   Node(const Node&) = delete;

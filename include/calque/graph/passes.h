@@ -35,16 +35,17 @@ Value propagate_shapes(GraphModule& module, const Values& inputs);
 Value tensor_metadata(const Value& value);
 
 struct SplitOptions {
-  bool keep_original_order = false;       // call the parts in the order in which they first appear
-  bool keep_original_node_name = false;   // in the parts
-  bool keep_original_input_name = true;   // otherwise arg_0, arg_1, ...
-  std::string partition_affix;            // submod_<affix>_<i>
-  bool tuple_return = false;              // a single result is a tuple too
+  bool keep_original_order = false;      // call the parts in the order in which they first appear
+  bool keep_original_node_name = false;  // in the parts
+  bool keep_original_input_name = true;  // otherwise arg_0, arg_1, ...
+  std::string partition_affix;           // submod_<affix>_<i>
+  bool tuple_return = false;             // a single result is a tuple too
 };
 // Parts of the graph, numbered by `part_of`, become submodules submod_<i> that a new graph calls. UserError when the parts
 // depend on each other in a cycle. Gradient mode and autocast hold in every part that they reach into: a part enters
 // what is open where it begins and leaves it where it ends; the numbers must not go down then.
-std::shared_ptr<GraphModule> split_module(const GraphModule& module, const std::function<int64_t(const Node&)>& part_of, const SplitOptions& options = {});
+std::shared_ptr<GraphModule> split_module(const GraphModule& module, const std::function<int64_t(const Node&)>& part_of,
+                                          const SplitOptions& options = {});
 // Nodes for which `in_first` holds against the others, as alternating parts in execution order.
 std::shared_ptr<GraphModule> split_by(const GraphModule& module, const NodePredicate& in_first);
 // A chain of parts: each node for which `starts` holds is the first of a new one. It is asked once for each node, in order.

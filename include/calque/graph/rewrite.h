@@ -67,10 +67,13 @@ struct ReplaceOptions {
 
 // Every match that does not overlap an earlier one is replaced by `replacement`, whose placeholders take the values of the
 // pattern's. Gives what was replaced; the list is empty when nothing matched.
-std::vector<Replaced> replace_pattern(Graph& graph, const Graph& pattern, const Graph& replacement, const ReplaceOptions& options = {});
-std::vector<Replaced> replace_pattern(Graph& graph, std::string_view pattern, std::string_view replacement, const ReplaceOptions& options = {});
+std::vector<Replaced> replace_pattern(Graph& graph, const Graph& pattern, const Graph& replacement,
+                                      const ReplaceOptions& options = {});
+std::vector<Replaced> replace_pattern(Graph& graph, std::string_view pattern, std::string_view replacement,
+                                      const ReplaceOptions& options = {});
 // Modules and tensors that the replacement refers to are copied into `module`; submodules that nothing refers to any more
 // are deleted from it.
-std::vector<Replaced> replace_pattern(GraphModule& module, const GraphModule& pattern, const GraphModule& replacement, const ReplaceOptions& options = {});
+std::vector<Replaced> replace_pattern(GraphModule& module, const GraphModule& pattern, const GraphModule& replacement,
+                                      const ReplaceOptions& options = {});
 
 }  // namespace calque

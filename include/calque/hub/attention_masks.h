@@ -29,7 +29,8 @@ class AttentionMaskConverter {
   Tensor to_causal_4d(int64_t batch, int64_t query, int64_t key, DType dtype) const;
   Tensor to_4d(const Tensor& mask, int64_t query, DType dtype, std::optional<int64_t> key = std::nullopt) const;
 
-  static Tensor make_causal_mask(int64_t batch, int64_t query, DType dtype, int64_t past = 0, std::optional<int64_t> sliding_window = std::nullopt);
+  static Tensor make_causal_mask(int64_t batch, int64_t query, DType dtype, int64_t past = 0,
+                                 std::optional<int64_t> sliding_window = std::nullopt);
   static Tensor expand_mask(const Tensor& mask, DType dtype, std::optional<int64_t> query = std::nullopt);
   // Rows that may look at nothing look at everything, so that a softmax over them is finite.
   static Tensor unmask_unattended(const Tensor& mask, double lowest);

@@ -12,7 +12,7 @@
 namespace calque {
 
 struct LayerCache {
-  Tensor key;    // [batch, heads, length, head size]; undefined when empty
+  Tensor key;  // [batch, heads, length, head size]; undefined when empty
   Tensor value;
   Tensor cross_key;  // of the encoder's output: made once
   Tensor cross_value;

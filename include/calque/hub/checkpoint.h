@@ -21,8 +21,8 @@ struct CheckpointOptions {
 };
 
 struct CheckpointFiles {
-  std::vector<std::filesystem::path> files;  // the one file, or the shards by name
-  std::filesystem::path index = {};          // empty unless there are shards
+  std::vector<std::filesystem::path> files;                          // the one file, or the shards by name
+  std::filesystem::path index = {};                                  // empty unless there are shards
   std::vector<std::pair<std::string, std::string>> weight_map = {};  // of the index: key and file name
   std::string dtype = {};                                            // of the index's metadata
   bool is_sharded() const { return !index.empty(); }

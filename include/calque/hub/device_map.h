@@ -63,12 +63,12 @@ ModuleSizes compute_module_sizes(Module& model, std::optional<DType> dtype = std
 std::vector<std::vector<std::string>> find_tied_parameters(Module& model);
 
 struct DeviceMapOptions {
-  MaxMemory max_memory = {};                        // empty: available_memory()
-  std::vector<std::string> no_split_modules = {};   // class names
-  std::optional<DType> dtype = {};                  // that the weights will have
+  MaxMemory max_memory = {};                       // empty: available_memory()
+  std::vector<std::string> no_split_modules = {};  // class names
+  std::optional<DType> dtype = {};                 // that the weights will have
   bool clean_result = true;
-  bool offload_buffers = false;                     // no warning of buffers that fit nowhere
-  bool fallback_allocation = false;                 // a device that would stay empty gets a smaller module that fits
+  bool offload_buffers = false;      // no warning of buffers that fit nowhere
+  bool fallback_allocation = false;  // a device that would stay empty gets a smaller module that fits
 };
 DeviceMap infer_auto_device_map(Module& model, const DeviceMapOptions& options = {});
 // Limits under which infer_auto_device_map spreads a model evenly over the accelerators; `low_zero` spares the first.
@@ -86,6 +86,7 @@ MapDevice device_of(std::string_view name, const DeviceMap& map);
 // What from_pretrained's device_map may be: "auto", "balanced", "balanced_low_0", "sequential" (planned under the limits, with the
 // model's no_split_modules), a device's name or number (the whole model). UserError for another text, a negative number, and
 // a class that does not say which modules must stay whole.
-DeviceMap resolve_device_map(PretrainedModel& model, const std::string& device_map, const MaxMemory& limits = {}, std::optional<DType> dtype = std::nullopt);
+DeviceMap resolve_device_map(PretrainedModel& model, const std::string& device_map, const MaxMemory& limits = {},
+                             std::optional<DType> dtype = std::nullopt);
 
 }  // namespace calque

@@ -18,17 +18,17 @@
 namespace calque {
 
 struct LoadOptions {
-  std::string model_class = {};           // by default the first of the config's architectures
-  std::string task = {};                  // or the class of the architecture for a task: "causal-lm"
-  std::optional<DType> dtype = {};        // unset: the config's, else as the weights are
-  std::string attention = {};             // "eager" or "sdpa"; by default sdpa where the class has it
+  std::string model_class = {};     // by default the first of the config's architectures
+  std::string task = {};            // or the class of the architecture for a task: "causal-lm"
+  std::optional<DType> dtype = {};  // unset: the config's, else as the weights are
+  std::string attention = {};       // "eager" or "sdpa"; by default sdpa where the class has it
   std::string subfolder = {}, variant = {}, revision = "main";
   std::filesystem::path cache_dir = {};
   std::optional<bool> use_safetensors = {};
-  std::optional<Config> config = {};      // instead of the folder's
-  Config::Items config_updates = {};      // values that count instead of the config's; UserError for an unknown name
-  bool ignore_mismatched_sizes = false;   // initialise what has another shape in the checkpoint
-  bool strict = false;                    // UserError when a key is missing or unexpected
+  std::optional<Config> config = {};     // instead of the folder's
+  Config::Items config_updates = {};     // values that count instead of the config's; UserError for an unknown name
+  bool ignore_mismatched_sizes = false;  // initialise what has another shape in the checkpoint
+  bool strict = false;                   // UserError when a key is missing or unexpected
   std::vector<std::pair<std::string, std::string>> key_mapping = {};  // keys of the file: regular expression, replacement
 };
 
@@ -56,6 +56,7 @@ std::optional<DType> dtype_option(std::string_view text);
 DType parameter_dtype(const Module& module);
 
 // Shards of a folder into a model that is there. With `strict` keys that do not fit are a UserError before anything is read.
-IncompatibleKeys load_sharded_checkpoint(Module& model, const std::filesystem::path& folder, bool strict = true, bool prefer_safetensors = true);
+IncompatibleKeys load_sharded_checkpoint(Module& model, const std::filesystem::path& folder, bool strict = true,
+                                         bool prefer_safetensors = true);
 
 }  // namespace calque

@@ -13,8 +13,8 @@
 namespace calque {
 
 struct HubOptions {
-  std::string revision = "main";      // a branch, a tag, a commit, refs/pr/1
-  std::string subfolder = {};         // where in the repository or folder
+  std::string revision = "main";         // a branch, a tag, a commit, refs/pr/1
+  std::string subfolder = {};            // where in the repository or folder
   std::filesystem::path cache_dir = {};  // by default hub_cache_dir()
 };
 

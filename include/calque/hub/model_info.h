@@ -39,6 +39,7 @@ class MemoryHooks {
 };
 
 // A warning, once, when there is no attention mask and the first or last token of a row is the padding token.
-void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const Tensor& input_ids, const Tensor& attention_mask);
+void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const Tensor& input_ids,
+                                           const Tensor& attention_mask);
 
 }  // namespace calque

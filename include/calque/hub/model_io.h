@@ -51,7 +51,7 @@ struct ModelInputs {
 
   // Every name above, in order.
   static std::span<const std::string_view> names();
-  Value get(std::string_view name) const;              // None for what is not set
+  Value get(std::string_view name) const;               // None for what is not set
   void set(std::string_view name, const Value& value);  // UserError names the argument when its kind is wrong
   // By the names that a class takes; what is not set is left out.
   Kwargs to_kwargs(const std::vector<std::string>& names) const;
@@ -67,8 +67,8 @@ class ModelOutput {
   void set(std::string name, const std::vector<Tensor>& tensors);  // a tuple; nothing when there are none
   void set(std::string name, const KeyValueCache& cache) { set(std::move(name), cache.to_value()), cache_ = cache; }
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  const Value* find(std::string_view name) const;             // null when absent
-  const Tensor& tensor(std::string_view name) const;          // UserError names the fields that there are
+  const Value* find(std::string_view name) const;     // null when absent
+  const Tensor& tensor(std::string_view name) const;  // UserError names the fields that there are
   const Tensor& operator[](std::string_view name) const { return tensor(name); }
   const Tensor& tensor_or_none(std::string_view name) const;  // undefined when absent
   std::vector<Tensor> tensors(std::string_view name) const;   // of a tuple field; empty when absent

@@ -16,10 +16,10 @@
 namespace calque {
 
 struct OffloadEntry {
-  std::string dtype = {};            // "float32"; of a .dat file what it holds, of a safetensors file what to cast to (empty: nothing)
-  std::vector<int64_t> shape = {};   // of a .dat file
+  std::string dtype = {};  // "float32"; of a .dat file what it holds, of a safetensors file what to cast to (empty: nothing)
+  std::vector<int64_t> shape = {};    // of a .dat file
   std::string safetensors_file = {};  // empty: NAME.dat in the folder
-  std::string weight_name = {};      // in the safetensors file; empty: the same name
+  std::string weight_name = {};       // in the safetensors file; empty: the same name
 };
 using OffloadIndex = std::vector<std::pair<std::string, OffloadEntry>>;
 
@@ -48,13 +48,14 @@ class OffloadedWeights {
 };
 
 struct DispatchOptions {
-  std::string device_map = "auto";             // or `map`
+  std::string device_map = "auto";  // or `map`
   std::optional<DeviceMap> map = {};
   MaxMemory max_memory = {};
-  std::filesystem::path offload_folder = {};   // where weights for the disk are written that are not in a safetensors file
-  OffloadIndex offload_index = {};             // weights that are on disk already
+  std::filesystem::path offload_folder = {};  // where weights for the disk are written that are not in a safetensors file
+  OffloadIndex offload_index = {};            // weights that are on disk already
   bool offload_buffers = false;
-  std::optional<bool> low_cpu_mem_usage = {};  // transformers' name for what Calque does anyway; false is a UserError beside a device map
+  std::optional<bool> low_cpu_mem_usage =
+      {};  // transformers' name for what Calque does anyway; false is a UserError beside a device map
   std::vector<std::string> preload_module_classes = {};  // modules that use their children's weights without calling them
 };
 
@@ -63,7 +64,8 @@ struct DispatchOptions {
 // disk, and when weights would have to be written and no offload_folder says where. On the cpu alone no hooks are made.
 void dispatch_model(PretrainedModel& model, const DeviceMap& map, const DispatchOptions& options = {});
 // from_pretrained, planned and dispatched. Weights of safetensors files stay in them.
-LoadedModel load_dispatched(const std::filesystem::path& name_or_path, const LoadOptions& load, const DispatchOptions& options);
+LoadedModel load_dispatched(const std::filesystem::path& name_or_path, const LoadOptions& load,
+                            const DispatchOptions& options);
 
 // What a dispatched model knows.
 struct Dispatched {
@@ -74,6 +76,7 @@ struct Dispatched {
 StateDict full_state_dict(PretrainedModel& model);
 
 // Shards of which every weight is for the disk: nothing in them is needed to load.
-std::vector<std::string> disk_only_shards(const DeviceMap& map, const std::vector<std::pair<std::string, std::string>>& weight_map);
+std::vector<std::string> disk_only_shards(const DeviceMap& map,
+                                          const std::vector<std::pair<std::string, std::string>>& weight_map);
 
 }  // namespace calque

@@ -81,8 +81,12 @@ class PretrainedModel : public Module {
   std::string generation_config_json;
 
   // ---- settings of a call -----------------------------------------------------------------------------------------------
-  bool wants_attentions(const ModelInputs& inputs) const { return inputs.output_attentions.value_or(config_.flag("output_attentions")); }
-  bool wants_hidden_states(const ModelInputs& inputs) const { return inputs.output_hidden_states.value_or(config_.flag("output_hidden_states")); }
+  bool wants_attentions(const ModelInputs& inputs) const {
+    return inputs.output_attentions.value_or(config_.flag("output_attentions"));
+  }
+  bool wants_hidden_states(const ModelInputs& inputs) const {
+    return inputs.output_hidden_states.value_or(config_.flag("output_hidden_states"));
+  }
   bool wants_cache(const ModelInputs& inputs) const { return inputs.use_cache.value_or(config_.flag("use_cache")); }
 
  protected:
@@ -100,7 +104,9 @@ class ModelOf : public Base {
  public:
   using Base::Base;
   std::string type_name() const override { return D::torch_type; }
-  std::vector<std::string> argument_names() const override { return {std::begin(D::forward_arguments), std::end(D::forward_arguments)}; }
+  std::vector<std::string> argument_names() const override {
+    return {std::begin(D::forward_arguments), std::end(D::forward_arguments)};
+  }
 
  protected:
   ModelOf(const ModelOf&) = default;

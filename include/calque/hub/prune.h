@@ -30,7 +30,8 @@ struct PruneableHeads {
   std::vector<int64_t> index;  // rows (or columns) of the layer's weights that stay
 };
 // `count` heads are there now; `gone` are numbered as they were at first. UserError for a head that there is not.
-PruneableHeads find_pruneable_heads_and_indices(const std::vector<int64_t>& heads, int64_t count, int64_t head_size, const std::set<int64_t>& gone);
+PruneableHeads find_pruneable_heads_and_indices(const std::vector<int64_t>& heads, int64_t count, int64_t head_size,
+                                                const std::set<int64_t>& gone);
 
 // Keeps these entries of a layer's output features (dim 0 of a Linear, 1 of a Conv1D), with its bias, or of its input features. In
 // place: who holds the layer sees the smaller one.

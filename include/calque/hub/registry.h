@@ -22,11 +22,11 @@ struct ModelClass {
 };
 
 struct Architecture {
-  std::string model_type;                                           // "bert"
-  std::string config_class;                                         // "BertConfig"
-  std::vector<std::pair<std::string, std::string>> attribute_map;   // other name, name in the file
-  std::string defaults;                                             // JSON: what the configuration class has without arguments
-  std::function<void(Config&)> complete = {};                       // values that follow from others; checks
+  std::string model_type;                                          // "bert"
+  std::string config_class;                                        // "BertConfig"
+  std::vector<std::pair<std::string, std::string>> attribute_map;  // other name, name in the file
+  std::string defaults;                        // JSON: what the configuration class has without arguments
+  std::function<void(Config&)> complete = {};  // values that follow from others; checks
   std::vector<ModelClass> classes;
 };
 
@@ -34,8 +34,8 @@ class ModelRegistry {
  public:
   // UserError when a model type or class name is taken. Users may add their own.
   void add(Architecture architecture);
-  const Architecture* find(std::string_view model_type) const;       // null when absent
-  const ModelClass* find_class(std::string_view class_name) const;   // null when absent
+  const Architecture* find(std::string_view model_type) const;      // null when absent
+  const ModelClass* find_class(std::string_view class_name) const;  // null when absent
   const ModelClass* find_task(std::string_view model_type, std::string_view task) const;
   const std::vector<std::unique_ptr<Architecture>>& architectures() const { return architectures_; }
 
@@ -52,7 +52,8 @@ std::shared_ptr<PretrainedModel> finished_model(std::shared_ptr<PretrainedModel>
 // A class entry for a model class that is made from a Config alone.
 template <class M>
 ModelClass model_class(std::string name, std::vector<std::string> tasks) {
-  return {std::move(name), std::move(tasks), [](const Config& config) { return finished_model(std::make_shared<M>(config)); }};
+  return {std::move(name), std::move(tasks),
+          [](const Config& config) { return finished_model(std::make_shared<M>(config)); }};
 }
 
 }  // namespace calque

@@ -16,7 +16,8 @@ struct ResizeOptions {
 
 // Rows are added or removed at the end; dtype, device and requires_grad stay. Without a size (and without padding) nothing happens.
 // Gives the input embedding, which is the same module as before.
-Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens = std::nullopt, const ResizeOptions& options = {});
+Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens = std::nullopt,
+                                   const ResizeOptions& options = {});
 
 // A module with a layer whose input features are tokens, [size, vocabulary]: its columns come and go with the rows.
 struct VocabularyColumns {

@@ -16,15 +16,15 @@
 namespace calque {
 
 struct SaveOptions {
-  std::string max_shard_size = "";  // "5GB", "200MiB"; empty: transformers' default, 50GB (5GB for transformers 4)
-  bool safe_serialization = true;   // model.safetensors; else pytorch_model.bin
-  std::string variant = "";         // "fp16": model.fp16.safetensors
-  std::optional<DType> dtype = {};  // floating-point weights are written in it; the model stays as it is
-  std::optional<StateDict> state_dict = {};          // these tensors instead of the model's
+  std::string max_shard_size = "";           // "5GB", "200MiB"; empty: transformers' default, 50GB (5GB for transformers 4)
+  bool safe_serialization = true;            // model.safetensors; else pytorch_model.bin
+  std::string variant = "";                  // "fp16": model.fp16.safetensors
+  std::optional<DType> dtype = {};           // floating-point weights are written in it; the model stays as it is
+  std::optional<StateDict> state_dict = {};  // these tensors instead of the model's
   std::optional<std::string> generation_config = {};  // JSON, instead of the model's own
-  bool is_main_process = true;      // false: weights only
-  int transformers = 5;             // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
-  bool sync = true;                 // false: whole after a crash of the process, not after one of the machine
+  bool is_main_process = true;                        // false: weights only
+  int transformers = 5;  // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
+  bool sync = true;      // false: whole after a crash of the process, not after one of the machine
   FolderWriter::Exchange at_best = FolderWriter::Exchange::whole;
   std::function<void(uint64_t done, uint64_t total)> progress = {};  // bytes of weights written, after each file
 };

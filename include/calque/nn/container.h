@@ -24,8 +24,7 @@ struct ModuleSequence : Module {
   template <class M>
   std::vector<M*> items() const {
     std::vector<M*> out;
-    for (size_t i = 0; i < size(); ++i)
-      out.push_back(&at<M>(static_cast<int64_t>(i)));
+    for (size_t i = 0; i < size(); ++i) out.push_back(&at<M>(static_cast<int64_t>(i)));
     return out;
   }
   void append(std::shared_ptr<Module> module);

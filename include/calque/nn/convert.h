@@ -92,8 +92,7 @@ Value to_value(const T& x) {
   else if constexpr (nn_detail::is_sequence<T>) {
     Values items;
     items.reserve(x.size());
-    for (size_t i = 0; i < x.size(); ++i)
-      items.push_back(to_value(x[i]));
+    for (size_t i = 0; i < x.size(); ++i) items.push_back(to_value(x[i]));
     return list(std::move(items));
   } else if constexpr (is_a<T, std::tuple>) {
     return std::apply([](const auto&... item) { return tuple({to_value(item)...}); }, x);
@@ -138,8 +137,7 @@ T from_value(const Value& v) {
     return v.is_none() ? T() : T(from_value<typename T::value_type>(v));
   else if constexpr (is_a<T, std::vector> || nn_detail::is_small_vector<T>) {
     T out;
-    for (const Value& item : v.to_items())
-      out.push_back(from_value<typename T::value_type>(item));
+    for (const Value& item : v.to_items()) out.push_back(from_value<typename T::value_type>(item));
     return out;
   } else if constexpr (is_a<T, std::tuple>) {
     const Values& items = v.to_items();

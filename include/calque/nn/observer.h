@@ -54,7 +54,9 @@ inline bool module_observers_active() { return nn_detail::active_observers != 0;
 // made inside of the module have lines of their own.
 class ModuleCallSite {
  public:
-  explicit ModuleCallSite(const std::source_location& where) : before_(nn_detail::call_line) { nn_detail::call_line = &where; }
+  explicit ModuleCallSite(const std::source_location& where) : before_(nn_detail::call_line) {
+    nn_detail::call_line = &where;
+  }
   ~ModuleCallSite() { nn_detail::call_line = before_; }
   ModuleCallSite(const ModuleCallSite&) = delete;
   ModuleCallSite& operator=(const ModuleCallSite&) = delete;

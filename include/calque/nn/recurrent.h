@@ -76,7 +76,8 @@ struct RecurrentCellBase : Module {
 struct RNNCell : Typed<RNNCell, RecurrentCellBase> {
   static constexpr const char* torch_type = "torch.nn.modules.rnn.RNNCell";
   static constexpr const char* forward_arguments[] = {"input", "hx"};
-  RNNCell(int64_t input_size, int64_t hidden_size, bool bias = true, std::string nonlinearity = "tanh", Factory factory = {});
+  RNNCell(int64_t input_size, int64_t hidden_size, bool bias = true, std::string nonlinearity = "tanh",
+          Factory factory = {});
   Tensor forward(const Tensor& input, const Tensor& hx = {});
   std::string extra_repr() const override;
   std::string nonlinearity;
@@ -93,7 +94,8 @@ struct LSTMCell : Typed<LSTMCell, RecurrentCellBase> {
   static constexpr const char* torch_type = "torch.nn.modules.rnn.LSTMCell";
   static constexpr const char* forward_arguments[] = {"input", "hx"};
   LSTMCell(int64_t input_size, int64_t hidden_size, bool bias = true, Factory factory = {});
-  std::tuple<Tensor, Tensor> forward(const Tensor& input, const std::optional<std::tuple<Tensor, Tensor>>& hx = std::nullopt);
+  std::tuple<Tensor, Tensor> forward(const Tensor& input,
+                                     const std::optional<std::tuple<Tensor, Tensor>>& hx = std::nullopt);
 };
 
 }  // namespace calque

@@ -66,7 +66,8 @@ concept HasForward = requires {
 
 // A call whose first argument is a tensor knows its line: the tensor arrives as a TensorArg.
 template <class... G>
-concept StartsWithTensor = sizeof...(G) > 0 && std::is_same_v<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<G..., void*>>>, Tensor>;
+concept StartsWithTensor =
+    sizeof...(G) > 0 && std::is_same_v<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<G..., void*>>>, Tensor>;
 
 // Names "<Class>.forward: argument <name>: " in front of what a conversion says.
 [[noreturn]] void rethrow_for_argument(Error& error, const Module& module, size_t index);
@@ -87,9 +88,8 @@ class Typed : public Base {
     return call_typed(first.get(), std::forward<G>(rest)...);
   }
   template <class... G>
-  requires(!nn_detail::StartsWithTensor<G...>) auto operator()(G&&... given) {
-    return call_typed(std::forward<G>(given)...);
-  }
+    requires(!nn_detail::StartsWithTensor<G...>)
+  auto operator()(G&&... given) { return call_typed(std::forward<G>(given)...); }
   // What operator() does, without a line.
   template <class... G>
   auto call_typed(G&&... given) {
@@ -125,8 +125,7 @@ class Typed : public Base {
       return {std::begin(D::forward_arguments), std::begin(D::forward_arguments) + arity};
     } else {
       std::vector<std::string> names;
-      for (size_t i = 0; i < nn_detail::SignatureOf<D>::arity; ++i)
-        names.push_back(i ? "arg" + std::to_string(i) : "input");
+      for (size_t i = 0; i < nn_detail::SignatureOf<D>::arity; ++i) names.push_back(i ? "arg" + std::to_string(i) : "input");
       return names;
     }
   }
@@ -143,8 +142,7 @@ class Typed : public Base {
       const Value* places[S::arity + 1] = {};
       this->bind_arguments(args, kwargs, std::span<const Value*>(places, S::arity));
       size_t given = S::arity;
-      while (given > 0 && !places[given - 1])
-        --given;
+      while (given > 0 && !places[given - 1]) --given;
       if constexpr (requires { D::forward_defaults(); }) {
         const Values defaults = D::forward_defaults();
         for (size_t i = S::arity - defaults.size(); i < given; ++i)
@@ -235,9 +233,8 @@ class Child {
     return call(first.get(), std::forward<G>(rest)...);
   }
   template <class... G>
-  requires(!nn_detail::StartsWithTensor<G...>) auto operator()(G&&... given) const {
-    return call(std::forward<G>(given)...);
-  }
+    requires(!nn_detail::StartsWithTensor<G...>)
+  auto operator()(G&&... given) const { return call(std::forward<G>(given)...); }
 
  private:
   template <class... G>

@@ -14,7 +14,8 @@ class AutocastScope {
  public:
   // Without a dtype the one of the scope around it, at first bfloat16; without a cache setting that of the scope around
   // it. A dtype that autocast does not know and a device that is not there switch casting off, with a warning.
-  explicit AutocastScope(DeviceType device = DeviceType::cpu, std::optional<DType> dtype = {}, bool enabled = true, std::optional<bool> cache_enabled = {});
+  explicit AutocastScope(DeviceType device = DeviceType::cpu, std::optional<DType> dtype = {}, bool enabled = true,
+                         std::optional<bool> cache_enabled = {});
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;

@@ -38,7 +38,8 @@ struct Slice {
    private:
     std::optional<SymInt> value_;
   };
-  Slice(Bound start = none, Bound stop = none, Bound step = none) : start(start.value()), stop(stop.value()), step(step.value()) {}
+  Slice(Bound start = none, Bound stop = none, Bound step = none)
+      : start(start.value()), stop(stop.value()), step(step.value()) {}
   std::optional<SymInt> start, stop, step;
 };
 

@@ -53,13 +53,16 @@ void explain(UserError& e, const Operator& op, const Values& args);
 
 template <class T>
 bool is_special(const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>) return x.defined() && x.impl().special;
+  if constexpr (std::is_same_v<T, Tensor>)
+    return x.defined() && x.impl().special;
   else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : x)
       if (t.defined() && t.impl().special) return true;
     return false;
-  } else if constexpr (std::is_same_v<T, SymInt>) return x.is_symbolic();
-  else if constexpr (std::is_same_v<T, Scalar>) return x.is_symbolic();
+  } else if constexpr (std::is_same_v<T, SymInt>)
+    return x.is_symbolic();
+  else if constexpr (std::is_same_v<T, Scalar>)
+    return x.is_symbolic();
   else if constexpr (std::is_same_v<T, SymIntList>) {
     for (const SymInt s : x)
       if (s.is_symbolic()) return true;
@@ -67,17 +70,20 @@ bool is_special(const T& x) {
   } else if constexpr (std::is_same_v<T, std::optional<SymInt>> || std::is_same_v<T, std::optional<SymIntList>> ||
                        std::is_same_v<T, std::optional<Scalar>>)
     return x && is_special(*x);
-  else return false;
+  else
+    return false;
 }
 
 template <class T>
 bool needs_grad(const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>) return x.defined() && x.impl().requires_grad;
+  if constexpr (std::is_same_v<T, Tensor>)
+    return x.defined() && x.impl().requires_grad;
   else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : x)
       if (t.defined() && t.impl().requires_grad) return true;
     return false;
-  } else return false;
+  } else
+    return false;
 }
 
 template <class T>
@@ -92,12 +98,14 @@ void check_overlap_with(const Operator& op, const Tensor& written, const T& x) {
 
 template <class T>
 bool shares_memory_with(const Tensor& written, const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>) return x.defined() && shares_memory(written, x);
+  if constexpr (std::is_same_v<T, Tensor>)
+    return x.defined() && shares_memory(written, x);
   else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : x)
       if (t.defined() && shares_memory(written, t)) return true;
     return false;
-  } else return false;
+  } else
+    return false;
 }
 
 // Tag::unshared_out.
@@ -128,7 +136,9 @@ struct Outputs<Meta> {
   static constexpr size_t count = 1;
   static type make(const Meta& m, bool fake) { return allocate(m, fake); }
   template <class F>
-  static void each(const type& t, F&& f) { f(t); }
+  static void each(const type& t, F&& f) {
+    f(t);
+  }
 };
 template <size_t N>
 struct Outputs<std::array<Meta, N>> {
@@ -137,10 +147,13 @@ struct Outputs<std::array<Meta, N>> {
   using type = decltype(tuple_type(std::make_index_sequence<N>{}));
   static constexpr size_t count = N;
   static type make(const std::array<Meta, N>& m, bool fake) {
-    return [&]<size_t... i>(std::index_sequence<i...>) { return type{allocate(m[i], fake)...}; }(std::make_index_sequence<N>{});
+    return [&]<size_t... i>(std::index_sequence<i...>) { return type{allocate(m[i], fake)...}; }
+    (std::make_index_sequence<N>{});
   }
   template <class F>
-  static void each(const type& t, F&& f) { std::apply([&](const auto&... x) { (f(x), ...); }, t); }
+  static void each(const type& t, F&& f) {
+    std::apply([&](const auto&... x) { (f(x), ...); }, t);
+  }
 };
 template <>
 struct Outputs<std::vector<Meta>> {  // Tensor[]: the kernel takes the whole list
@@ -152,7 +165,9 @@ struct Outputs<std::vector<Meta>> {  // Tensor[]: the kernel takes the whole lis
     return out;
   }
   template <class F>
-  static void each(const type& t, F&& f) { for (const Tensor& x : t) f(x); }
+  static void each(const type& t, F&& f) {
+    for (const Tensor& x : t) f(x);
+  }
 };
 
 template <class... A>
@@ -170,9 +185,12 @@ struct Compute {
   using Rule = M (*)(A...);
 
   static void run_kernel(const Operator& op, const Out& out, A... args) {
-    if constexpr (std::is_same_v<M, std::vector<Meta>>) cast<void (*)(A..., TensorList)>(op.kernel())(args..., TensorList(out));
-    else if constexpr (Outputs<M>::count == 1 && std::is_same_v<M, Meta>) cast<void (*)(A..., const Tensor&)>(op.kernel())(args..., out);
-    else run_kernel_on_tuple(op, out, std::make_index_sequence<Outputs<M>::count>{}, args...);
+    if constexpr (std::is_same_v<M, std::vector<Meta>>)
+      cast<void (*)(A..., TensorList)>(op.kernel())(args..., TensorList(out));
+    else if constexpr (Outputs<M>::count == 1 && std::is_same_v<M, Meta>)
+      cast<void (*)(A..., const Tensor&)>(op.kernel())(args..., out);
+    else
+      run_kernel_on_tuple(op, out, std::make_index_sequence<Outputs<M>::count>{}, args...);
   }
   template <size_t i>
   using Same = const Tensor&;
@@ -261,8 +279,12 @@ struct WithOut {
     out.storage()->bump_version();
     return out;
   }
-  static Tensor eager(const Operator& op, A... args, const Tensor& out) { return run<false>(op, argument_for_out<A>(*op.base(), args, out)..., out); }
-  static Tensor fake(const Operator& op, A... args, const Tensor& out) { return run<true>(op, argument_for_out<A>(*op.base(), args, out)..., out); }
+  static Tensor eager(const Operator& op, A... args, const Tensor& out) {
+    return run<false>(op, argument_for_out<A>(*op.base(), args, out)..., out);
+  }
+  static Tensor fake(const Operator& op, A... args, const Tensor& out) {
+    return run<true>(op, argument_for_out<A>(*op.base(), args, out)..., out);
+  }
 };
 
 // Several outputs: computed aside, then written; such operators are not the hot ones.
@@ -400,21 +422,26 @@ class OpBuilder {
     Operator::Boxed boxed_fake = nullptr;
   };
   void check_types(const std::vector<std::string_view>& parameter_names) const;
-  void set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel, Operator::ErasedFunction eager,
-           Operator::Boxed boxed_eager, Operator::Boxed boxed_fake);
+  void set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
+           Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake);
   void add_tags(uint32_t tags);
   void add_derived(Operator::Form form, Schema schema, const Derived& functions);
 
   template <class M, class... A, class... K>
   void install_compute(M (*rule)(A...), void (*kernel)(K...)) {
     using C = op_detail::Compute<M, A...>;
-    static_assert(sizeof...(K) == sizeof...(A) + op_detail::Outputs<M>::count, "a kernel takes the rule's parameters and then its outputs");
-    static_assert([]<size_t... i>(std::index_sequence<i...>) {
-      return (std::is_same_v<std::tuple_element_t<i, std::tuple<A...>>, std::tuple_element_t<i, std::tuple<K...>>> && ...);
-    }(std::index_sequence_for<A...>{}), "a kernel's parameters must have the types of the rule's");
+    static_assert(sizeof...(K) == sizeof...(A) + op_detail::Outputs<M>::count,
+                  "a kernel takes the rule's parameters and then its outputs");
+    static_assert(
+        []<size_t... i>(std::index_sequence<i...>) {
+          return (std::is_same_v<std::tuple_element_t<i, std::tuple<A...>>, std::tuple_element_t<i, std::tuple<K...>>> &&
+                  ...);
+        }(std::index_sequence_for<A...>{}),
+        "a kernel's parameters must have the types of the rule's");
     check_types({Argument<A>::name...});
-    set(Operator::Form::compute, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
-        op_detail::cast<Operator::ErasedFunction>(&C::eager),
+    set(
+        Operator::Form::compute, op_detail::cast<Operator::ErasedFunction>(rule),
+        op_detail::cast<Operator::ErasedFunction>(kernel), op_detail::cast<Operator::ErasedFunction>(&C::eager),
         [](const Operator& op, const Values& v) { return op_detail::boxed(&C::eager, op, v); },
         [](const Operator& op, const Values& v) { return op_detail::boxed(&C::fake, op, v); });
     if constexpr (std::is_same_v<M, Meta>) {
@@ -439,14 +466,16 @@ class OpBuilder {
     using D = op_detail::ViewOf<V, A...>;
     check_types({Argument<A>::name...});
     const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };
-    set(Operator::Form::view, op_detail::cast<Operator::ErasedFunction>(rule), nullptr, op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed);
+    set(Operator::Form::view, op_detail::cast<Operator::ErasedFunction>(rule), nullptr,
+        op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed);
     add_tags(static_cast<uint32_t>(Tag::view));
   }
   template <class R, class... A>
   void install_direct(Operator::Form form, R (*rule)(A...), R (*kernel)(A...)) {
     using D = op_detail::Direct<R, A...>;
     check_types({Argument<A>::name...});
-    set(form, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
+    set(
+        form, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
         op_detail::cast<Operator::ErasedFunction>(&D::eager),
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); });
@@ -462,8 +491,9 @@ class OpBuilder {
   void install_mutate(void (*rule)(A...), void (*kernel)(A...)) {
     using D = op_detail::Mutate<A...>;
     check_types({Argument<A>::name...});
-    set(Operator::Form::mutate, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
-        op_detail::cast<Operator::ErasedFunction>(&D::eager),
+    set(
+        Operator::Form::mutate, op_detail::cast<Operator::ErasedFunction>(rule),
+        op_detail::cast<Operator::ErasedFunction>(kernel), op_detail::cast<Operator::ErasedFunction>(&D::eager),
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); });
     add_tags(static_cast<uint32_t>(Tag::in_place));
@@ -494,8 +524,10 @@ template <class R, class... A>
 R typed_call(const Operator& op, const CallSite& site, A... args) {
   if (modes_active() || (op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]] {
     const CallSiteScope scope(site);
-    if constexpr (std::is_void_v<R>) dispatch(op, Values{Argument<A>::box(args)...});
-    else return Result<R>::unbox(dispatch(op, Values{Argument<A>::box(args)...}));
+    if constexpr (std::is_void_v<R>)
+      dispatch(op, Values{Argument<A>::box(args)...});
+    else
+      return Result<R>::unbox(dispatch(op, Values{Argument<A>::box(args)...}));
   } else {
     try {
       return op_detail::cast<R (*)(const Operator&, A...)>(op.eager())(op, args...);
@@ -529,7 +561,8 @@ struct DerivedOfResult<false, A...> {
 template <bool is_in_place, class... A>
 OpBuilder::Derived OpBuilder::derived_of_result() {
   if constexpr (is_in_place) {
-    if constexpr (!std::is_same_v<std::tuple_element_t<0, std::tuple<A..., void>>, const Tensor&>) return {};
+    if constexpr (!std::is_same_v<std::tuple_element_t<0, std::tuple<A..., void>>, const Tensor&>)
+      return {};
     else {
       using D = DerivedOfResult<true, A...>;
       const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };

@@ -11,7 +11,8 @@
 namespace calque {
 
 // By default float32 for floats, int64 for integers, bool for bools.
-Tensor tensor(const Scalar& value, std::optional<DType> dtype = std::nullopt, std::source_location where = std::source_location::current());
+Tensor tensor(const Scalar& value, std::optional<DType> dtype = std::nullopt,
+              std::source_location where = std::source_location::current());
 Tensor tensor(std::initializer_list<Scalar> values, std::optional<DType> dtype = std::nullopt,
               std::source_location where = std::source_location::current());
 Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> rows, std::optional<DType> dtype = std::nullopt,

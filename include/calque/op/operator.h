@@ -13,31 +13,32 @@
 namespace calque {
 
 enum class Tag : uint32_t {
-  pointwise = 1U << 0,       // each output element depends on the input elements at its index
+  pointwise = 1U << 0,  // each output element depends on the input elements at its index
   reduction = 1U << 1,
-  view = 1U << 2,            // the result aliases self
-  in_place = 1U << 3,        // writes its first argument
-  out = 1U << 4,             // writes its out= arguments
+  view = 1U << 2,      // the result aliases self
+  in_place = 1U << 3,  // writes its first argument
+  out = 1U << 4,       // writes its out= arguments
   random = 1U << 5,
-  data_dependent = 1U << 6,  // output shape or value-dependent control flow
-  allocates_own = 1U << 7,   // the kernel allocates its result
-  may_alias = 1U << 8,       // result may or may not alias (reshape, contiguous)
-  self_in_out = 1U << 9,     // the kernel starts from self's values: in place it may write self directly
-  core = 1U << 10,           // tagged core in PyTorch
-  side_effect = 1U << 11,    // never dead code (asserts)
-  strided_out = 1U << 12,    // the kernel writes outputs of any strides
-  any_device = 1U << 13,     // its tensors may be on different devices; the result is where the first one is
-  dense_out = 1U << 14,      // an out= argument that is resized becomes contiguous, whatever the result's strides
-  cast_out = 1U << 15,       // an out= argument may have any dtype that the result's casts to, ...
-  any_out = 1U << 16,        // ... or any at all
-  dtype_from_out = 1U << 17, // without a dtype argument the result is computed in the out= argument's dtype
-  restrides_out = 1U << 18,  // an out= argument takes the result's strides even where its sizes fit
-  unshared_out = 1U << 19,   // an out= argument may not share memory with an input
-  resizes_self = 1U << 20,   // the in-place form is the out= form with out=self
-  overlap_ok = 1U << 21,     // may write a tensor whose elements share memory (fills)
+  data_dependent = 1U << 6,    // output shape or value-dependent control flow
+  allocates_own = 1U << 7,     // the kernel allocates its result
+  may_alias = 1U << 8,         // result may or may not alias (reshape, contiguous)
+  self_in_out = 1U << 9,       // the kernel starts from self's values: in place it may write self directly
+  core = 1U << 10,             // tagged core in PyTorch
+  side_effect = 1U << 11,      // never dead code (asserts)
+  strided_out = 1U << 12,      // the kernel writes outputs of any strides
+  any_device = 1U << 13,       // its tensors may be on different devices; the result is where the first one is
+  dense_out = 1U << 14,        // an out= argument that is resized becomes contiguous, whatever the result's strides
+  cast_out = 1U << 15,         // an out= argument may have any dtype that the result's casts to, ...
+  any_out = 1U << 16,          // ... or any at all
+  dtype_from_out = 1U << 17,   // without a dtype argument the result is computed in the out= argument's dtype
+  restrides_out = 1U << 18,    // an out= argument takes the result's strides even where its sizes fit
+  unshared_out = 1U << 19,     // an out= argument may not share memory with an input
+  resizes_self = 1U << 20,     // the in-place form is the out= form with out=self
+  overlap_ok = 1U << 21,       // may write a tensor whose elements share memory (fills)
   restrides_image = 1U << 22,  // as restrides_out, for out= arguments of four dimensions or more
-  inplace_view = 1U << 24,   // changes sizes, strides or storage of its first argument
-  made_like_self = 1U << 23,   // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
+  inplace_view = 1U << 24,     // changes sizes, strides or storage of its first argument
+  made_like_self =
+      1U << 23,  // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
 };
 
 class Operator {

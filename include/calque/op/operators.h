@@ -6,9 +6,9 @@
 
 namespace calque {
 
-#define CALQUE_TENSOR_OPERATOR(symbol)                              \
-  Tensor operator symbol(const TensorArg& a, const Tensor& b);      \
-  Tensor operator symbol(const TensorArg& a, const Scalar& b);      \
+#define CALQUE_TENSOR_OPERATOR(symbol)                         \
+  Tensor operator symbol(const TensorArg& a, const Tensor& b); \
+  Tensor operator symbol(const TensorArg& a, const Scalar& b); \
   Tensor operator symbol(const Scalar& a, const TensorArg& b);
 CALQUE_TENSOR_OPERATOR(+)
 CALQUE_TENSOR_OPERATOR(-)

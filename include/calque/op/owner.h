@@ -14,8 +14,6 @@ class TensorOwner : public TensorExtra {
   // Symbols of the owner's shape environment, the same ones until `t` is written. None where there is no environment.
   enum class Unknown : uint8_t { nonzero, unique, value };
   virtual Value unknown(const Tensor& t, Unknown what) = 0;
-  // What hangs on a copy of the tensor: `self`, which is this, unless it says something of that one tensor.
-  virtual std::shared_ptr<TensorExtra> for_copy(const std::shared_ptr<TensorExtra>& self) { return self; }
 };
 
 // The owner of a tensor; null for others.
@@ -25,8 +23,7 @@ inline TensorOwner* owner_of(const Tensor& t) {
 
 // What a tensor hands on to a copy of it that is not made by an operator.
 inline std::shared_ptr<TensorExtra> extra_for_copy(const TensorImpl& from) {
-  auto* owner = from.special ? dynamic_cast<TensorOwner*>(from.extra.get()) : nullptr;
-  return owner ? owner->for_copy(from.extra) : from.extra;
+  return from.extra ? from.extra->for_copy(from.extra) : nullptr;
 }
 
 }  // namespace calque

@@ -13,7 +13,20 @@ namespace calque {
 
 struct SchemaType {
   enum class Kind : uint8_t {
-    tensor, scalar, integer, sym_int, floating, boolean, sym_bool, string, dtype, device, layout, memory_format, generator, complex
+    tensor,
+    scalar,
+    integer,
+    sym_int,
+    floating,
+    boolean,
+    sym_bool,
+    string,
+    dtype,
+    device,
+    layout,
+    memory_format,
+    generator,
+    complex
   };
   Kind kind = Kind::tensor;
   bool optional = false;          // "int?", "int[]?"
@@ -31,9 +44,9 @@ struct SchemaArgument {
   std::string name;
   SchemaType type;
   std::optional<Value> default_value;
-  std::string default_text;   // the default as the schema writes it
+  std::string default_text;  // the default as the schema writes it
   bool keyword_only = false;
-  std::string alias;          // the annotation without parentheses: "a!", "a", "a -> *", or empty
+  std::string alias;  // the annotation without parentheses: "a!", "a", "a -> *", or empty
   bool is_written() const { return alias.find('!') != std::string::npos; }
   std::string str() const;
 };

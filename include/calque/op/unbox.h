@@ -17,22 +17,22 @@ template <class T>
 struct Argument;
 
 // A parameter held by value whose Value conversion needs no extra storage.
-#define CALQUE_SIMPLE_ARGUMENT(TYPE, NAME, CONVERT)                                                            \
-  template <>                                                                                                  \
-  struct Argument<TYPE> {                                                                                      \
-    static constexpr std::string_view name = NAME;                                                             \
-    using Holder = std::remove_cvref_t<TYPE>;                                                                  \
-    static Holder hold(const Value& v) { return v.CONVERT; }                                                   \
-    static TYPE get(const Holder& h) { return h; }                                                             \
-    static Value box(TYPE x) { return Value(x); }                                                              \
-  };                                                                                                           \
-  template <>                                                                                                  \
-  struct Argument<std::optional<std::remove_cvref_t<TYPE>>> {                                                  \
-    static constexpr std::string_view name = "std::optional<" NAME ">";                                        \
-    using Holder = std::optional<std::remove_cvref_t<TYPE>>;                                                   \
-    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(v.CONVERT); }                  \
-    static Holder get(const Holder& h) { return h; }                                                           \
-    static Value box(const Holder& x) { return x ? Value(*x) : Value(); }                                      \
+#define CALQUE_SIMPLE_ARGUMENT(TYPE, NAME, CONVERT)                                           \
+  template <>                                                                                 \
+  struct Argument<TYPE> {                                                                     \
+    static constexpr std::string_view name = NAME;                                            \
+    using Holder = std::remove_cvref_t<TYPE>;                                                 \
+    static Holder hold(const Value& v) { return v.CONVERT; }                                  \
+    static TYPE get(const Holder& h) { return h; }                                            \
+    static Value box(TYPE x) { return Value(x); }                                             \
+  };                                                                                          \
+  template <>                                                                                 \
+  struct Argument<std::optional<std::remove_cvref_t<TYPE>>> {                                 \
+    static constexpr std::string_view name = "std::optional<" NAME ">";                       \
+    using Holder = std::optional<std::remove_cvref_t<TYPE>>;                                  \
+    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(v.CONVERT); } \
+    static Holder get(const Holder& h) { return h; }                                          \
+    static Value box(const Holder& x) { return x ? Value(*x) : Value(); }                     \
   };
 CALQUE_SIMPLE_ARGUMENT(const Scalar&, "Scalar", to_scalar())
 CALQUE_SIMPLE_ARGUMENT(int64_t, "int64_t", to_int())
@@ -77,7 +77,9 @@ struct Argument<std::optional<std::string_view>> {
   static constexpr std::string_view name = "std::optional<std::string_view>";
   using Holder = std::optional<std::string>;
   static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(v.to_string()); }
-  static std::optional<std::string_view> get(const Holder& h) { return h ? std::optional<std::string_view>(*h) : std::nullopt; }
+  static std::optional<std::string_view> get(const Holder& h) {
+    return h ? std::optional<std::string_view>(*h) : std::nullopt;
+  }
   static Value box(std::optional<std::string_view> x) { return x ? Value(*x) : Value(); }
 };
 
@@ -97,24 +99,24 @@ Value box_items(const List& list) {
 }
 }  // namespace unbox_detail
 
-#define CALQUE_LIST_ARGUMENT(TYPE, ELEMENT, NAME, CONVERT)                                                       \
-  template <>                                                                                                    \
-  struct Argument<TYPE> {                                                                                        \
-    static constexpr std::string_view name = NAME;                                                               \
-    using Holder = std::vector<ELEMENT>;                                                                         \
-    static Holder hold(const Value& v) {                                                                         \
-      return unbox_detail::convert_items<ELEMENT>(v, [](const Value& x) { return x.CONVERT; });                  \
-    }                                                                                                            \
-    static TYPE get(const Holder& h) { return h; }                                                               \
-    static Value box(TYPE x) { return unbox_detail::box_items(x); }                                              \
-  };                                                                                                             \
-  template <>                                                                                                    \
-  struct Argument<std::optional<TYPE>> {                                                                         \
-    static constexpr std::string_view name = "std::optional<" NAME ">";                                          \
-    using Holder = std::optional<std::vector<ELEMENT>>;                                                          \
-    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(Argument<TYPE>::hold(v)); }      \
-    static std::optional<TYPE> get(const Holder& h) { return h ? std::optional<TYPE>(*h) : std::nullopt; }       \
-    static Value box(const std::optional<TYPE>& x) { return x ? Argument<TYPE>::box(*x) : Value(); }             \
+#define CALQUE_LIST_ARGUMENT(TYPE, ELEMENT, NAME, CONVERT)                                                  \
+  template <>                                                                                               \
+  struct Argument<TYPE> {                                                                                   \
+    static constexpr std::string_view name = NAME;                                                          \
+    using Holder = std::vector<ELEMENT>;                                                                    \
+    static Holder hold(const Value& v) {                                                                    \
+      return unbox_detail::convert_items<ELEMENT>(v, [](const Value& x) { return x.CONVERT; });             \
+    }                                                                                                       \
+    static TYPE get(const Holder& h) { return h; }                                                          \
+    static Value box(TYPE x) { return unbox_detail::box_items(x); }                                         \
+  };                                                                                                        \
+  template <>                                                                                               \
+  struct Argument<std::optional<TYPE>> {                                                                    \
+    static constexpr std::string_view name = "std::optional<" NAME ">";                                     \
+    using Holder = std::optional<std::vector<ELEMENT>>;                                                     \
+    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(Argument<TYPE>::hold(v)); } \
+    static std::optional<TYPE> get(const Holder& h) { return h ? std::optional<TYPE>(*h) : std::nullopt; }  \
+    static Value box(const std::optional<TYPE>& x) { return x ? Argument<TYPE>::box(*x) : Value(); }        \
   };
 CALQUE_LIST_ARGUMENT(IntList, int64_t, "IntList", to_int())
 CALQUE_LIST_ARGUMENT(SymIntList, SymInt, "SymIntList", to_sym_int())
@@ -144,9 +146,12 @@ template <class T>
 struct Result {  // Tensor, int64_t, SymInt, double, bool, Scalar
   static Value box(T x) { return Value(std::move(x)); }
   static T unbox(const Value& v) {
-    if constexpr (std::is_same_v<T, Tensor>) return v.to_tensor_or_none();
-    else if constexpr (std::is_same_v<T, Scalar>) return v.to_scalar();
-    else return Argument<T>::hold(v);
+    if constexpr (std::is_same_v<T, Tensor>)
+      return v.to_tensor_or_none();
+    else if constexpr (std::is_same_v<T, Scalar>)
+      return v.to_scalar();
+    else
+      return Argument<T>::hold(v);
   }
 };
 template <>

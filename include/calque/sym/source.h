@@ -33,7 +33,8 @@ class Source {
   std::string described() const;  // "x, dimension 0"
 
   friend bool operator==(const Source& a, const Source& b) {
-    return a.property_ == b.property_ && a.dimension_ == b.dimension_ && (a.names_ == b.names_ || a.names_->name == b.names_->name);
+    return a.property_ == b.property_ && a.dimension_ == b.dimension_ &&
+           (a.names_ == b.names_ || a.names_->name == b.names_->name);
   }
 
  private:
@@ -41,8 +42,10 @@ class Source {
     std::string name;
     std::string plain;  // for people: "x", "cache.0"
   };
-  Source(std::string name, std::string plain) : names_(std::make_shared<const Names>(Names{std::move(name), std::move(plain)})) {}
-  Source(const Source& base, Property property, size_t dimension) : names_(base.names_), property_(property), dimension_(dimension) {}
+  Source(std::string name, std::string plain)
+      : names_(std::make_shared<const Names>(Names{std::move(name), std::move(plain)})) {}
+  Source(const Source& base, Property property, size_t dimension)
+      : names_(base.names_), property_(property), dimension_(dimension) {}
 
   std::shared_ptr<const Names> names_;
   Property property_ = Property::none;

@@ -16,26 +16,26 @@ using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 
 // name, C++ type, category, PyTorch's c10::ScalarType number
-#define CALQUE_DTYPES(X)                               \
-  X(bool_, bool, boolean, 11)                          \
-  X(uint8, uint8_t, integral, 0)                       \
-  X(int8, int8_t, integral, 1)                         \
-  X(int16, int16_t, integral, 2)                       \
-  X(int32, int32_t, integral, 3)                       \
-  X(int64, int64_t, integral, 4)                       \
-  X(uint16, uint16_t, integral, 27)                    \
-  X(uint32, uint32_t, integral, 28)                    \
-  X(uint64, uint64_t, integral, 29)                    \
-  X(float16, Half, floating, 5)                        \
-  X(bfloat16, BFloat16, floating, 15)                  \
-  X(float32, float, floating, 6)                       \
-  X(float64, double, floating, 7)                      \
-  X(float8_e4m3fn, Float8E4M3FN, floating, 24)         \
-  X(float8_e5m2, Float8E5M2, floating, 23)             \
-  X(float8_e4m3fnuz, Float8E4M3FNUZ, floating, 26)     \
-  X(float8_e5m2fnuz, Float8E5M2FNUZ, floating, 25)     \
-  X(float8_e8m0fnu, Float8E8M0FNU, floating, 44)       \
-  X(complex64, Complex64, complex, 9)                  \
+#define CALQUE_DTYPES(X)                           \
+  X(bool_, bool, boolean, 11)                      \
+  X(uint8, uint8_t, integral, 0)                   \
+  X(int8, int8_t, integral, 1)                     \
+  X(int16, int16_t, integral, 2)                   \
+  X(int32, int32_t, integral, 3)                   \
+  X(int64, int64_t, integral, 4)                   \
+  X(uint16, uint16_t, integral, 27)                \
+  X(uint32, uint32_t, integral, 28)                \
+  X(uint64, uint64_t, integral, 29)                \
+  X(float16, Half, floating, 5)                    \
+  X(bfloat16, BFloat16, floating, 15)              \
+  X(float32, float, floating, 6)                   \
+  X(float64, double, floating, 7)                  \
+  X(float8_e4m3fn, Float8E4M3FN, floating, 24)     \
+  X(float8_e5m2, Float8E5M2, floating, 23)         \
+  X(float8_e4m3fnuz, Float8E4M3FNUZ, floating, 26) \
+  X(float8_e5m2fnuz, Float8E5M2FNUZ, floating, 25) \
+  X(float8_e8m0fnu, Float8E8M0FNU, floating, 44)   \
+  X(complex64, Complex64, complex, 9)              \
   X(complex128, Complex128, complex, 10)
 
 enum class DType : uint8_t {
@@ -92,9 +92,9 @@ void set_default_dtype(DType d);
 
 template <class T>
 struct dtype_of;
-#define X(name, type, category, number) \
-  template <>                           \
-  struct dtype_of<type> {               \
+#define X(name, type, category, number)         \
+  template <>                                   \
+  struct dtype_of<type> {                       \
     static constexpr DType value = DType::name; \
   };
 CALQUE_DTYPES(X)
@@ -112,8 +112,7 @@ template <class F>
 decltype(auto) dispatch(DType d, F&& fn) {
   switch (d) {
 #define X(name, type, category, number) \
-  case DType::name:                     \
-    return fn(TypeTag<type>{});
+  case DType::name: return fn(TypeTag<type>{});
     CALQUE_DTYPES(X)
 #undef X
   }

@@ -55,7 +55,7 @@ class Generator {
 
   std::array<uint32_t, words> state_{};
   std::array<uint32_t, words> output_{};  // the block's numbers, made from state_ all at once
-  uint32_t left_ = 1;  // draws until the block is used up, plus one
+  uint32_t left_ = 1;                     // draws until the block is used up, plus one
   uint32_t next_ = 0;
   uint64_t seed_ = 0;
   std::mutex mutex_;

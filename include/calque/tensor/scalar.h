@@ -36,7 +36,7 @@ class Scalar {
   bool is_complex() const { return kind_ == Kind::complex; }
   bool is_symbolic() const { return expr_ != nullptr || (kind_ == Kind::integer && int_.is_symbolic()); }
 
-  SymInt sym_int() const { return int_; }            // integer kinds
+  SymInt sym_int() const { return int_; }  // integer kinds
   SymFloat sym_float() const { return expr_ ? SymFloat(expr_) : SymFloat(to_double()); }
 
   // Conversions as static_cast would do; a symbolic value is a UserError. `to<T>` checks that integers and floats fit

@@ -47,6 +47,8 @@ class TensorExtra {
   // Of a tensor that is opaque: what is asked cannot be known. `size` may answer with a symbol of its own.
   [[noreturn]] virtual void refuse(const char* asked) const;
   virtual SymInt size(int64_t d) const;
+  // What hangs on a copy of the tensor: `self`, which is this, unless it says something of that one tensor.
+  virtual std::shared_ptr<TensorExtra> for_copy(const std::shared_ptr<TensorExtra>& self) { return self; }
 };
 
 class TensorImpl {
@@ -61,9 +63,9 @@ class TensorImpl {
   Ref<Storage> storage;
   DType dtype;
   Device device;
-  bool symbolic = false;        // some size, stride or offset is symbolic
-  bool special = false;         // no kernel may answer: fake, meta or a proxy
-  bool opaque = false;          // a proxy of which nothing is known, not even its dtype; `extra` says whose
+  bool symbolic = false;  // some size, stride or offset is symbolic
+  bool special = false;   // no kernel may answer: fake, meta or a proxy
+  bool opaque = false;    // a proxy of which nothing is known, not even its dtype; `extra` says whose
   bool requires_grad = false;
   bool is_leaf = true;
   bool wrapped_number = false;  // made from a Python-like number: weak in promotion

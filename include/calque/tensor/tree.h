@@ -105,8 +105,7 @@ Value tree_map_tensors(const std::function<Value(const Tensor&)>& fn, const Valu
 
 // The leaves of `tree` repeated so that there is one for each leaf of `spec`; nothing when `tree` is not a prefix of
 // it.
-std::optional<Values> broadcast_to_and_flatten(const Value& tree, const TreeSpec& spec,
-                                               const LeafPredicate& is_leaf = {});
+std::optional<Values> broadcast_to_and_flatten(const Value& tree, const TreeSpec& spec, const LeafPredicate& is_leaf = {});
 
 // ---- PyTorch's text form ------------------------------------------------------------------------------------------
 // Field names by serialised type name: the file's `treespec_namedtuple_fields`, because the text itself has none.

@@ -39,8 +39,24 @@ class Value {
  public:
   // In the order of the alternatives below.
   enum class Kind : uint8_t {
-    none, boolean, integer, floating, complex, string, slice, tensor, dtype, device, layout, memory_format, generator,
-    node, list, tuple, dict, structure
+    none,
+    boolean,
+    integer,
+    floating,
+    complex,
+    string,
+    slice,
+    tensor,
+    dtype,
+    device,
+    layout,
+    memory_format,
+    generator,
+    node,
+    list,
+    tuple,
+    dict,
+    structure
   };
 
   Value() = default;
@@ -91,20 +107,20 @@ class Value {
   Scalar to_scalar() const;
   const std::string& to_string() const;
   const SliceValue& to_slice() const;
-  const Tensor& to_tensor() const;       // UserError for None
+  const Tensor& to_tensor() const;          // UserError for None
   const Tensor& to_tensor_or_none() const;  // undefined for None
   DType to_dtype() const;
   Device to_device() const;
   Layout to_layout() const;
   MemoryFormat to_memory_format() const;
   Generator* to_generator() const;
-  Node* to_node() const;  // another node's result, in the arguments of a graph's nodes
+  Node* to_node() const;           // another node's result, in the arguments of a graph's nodes
   const Values& to_items() const;  // list or tuple
   const DictValue& to_dict() const;
   const StructValue& to_struct() const;
 
-  std::string str() const;                 // Python's repr
-  bool equals(const Value& other) const;   // structure and values; tensors by identity
+  std::string str() const;                // Python's repr
+  bool equals(const Value& other) const;  // structure and values; tensors by identity
   static std::string_view kind_name(Kind k);
 
  private:
@@ -120,7 +136,7 @@ struct SliceValue {
 };
 struct DictValue {
   std::vector<std::pair<Value, Value>> items;
-  bool ordered = false;             // collections.OrderedDict
+  bool ordered = false;  // collections.OrderedDict
   const Value* find(std::string_view key) const;
 };
 struct StructValue {

@@ -17,12 +17,12 @@
 namespace calque {
 
 struct FakeOptions {
-  std::shared_ptr<ShapeEnv> env = {};   // where symbols are made; null: no symbols, data-dependent calls are errors
-  bool static_shapes = false;           // with an environment: converted tensors keep plain sizes all the same
-  bool allow_non_fake_inputs = false;   // real tensors that meet fake ones are converted instead of refused
-  bool allow_meta = true;               // tensors on the meta device may be used
-  bool backed_items = false;            // item() of an integer input without dimensions gives a symbol with a hint
-  bool use_cache = true;                // remember the results of calls
+  std::shared_ptr<ShapeEnv> env = {};  // where symbols are made; null: no symbols, data-dependent calls are errors
+  bool static_shapes = false;          // with an environment: converted tensors keep plain sizes all the same
+  bool allow_non_fake_inputs = false;  // real tensors that meet fake ones are converted instead of refused
+  bool allow_meta = true;              // tensors on the meta device may be used
+  bool backed_items = false;           // item() of an integer input without dimensions gives a symbol with a hint
+  bool use_cache = true;               // remember the results of calls
 };
 
 struct FakeCacheInfo {
@@ -42,7 +42,8 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
 
   // The fake tensor for a real one: the same one for the same tensor, storages shared as the real ones are. With
   // symbolic sizes each dimension gets a symbol, as `context` says; `source` is what guards call the tensor.
-  Tensor from_tensor(const Tensor& real, const Source& source = Source::constant("input"), const SymbolicContext* context = nullptr);
+  Tensor from_tensor(const Tensor& real, const Source& source = Source::constant("input"),
+                     const SymbolicContext* context = nullptr);
   // As from_tensor for tensors in a tree; the rest is kept.
   Value from_value(const Value& tree);
   // A fake tensor that remembers its value: `real` must not be written by anyone else.

@@ -14,7 +14,9 @@ namespace calque {
 class FunctionalMode : public Mode, public std::enable_shared_from_this<FunctionalMode> {
  public:
   // `pre_dispatch`: above the pre-dispatch recorder, so that composite operators stay whole unless they write or alias.
-  static std::shared_ptr<FunctionalMode> make(bool pre_dispatch = false) { return std::shared_ptr<FunctionalMode>(new FunctionalMode(pre_dispatch)); }
+  static std::shared_ptr<FunctionalMode> make(bool pre_dispatch = false) {
+    return std::shared_ptr<FunctionalMode>(new FunctionalMode(pre_dispatch));
+  }
 
   ModeSlot slot() const override { return pre_dispatch_ ? ModeSlot::function : ModeSlot::functional; }
   Value call(const Operator& op, const Values& args) override;

@@ -64,7 +64,8 @@ struct TracedGraph {
   }
 };
 
-TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args, const MakeFxOptions& options = {});
+TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args,
+                           const MakeFxOptions& options = {});
 
 // Tracing is switched off while in scope: calls run, and their results are constants to the trace.
 class NoTraceScope {
@@ -99,7 +100,8 @@ struct Callable<R (*)(A...)> {
   template <class F, size_t... i>
   static Value call(const F& f, const Values& args, std::index_sequence<i...>) {
     if (args.size() != sizeof...(A))
-      throw UserError("make_fx: the function takes " + std::to_string(sizeof...(A)) + " arguments, " + std::to_string(args.size()) + " were given");
+      throw UserError("make_fx: the function takes " + std::to_string(sizeof...(A)) + " arguments, " +
+                      std::to_string(args.size()) + " were given");
     if constexpr (std::is_void_v<R>) {
       f(from_value<stored_as<A>>(args[i])...);
       return {};
@@ -122,8 +124,10 @@ auto make_fx(F fn, MakeFxOptions options = {}) {
   return [fn = std::move(fn), options = std::move(options)]<class... A>(const A&... args) {
     return make_fx_values(
         [&](const Values& values) -> Value {
-          if constexpr (std::is_invocable_r_v<Value, F, const Values&>) return fn(values);
-          else return make_fx_detail::Callable<F>::call(fn, values);
+          if constexpr (std::is_invocable_r_v<Value, F, const Values&>)
+            return fn(values);
+          else
+            return make_fx_detail::Callable<F>::call(fn, values);
         },
         {to_value(args)...}, options);
   };

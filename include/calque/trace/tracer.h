@@ -74,9 +74,9 @@ class Tracer : private Mode, private ModuleObserver {
   Tracer& operator=(const Tracer&) = delete;
 
   // ---- settings -----------------------------------------------------------------------------------------------------
-  bool record_stack_traces = false;      // meta.stack_trace, beside meta.location
-  bool check_mutable_operations = false; // a call_function that writes its arguments is an error
-  bool proxy_buffer_attributes = false;  // buffers are proxies as parameters are: calls on them alone are recorded too
+  bool record_stack_traces = false;       // meta.stack_trace, beside meta.location
+  bool check_mutable_operations = false;  // a call_function that writes its arguments is an error
+  bool proxy_buffer_attributes = false;   // buffers are proxies as parameters are: calls on them alone are recorded too
 
   // ---- tracing ------------------------------------------------------------------------------------------------------
   // Tensors that are no attribute of the module become buffers of it, outside its state dict: _tensor_constant0, ...
@@ -211,8 +211,10 @@ auto wrap(const std::string& name, F fn) {
     using R = decltype(fn(args...));
     if (modes_active())
       if (auto traced = offer_function(name, {to_value(args)...})) {
-        if constexpr (std::is_void_v<R>) return;
-        else return from_value<R>(*traced);
+        if constexpr (std::is_void_v<R>)
+          return;
+        else
+          return from_value<R>(*traced);
       }
     return fn(args...);
   };

@@ -17,9 +17,12 @@ inline Values flat_arguments(const Node& n) {
   Values all;
   const auto& schema = op->schema().arguments;
   for (size_t i = 0; i < schema.size(); ++i) {
-    if (const Value* given = n.find_kwarg(schema[i].name)) all.push_back(*given);
-    else if (!schema[i].keyword_only && i < n.args().size()) all.push_back(n.args()[i]);
-    else all.push_back(schema[i].default_value ? *schema[i].default_value : Value());
+    if (const Value* given = n.find_kwarg(schema[i].name))
+      all.push_back(*given);
+    else if (!schema[i].keyword_only && i < n.args().size())
+      all.push_back(n.args()[i]);
+    else
+      all.push_back(schema[i].default_value ? *schema[i].default_value : Value());
   }
   return all;
 }

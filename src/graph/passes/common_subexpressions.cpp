@@ -23,7 +23,9 @@ size_t hash_of(const Value& v) {
     case Value::Kind::structure:
       for (const Value& item : v.to_struct().items) h = combined(h, hash_of(item));
       return h;
-    case Value::Kind::slice: return combined(combined(combined(h, hash_of(v.to_slice().start)), hash_of(v.to_slice().stop)), hash_of(v.to_slice().step));
+    case Value::Kind::slice:
+      return combined(combined(combined(h, hash_of(v.to_slice().start)), hash_of(v.to_slice().stop)),
+                      hash_of(v.to_slice().step));
     default: return h;  // equals decides
   }
 }
@@ -37,7 +39,9 @@ struct Call {
   size_t hash;
 
   bool operator==(const Call& other) const {
-    if (kind != other.kind || region != other.region || !(target == other.target) || args.size() != other.args.size() || keywords != other.keywords) return false;
+    if (kind != other.kind || region != other.region || !(target == other.target) || args.size() != other.args.size() ||
+        keywords != other.keywords)
+      return false;
     for (size_t i = 0; i < args.size(); ++i)
       if (!args[i].equals(other.args[i])) return false;
     return true;

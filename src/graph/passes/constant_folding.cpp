@@ -25,7 +25,13 @@ bool is_literal(const Value& v) {
 
 class Folding {
  public:
-  Folding(GraphModule& module, const NodePredicate& skip) : module_(module), graph_(module.graph()), skip_(skip), mutations_(graph_), values_(graph_.id_bound()), known_(graph_.id_bound()) {}
+  Folding(GraphModule& module, const NodePredicate& skip)
+      : module_(module),
+        graph_(module.graph()),
+        skip_(skip),
+        mutations_(graph_),
+        values_(graph_.id_bound()),
+        known_(graph_.id_bound()) {}
 
   bool run() {
     const NoModesScope plain;
@@ -40,9 +46,12 @@ class Folding {
  private:
   bool may_fold(const Node& n) const {
     if (skip_ && skip_(n)) return false;
-    if (n.kind() == NodeKind::get_attr) return module_.find_tensor(n.target().text()) != nullptr && !mutations_.is_written(n);
-    if (n.kind() == NodeKind::call_method) return n.num_input_nodes() > 0 && !mutations_.is_written(n) && !n.target().text().ends_with('_');
-    if (n.kind() != NodeKind::call_function || n.target().is_text() || n.is_impure() || mutations_.is_written(n)) return false;
+    if (n.kind() == NodeKind::get_attr)
+      return module_.find_tensor(n.target().text()) != nullptr && !mutations_.is_written(n);
+    if (n.kind() == NodeKind::call_method)
+      return n.num_input_nodes() > 0 && !mutations_.is_written(n) && !n.target().text().ends_with('_');
+    if (n.kind() != NodeKind::call_function || n.target().is_text() || n.is_impure() || mutations_.is_written(n))
+      return false;
     if (n.op() && n.op()->has_tag(Tag::data_dependent)) return false;
     // A call without inputs makes a new tensor each time, and costs little to make.
     return n.num_input_nodes() > 0 || n.target().function() != nullptr;
@@ -77,7 +86,8 @@ class Folding {
     const Value& value = values_[n.id()];
     if (is_literal(value)) {
       const NodeFn literal = [&](Node* x) { return x == &n ? value : Value(x); };
-      for (Node* user : n.users().list()) user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
+      for (Node* user : n.users().list())
+        user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
       return true;
     }
     if (!value.is_tensor() || value.to_tensor().is_fake()) return false;

@@ -182,7 +182,8 @@ SubgraphMatcher::SubgraphMatcher(const Graph& pattern, MatchOptions options) : p
   const Node* output = pattern.output_node();
   for (const Node* n : pattern.nodes()) {
     const bool is_pure = n->kind() == NodeKind::call_module || !n->is_impure();
-    if (n->kind() != NodeKind::output && is_pure && n->users().empty()) throw UserError("SubgraphMatcher: the pattern has dead code: " + n->str());
+    if (n->kind() != NodeKind::output && is_pure && n->users().empty())
+      throw UserError("SubgraphMatcher: the pattern has dead code: " + n->str());
     if (n->kind() == NodeKind::placeholder) placeholders_.push_back(n);
   }
   for (const Node* n : output->all_input_nodes()) {
@@ -209,7 +210,9 @@ std::vector<Match> SubgraphMatcher::match(const Graph& graph) const {
   for (Match& m : search.matches) {
     if (!search.is_contained(m) || search.makes_cycle(m)) continue;
     if (options_.remove_overlapping_matches) {
-      const auto overlaps = [&](const auto& entry) { return is_compute(*entry.first) && entry.second.is_node() && used.contains(entry.second.to_node()); };
+      const auto overlaps = [&](const auto& entry) {
+        return is_compute(*entry.first) && entry.second.is_node() && used.contains(entry.second.to_node());
+      };
       if (std::any_of(m.nodes_map.begin(), m.nodes_map.end(), overlaps)) continue;
       for (const auto& [p, g] : m.nodes_map)
         if (is_compute(*p) && g.is_node()) used.insert(g.to_node());

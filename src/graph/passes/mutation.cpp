@@ -39,10 +39,12 @@ void each_written(const Node& n, F&& f) {
   if (n.kind() != NodeKind::call_function) return;
   if (const Function* function = n.target().function()) {
     const std::string name(function->short_name());
-    const bool python_in_place = function->name().starts_with("operator.i") && name != "invert" && name != "is_" && name != "is_not";
+    const bool python_in_place =
+        function->name().starts_with("operator.i") && name != "invert" && name != "is_" && name != "is_not";
     const Value* in_place = n.find_kwarg("inplace");
     const bool writes = function->is_impure() || python_in_place || is_in_place_name(function->packet()) ||
-                        (in_place && in_place->kind() == Value::Kind::boolean && !in_place->to_sym_bool().is_symbolic() && in_place->to_bool());
+                        (in_place && in_place->kind() == Value::Kind::boolean && !in_place->to_sym_bool().is_symbolic() &&
+                         in_place->to_bool());
     if (writes && !n.args().empty()) all(n.args()[0]);
     if (const Value* out = n.find_kwarg("out")) all(*out);
     return;
@@ -55,8 +57,10 @@ void each_written(const Node& n, F&& f) {
   const auto& schema = op->schema().arguments;
   for (size_t i = 0; i < schema.size(); ++i) {
     if (!schema[i].is_written()) continue;
-    if (const Value* given = n.find_kwarg(schema[i].name)) all(*given);
-    else if (!schema[i].keyword_only && i < n.args().size()) all(n.args()[i]);
+    if (const Value* given = n.find_kwarg(schema[i].name))
+      all(*given);
+    else if (!schema[i].keyword_only && i < n.args().size())
+      all(n.args()[i]);
   }
 }
 
@@ -71,7 +75,8 @@ void Mutations::join(uint32_t a, uint32_t b) {
   size_[a] += size_[b];
 }
 
-Mutations::Mutations(const Graph& graph) : parent_(graph.id_bound()), size_(graph.id_bound(), 1), written_(graph.id_bound()), regions_(graph.id_bound()) {
+Mutations::Mutations(const Graph& graph)
+    : parent_(graph.id_bound()), size_(graph.id_bound(), 1), written_(graph.id_bound()), regions_(graph.id_bound()) {
   std::iota(parent_.begin(), parent_.end(), 0U);
   std::vector<uint32_t> writes;
   uint32_t region = 0;

@@ -24,7 +24,7 @@ class Mutations {
   void join(uint32_t a, uint32_t b);
   std::vector<uint32_t> parent_;  // sets of nodes that may share memory
   std::vector<uint32_t> size_;
-  std::vector<bool> written_;     // by a set's representative
+  std::vector<bool> written_;  // by a set's representative
   std::vector<uint32_t> regions_;
   bool any_ = false;
 };

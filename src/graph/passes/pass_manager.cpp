@@ -36,8 +36,9 @@ void PassManager::validate_constraints() {
     for (size_t i = 0; i < passes_.size(); ++i)
       for (size_t j = i + 1; j < passes_.size(); ++j)
         if (passes_[i].name == later && passes_[j].name == first)
-          throw UserError("pass schedule constraint violated. Expected " + first + " before " + later + " but found " + later + " at index " + std::to_string(i) + " and " + first +
-                          " at index " + std::to_string(j) + " in pass list.");
+          throw UserError("pass schedule constraint violated. Expected " + first + " before " + later + " but found " +
+                          later + " at index " + std::to_string(i) + " and " + first + " at index " + std::to_string(j) +
+                          " in pass list.");
   validated_ = true;
 }
 
@@ -45,7 +46,8 @@ void PassManager::solve_constraints() {
   // Candidates are taken in the order given: without constraints nothing moves.
   std::vector<size_t> waiting_for(passes_.size());
   const auto must_wait = [&](size_t pass, size_t other) {
-    return std::any_of(constraints_.begin(), constraints_.end(), [&](const auto& c) { return c.first == passes_[other].name && c.second == passes_[pass].name; });
+    return std::any_of(constraints_.begin(), constraints_.end(),
+                       [&](const auto& c) { return c.first == passes_[other].name && c.second == passes_[pass].name; });
   };
   for (size_t i = 0; i < passes_.size(); ++i)
     for (size_t j = 0; j < passes_.size(); ++j)
@@ -86,7 +88,8 @@ bool PassManager::run(GraphModule& module) {
       } catch (Error& e) {
         std::vector<std::string> done = order();
         done.resize(i);
-        e.prepend("An error occurred when running the '" + passes_[i].name + "' pass after the following passes: " + listed(done) + "\n");
+        e.prepend("An error occurred when running the '" + passes_[i].name +
+                  "' pass after the following passes: " + listed(done) + "\n");
         throw;
       }
     }

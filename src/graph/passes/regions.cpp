@@ -48,10 +48,12 @@ void wrap(GraphModule& module, Node* call, const RegionKind& kind) {
   Values args = enter->args();
   args.emplace_back(attr);
   args.insert(args.end(), call->args().begin(), call->args().end());
-  Node* wrapped = graph.call_function(get_function(kind.target), std::move(args), {}, is_single ? results.to_node()->name() : std::string_view{});
+  Node* wrapped = graph.call_function(get_function(kind.target), std::move(args), {},
+                                      is_single ? results.to_node()->name() : std::string_view{});
   wrapped->meta.nn_module_stack = enter->meta.nn_module_stack;
   const std::string short_name(get_function(kind.target)->short_name());
-  wrapped->meta.torch_fn = std::make_shared<const std::pair<std::string, std::string>>(short_name, kind.class_name + ("." + short_name));
+  wrapped->meta.torch_fn =
+      std::make_shared<const std::pair<std::string, std::string>>(short_name, kind.class_name + ("." + short_name));
   Values vals;
   for_each_node(results, [&](const Node* n) { vals.push_back(n->meta.val); });
   wrapped->meta.val = tuple(std::move(vals));
@@ -87,10 +89,14 @@ void adopt(GraphModule& module, GraphModule& made) {
   std::vector<std::string> stale;
   for (const Node* n : module.graph().nodes())
     if (refers(*n) && module.find_submodule(first_item(*n))) stale.push_back(first_item(*n));
-  std::erase_if(stale, [&](const std::string& name) { return std::any_of(made.graph().nodes().begin(), made.graph().nodes().end(), [&](const Node* n) { return refers(*n) && first_item(*n) == name; }); });
+  std::erase_if(stale, [&](const std::string& name) {
+    return std::any_of(made.graph().nodes().begin(), made.graph().nodes().end(),
+                       [&](const Node* n) { return refers(*n) && first_item(*n) == name; });
+  });
   for (const std::string& name : stale) module.remove_submodule(name);
   for (const Node* n : made.graph().nodes())
-    if (refers(*n) && made.find_submodule(n->target().text()) && made.find_submodule(n->target().text()) != module.find_submodule(n->target().text()))
+    if (refers(*n) && made.find_submodule(n->target().text()) &&
+        made.find_submodule(n->target().text()) != module.find_submodule(n->target().text()))
       module.set_attribute(n->target().text(), Attribute(made.get_submodule_ptr(n->target().text())));
   module.set_graph(std::move(made.graph()));
 }
@@ -117,7 +123,8 @@ bool wrap_regions(GraphModule& module, const RegionKind& kind) {
   }
   for (const Node* n : module.graph().nodes())
     if (n->kind() == NodeKind::get_attr)
-      if (auto* inner = dynamic_cast<GraphModule*>(module.find_submodule(n->target().text()))) changed |= wrap_regions(*inner, kind);
+      if (auto* inner = dynamic_cast<GraphModule*>(module.find_submodule(n->target().text())))
+        changed |= wrap_regions(*inner, kind);
   module.graph().lint();
   return changed;
 }
@@ -132,7 +139,8 @@ std::shared_ptr<GraphModule> split_at_autocast(const GraphModule& module) {
     if (calls_enter_autocast(n)) {
       open.push_back(&n);
     } else if (calls_exit_autocast(n)) {
-      if (open.empty() || n.args().at(0).to_node() != open.back()) throw UserError("wrap_autocast_regions: " + n.name() + " leaves a region that is not the innermost one");
+      if (open.empty() || n.args().at(0).to_node() != open.back())
+        throw UserError("wrap_autocast_regions: " + n.name() + " leaves a region that is not the innermost one");
       open.pop_back();
       left = open.empty();
     }
@@ -148,7 +156,8 @@ void inline_module_call(GraphModule& module, Node* call) {
   NodeMapping mapping;
   const std::vector<Node*> placeholders = inner.graph().placeholders();
   if (placeholders.size() != call->args().size())
-    throw UserError("inline_module_call: " + call->target().text() + " takes " + std::to_string(placeholders.size()) + " arguments, " + call->name() + " gives " + std::to_string(call->args().size()));
+    throw UserError("inline_module_call: " + call->target().text() + " takes " + std::to_string(placeholders.size()) +
+                    " arguments, " + call->name() + " gives " + std::to_string(call->args().size()));
   for (size_t i = 0; i < placeholders.size(); ++i) mapping[placeholders[i]] = call->args()[i];
   const NodeFn map = [&](Node* n) { return mapping.at(n); };
   Value results;
@@ -165,11 +174,14 @@ void inline_module_call(GraphModule& module, Node* call) {
         path = n->target().text();
         if (module.find_submodule(path) || module.find_tensor(path)) {
           int i = 1;
-          while (module.find_submodule("submod_" + std::to_string(i)) || module.find_tensor("submod_" + std::to_string(i))) ++i;
+          while (module.find_submodule("submod_" + std::to_string(i)) || module.find_tensor("submod_" + std::to_string(i)))
+            ++i;
           path = "submod_" + std::to_string(i);
         }
-        if (inner.find_submodule(n->target().text())) module.set_attribute(path, Attribute(inner.get_submodule_ptr(n->target().text())));
-        else module.set_attribute(path, Attribute(*inner.find_tensor(n->target().text())));
+        if (inner.find_submodule(n->target().text()))
+          module.set_attribute(path, Attribute(inner.get_submodule_ptr(n->target().text())));
+        else
+          module.set_attribute(path, Attribute(*inner.find_tensor(n->target().text())));
       }
       Node* copy = graph.node_copy(*n, map);
       if (!path.empty()) copy->set_target(path);
@@ -181,7 +193,9 @@ void inline_module_call(GraphModule& module, Node* call) {
   } else if (results.kind() == Value::Kind::tuple || results.kind() == Value::Kind::list) {
     static const FunctionRef getitem = get_function("operator.getitem");
     for (Node* user : call->users().list()) {
-      if (user->target().function() != getitem.get()) throw UserError("inline_module_call: " + user->name() + " uses the tuple that " + call->name() + " gives as a whole");
+      if (user->target().function() != getitem.get())
+        throw UserError("inline_module_call: " + user->name() + " uses the tuple that " + call->name() +
+                        " gives as a whole");
       replace(user, results.to_items().at(static_cast<size_t>(user->args().at(1).to_int())).to_node());
     }
   }
@@ -189,15 +203,17 @@ void inline_module_call(GraphModule& module, Node* call) {
 }
 
 bool wrap_grad_mode_regions(GraphModule& module) {
-  static const RegionKind kind{"torch.ops.higher_order.wrap_with_set_grad_enabled", "WrapWithSetGradEnabled",
-                               [](const GraphModule& m) { return sequential_split(m, calls_set_grad_enabled); }, calls_set_grad_enabled,
-                               [](const Node& first) { return calls_set_grad_enabled(first) && first.args().at(0).to_bool() != grad_enabled(); }};
+  static const RegionKind kind{
+      "torch.ops.higher_order.wrap_with_set_grad_enabled", "WrapWithSetGradEnabled",
+      [](const GraphModule& m) { return sequential_split(m, calls_set_grad_enabled); }, calls_set_grad_enabled,
+      [](const Node& first) { return calls_set_grad_enabled(first) && first.args().at(0).to_bool() != grad_enabled(); }};
   return wrap_regions(module, kind);
 }
 
 bool wrap_autocast_regions(GraphModule& module) {
   static const RegionKind kind{"torch.ops.higher_order.wrap_with_autocast", "WrapWithAutocast", split_at_autocast,
-                               [](const Node& n) { return calls_enter_autocast(n) || calls_exit_autocast(n); }, calls_enter_autocast};
+                               [](const Node& n) { return calls_enter_autocast(n) || calls_exit_autocast(n); },
+                               calls_enter_autocast};
   return wrap_regions(module, kind);
 }
 

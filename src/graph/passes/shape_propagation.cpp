@@ -21,8 +21,10 @@ bool has_strides(const Tensor& t, const SymInts& wanted) {
 // The first format whose strides these are; none when it is neither.
 Value memory_format_of(const Tensor& t) {
   if (has_strides(t, contiguous_strides(t.sym_sizes()))) return MemoryFormat::contiguous;
-  if (t.dim() == 4 && has_strides(t, strides_for(MemoryFormat::channels_last, t.sym_sizes()))) return MemoryFormat::channels_last;
-  if (t.dim() == 5 && has_strides(t, strides_for(MemoryFormat::channels_last_3d, t.sym_sizes()))) return MemoryFormat::channels_last_3d;
+  if (t.dim() == 4 && has_strides(t, strides_for(MemoryFormat::channels_last, t.sym_sizes())))
+    return MemoryFormat::channels_last;
+  if (t.dim() == 5 && has_strides(t, strides_for(MemoryFormat::channels_last_3d, t.sym_sizes())))
+    return MemoryFormat::channels_last_3d;
   return {};
 }
 
@@ -30,7 +32,8 @@ Value metadata(const Tensor& t) {
   return StructValue{"collections.namedtuple",
                      "\"torch.fx.passes.shape_prop.TensorMetadata\"",
                      {"shape", "dtype", "requires_grad", "stride", "memory_format", "is_quantized", "qparams"},
-                     {sizes_of(t.sym_sizes()), t.dtype(), t.requires_grad(), sizes_of(t.sym_strides()), memory_format_of(t), false, dict({})}};
+                     {sizes_of(t.sym_sizes()), t.dtype(), t.requires_grad(), sizes_of(t.sym_strides()), memory_format_of(t),
+                      false, dict({})}};
 }
 
 Value without_data(const Tensor& t) { return t.is_fake() ? t : make_tensor(t.meta(), true); }
@@ -67,7 +70,11 @@ class ShapePropagation : public Interpreter {
 
 Value tensor_metadata(const Value& value) { return tree_map_tensors(metadata, value); }
 
-Value propagate_shapes(Graph& graph, const Values& inputs, const GraphOwner* owner) { return ShapePropagation(graph, owner).run(inputs); }
-Value propagate_shapes(GraphModule& module, const Values& inputs) { return propagate_shapes(module.graph(), inputs, &module.as_owner()); }
+Value propagate_shapes(Graph& graph, const Values& inputs, const GraphOwner* owner) {
+  return ShapePropagation(graph, owner).run(inputs);
+}
+Value propagate_shapes(GraphModule& module, const Values& inputs) {
+  return propagate_shapes(module.graph(), inputs, &module.as_owner());
+}
 
 }  // namespace calque

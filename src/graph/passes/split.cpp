@@ -25,7 +25,7 @@ class OrderedNodes {
 // What a node has switched, as far as it reaches.
 struct Region {
   const Node* enter;
-  const Node* exit = nullptr;             // autocast's
+  const Node* exit = nullptr;                       // autocast's
   std::set<std::pair<int64_t, size_t>> parts = {};  // by number
 };
 
@@ -50,7 +50,8 @@ std::string underscored(std::string path) {
 
 class Splitter {
  public:
-  Splitter(const GraphModule& module, const SplitOptions& options) : module_(module), graph_(module.graph()), options_(options), part_(graph_.id_bound(), none) {}
+  Splitter(const GraphModule& module, const SplitOptions& options)
+      : module_(module), graph_(module.graph()), options_(options), part_(graph_.id_bound(), none) {}
 
   std::shared_ptr<GraphModule> split(const std::function<int64_t(const Node&)>& part_of) {
     assign(part_of);
@@ -70,7 +71,9 @@ class Splitter {
  private:
   static constexpr size_t none = SIZE_MAX;
 
-  static bool stays_outside(const Node& n) { return n.kind() == NodeKind::placeholder || n.kind() == NodeKind::get_attr || n.kind() == NodeKind::output; }
+  static bool stays_outside(const Node& n) {
+    return n.kind() == NodeKind::placeholder || n.kind() == NodeKind::get_attr || n.kind() == NodeKind::output;
+  }
 
   void assign(const std::function<int64_t(const Node&)>& part_of) {
     std::unordered_map<int64_t, size_t> by_number;
@@ -84,15 +87,18 @@ class Splitter {
       const auto [at, fresh] = by_number.try_emplace(number, parts_.size());
       if (fresh) {
         parts_.emplace_back();
-        parts_.back().name = "submod_" + (options_.partition_affix.empty() ? "" : options_.partition_affix + "_") + std::to_string(number);
+        parts_.back().name =
+            "submod_" + (options_.partition_affix.empty() ? "" : options_.partition_affix + "_") + std::to_string(number);
       }
       part_[n->id()] = at->second;
       follow_regions(*n, {number, at->second});
     }
     if (goes_down && !(grad_modes_.empty() && autocasts_.empty()))
-      throw UserError("split_module: the graph switches gradient mode or autocast, so that the parts' numbers must not go down");
+      throw UserError(
+          "split_module: the graph switches gradient mode or autocast, so that the parts' numbers must not go down");
     for (const Region& region : autocasts_)
-      if (!region.exit) throw UserError("split_module: the autocast region that " + region.enter->name() + " enters is never left");
+      if (!region.exit)
+        throw UserError("split_module: the autocast region that " + region.enter->name() + " enters is never left");
   }
 
   void follow_regions(const Node& n, std::pair<int64_t, size_t> part) {
@@ -169,7 +175,9 @@ class Splitter {
     return sorted;
   }
 
-  bool is_module_attr(const Node& n) const { return n.kind() == NodeKind::get_attr && module_.find_submodule(n.target().text()); }
+  bool is_module_attr(const Node& n) const {
+    return n.kind() == NodeKind::get_attr && module_.find_submodule(n.target().text());
+  }
 
   void make_inputs(Part& part) {
     std::vector<const Node*> passed;
@@ -198,7 +206,8 @@ class Splitter {
   void copy(const Node& n, Part& part) {
     const NodeFn map = [&](Node* x) {
       const auto at = part.environment.find(x);
-      if (at == part.environment.end()) throw InternalError("split_module: node " + x->name() + " is missing in " + part.name);
+      if (at == part.environment.end())
+        throw InternalError("split_module: node " + x->name() + " is missing in " + part.name);
       return at->second;
     };
     Target target = n.target();
@@ -207,7 +216,8 @@ class Splitter {
       part.attributes.emplace_back(path, module_.get_submodule_ptr(target.text()));
       target = path;
     }
-    Node* made = part.graph.create_node(n.kind(), target, map_nodes(n.args(), map), map_nodes(n.kwargs(), map), options_.keep_original_node_name ? n.name() : std::string_view{}, n.type());
+    Node* made = part.graph.create_node(n.kind(), target, map_nodes(n.args(), map), map_nodes(n.kwargs(), map),
+                                        options_.keep_original_node_name ? n.name() : std::string_view{}, n.type());
     made->meta = n.meta;
     part.environment[&n] = made;
   }
@@ -258,7 +268,8 @@ class Splitter {
       part.graph.set_shape_env(graph_.shape_env());
       base_attributes_.emplace_back(part.name, std::make_shared<GraphModule>(part.attributes, std::move(part.graph)));
       Node* call = base_.call_module(part.name, std::move(inputs));
-      for (size_t i = 0; i < outputs.size(); ++i) base_env_[outputs[i]] = as_tuple ? base_.call_function(getitem, {call, i}) : call;
+      for (size_t i = 0; i < outputs.size(); ++i)
+        base_env_[outputs[i]] = as_tuple ? base_.call_function(getitem, {call, i}) : call;
     }
     for (const Node* n : graph_.nodes()) {
       if (n->kind() != NodeKind::output) continue;
@@ -287,7 +298,8 @@ class Splitter {
 
 }  // namespace
 
-std::shared_ptr<GraphModule> split_module(const GraphModule& module, const std::function<int64_t(const Node&)>& part_of, const SplitOptions& options) {
+std::shared_ptr<GraphModule> split_module(const GraphModule& module, const std::function<int64_t(const Node&)>& part_of,
+                                          const SplitOptions& options) {
   return Splitter(module, options).split(part_of);
 }
 
@@ -312,7 +324,8 @@ std::shared_ptr<GraphModule> sequential_split(const GraphModule& module, const N
   SplitOptions options;
   options.keep_original_order = true;
   options.keep_original_node_name = true;
-  auto split = split_module(module, [&](const Node& n) { return parts[n.id()]; }, options);
+  auto split = split_module(
+      module, [&](const Node& n) { return parts[n.id()]; }, options);
   split->graph().set_pytree_info(module.graph().pytree_info());
   return split;
 }

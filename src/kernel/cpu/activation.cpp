@@ -24,24 +24,29 @@ constexpr Description descriptions[] = {
 
 void set(ActivationParameters& p, size_t i, Compute compute, DType common, const Scalar& value, bool in_dtype) {
   if (compute == Compute::i64) {
-    if (in_dtype) dispatch(common, [&](auto tag) {
+    if (in_dtype)
+      dispatch(common, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if constexpr (std::is_integral_v<T>) p.i64[i] = static_cast<int64_t>(value.to<T>());
       });
-    else p.i64[i] = value.to_int();
+    else
+      p.i64[i] = value.to_int();
     return;
   }
   p.f64[i] = value.to_double();
   p.f32[i] = static_cast<float>(p.f64[i]);
-  if (in_dtype) dispatch(common, [&](auto tag) {
+  if (in_dtype)
+    dispatch(common, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>) p.f32[i] = static_cast<float>(value.to<T>());
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>)
+        p.f32[i] = static_cast<float>(value.to<T>());
     });
 }
 
 }  // namespace
 
-void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype, const Tensor& out) {
+void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype,
+                const Tensor& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if (is_float8(common) || is_barebones_unsigned(common) || common == DType::bool_) not_implemented(d.name, common);
   const ElementRow& row = activation_table()[static_cast<size_t>(fn)];

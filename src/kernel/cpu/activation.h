@@ -8,6 +8,7 @@
 namespace calque::kernel {
 
 // The meaning of the parameters p, q, r in brackets.
+// clang-format off
 #define CALQUE_ACTIVATION(X)                                                                        \
   X(clamp, BOTH, cheap)            /* p: lowest, q: highest */                                      \
   X(clamp_min, BOTH, cheap)        /* p */                                                          \
@@ -22,6 +23,7 @@ namespace calque::kernel {
   X(nan_to_num, FLOATS, cheap)     /* p: for NaN, q: for inf, r: for -inf */                        \
   X(round_up, FLOATS, cheap)       /* p: power of ten to multiply by before rounding */             \
   X(round_down, FLOATS, cheap)     /* p: power of ten to divide by before rounding */
+// clang-format on
 
 enum class Activation : uint8_t {
 #define X(name, forms, cost) name,
@@ -38,6 +40,7 @@ struct ActivationParameters {
 
 // out = fn(self; p, q, r), computed as self's dtype or `common`. Parameters are taken in compute precision; with
 // `in_dtype` they are converted to the dtype first, an overflow being a UserError.
-void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype, const Tensor& out);
+void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype,
+                const Tensor& out);
 
 }  // namespace calque::kernel

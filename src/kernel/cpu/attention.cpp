@@ -22,8 +22,7 @@ const AttentionKernels<S>& kernels() {
     if (has_amx_bf16()) return avx512::attention_amx;
     return pick(generic::attention_bfloat16, avx2::attention_bfloat16, avx512::attention_bfloat16);
   }
-  if constexpr (std::is_same_v<S, Half>)
-    return pick(generic::attention_half, avx2::attention_half, avx512::attention_half);
+  if constexpr (std::is_same_v<S, Half>) return pick(generic::attention_half, avx2::attention_half, avx512::attention_half);
 #else
   if constexpr (std::is_same_v<S, float>) return generic::attention_float;
   if constexpr (std::is_same_v<S, double>) return generic::attention_double;

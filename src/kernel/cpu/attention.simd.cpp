@@ -85,7 +85,8 @@ void widen_rows(int64_t rows, int64_t count, const S* from, int64_t from_row, T*
 }
 
 template <class S>
-void rows_in_lanes(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t first, int64_t last, Accumulate<S>* scratch) {
+void rows_in_lanes(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t first, int64_t last,
+                   Accumulate<S>* scratch) {
   using T = Accumulate<S>;
   Panel<T> panels[panels_at_once];
   const T* q[panels_at_once];
@@ -259,8 +260,8 @@ void rows_few(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t fir
       T* const s = scores + r * key_block;
       if (g.mask_kind != AttentionMask::none) {
         const int64_t head = kv_head * g.group + (first + r) / g.q_length;
-        const int64_t start = batch * g.mask_strides[0] + head * g.mask_strides[1] + position[r] * g.mask_strides[2] +
-                              key * g.mask_strides[3];
+        const int64_t start =
+            batch * g.mask_strides[0] + head * g.mask_strides[1] + position[r] * g.mask_strides[2] + key * g.mask_strides[3];
         for (p = 0; p < keys; ++p) s[p] += mask_value<S, T>(g, start + p * g.mask_strides[3]);
       }
       int64_t end = keys;
@@ -292,8 +293,7 @@ void rows_few(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t fir
       add_few<S, T, R, words<S>>(g, scores, key_block, vb, keys, d, out);
     for (; d < g.value_dim; ++d)
       for (int r = 0; r < R; ++r)
-        for (p = 0; p < keys; ++p)
-          out[r * g.value_dim + d] += scores[r * key_block + p] * widen(vb[p * g.v_strides[2] + d]);
+        for (p = 0; p < keys; ++p) out[r * g.value_dim + d] += scores[r * key_block + p] * widen(vb[p * g.v_strides[2] + d]);
   }
   for (int r = 0; r < R; ++r) {
     const int64_t head = kv_head * g.group + (first + r) / g.q_length;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t key_block = 128;
 template <class T>
-constexpr int panel_rows = lanes<T> * tile_vectors;
+constexpr int panel_rows = lanes<T>* tile_vectors;
 
 template <class T>
 T log_of(T x) {
@@ -35,12 +35,12 @@ template <class T>
 struct Panel {
   int64_t rows;  // in use
   int64_t vectors;
-  T* out;                             // [value_dim, vectors * lanes]
-  T maximum[panel_rows<T>];           // of the scores so far
-  T sum[panel_rows<T>];               // of exp(score - maximum)
-  T position[panel_rows<T>];          // of each row in its head, as a number to compare with
-  int64_t head[panel_rows<T>];        // of each row in use
-  int64_t place[panel_rows<T>];       // its position again, as an integer
+  T* out;                        // [value_dim, vectors * lanes]
+  T maximum[panel_rows<T>];      // of the scores so far
+  T sum[panel_rows<T>];          // of exp(score - maximum)
+  T position[panel_rows<T>];     // of each row in its head, as a number to compare with
+  int64_t head[panel_rows<T>];   // of each row in use
+  int64_t place[panel_rows<T>];  // its position again, as an integer
   int64_t least_position, last_position;
 };
 

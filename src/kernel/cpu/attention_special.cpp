@@ -30,7 +30,9 @@ class Rows {
     v_ = g.v + b * g.v_strides[0] + h / g.group * g.v_strides[1];
     out_ = g.out + b * g.out_strides[0] + h * g.out_strides[1];
   }
-  bool output_special(int64_t first, int64_t count) const { return any_special(out_ + first * g_.out_strides[2], count, g_.out_strides[2], g_.value_dim); }
+  bool output_special(int64_t first, int64_t count) const {
+    return any_special(out_ + first * g_.out_strides[2], count, g_.out_strides[2], g_.value_dim);
+  }
   bool value_special() const { return any_special(v_, g_.kv_length, g_.v_strides[2], g_.value_dim); }
 
   // The row's weights as PyTorch multiplies them with the values, and their results where a value is not finite.
@@ -57,10 +59,12 @@ class Rows {
     T* out = out_ + i * g_.out_strides[2];
     for (int64_t d = 0; d < g_.value_dim; ++d) {
       A total = 0;
-      for (int64_t j = 0; j < g_.kv_length; ++j) total += weights_[static_cast<size_t>(j)] * static_cast<A>(v_[j * g_.v_strides[2] + d]);
+      for (int64_t j = 0; j < g_.kv_length; ++j)
+        total += weights_[static_cast<size_t>(j)] * static_cast<A>(v_[j * g_.v_strides[2] + d]);
       if (nan || !std::isfinite(total)) out[d] = static_cast<T>(total / (sum == 0 ? 1 : sum));
     }
-    if (nan && g_.logsumexp) g_.logsumexp[b_ * g_.logsumexp_strides[0] + h_ * g_.logsumexp_strides[1] + i * g_.logsumexp_strides[2]] = 0;
+    if (nan && g_.logsumexp)
+      g_.logsumexp[b_ * g_.logsumexp_strides[0] + h_ * g_.logsumexp_strides[1] + i * g_.logsumexp_strides[2]] = 0;
   }
 
  private:
@@ -68,7 +72,8 @@ class Rows {
     constexpr A nothing = -std::numeric_limits<A>::infinity();
     if (g_.causal && j > i) return nothing;
     A s = 0;
-    for (int64_t d = 0; d < g_.head_dim; ++d) s += static_cast<A>(q_[i * g_.q_strides[2] + d]) * static_cast<A>(k_[j * g_.k_strides[2] + d]);
+    for (int64_t d = 0; d < g_.head_dim; ++d)
+      s += static_cast<A>(q_[i * g_.q_strides[2] + d]) * static_cast<A>(k_[j * g_.k_strides[2] + d]);
     s *= static_cast<A>(g_.scale);
     const int64_t at = b_ * g_.mask_strides[0] + h_ * g_.mask_strides[1] + i * g_.mask_strides[2] + j * g_.mask_strides[3];
     switch (g_.mask_kind) {
@@ -93,15 +98,16 @@ template <class T>
 void settle_special_values(const Attention<T>& g) {
   const bool some_masked = g.causal || g.mask_kind != AttentionMask::none;
   const int64_t work = (g.q_length + g.kv_length) * g.value_dim;
-  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 12) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      Rows<T> rows(g, at / g.heads, at % g.heads);
-      const bool everywhere = some_masked && rows.value_special();
-      if (!everywhere && !rows.output_special(0, g.q_length)) continue;
-      for (int64_t i = 0; i < g.q_length; ++i)
-        if (everywhere || rows.output_special(i, 1)) rows.settle(i);
-    }
-  });
+  parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 12) / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t at = begin; at < end; ++at) {
+                   Rows<T> rows(g, at / g.heads, at % g.heads);
+                   const bool everywhere = some_masked && rows.value_special();
+                   if (!everywhere && !rows.output_special(0, g.q_length)) continue;
+                   for (int64_t i = 0; i < g.q_length; ++i)
+                     if (everywhere || rows.output_special(i, 1)) rows.settle(i);
+                 }
+               });
 }
 
 template void settle_special_values(const Attention<float>&);

@@ -23,17 +23,16 @@ bool is_expensive(Binary fn) {
     case Binary::xlogy:
     case Binary::hypot:
     case Binary::logaddexp:
-    case Binary::logaddexp2:
-      return true;
-    default:
-      return false;
+    case Binary::logaddexp2: return true;
+    default: return false;
   }
 }
 
 const ElementRow& find(Binary fn, const ElementLoop& loop, DType common) {
   const ElementRow& row = binary_table()[static_cast<size_t>(fn)];
   if (!row.at(loop.compute()))
-    throw UserError(ErrorKind::unsupported_operator, "this elementwise function is not implemented for dtype " + std::string(name(common)));
+    throw UserError(ErrorKind::unsupported_operator,
+                    "this elementwise function is not implemented for dtype " + std::string(name(common)));
   return row;
 }
 
@@ -51,24 +50,37 @@ void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out, boo
 
 template <class A, class B>
 void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool subtract, const Tensor& out) {
-  if (!alpha.is_complex() && alpha.to_double() == 1) return run(subtract ? Binary::sub : Binary::add, common, a, b, out, true);
+  if (!alpha.is_complex() && alpha.to_double() == 1)
+    return run(subtract ? Binary::sub : Binary::add, common, a, b, out, true);
   ElementLoop loop(common);
   const ElementFn f = add_scaled_table()->at(loop.compute());
   if (!f) throw UserError(ErrorKind::unsupported_operator, "add: not implemented for dtype " + std::string(name(common)));
   const double f64 = alpha.to_double() * (subtract ? -1.0 : 1.0);
   const auto f32 = static_cast<float>(f64);
   const int64_t i64 = loop.compute() == Compute::i64 ? (subtract ? -alpha.to_int() : alpha.to_int()) : 0;
-  const void* parameter = loop.compute() == Compute::f32 ? static_cast<const void*>(&f32) : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64) : &i64;
+  const void* parameter = loop.compute() == Compute::f32   ? static_cast<const void*>(&f32)
+                          : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64)
+                                                           : &i64;
   loop.output(out).input(a).input(b).keep_wide().run(f, parameter);
 }
 
 }  // namespace
 
-void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, false); }
-void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) { run(fn, common, a, b, out, false); }
-void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, false); }
-void binary_wide(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) { run(fn, common, a, b, out, true); }
-void binary_wide(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) { run(fn, common, a, b, out, true); }
+void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) {
+  run(fn, common, a, b, out, false);
+}
+void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) {
+  run(fn, common, a, b, out, false);
+}
+void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out) {
+  run(fn, common, a, b, out, false);
+}
+void binary_wide(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) {
+  run(fn, common, a, b, out, true);
+}
+void binary_wide(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) {
+  run(fn, common, a, b, out, true);
+}
 
 void add_scaled(DType common, const Tensor& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out) {
   run_scaled(common, a, b, alpha, subtract, out);

@@ -6,11 +6,13 @@
 
 namespace calque::kernel {
 
+// clang-format off
 enum class Binary : uint8_t {
   add, sub, rsub, mul, div, div_trunc, div_floor, remainder, fmod, pow, atan2, maximum, minimum, fmax, fmin, bitwise_and, bitwise_or, bitwise_xor,
   shift_left, shift_right, eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor, xlogy, hypot, copysign, nextafter, logaddexp, logaddexp2,
   count
 };
+// clang-format on
 
 // Exponents with a loop of their own, in the order of pow_table.
 inline constexpr double pow_exponents[] = {0, 1, 2, 3, 0.5, -1, -2, -0.5};

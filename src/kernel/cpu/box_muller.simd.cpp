@@ -11,9 +11,7 @@ namespace {
 constexpr int pairs = box_muller_block / 2;
 constexpr double pi = 3.141592653589793238462643383279502884;
 
-inline float fused(float a, float b, float c) {
-  return __builtin_fmaf(a, b, c);
-}
+inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 // Cephes logf for normal x in (0, 1]. The significand is brought to [sqrt(1/2), sqrt(2)), ln 2 is applied in two parts.
 inline float log_unit(float x) {

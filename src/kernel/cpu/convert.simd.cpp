@@ -13,9 +13,12 @@ CALQUE_INLINE To cast(From x) {
   } else if constexpr (requires { x.bits; }) {
     return cast<To, float>(decode_float8(x));
   } else if constexpr (is_complex_type<From>) {
-    if constexpr (is_complex_type<To>) return To{static_cast<decltype(To::re)>(x.re), static_cast<decltype(To::re)>(x.im)};
-    else if constexpr (std::is_same_v<To, bool>) return x.re != 0 || x.im != 0;
-    else return cast<To>(x.re);
+    if constexpr (is_complex_type<To>)
+      return To{static_cast<decltype(To::re)>(x.re), static_cast<decltype(To::re)>(x.im)};
+    else if constexpr (std::is_same_v<To, bool>)
+      return x.re != 0 || x.im != 0;
+    else
+      return cast<To>(x.re);
   } else if constexpr (is_complex_type<To>) {
     return To{cast<decltype(To::re)>(x), 0};
   } else if constexpr (std::is_same_v<To, bool>) {
@@ -77,7 +80,8 @@ void normalize_loop(void* values, int64_t n) {
 
 template <class S>
 constexpr ConvertRow row() {
-  constexpr bool widened = std::is_same_v<S, float> || std::is_same_v<S, double> || std::is_same_v<S, int64_t> || std::is_same_v<S, uint64_t> || is_complex_type<S>;
+  constexpr bool widened = std::is_same_v<S, float> || std::is_same_v<S, double> || std::is_same_v<S, int64_t> ||
+                           std::is_same_v<S, uint64_t> || is_complex_type<S>;
   ConvertRow r{{&load_loop<S, float>, &load_loop<S, double>, &load_loop<S, int64_t>, &load_loop<S, RawComplex<double>>},
                {&store_loop<float, S>, &store_loop<double, S>, &store_loop<int64_t, S>, &store_loop<RawComplex<double>, S>},
                nullptr};
@@ -92,7 +96,8 @@ constexpr ConvertRow row() {
 
 // In the order of CALQUE_DTYPES; complex types as plain pairs, because std::complex would emit shared code.
 template <class T>
-using RawOf = std::conditional_t<std::is_same_v<T, Complex64>, RawComplex<float>, std::conditional_t<std::is_same_v<T, Complex128>, RawComplex<double>, T>>;
+using RawOf = std::conditional_t<std::is_same_v<T, Complex64>, RawComplex<float>,
+                                 std::conditional_t<std::is_same_v<T, Complex128>, RawComplex<double>, T>>;
 
 extern const ConvertRow convert_table[];
 const ConvertRow convert_table[] = {

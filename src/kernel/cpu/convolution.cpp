@@ -84,7 +84,8 @@ class Runner {
     if (g_.batch <= 0 || group_out_ <= 0 || product(g_.out_size) <= 0) return;
     std::vector<Axis> axes[3] = {axes_of(g_, 0), axes_of(g_, 1), axes_of(g_, 2)};
     const bool depthwise = group_in_ == 1 && group_out_ == 1;  // wants lines that lie contiguous
-    const bool pointwise = !g_.transposed && !depthwise && product(g_.kernel) == 1 && product(g_.stride) == 1 && product_padding() == 0;
+    const bool pointwise =
+        !g_.transposed && !depthwise && product(g_.kernel) == 1 && product(g_.stride) == 1 && product_padding() == 0;
     int64_t stride = 1;
     if (pointwise && one_stride(g_.in_size, g_.in_strides + 2, stride)) {
       run_set(axes[0][0], axes[1][0], axes[2][0], true, stride);
@@ -119,7 +120,8 @@ class Runner {
                         const T* const from = in + n * s[0] + line / g_.in_size[1] * s[2] + line % g_.in_size[1] * s[3];
                         for (int64_t x = 0; x < g_.in_size[2]; ++x)
                           for (int64_t c = first; c < last; ++c)
-                            copy[(n * g_.in_channels + c) * positions + line * g_.in_size[2] + x] = from[c * s[1] + x * s[4]];
+                            copy[(n * g_.in_channels + c) * positions + line * g_.in_size[2] + x] =
+                                from[c * s[1] + x * s[4]];
                       }
                     });
     g_.in = copy;
@@ -170,7 +172,8 @@ class Runner {
     for (int64_t c = 0; c < group_in_; ++c)
       for (const int64_t dz : z.offsets)
         for (const int64_t dy : y.offsets)
-          for (const int64_t dx : x.offsets) row_offset_.push_back(static_cast<int32_t>(c * plane + (dz * size[1] + dy) * length + dx));
+          for (const int64_t dx : x.offsets)
+            row_offset_.push_back(static_cast<int32_t>(c * plane + (dz * size[1] + dy) * length + dx));
     const int64_t strides[5] = {g_.in_channels * plane, plane, size[1] * length, length, 1};
     std::copy_n(strides, 5, g_.in_strides);
     g_.in_size[0] = size[0], g_.in_size[1] = size[1], g_.in_size[2] = length;
@@ -191,9 +194,12 @@ class Runner {
       const int64_t first = std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, part);
       const int64_t last = std::clamp<int64_t>((g_.in_size[2] - start + step - 1) / step, first, part);
       std::fill_n(to, first, T());
-      if (step == 1) std::copy_n(from + start + first, last - first, to + first);
-      else if (step == 2) every_second(from + start + first * 2, last - first, to + first);
-      else for (int64_t i = first; i < last; ++i) to[i] = from[start + i * step];
+      if (step == 1)
+        std::copy_n(from + start + first, last - first, to + first);
+      else if (step == 2)
+        every_second(from + start + first * 2, last - first, to + first);
+      else
+        for (int64_t i = first; i < last; ++i) to[i] = from[start + i * step];
       std::fill_n(to + last, part - last, T());
     }
   }
@@ -202,7 +208,8 @@ class Runner {
   const T* weight_rows(const Axis& z, const Axis& y, const Axis& x) {
     const int64_t* const s = g_.weight_strides;
     const int64_t taps = static_cast<int64_t>(z.taps.size() * y.taps.size() * x.taps.size());
-    const bool in_place = !g_.transposed && (g_.kernel[2] == 1 || s[4] == 1) && (g_.kernel[1] == 1 || s[3] == g_.kernel[2]) &&
+    const bool in_place = !g_.transposed && (g_.kernel[2] == 1 || s[4] == 1) &&
+                          (g_.kernel[1] == 1 || s[3] == g_.kernel[2]) &&
                           (g_.kernel[0] == 1 || s[2] == g_.kernel[1] * g_.kernel[2]) && (group_in_ == 1 || s[1] == taps) &&
                           (g_.out_channels == 1 || s[0] == group_in_ * taps);
     if (in_place) return g_.weight;

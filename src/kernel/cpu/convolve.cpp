@@ -24,14 +24,16 @@ void describe(const Tensor& t, int64_t* strides, int64_t* sizes) {
 }
 
 template <class T>
-Convolution<T> problem(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape, const Tensor& out) {
+Convolution<T> problem(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
+                       const Tensor& out) {
   Convolution<T> g;
   g.batch = input.size(0);
   g.in_channels = input.size(1);
   g.out_channels = out.size(1);
   g.groups = shape.groups;
   g.transposed = shape.transposed;
-  for (int d = 0; d < 3; ++d) g.stride[d] = shape.stride[d], g.padding[d] = shape.padding[d], g.dilation[d] = shape.dilation[d];
+  for (int d = 0; d < 3; ++d)
+    g.stride[d] = shape.stride[d], g.padding[d] = shape.padding[d], g.dilation[d] = shape.dilation[d];
   g.in = input.data_as<T>();
   describe(input, g.in_strides, g.in_size);
   g.weight = weight.data_as<T>();
@@ -83,8 +85,8 @@ void convolve_plainly(const Convolution<T>& g) {
             total += static_cast<U>(g.in[from + channel * g.in_strides[1]]) * static_cast<U>(g.weight[w + by]);
           }
         }
-        g.out[n * g.out_strides[0] + o * g.out_strides[1] + out[0] * g.out_strides[2] + out[1] * g.out_strides[3] + out[2] * g.out_strides[4]] =
-            static_cast<T>(total);
+        g.out[n * g.out_strides[0] + o * g.out_strides[1] + out[0] * g.out_strides[2] + out[1] * g.out_strides[3] +
+              out[2] * g.out_strides[4]] = static_cast<T>(total);
       }
     }
   });
@@ -104,14 +106,18 @@ template <class T>
 void convolve_floats(const Convolution<T>& g, bool padding_counts) {
   convolution(g);
   if (padding_counts || !(g.transposed || g.padding[0] || g.padding[1] || g.padding[2])) return;
-  const int64_t results[5] = {g.transposed ? g.batch : 1, g.out_channels, g.transposed ? g.out_size[0] : 1, g.transposed ? g.out_size[1] : 1, g.transposed ? g.out_size[2] : 1};
+  const int64_t results[5] = {g.transposed ? g.batch : 1, g.out_channels, g.transposed ? g.out_size[0] : 1,
+                              g.transposed ? g.out_size[1] : 1, g.transposed ? g.out_size[2] : 1};
   if (all_finite(static_cast<const T*>(g.out), results, g.out_strides, 5)) return;
-  const int64_t weights[5] = {g.transposed ? g.in_channels : g.out_channels, (g.transposed ? g.out_channels : g.in_channels) / g.groups, g.kernel[0], g.kernel[1], g.kernel[2]};
+  const int64_t weights[5] = {g.transposed ? g.in_channels : g.out_channels,
+                              (g.transposed ? g.out_channels : g.in_channels) / g.groups, g.kernel[0], g.kernel[1],
+                              g.kernel[2]};
   if (!all_finite(g.weight, weights, g.weight_strides, 5)) convolve_plainly(g);
 }
 
 template <class T>
-constexpr bool is_real = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;
+constexpr bool is_real =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;
 
 // The weight's gradient is a convolution too: of the image, channels taken for the batch, with the other gradient as the
 // weight; strides and dilations change places, and each group stands alone.
@@ -122,7 +128,8 @@ void weight_gradient(const Tensor& image, const Tensor& other, const Convolution
   describe(image, image_strides, g.in_size);
   describe(other, other_strides, g.kernel);
   describe(grad_weight, out_strides, g.out_size);
-  for (int d = 0; d < 3; ++d) g.stride[d] = shape.dilation[d], g.dilation[d] = shape.stride[d], g.padding[d] = shape.padding[d];
+  for (int d = 0; d < 3; ++d)
+    g.stride[d] = shape.dilation[d], g.dilation[d] = shape.stride[d], g.padding[d] = shape.padding[d];
   const int64_t image_group = image.size(1) / shape.groups, other_group = other.size(1) / shape.groups;
   g.batch = image_group;
   g.in_channels = image.size(0);
@@ -165,18 +172,22 @@ void bias_gradient(const Tensor& grad_output, const Tensor& grad_bias) {
 
 }  // namespace
 
-void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape, const Tensor& out) {
+void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
+              const Tensor& out) {
   if (out.numel() == 0) return;
   dispatch(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_real<T>) convolve_floats(problem<T>(input, weight, bias, shape, out), shape.padding_counts);
-    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) convolve_plainly(problem<T>(input, weight, bias, shape, out));
-    else throw InternalError("convolve: no kernel for dtype " + std::string(name(input.dtype())));
+    if constexpr (is_real<T>)
+      convolve_floats(problem<T>(input, weight, bias, shape, out), shape.padding_counts);
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      convolve_plainly(problem<T>(input, weight, bias, shape, out));
+    else
+      throw InternalError("convolve: no kernel for dtype " + std::string(name(input.dtype())));
   });
 }
 
-void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape, const Tensor& grad_input,
-                       const Tensor& grad_weight, const Tensor& grad_bias) {
+void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape,
+                       const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   const bool empty = grad_output.numel() == 0 || input.numel() == 0;
   const auto zero = [](const Tensor& t) {
     if (t.defined()) copy(wrapped_scalar(Scalar(0), t.dtype()), t);
@@ -197,8 +208,10 @@ void convolve_backward(const Tensor& grad_output, const Tensor& input, const Ten
         convolve_floats(problem<T>(grad_output, weight, {}, reverse, grad_input), shape.transposed && shape.padding_counts);
       }
       if (grad_weight.defined()) {
-        if (shape.transposed) weight_gradient<T>(grad_output, input, shape, grad_weight);
-        else weight_gradient<T>(input, grad_output, shape, grad_weight);
+        if (shape.transposed)
+          weight_gradient<T>(grad_output, input, shape, grad_weight);
+        else
+          weight_gradient<T>(input, grad_output, shape, grad_weight);
       }
       if (grad_bias.defined()) bias_gradient<T>(grad_output, grad_bias);
     } else {

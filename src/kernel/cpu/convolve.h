@@ -18,10 +18,11 @@ struct ConvolutionShape {
 
 // input [n, c, ...], weight [out, c / groups, ...] (transposed: [c, out / groups, ...]), out as the shape rule says; all
 // with one to three spatial dimensions. An undefined bias is none.
-void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape, const Tensor& out);
+void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
+              const Tensor& out);
 
 // Gradients; an undefined one is not computed.
-void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape, const Tensor& grad_input,
-                       const Tensor& grad_weight, const Tensor& grad_bias);
+void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape,
+                       const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias);
 
 }  // namespace calque::kernel

@@ -10,15 +10,18 @@
 namespace calque::kernel {
 namespace {
 
-constexpr bool is_compute_type(DType d) { return d == DType::float32 || d == DType::float64 || d == DType::int64 || d == DType::complex128; }
+constexpr bool is_compute_type(DType d) {
+  return d == DType::float32 || d == DType::float64 || d == DType::int64 || d == DType::complex128;
+}
 constexpr int64_t grain_bytes = 128 << 10;
 
 // Same dtype, both dense in the same order: bytes.
 bool copy_dense(const Tensor& src, const Tensor& dst) {
-  const bool same_layout = std::equal(src.sizes().begin(), src.sizes().end(), dst.sizes().begin(), dst.sizes().end()) &&
-                           ((src.is_contiguous() && dst.is_contiguous()) ||
-                            (std::equal(src.strides().begin(), src.strides().end(), dst.strides().begin(), dst.strides().end()) &&
-                             src.is_non_overlapping_and_dense()));
+  const bool same_layout =
+      std::equal(src.sizes().begin(), src.sizes().end(), dst.sizes().begin(), dst.sizes().end()) &&
+      ((src.is_contiguous() && dst.is_contiguous()) ||
+       (std::equal(src.strides().begin(), src.strides().end(), dst.strides().begin(), dst.strides().end()) &&
+        src.is_non_overlapping_and_dense()));
   if (!same_layout) return false;
   const auto* from = static_cast<const std::byte*>(src.data());
   auto* to = static_cast<std::byte*>(dst.mutable_data());
@@ -33,7 +36,8 @@ struct Walk {
   SmallVector<int64_t, 8> sizes, from, to;
 
   void swap_down(size_t d, size_t to_position) {  // moves dimension d inwards; the order among the others stays
-    for (SmallVector<int64_t, 8>* v : {&sizes, &from, &to}) std::rotate(v->begin() + d, v->begin() + d + 1, v->begin() + to_position + 1);
+    for (SmallVector<int64_t, 8>* v : {&sizes, &from, &to})
+      std::rotate(v->begin() + d, v->begin() + d + 1, v->begin() + to_position + 1);
   }
 };
 
@@ -91,7 +95,8 @@ void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) 
         f += index * w.from[d];
         t += index * w.to[d];
       }
-      parallel_for(0, w.sizes.back(), grain_bytes / 8, [&](int64_t b, int64_t e) { plane(f + b * w.from.back(), t + b * w.to.back(), 1, e - b); });
+      parallel_for(0, w.sizes.back(), grain_bytes / 8,
+                   [&](int64_t b, int64_t e) { plane(f + b * w.from.back(), t + b * w.to.back(), 1, e - b); });
     }
     return;
   }
@@ -122,9 +127,14 @@ void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) 
 template <class T>
 void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
   constexpr auto item = static_cast<int64_t>(sizeof(T));
-  if (to_stride == item && from_stride == 0) std::fill_n(reinterpret_cast<T*>(to), n, *reinterpret_cast<const T*>(from));
-  else if (to_stride == item) for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * item) = *reinterpret_cast<const T*>(from + i * from_stride);
-  else for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
+  if (to_stride == item && from_stride == 0)
+    std::fill_n(reinterpret_cast<T*>(to), n, *reinterpret_cast<const T*>(from));
+  else if (to_stride == item)
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<T*>(to + i * item) = *reinterpret_cast<const T*>(from + i * from_stride);
+  else
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
 }
 
 template <class T>
@@ -137,13 +147,18 @@ void copy_strided(const Tensor& src, const Tensor& dst) {
     for (size_t d = 0; d < last; ++d)
       if (w.from[d] == item && w.sizes[d] >= 4) {  // the source runs along d, the destination along the last dimension
         w.swap_down(d, last - 1);
-        each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) { transpose(from, w.from[last], to, w.to[last - 1], rows, columns); });
+        each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
+          transpose(from, w.from[last], to, w.to[last - 1], rows, columns);
+        });
         return;
       }
   const bool whole_rows = w.from[last] == item && w.to[last] == item;
   each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
-    if (whole_rows) copy_rows(from, w.from[last - 1], to, w.to[last - 1], rows, columns * item);
-    else for (int64_t r = 0; r < rows; ++r) copy_row<T>(from + r * w.from[last - 1], w.from[last], to + r * w.to[last - 1], w.to[last], columns);
+    if (whole_rows)
+      copy_rows(from, w.from[last - 1], to, w.to[last - 1], rows, columns * item);
+    else
+      for (int64_t r = 0; r < rows; ++r)
+        copy_row<T>(from + r * w.from[last - 1], w.from[last], to + r * w.to[last - 1], w.to[last], columns);
   });
 }
 
@@ -190,8 +205,10 @@ void convert_uint64(const Tensor& src, const Tensor& dst) {
         To& y = *reinterpret_cast<To*>(to + r * w.to[last - 1] + i * w.to[last]);
         if constexpr (std::is_same_v<To, uint64_t>) {
           double wide;
-          if constexpr (std::is_arithmetic_v<From>) wide = x;
-          else wide = static_cast<float>(x);
+          if constexpr (std::is_arithmetic_v<From>)
+            wide = x;
+          else
+            wide = static_cast<float>(x);
           y = wide >= 0x1p63 ? static_cast<uint64_t>(wide) : static_cast<uint64_t>(static_cast<int64_t>(wide));
         } else if constexpr (std::is_arithmetic_v<To>) {
           y = static_cast<To>(x);
@@ -205,10 +222,12 @@ bool copy_uint64(const Tensor& src, const Tensor& dst) {
   const bool reads = src.dtype() == DType::uint64;
   if (!reads && dst.dtype() != DType::uint64) return false;
   switch (reads ? dst.dtype() : src.dtype()) {
-    case DType::float64: return (reads ? convert_uint64<uint64_t, double> : convert_uint64<double, uint64_t>)(src, dst), true;
+    case DType::float64:
+      return (reads ? convert_uint64<uint64_t, double> : convert_uint64<double, uint64_t>)(src, dst), true;
     case DType::float32: return (reads ? convert_uint64<uint64_t, float> : convert_uint64<float, uint64_t>)(src, dst), true;
     case DType::float16: return (reads ? convert_uint64<uint64_t, Half> : convert_uint64<Half, uint64_t>)(src, dst), true;
-    case DType::bfloat16: return (reads ? convert_uint64<uint64_t, BFloat16> : convert_uint64<BFloat16, uint64_t>)(src, dst), true;
+    case DType::bfloat16:
+      return (reads ? convert_uint64<uint64_t, BFloat16> : convert_uint64<BFloat16, uint64_t>)(src, dst), true;
     default: return false;
   }
 }

@@ -24,7 +24,8 @@ C log_sum(std::initializer_list<C> values) {
 }
 
 template <class C>
-void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, const Tensor& output, const Tensor& log_alpha) {
+void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
+         const Tensor& output, const Tensor& log_alpha) {
   constexpr C none = -std::numeric_limits<C>::infinity();
   const int64_t batch = log_probs.size(1);
   const int64_t steps = log_probs.size(0);
@@ -75,10 +76,14 @@ void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, 
 
 }  // namespace
 
-void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, const Tensor& output, const Tensor& log_alpha) {
-  if (log_probs.dtype() == DType::float32) run<float>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
-  else if (log_probs.dtype() == DType::float64) run<double>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
-  else not_implemented("ctc_loss_cpu", log_probs.dtype());
+void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
+              const Tensor& output, const Tensor& log_alpha) {
+  if (log_probs.dtype() == DType::float32)
+    run<float>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
+  else if (log_probs.dtype() == DType::float64)
+    run<double>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
+  else
+    not_implemented("ctc_loss_cpu", log_probs.dtype());
 }
 
 }  // namespace calque::kernel

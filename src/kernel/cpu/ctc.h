@@ -6,6 +6,7 @@
 namespace calque::kernel {
 
 // log_probs [T, N, C]; targets [N, S] or all labels in a row; output [N], log_alpha [N, T, 2 * longest target + 1].
-void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, const Tensor& output, const Tensor& log_alpha);
+void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
+              const Tensor& output, const Tensor& log_alpha);
 
 }  // namespace calque::kernel

@@ -62,8 +62,7 @@ Tensor prepared(const Tensor& t, const Tensor& out) {
 }
 
 void check_dtype(const char* what, DType d) {
-  if (d != DType::float32 && d != DType::float64)
-    not_implemented(what, d);
+  if (d != DType::float32 && d != DType::float64) not_implemented(what, d);
 }
 
 template <class C>
@@ -78,7 +77,8 @@ void cdist_as(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
   const C* bp = b.data_as<C>();
   parallel_for(0, out.numel() / columns, std::max<int64_t>(1, grain / (m * columns)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < columns; ++j) y[i * columns + j] = distance(ap + i * m, bp + (i / rows * columns + j) * m, m, p);
+      for (int64_t j = 0; j < columns; ++j)
+        y[i * columns + j] = distance(ap + i * m, bp + (i / rows * columns + j) * m, m, p);
   });
 }
 
@@ -102,16 +102,20 @@ void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
   if (out.numel() == 0) return;
   if (x1.size(-1) == 0) return fill(out, Scalar(0));
   check_dtype("cdist", x1.dtype());
-  if (x1.dtype() == DType::float64) cdist_as<double>(x1, x2, p, out);
-  else cdist_as<float>(x1, x2, p, out);
+  if (x1.dtype() == DType::float64)
+    cdist_as<double>(x1, x2, p, out);
+  else
+    cdist_as<float>(x1, x2, p, out);
 }
 
 void pdist(const Tensor& self, double p, const Tensor& out) {
   if (out.numel() == 0) return;
   if (self.size(1) == 0) return fill(out, Scalar(0));
   check_dtype("pdist", self.dtype());
-  if (self.dtype() == DType::float64) pdist_as<double>(self, p, out);
-  else pdist_as<float>(self, p, out);
+  if (self.dtype() == DType::float64)
+    pdist_as<double>(self, p, out);
+  else
+    pdist_as<float>(self, p, out);
 }
 
 }  // namespace calque::kernel

@@ -10,7 +10,7 @@ namespace calque::kernel {
 namespace {
 
 constexpr int64_t short_piece = 256;
-constexpr int64_t long_row = 64;     // rows from here on are walked one by one, shorter ones are gathered together
+constexpr int64_t long_row = 64;  // rows from here on are walked one by one, shorter ones are gathered together
 
 constexpr bool is_native(DType d) { return d == DType::float32 || d == DType::float64 || d == DType::int64; }
 
@@ -46,7 +46,8 @@ ElementLoop& ElementLoop::input(const Tensor& t) {
   const IntList sizes = t.sizes();
   internal_assert(sizes.size() <= sizes_.size(), "an input has more dimensions than the output");
   o.constant = t.numel() == 1;
-  flat_ = flat_ && (o.constant || (std::equal(sizes.begin(), sizes.end(), sizes_.begin(), sizes_.end()) && t.is_contiguous()));
+  flat_ =
+      flat_ && (o.constant || (std::equal(sizes.begin(), sizes.end(), sizes_.begin(), sizes_.end()) && t.is_contiguous()));
   return *this;
 }
 
@@ -157,7 +158,8 @@ namespace {
 
 // Walks the row segments of the linear range [position, position + n): fn(byte offset, segment length, elements before).
 template <class F>
-void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_t, 8>& strides, int64_t position, int64_t n, F&& fn) {
+void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_t, 8>& strides, int64_t position, int64_t n,
+                  F&& fn) {
   const size_t dims = sizes.size();
   const size_t last = dims - 1;
   SmallVector<int64_t, 8> index(dims);
@@ -191,8 +193,10 @@ void each_segment(const SmallVector<int64_t, 8>& sizes, const SmallVector<int64_
 void ElementLoop::load_run(const Operand& o, const char* from, int64_t stride, void* to, int64_t n) const {
   if (direct_) {
     auto* t = static_cast<uint16_t*>(to);
-    if (stride == 0) fill16(t, n, *reinterpret_cast<const uint16_t*>(from));
-    else for (int64_t i = 0; i < n; ++i) t[i] = *reinterpret_cast<const uint16_t*>(from + i * stride);
+    if (stride == 0)
+      fill16(t, n, *reinterpret_cast<const uint16_t*>(from));
+    else
+      for (int64_t i = 0; i < n; ++i) t[i] = *reinterpret_cast<const uint16_t*>(from + i * stride);
     return;
   }
   load_fn(o.dtype, compute_)(from, stride, to, n);
@@ -227,7 +231,8 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
     }
   }
   if (all_flat && !constants) {
-    for (int k = 0; k < count_; ++k) arrays[k] = operands_[k].data + begin * static_cast<int64_t>(item_size(operands_[k].dtype));
+    for (int k = 0; k < count_; ++k)
+      arrays[k] = operands_[k].data + begin * static_cast<int64_t>(item_size(operands_[k].dtype));
     fn(arrays, end - begin, parameters);
   } else if (!all_flat && sizes_.size() > 1 && sizes_.back() >= long_row) {
     run_rows(begin, end, limit, fn, parameters, arrays, buffers);
@@ -238,7 +243,8 @@ void ElementLoop::run_range(int64_t begin, int64_t end, ElementFn fn, const void
 
 // Long rows one by one, in pieces of at most `limit`; the outer dimensions turn like an odometer. A value that is the same
 // along the row is spread once a row, over a short piece that all pieces of the row then read.
-void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const {
+void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays,
+                           Buffer* buffers) const {
   const size_t outer = sizes_.size() - 1;
   const int64_t row = sizes_.back();
   SmallVector<int64_t, 8> index(outer);
@@ -252,8 +258,10 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
     const bool in_place = !o.constant && o.native && stride == static_cast<int64_t>(item_size(o.dtype));
     advance[k] = in_place ? stride : 0;
     if (o.constant || in_place) continue;
-    if (o.is_output || stride != 0) converts = true;
-    else limit = std::min(limit, short_piece);
+    if (o.is_output || stride != 0)
+      converts = true;
+    else
+      limit = std::min(limit, short_piece);
   }
   int64_t rest = begin / row;
   for (size_t d = outer; d-- > 0;) {
@@ -266,8 +274,10 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
     const int64_t length = std::min(end - at, row - in_row);
     for (int k = 0; k < count_; ++k) {
       const Operand& o = operands_[k];
-      if (advance[k] != 0) arrays[k] = const_cast<char*>(line[k] + in_row * advance[k]);
-      else if (!o.constant) arrays[k] = buffers[k];
+      if (advance[k] != 0)
+        arrays[k] = const_cast<char*>(line[k] + in_row * advance[k]);
+      else if (!o.constant)
+        arrays[k] = buffers[k];
       if (!o.constant && !o.is_output && o.strides[outer] == 0) load_run(o, line[k], 0, buffers[k], std::min(limit, length));
     }
     for (int64_t done = 0, n; done < length; done += n) {
@@ -275,11 +285,13 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
       const auto place = [&](int k) { return line[k] + (in_row + done) * operands_[k].strides[outer]; };
       for (int k = 0; converts && k < count_; ++k) {
         const Operand& o = operands_[k];
-        if (advance[k] == 0 && !o.constant && !o.is_output && o.strides[outer] != 0) load_run(o, place(k), o.strides[outer], buffers[k], n);
+        if (advance[k] == 0 && !o.constant && !o.is_output && o.strides[outer] != 0)
+          load_run(o, place(k), o.strides[outer], buffers[k], n);
       }
       fn(arrays, n, parameters);
       for (int k = 0; converts && k < count_ && operands_[k].is_output; ++k)
-        if (advance[k] == 0) store_run(operands_[k], buffers[k], const_cast<char*>(place(k)), operands_[k].strides[outer], n);
+        if (advance[k] == 0)
+          store_run(operands_[k], buffers[k], const_cast<char*>(place(k)), operands_[k].strides[outer], n);
       for (int k = 0; k < count_; ++k) arrays[k] = static_cast<char*>(arrays[k]) + n * advance[k];
     }
     at += length;
@@ -295,7 +307,8 @@ void ElementLoop::run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn 
 }
 
 // Short rows, or one long row that needs converting: blocks of `limit` elements, gathered over as many rows as they span.
-void ElementLoop::run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const {
+void ElementLoop::run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays,
+                             Buffer* buffers) const {
   const int64_t width = direct_ ? 2 : compute_size(compute_);
   for (int64_t at = begin; at < end; at += limit) {
     const int64_t n = std::min(limit, end - at);
@@ -333,7 +346,8 @@ void ElementLoop::run(const ElementRow& row, const void* parameters, int64_t gra
 }
 
 bool ElementLoop::all_in_place() const {
-  return std::all_of(operands_, operands_ + count_, [&](const Operand& o) { return !o.constant && o.dtype == common_ && (direct_ || is_native(o.dtype)); });
+  return std::all_of(operands_, operands_ + count_,
+                     [&](const Operand& o) { return !o.constant && o.dtype == common_ && (direct_ || is_native(o.dtype)); });
 }
 
 void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
@@ -347,8 +361,10 @@ void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
     });
     return;
   }
-  if (flat_) plan_flat();
-  else plan();
+  if (flat_)
+    plan_flat();
+  else
+    plan();
   if (numel_ < 2 * grain) {
     run_range(0, numel_, fn, parameters);
     return;

@@ -20,7 +20,9 @@ using ElementFn = void (*)(void* const* arrays, int64_t n, const void* parameter
 struct ElementRow {
   ElementFn f32 = nullptr, f64 = nullptr, i64 = nullptr, c128 = nullptr, bf16 = nullptr;
 
-  ElementFn at(Compute c) const { return c == Compute::f32 ? f32 : c == Compute::f64 ? f64 : c == Compute::i64 ? i64 : c128; }
+  ElementFn at(Compute c) const {
+    return c == Compute::f32 ? f32 : c == Compute::f64 ? f64 : c == Compute::i64 ? i64 : c128;
+  }
 };
 
 class ElementLoop {
@@ -45,17 +47,18 @@ class ElementLoop {
   Compute compute() const { return compute_; }
 
  private:
-  static constexpr int64_t chunk = 1024;  // complex numbers, or twice as many others, handed over at once: the buffers stay in the first-level cache
+  static constexpr int64_t chunk =
+      1024;  // complex numbers, or twice as many others, handed over at once: the buffers stay in the first-level cache
   using Buffer = std::byte[chunk * 16];
   struct Operand {
     const Tensor* tensor;  // null for a scalar
     char* data;
     DType dtype;
     bool is_output;
-    bool wide;       // not rounded to `common`
-    bool constant;   // one value for the whole loop
-    bool native;     // memory already holds what the loop works on
-    bool flat;       // contiguous in iteration order
+    bool wide;                        // not rounded to `common`
+    bool constant;                    // one value for the whole loop
+    bool native;                      // memory already holds what the loop works on
+    bool flat;                        // contiguous in iteration order
     SmallVector<int64_t, 8> strides;  // bytes, in iteration order
     alignas(16) char value[16];       // a scalar's
   };
@@ -65,8 +68,10 @@ class ElementLoop {
   void plan_flat();
   void plan();
   void run_range(int64_t begin, int64_t end, ElementFn fn, const void* parameters) const;
-  void run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const;
-  void run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays, Buffer* buffers) const;
+  void run_rows(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays,
+                Buffer* buffers) const;
+  void run_blocks(int64_t begin, int64_t end, int64_t limit, ElementFn fn, const void* parameters, void** arrays,
+                  Buffer* buffers) const;
   void load_run(const Operand& o, const char* from, int64_t stride, void* to, int64_t n) const;
   void store_run(const Operand& o, void* from, char* to, int64_t stride, int64_t n) const;
 
@@ -75,7 +80,7 @@ class ElementLoop {
   bool direct_ = false;  // the loop works on `common` as it lies in memory
   int count_ = 0;
   int64_t numel_ = 0;
-  bool flat_ = true;  // so far every operand is contiguous and of the loop's sizes, or one value
+  bool flat_ = true;               // so far every operand is contiguous and of the loop's sizes, or one value
   SmallVector<int64_t, 8> sizes_;  // after plan: coalesced, outermost first
   Operand operands_[max_operands];
 };

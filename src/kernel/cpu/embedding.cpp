@@ -16,7 +16,8 @@ namespace {
 
 int64_t checked(const char* op, int64_t index, int64_t rows) {
   if (index < 0 || index >= rows)
-    throw UserError(std::string(op) + ": index " + std::to_string(index) + " is out of bounds for dimension 0 with size " + std::to_string(rows));
+    throw UserError(std::string(op) + ": index " + std::to_string(index) + " is out of bounds for dimension 0 with size " +
+                    std::to_string(rows));
   return index;
 }
 
@@ -31,8 +32,10 @@ Tensor dense_as(const Tensor& t, DType d) {
 
 template <class F>
 void float_or_double(DType wide, F&& fn) {
-  if (wide == DType::float64) fn(TypeTag<double>{});
-  else fn(TypeTag<float>{});
+  if (wide == DType::float64)
+    fn(TypeTag<double>{});
+  else
+    fn(TypeTag<float>{});
 }
 
 template <class W>
@@ -80,7 +83,8 @@ struct Bags {
 
 }  // namespace
 
-void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_by_frequency, const Tensor& out) {
+void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_by_frequency,
+                              const Tensor& out) {
   const Tensor index = as_index(indices, indices.sizes());
   const int64_t n = index.numel();
   const int64_t width = grad.sizes().back();
@@ -125,7 +129,8 @@ void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_no
   const StoreFn store = store_fn(Compute::f64, weight.dtype());
   std::vector<double> row(static_cast<size_t>(width));
   for (const int64_t r : rows) {
-    char* at = static_cast<char*>(weight.mutable_data()) + checked("embedding_renorm_", r, weight.sizes()[0]) * weight.strides()[0] * item;
+    char* at = static_cast<char*>(weight.mutable_data()) +
+               checked("embedding_renorm_", r, weight.sizes()[0]) * weight.strides()[0] * item;
     load(at, weight.strides()[1] * item, row.data(), width);
     double norm = 0;
     if (std::isinf(norm_type))
@@ -143,18 +148,24 @@ void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_no
   }
 }
 
-void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, BagMode mode, const Tensor& per_sample_weights, int64_t padding_idx, const Tensor& out,
-                   const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices) {
+void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, BagMode mode,
+                   const Tensor& per_sample_weights, int64_t padding_idx, const Tensor& out, const Tensor& offset2bag,
+                   const Tensor& bag_size, const Tensor& max_indices) {
   const Tensor index = as_index(indices, indices.sizes());
   const Tensor starts = as_index(offsets, offsets.sizes());
   const int64_t n = index.numel();
   const int64_t bags = out.sizes()[0];
   const int64_t width = out.sizes()[1];
   const int64_t* offset = starts.data_as<int64_t>();
-  if (starts.numel() > 0 && offset[0] != 0) throw UserError("_embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0, found " + std::to_string(offset[0]));
+  if (starts.numel() > 0 && offset[0] != 0)
+    throw UserError(
+        "_embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0, "
+        "found " +
+        std::to_string(offset[0]));
   for (int64_t b = 0; b < starts.numel(); ++b)
     if (offset[b] > n || (b > 0 && offset[b] < offset[b - 1]))
-      throw UserError("_embedding_bag: offsets must rise and not pass the number of indices (" + std::to_string(n) + "), found offsets[" + std::to_string(b) + "] = " + std::to_string(offset[b]));
+      throw UserError("_embedding_bag: offsets must rise and not pass the number of indices (" + std::to_string(n) +
+                      "), found offsets[" + std::to_string(b) + "] = " + std::to_string(offset[b]));
   const auto end_of = [&](int64_t b) { return b + 1 < bags ? offset[b + 1] : n; };
   const DType wide = wide_type(weight.dtype());
   const bool direct = out.dtype() == wide;
@@ -165,8 +176,14 @@ void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   auto* size = sizes.mutable_data_as<int64_t>();
   float_or_double(wide, [&](auto tag) {
     using W = typename decltype(tag)::type;
-    const Bags<W> work{weight, index.data_as<int64_t>(), factors.defined() ? factors.data_as<W>() : nullptr, padding_idx, mode, sums.mutable_data_as<W>(),
-                       maxima.defined() ? maxima.mutable_data_as<int64_t>() : nullptr, width};
+    const Bags<W> work{weight,
+                       index.data_as<int64_t>(),
+                       factors.defined() ? factors.data_as<W>() : nullptr,
+                       padding_idx,
+                       mode,
+                       sums.mutable_data_as<W>(),
+                       maxima.defined() ? maxima.mutable_data_as<int64_t>() : nullptr,
+                       width};
     const int64_t each = std::max<int64_t>(1, width * std::max<int64_t>(1, n / std::max<int64_t>(1, bags)));
     parallel_for(0, bags, std::max<int64_t>(1, 32768 / each), [&](int64_t b, int64_t e) {
       std::vector<W> row(static_cast<size_t>(width));

@@ -16,7 +16,9 @@ namespace {
 
 using Complex = std::complex<double>;
 
-Complex times(Complex a, Complex b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
+Complex times(Complex a, Complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 
 Complex root(int64_t i, int64_t n) {
   const long double angle = -2 * std::numbers::pi_v<long double> * static_cast<long double>(i) / static_cast<long double>(n);
@@ -45,8 +47,10 @@ class Plan {
   }
 
   void run(const Complex* in, Complex* out) const {
-    if (convolved_) convolve(in, out);
-    else step(in, 1, out, n_, 0);
+    if (convolved_)
+      convolve(in, out);
+    else
+      step(in, 1, out, n_, 0);
   }
 
  private:
@@ -88,7 +92,8 @@ class Plan {
     while (length < 2 * n_ - 1) length *= 2;
     inner_ = std::make_unique<Plan>(length);
     chirp_.resize(static_cast<size_t>(n_));
-    for (int64_t i = 0, square = 0; i < n_; square = (square + 2 * i + 1) % (2 * n_), ++i) chirp_[static_cast<size_t>(i)] = root(square, 2 * n_);
+    for (int64_t i = 0, square = 0; i < n_; square = (square + 2 * i + 1) % (2 * n_), ++i)
+      chirp_[static_cast<size_t>(i)] = root(square, 2 * n_);
     std::vector<Complex> b(static_cast<size_t>(length));
     for (int64_t i = 0; i < n_; ++i) {
       b[static_cast<size_t>(i)] = std::conj(chirp_[static_cast<size_t>(i)]);
@@ -104,7 +109,8 @@ class Plan {
     inner_->run(a.data(), b.data());
     for (size_t i = 0; i < length; ++i) b[i] = std::conj(times(b[i], filter_[i]));
     inner_->run(b.data(), a.data());
-    for (int64_t i = 0; i < n_; ++i) out[i] = times(std::conj(a[static_cast<size_t>(i)]) / static_cast<double>(length), chirp_[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < n_; ++i)
+      out[i] = times(std::conj(a[static_cast<size_t>(i)]) / static_cast<double>(length), chirp_[static_cast<size_t>(i)]);
   }
 
   int64_t n_;
@@ -147,13 +153,14 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
       in[i] = forward ? x : std::conj(x);
     }
     plan.run(in, out);
-    for (int64_t i = 0; i < n; ++i) data[at + i * stride] = std::complex<T>(std::complex<double>((forward ? out[i] : std::conj(out[i])) * scale));
+    for (int64_t i = 0; i < n; ++i)
+      data[at + i * stride] = std::complex<T>(std::complex<double>((forward ? out[i] : std::conj(out[i])) * scale));
   });
 }
 
 // The transform of a real line that holds infinities or NaN, from its definition: factors that are zero are left out, so
 // that an infinity reaches only the parts it belongs to.
-constexpr double nothing = 1e-17;      // cos(pi / 2), rounded
+constexpr double nothing = 1e-17;  // cos(pi / 2), rounded
 // Longer transforms multiply an infinity on its way, which leaves NaN everywhere.
 constexpr int64_t longest_by_definition = 32, longest_back_by_definition = 16;
 void from_definition(const Complex* line, int64_t n, int64_t kept, Complex* result) {
@@ -194,8 +201,10 @@ void real_to_complex(const Tensor& input, int64_t dim, double scale, const Tenso
       line[i] = static_cast<double>(from[at + i * in_stride]);
       finite = finite && std::isfinite(line[i].real());
     }
-    if (finite || n > longest_by_definition) plan.run(line, result);
-    else from_definition(line, n, kept, result);
+    if (finite || n > longest_by_definition)
+      plan.run(line, result);
+    else
+      from_definition(line, n, kept, result);
     for (int64_t i = 0; i < kept; ++i) to[to_at + i * out_stride] = std::complex<T>(std::complex<double>(result[i] * scale));
   });
 }
@@ -219,20 +228,25 @@ void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tenso
       only_added = only_added && !(special && 4 * i % n != 0);
       if (i > 0 && 2 * i < n) line[n - i] = x;
     }
-    if (finite || (n > longest_back_by_definition && !only_added)) plan.run(line, result);
-    else back_from_definition(line, n, result);
+    if (finite || (n > longest_back_by_definition && !only_added))
+      plan.run(line, result);
+    else
+      back_from_definition(line, n, result);
     for (int64_t i = 0; i < n; ++i) to[to_at + i * out_stride] = static_cast<T>(result[i].real() * scale);
   });
 }
 
 // The library that PyTorch calls refuses a batch of no lines.
 void check_not_empty(const Tensor& t) {
-  if (t.numel() == 0) throw UserError("fft: expected at least one line to transform, found an input of sizes " + str(t.sym_sizes()));
+  if (t.numel() == 0)
+    throw UserError("fft: expected at least one line to transform, found an input of sizes " + str(t.sym_sizes()));
 }
 
 void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
-  if (t.dtype() == DType::complex128) transform_in_place<double>(t, dim, forward, scale);
-  else transform_in_place<float>(t, dim, forward, scale);
+  if (t.dtype() == DType::complex128)
+    transform_in_place<double>(t, dim, forward, scale);
+  else
+    transform_in_place<float>(t, dim, forward, scale);
 }
 
 }  // namespace
@@ -247,15 +261,19 @@ void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out
   check_not_empty(input);
   const int64_t last = dims.back();
   const double first_scale = dims.size() == 1 ? scale : 1.0;
-  if (input.dtype() == DType::float64) real_to_complex<double>(input, last, first_scale, out);
-  else real_to_complex<float>(input, last, first_scale, out);
+  if (input.dtype() == DType::float64)
+    real_to_complex<double>(input, last, first_scale, out);
+  else
+    real_to_complex<float>(input, last, first_scale, out);
   for (size_t i = 0; i + 1 < dims.size(); ++i) transform_in_place(out, dims[i], true, i + 2 == dims.size() ? scale : 1.0);
 }
 
 void fft_to_real(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
   check_not_empty(input);
-  if (out.dtype() == DType::float64) complex_to_real<double>(input, dim, scale, out);
-  else complex_to_real<float>(input, dim, scale, out);
+  if (out.dtype() == DType::float64)
+    complex_to_real<double>(input, dim, scale, out);
+  else
+    complex_to_real<float>(input, dim, scale, out);
 }
 
 }  // namespace calque::kernel

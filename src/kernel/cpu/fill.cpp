@@ -32,8 +32,11 @@ template <class F>
 void dispatch_number(const Tensor& out, const char* op, F&& fn) {
   dispatch(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_arithmetic_v<T> || is_sixteen_bit<T>) fn(tag);
-    else throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for dtype " + std::string(name(out.dtype())));
+    if constexpr (std::is_arithmetic_v<T> || is_sixteen_bit<T>)
+      fn(tag);
+    else
+      throw UserError(ErrorKind::unsupported_operator,
+                      std::string(op) + ": not implemented for dtype " + std::string(name(out.dtype())));
   });
 }
 
@@ -53,8 +56,10 @@ void fill(const Tensor& out, const Scalar& value) {
     std::memcpy(bytes, &x, sizeof(T));
     const bool uniform = std::all_of(bytes, bytes + sizeof(T), [&](unsigned char c) { return c == bytes[0]; });
     parallel_for(0, out.numel(), 65536, [&](int64_t b, int64_t e) {
-      if (uniform) std::memset(static_cast<void*>(data + b), bytes[0], static_cast<size_t>(e - b) * sizeof(T));
-      else std::fill(data + b, data + e, x);
+      if (uniform)
+        std::memset(static_cast<void*>(data + b), bytes[0], static_cast<size_t>(e - b) * sizeof(T));
+      else
+        std::fill(data + b, data + e, x);
     });
   });
 }
@@ -67,7 +72,9 @@ void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
     } else if constexpr (std::is_integral_v<T>) {
       const int64_t first = start.to_int();
       const int64_t by = step.to_int();
-      const auto at = [=](int64_t i) { return static_cast<T>(static_cast<uint64_t>(first) + static_cast<uint64_t>(by) * static_cast<uint64_t>(i)); };
+      const auto at = [=](int64_t i) {
+        return static_cast<T>(static_cast<uint64_t>(first) + static_cast<uint64_t>(by) * static_cast<uint64_t>(i));
+      };
       if (out.dim() && out.stride(0) != 1) return generate<T>(out, at);
       T* data = static_cast<T*>(out.mutable_data());
       parallel_for(0, out.numel(), 32768, [&](int64_t b, int64_t e) {  // by steps: 64-bit products are slow in vectors
@@ -84,7 +91,9 @@ void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
     } else {
       const double first = start.to_double();
       const double by = step.to_double();
-      generate<T>(out, [=](int64_t i) { return static_cast<T>(std::fma(by, static_cast<double>(i), first)); });  // near zero, an error of the product would show
+      generate<T>(out, [=](int64_t i) {
+        return static_cast<T>(std::fma(by, static_cast<double>(i), first));
+      });  // near zero, an error of the product would show
     }
   });
 }
@@ -113,7 +122,9 @@ void linspace(const Scalar& start, const Scalar& end, const Tensor& out) {
         });
       } else {
         const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
-        generate<T>(out, [=](int64_t i) { return T(i < n / 2 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i)); });
+        generate<T>(out, [=](int64_t i) {
+          return T(i < n / 2 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i));
+        });
       }
       if (n == 1) generate<T>(out, [=](int64_t) { return T(first); });
     }
@@ -129,8 +140,13 @@ void logspace(const Scalar& start, const Scalar& end, double base, const Tensor&
     const C last = static_cast<C>(end.to_double());
     const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
     const C b = static_cast<C>(base);
-    if constexpr (std::is_same_v<T, bool>) throw UserError(ErrorKind::unsupported_operator, "logspace: not implemented for dtype bool");
-    else generate<T>(out, [=](int64_t i) { return T(std::pow(b, i < n / 2 || n == 1 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i))); });
+    if constexpr (std::is_same_v<T, bool>)
+      throw UserError(ErrorKind::unsupported_operator, "logspace: not implemented for dtype bool");
+    else
+      generate<T>(out, [=](int64_t i) {
+        return T(
+            std::pow(b, i < n / 2 || n == 1 ? first + step * static_cast<C>(i) : last - step * static_cast<C>(n - 1 - i)));
+      });
   });
 }
 

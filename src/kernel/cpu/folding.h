@@ -20,9 +20,11 @@ void col2im(const Tensor& columns, const Blocks& blocks, const Tensor& image);
 enum class GridMode : uint8_t { bilinear, nearest, bicubic };
 enum class GridPadding : uint8_t { zeros, border, reflection };
 // input [n, c, h, w], grid [n, oh, ow, 2] (x, y in -1 .. 1), out [n, c, oh, ow].
-void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners, const Tensor& out);
+void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners,
+                 const Tensor& out);
 // The same in space: input [n, c, d, h, w], grid [n, od, oh, ow, 3] (x, y, z), out [n, c, od, oh, ow]; no bicubic.
-void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners, const Tensor& out);
+void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners,
+                    const Tensor& out);
 
 // out = v * g / norm, norm over all dimensions but `dim`.
 void weight_norm(const Tensor& v, const Tensor& g, int64_t dim, const Tensor& out, const Tensor& norm);

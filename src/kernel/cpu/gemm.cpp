@@ -38,10 +38,10 @@ GemmPart<S> whole(const Gemm<S>& g, bool swapped) {
   using T = Accumulate<S>;
   const auto alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
   if (swapped)
-    return {g.n,     g.m,     g.k,    g.b,           g.b_col, g.b_row, g.a,  g.a_col, g.a_row, g.c,
-            g.c_col, g.c_row, g.bias, g.bias_stride, 0,       alpha,   beta};
-  return {g.m,     g.n,     g.k,    g.a, g.a_row,       g.a_col, g.b, g.b_row, g.b_col, g.c,
-          g.c_row, g.c_col, g.bias, 0,   g.bias_stride, alpha,   beta};
+    return {g.n, g.m,     g.k,     g.b,    g.b_col,       g.b_row, g.a,   g.a_col, g.a_row,
+            g.c, g.c_col, g.c_row, g.bias, g.bias_stride, 0,       alpha, beta};
+  return {g.m, g.n,     g.k,     g.a,    g.a_row, g.a_col,       g.b,   g.b_row, g.b_col,
+          g.c, g.c_row, g.c_col, g.bias, 0,       g.bias_stride, alpha, beta};
 }
 
 /// Few columns against rows that lie along k: every row is read once, in place.
@@ -65,11 +65,10 @@ void run_stream(const Gemm<S>& g, bool swapped) {
   const GemmPart<S> first = whole(g, swapped);
   constexpr int64_t unit = 64;
   const auto bytes = static_cast<size_t>(kernel.scratch_bytes);
-  parallel_pieces(batch_count(g), first.col_count, unit, unit * g.k * first.row_count,
-                  [&](int64_t item, int64_t begin, int64_t end) {
-                    kernel.stream(cols_of(whole(batch_item(g, item), swapped), begin, end),
-                                  scratch_bytes(Scratch::block, bytes));
-                  });
+  parallel_pieces(
+      batch_count(g), first.col_count, unit, unit * g.k * first.row_count, [&](int64_t item, int64_t begin, int64_t end) {
+        kernel.stream(cols_of(whole(batch_item(g, item), swapped), begin, end), scratch_bytes(Scratch::block, bytes));
+      });
 }
 
 template <class S>

@@ -50,15 +50,16 @@ void pack_tile(const Square& m, BFloat16* out) {
       VecU16Half even = {}, odd = {};
       if (p < m.ks) std::memcpy(&even, &m.from[p * m.k_stride].bits, sizeof even);
       if (p + 1 < m.ks) std::memcpy(&odd, &m.from[(p + 1) * m.k_stride].bits, sizeof odd);
-      const Vec<uint32_t> pairs =
-          __builtin_convertvector(even, Vec<uint32_t>) | __builtin_convertvector(odd, Vec<uint32_t>) << 16;
+      const Vec<uint32_t> pairs = __builtin_convertvector(even, Vec<uint32_t>) | __builtin_convertvector(odd, Vec<uint32_t>)
+                                                                                     << 16;
       std::memcpy(&out[p * tile].bits, &pairs, sizeof pairs);
     }
     return;
   }
   for (int64_t p = 0; p < tile_k; ++p)
     for (int64_t j = 0; j < tile; ++j)
-      out[p / 2 * tile_k + 2 * j + p % 2].bits = p < m.ks && j < m.js ? m.from[p * m.k_stride + j * m.col_stride].bits : uint16_t{0};
+      out[p / 2 * tile_k + 2 * j + p % 2].bits =
+          p < m.ks && j < m.js ? m.from[p * m.k_stride + j * m.col_stride].bits : uint16_t{0};
 }
 
 /// cols[k0 .. k0 + 32, j0 .. j0 + 16].

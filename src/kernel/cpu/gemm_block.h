@@ -83,12 +83,12 @@ struct AmxKernels {
 
 inline int64_t dot_stride(int64_t k) { return (k + 31) / 32 * 32; }
 
-#define CALQUE_DECLARE_GEMM(ns)                         \
-  namespace ns {                                        \
-  extern const GemmKernels<float> gemm_float;           \
-  extern const GemmKernels<double> gemm_double;         \
-  extern const GemmKernels<BFloat16> gemm_bfloat16;     \
-  extern const GemmKernels<Half> gemm_half;             \
+#define CALQUE_DECLARE_GEMM(ns)                     \
+  namespace ns {                                    \
+  extern const GemmKernels<float> gemm_float;       \
+  extern const GemmKernels<double> gemm_double;     \
+  extern const GemmKernels<BFloat16> gemm_bfloat16; \
+  extern const GemmKernels<Half> gemm_half;         \
   }
 CALQUE_DECLARE_GEMM(generic)
 #if defined(CALQUE_HAVE_ISA_AVX2)

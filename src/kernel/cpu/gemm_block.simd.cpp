@@ -1,9 +1,9 @@
 #include "kernel/cpu/gemm_block.h"
 
+#include "kernel/cpu/depthwise.h"
 #include "kernel/cpu/gemm_finish.h"
 #include "kernel/cpu/gemm_patches.h"
 #include "kernel/cpu/gemm_tile.h"
-#include "kernel/cpu/depthwise.h"
 #include "kernel/cpu/vec.h"
 
 namespace calque {
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 constexpr int64_t sums_numbers = (768 << 10) / static_cast<int64_t>(sizeof(T));
 template <class T>
-constexpr int64_t tile_numbers = tile_rows * tile_vectors * lanes<T>;
+constexpr int64_t tile_numbers = tile_rows* tile_vectors* lanes<T>;
 // Rows that are written out together: whole tiles, and whole vectors for when the output is transposed.
 constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.
@@ -101,7 +101,9 @@ void block(const GemmPart<S>& g, void* scratch) {
   constexpr int L = lanes<T>;
   constexpr int64_t size = sizeof(S), full = L * tile_vectors;
   constexpr bool same = sizeof(S) == sizeof(T);
-  const int64_t wider = g.row_count <= few_rows ? few_widening : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2 : 1;
+  const int64_t wider = g.row_count <= few_rows                                         ? few_widening
+                        : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2
+                                                                                        : 1;
   const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
   T* const sums = static_cast<T*>(scratch);
   T* const panels = sums + sums_numbers<T>;
@@ -112,10 +114,11 @@ void block(const GemmPart<S>& g, void* scratch) {
   const bool straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
                         (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
   // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
-  const bool rows_in_place = same && g.rows_k == 1 && min(cb, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
+  const bool rows_in_place =
+      same && g.rows_k == 1 && min(cb, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
   // Packing the columns pays when many rows meet them, or when they are spread over many pages.
-  const bool cols_in_place = same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 &&
-                             g.cols_k * size < 4096;
+  const bool cols_in_place =
+      same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 && g.cols_k * size < 4096;
   const bool packs_in_tile = same && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
   const int64_t chain = g.patches != nullptr ? patch_chain(*g.patches) : kb;
 
@@ -135,8 +138,7 @@ void block(const GemmPart<S>& g, void* scratch) {
         for (int64_t j = 0, width; j < cols; j += width) {
           width = panel_width<T>(cols - j);
           const bool packed_later = cols_in_place || (packs_in_tile && width == full && rows >= tile_rows);
-          if (!packed_later || width > cols - j)
-            pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
+          if (!packed_later || width > cols - j) pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
         }
         Fetch next_cols;
         if (!last)
@@ -397,8 +399,10 @@ void stream(const GemmPart<S>& g, void* scratch) {
         for (int64_t row = 0; row < g.row_count; row += stream_tile_rows) {
           switch (min(stream_tile_rows, g.row_count - row)) {
             case 1:
-              if (g.row_count == 1) stream_step<S, 1, 8>(g, row, p, ks, col, cols, sums);
-              else stream_step<S, 1, 4>(g, row, p, ks, col, cols, sums);
+              if (g.row_count == 1)
+                stream_step<S, 1, 8>(g, row, p, ks, col, cols, sums);
+              else
+                stream_step<S, 1, 4>(g, row, p, ks, col, cols, sums);
               break;
             case 2: stream_step<S, 2, 4>(g, row, p, ks, col, cols, sums); break;
             case 3: stream_step<S, 3, 4>(g, row, p, ks, col, cols, sums); break;
@@ -416,8 +420,15 @@ template <class S>
 constexpr GemmKernels<S> kernels = [] {
   using T = Accumulate<S>;
   constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> + 2 * tile_numbers<T>;
-  return GemmKernels<S>{block<S>, numbers * static_cast<int64_t>(sizeof(T)), pack_dot<S>, dot<S>, 3 * dot_cols,
-                        stream<S>, 2 * stream_tile_rows, depthwise<S>, depthwise_numbers<S>};
+  return GemmKernels<S>{block<S>,
+                        numbers * static_cast<int64_t>(sizeof(T)),
+                        pack_dot<S>,
+                        dot<S>,
+                        3 * dot_cols,
+                        stream<S>,
+                        2 * stream_tile_rows,
+                        depthwise<S>,
+                        depthwise_numbers<S>};
 }();
 
 static_assert(finish_rows % tile_rows == 0);

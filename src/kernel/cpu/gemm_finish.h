@@ -11,7 +11,8 @@ constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 template <class S>
-CALQUE_INLINE void prefetch_rows(int64_t count, int64_t first, int64_t last, const S* rows, int64_t rows_row, int64_t rows_k) {
+CALQUE_INLINE void prefetch_rows(int64_t count, int64_t first, int64_t last, const S* rows, int64_t rows_row,
+                                 int64_t rows_k) {
   if (rows_k != 1) return;
   for (int64_t i = 0; i < count; ++i)
     for (int64_t p = first; p < last; p += 64 / static_cast<int64_t>(sizeof(S)))

@@ -12,8 +12,7 @@ const GemmKernels<S>& gemm_kernels() {
 #if defined(CALQUE_HAVE_ISA_AVX2)
   if constexpr (std::is_same_v<S, float>) return pick(generic::gemm_float, avx2::gemm_float, avx512::gemm_float);
   if constexpr (std::is_same_v<S, double>) return pick(generic::gemm_double, avx2::gemm_double, avx512::gemm_double);
-  if constexpr (std::is_same_v<S, BFloat16>)
-    return pick(generic::gemm_bfloat16, avx2::gemm_bfloat16, avx512::gemm_bfloat16);
+  if constexpr (std::is_same_v<S, BFloat16>) return pick(generic::gemm_bfloat16, avx2::gemm_bfloat16, avx512::gemm_bfloat16);
   if constexpr (std::is_same_v<S, Half>) return pick(generic::gemm_half, avx2::gemm_half, avx512::gemm_half);
 #else
   if constexpr (std::is_same_v<S, float>) return generic::gemm_float;
@@ -70,9 +69,8 @@ void detail::run_parts(int64_t items, PartFunction<S> part_of, const void* conte
     if (first.k > 0 && has_amx_bf16()) {
       const auto bytes = static_cast<size_t>(avx512::gemm_amx.scratch_size(first.k));
       constexpr int64_t times_faster = 8;
-      split<S>(items, first, times_faster, part_of, context, [&](const GemmPart<S>& part) {
-        avx512::gemm_amx.block(part, scratch_bytes(Scratch::block, bytes));
-      });
+      split<S>(items, first, times_faster, part_of, context,
+               [&](const GemmPart<S>& part) { avx512::gemm_amx.block(part, scratch_bytes(Scratch::block, bytes)); });
       return;
     }
   }

@@ -46,7 +46,8 @@ class MaskedPatches {
       const int64_t x = (first + j) % g.out_size[2], rest = (first + j) / g.out_size[2];
       const int64_t length = min(min(count - j, g.out_size[2] - x), 16);
       const auto lanes = static_cast<__mmask16>((1U << length) - 1U);
-      pieces_[count_++] = {rest / g.out_size[1] * g.step[0], rest % g.out_size[1] * g.step[1], x * g.step[2], j, lanes, lanes};
+      pieces_[count_++] = {
+          rest / g.out_size[1] * g.step[0], rest % g.out_size[1] * g.step[1], x * g.step[2], j, lanes, lanes};
       j += length;
     }
     // The lanes past the last column are 0 in every row.
@@ -175,7 +176,8 @@ void pack_spread(const Patches<T>& g, int64_t k0, int64_t k, int64_t first, int6
 template <class S, class T>
 void pack_patches(const Patches<S>& g, int64_t k0, int64_t k, int64_t first, int64_t count, int64_t width, T* out) {
   if constexpr (sizeof(S) == sizeof(T) && sizeof(S) >= 4)
-    if (g.row_offset != nullptr && first % lanes<T> == 0 && count % lanes<T> == 0) return pack_spread(g, k0, k, first, count, width, out);
+    if (g.row_offset != nullptr && first % lanes<T> == 0 && count % lanes<T> == 0)
+      return pack_spread(g, k0, k, first, count, width, out);
 #if defined(__AVX512F__)
   if constexpr (sizeof(S) == 4)
     if (g.size[2] < (1 << 28) && g.step[2] < (1 << 20)) return MaskedPatches(g, first, count, width).pack(k0, k, out);

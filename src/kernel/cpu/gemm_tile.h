@@ -51,10 +51,10 @@ template <class T>
 constexpr int64_t k_block = sizeof(T) == 4 ? 384 : 256;
 #if defined(__AVX512F__)
 template <class T>
-constexpr int64_t col_block = lanes<T> * tile_vectors * 10;
+constexpr int64_t col_block = lanes<T>* tile_vectors * 10;
 #else
 template <class T>
-constexpr int64_t col_block = lanes<T> * tile_vectors * (64 / vector_bytes) * 4;
+constexpr int64_t col_block = lanes<T>* tile_vectors*(64 / vector_bytes) * 4;
 #endif
 /// From one row of a tile's copied rows to the next: a line more than a block, so that the rows of one k do not share a set of
 /// the cache.
@@ -89,8 +89,8 @@ struct TileTask {
   int64_t b_k;
   T* out;
   int64_t out_row;
-  const T* in;  // null for none; may be `out`, and has its stride
-  const T* bias;  // null for none
+  const T* in;                 // null for none; may be `out`, and has its stride
+  const T* bias;               // null for none
   int64_t bias_row, bias_col;  // bias_col: 0 or 1
   T* packed;                   // where packing_tile leaves the panel it has read
   T* parked;                   // room for the sums of finished chains, tile_rows x tile_vectors vectors

@@ -16,9 +16,11 @@ constexpr int64_t block = 512;             // indices turned into offsets at a t
 constexpr int64_t grain_bytes = 64 << 10;  // below this a thread is not worth waking
 
 // A run of n elements of the selected tensor beside n of the other one; strides in bytes.
-using RunFn = void (*)(char* selected, int64_t selected_stride, char* other, int64_t other_stride, int64_t n, const void* parameter);
+using RunFn = void (*)(char* selected, int64_t selected_stride, char* other, int64_t other_stride, int64_t n,
+                       const void* parameter);
 // The same where each selected element has an offset of its own.
-using PickFn = void (*)(char* selected, const int64_t* offsets, char* other, int64_t other_stride, int64_t n, const void* parameter);
+using PickFn = void (*)(char* selected, const int64_t* offsets, char* other, int64_t other_stride, int64_t n,
+                        const void* parameter);
 struct Action {
   RunFn run;
   PickFn pick;
@@ -41,10 +43,14 @@ struct Combine {
   using Item = T;
   static constexpr bool copies = false;
   static void element(T& selected, T& other, const void*) {
-    if constexpr (how == Put::add) selected = reduce_add(selected, other);
-    else if constexpr (how == Put::multiply) selected = reduce_multiply(selected, other);
-    else if constexpr (how == Put::maximum) selected = reduce_maximum(selected, other);
-    else selected = reduce_minimum(selected, other);
+    if constexpr (how == Put::add)
+      selected = reduce_add(selected, other);
+    else if constexpr (how == Put::multiply)
+      selected = reduce_multiply(selected, other);
+    else if constexpr (how == Put::maximum)
+      selected = reduce_maximum(selected, other);
+    else
+      selected = reduce_minimum(selected, other);
   }
 };
 template <class T>
@@ -54,8 +60,10 @@ struct AddScaled {
   static void element(T& selected, T& other, const void* alpha) {
     using Wide = WideOf<T>;
     const Wide factor = *static_cast<const Wide*>(alpha);
-    if constexpr (std::is_integral_v<T>) selected = reduce_add(selected, reduce_multiply(static_cast<T>(factor), other));
-    else selected = static_cast<T>(static_cast<Wide>(selected) + factor * static_cast<Wide>(other));
+    if constexpr (std::is_integral_v<T>)
+      selected = reduce_add(selected, reduce_multiply(static_cast<T>(factor), other));
+    else
+      selected = static_cast<T>(static_cast<Wide>(selected) + factor * static_cast<Wide>(other));
   }
 };
 template <class U>
@@ -64,22 +72,28 @@ template <class U>
 inline constexpr bool is_read<Read<U>> = true;
 
 template <class A>
-void run_action(char* selected, int64_t selected_stride, char* other, int64_t other_stride, int64_t n, const void* parameter) {
+void run_action(char* selected, int64_t selected_stride, char* other, int64_t other_stride, int64_t n,
+                const void* parameter) {
   using T = typename A::Item;
   constexpr auto item = static_cast<int64_t>(sizeof(T));
   if constexpr (A::copies)
     if (selected_stride == item && other_stride == item) {
-      if constexpr (is_read<A>) std::memcpy(other, selected, static_cast<size_t>(n * item));
-      else std::memcpy(selected, other, static_cast<size_t>(n * item));
+      if constexpr (is_read<A>)
+        std::memcpy(other, selected, static_cast<size_t>(n * item));
+      else
+        std::memcpy(selected, other, static_cast<size_t>(n * item));
       return;
     }
   for (int64_t i = 0; i < n; ++i)
-    A::element(*reinterpret_cast<T*>(selected + i * selected_stride), *reinterpret_cast<T*>(other + i * other_stride), parameter);
+    A::element(*reinterpret_cast<T*>(selected + i * selected_stride), *reinterpret_cast<T*>(other + i * other_stride),
+               parameter);
 }
 template <class A>
-void pick_action(char* selected, const int64_t* offsets, char* other, int64_t other_stride, int64_t n, const void* parameter) {
+void pick_action(char* selected, const int64_t* offsets, char* other, int64_t other_stride, int64_t n,
+                 const void* parameter) {
   using T = typename A::Item;
-  for (int64_t i = 0; i < n; ++i) A::element(*reinterpret_cast<T*>(selected + offsets[i]), *reinterpret_cast<T*>(other + i * other_stride), parameter);
+  for (int64_t i = 0; i < n; ++i)
+    A::element(*reinterpret_cast<T*>(selected + offsets[i]), *reinterpret_cast<T*>(other + i * other_stride), parameter);
 }
 template <class A>
 constexpr Action action_of{&run_action<A>, &pick_action<A>};
@@ -167,8 +181,8 @@ class Offsets {
       v = index[i];
       if (v >= size || v < (wraps_ ? -size : 0)) break;
     }
-    throw UserError(std::string(op_) + ": index " + std::to_string(v) + " is out of bounds for dimension " + std::to_string(first_ + static_cast<int64_t>(k)) +
-                    " with size " + std::to_string(size));
+    throw UserError(std::string(op_) + ": index " + std::to_string(v) + " is out of bounds for dimension " +
+                    std::to_string(first_ + static_cast<int64_t>(k)) + " with size " + std::to_string(size));
   }
 
   const char* op_;
@@ -182,14 +196,16 @@ class Offsets {
 // One selection between `self` and `other`, which has the sizes [before..., index sizes..., after...].
 class Engine {
  public:
-  Engine(const Tensor& self, const Selection& where, const Tensor& other) : offsets_(self, where), item_(self.element_size()) {
+  Engine(const Tensor& self, const Selection& where, const Tensor& other)
+      : offsets_(self, where), item_(self.element_size()) {
     const auto first = static_cast<size_t>(where.first);
     const size_t replaced = where.sizes.size();
     const IntList s = self.strides();
     const IntList o = other.strides();
     for (size_t d = 0; d < first; ++d) before_.add(self.sizes()[d], s[d] * item_, o[d] * item_);
     for (size_t d = 0; d < replaced; ++d) indexed_.add(where.sizes[d], 0, o[first + d] * item_);
-    for (size_t d = first + where.tensors.size(), at = first + replaced; d < s.size(); ++d, ++at) after_.add(self.sizes()[d], s[d] * item_, o[at] * item_);
+    for (size_t d = first + where.tensors.size(), at = first + replaced; d < s.size(); ++d, ++at)
+      after_.add(self.sizes()[d], s[d] * item_, o[at] * item_);
     selected_ = static_cast<char*>(const_cast<void*>(self.data()));
     other_ = static_cast<char*>(const_cast<void*>(other.data()));
   }
@@ -208,9 +224,11 @@ class Engine {
     action_ = action;
     const int64_t inner = std::max<int64_t>(1, after_.count * item_);
     if (indexed_.count >= before_.count)
-      parallel_for(0, indexed_.count, grain(before_.count * inner), [&](int64_t b, int64_t e) { run(0, before_.count, b, e, 0, outer_after()); });
+      parallel_for(0, indexed_.count, grain(before_.count * inner),
+                   [&](int64_t b, int64_t e) { run(0, before_.count, b, e, 0, outer_after()); });
     else
-      parallel_for(0, before_.count, grain(indexed_.count * inner), [&](int64_t b, int64_t e) { run(b, e, 0, indexed_.count, 0, outer_after()); });
+      parallel_for(0, before_.count, grain(indexed_.count * inner),
+                   [&](int64_t b, int64_t e) { run(b, e, 0, indexed_.count, 0, outer_after()); });
   }
   // Equal indices must be written one after another: threads share the other dimensions only.
   void write(const Action& action, const void* parameter) {
@@ -218,7 +236,8 @@ class Engine {
     parameter_ = parameter;
     const int64_t inner = std::max<int64_t>(1, after_.count * item_);
     if (before_.count >= num_threads() || after_.sizes.empty())
-      parallel_for(0, before_.count, grain(indexed_.count * inner), [&](int64_t b, int64_t e) { run(b, e, 0, indexed_.count, 0, outer_after()); });
+      parallel_for(0, before_.count, grain(indexed_.count * inner),
+                   [&](int64_t b, int64_t e) { run(b, e, 0, indexed_.count, 0, outer_after()); });
     else
       parallel_for(0, outer_after(), grain(before_.count * indexed_.count * inner / outer_after()),
                    [&](int64_t b, int64_t e) { run(0, before_.count, 0, indexed_.count, b, e); });
@@ -228,7 +247,8 @@ class Engine {
   static int64_t grain(int64_t bytes_each) { return std::max<int64_t>(1, grain_bytes / std::max<int64_t>(1, bytes_each)); }
   int64_t outer_after() const { return after_.sizes.empty() ? 1 : after_.sizes[0]; }
 
-  void run(int64_t before_begin, int64_t before_end, int64_t begin, int64_t end, int64_t after_begin, int64_t after_end) const {
+  void run(int64_t before_begin, int64_t before_end, int64_t begin, int64_t end, int64_t after_begin,
+           int64_t after_end) const {
     int64_t offsets[block];
     for (int64_t at = begin; at < end; at += block) {
       const int64_t n = std::min(block, end - at);
@@ -236,8 +256,10 @@ class Engine {
       for (int64_t b = before_begin; b < before_end; ++b) {
         int64_t s, o;
         before_.at(b, s, o);
-        if (after_.sizes.empty()) run_elements(selected_ + s, other_ + o, offsets, at, n);
-        else run_slices(selected_ + s, other_ + o, offsets, at, n, after_begin, after_end);
+        if (after_.sizes.empty())
+          run_elements(selected_ + s, other_ + o, offsets, at, n);
+        else
+          run_slices(selected_ + s, other_ + o, offsets, at, n, after_begin, after_end);
       }
     }
   }
@@ -256,7 +278,8 @@ class Engine {
       i += m;
     }
   }
-  void run_slices(char* selected, char* other, const int64_t* offsets, int64_t at, int64_t n, int64_t begin, int64_t end) const {
+  void run_slices(char* selected, char* other, const int64_t* offsets, int64_t at, int64_t n, int64_t begin,
+                  int64_t end) const {
     for (int64_t i = 0; i < n; ++i) {
       int64_t s, o;
       indexed_.at(at + i, s, o);
@@ -286,12 +309,14 @@ Tensor expanded(const Tensor& values, const SymInts& sizes, const char* op) {
   const SymIntList own = values.sym_sizes();
   SymInts strides(sizes.size(), 0);
   if (own.size() > sizes.size())
-    throw UserError(std::string(op) + ": shape mismatch: values of sizes " + str(own) + " cannot be broadcast to " + str(SymIntList(sizes)));
+    throw UserError(std::string(op) + ": shape mismatch: values of sizes " + str(own) + " cannot be broadcast to " +
+                    str(SymIntList(sizes)));
   const size_t lead = sizes.size() - own.size();
   for (size_t d = 0; d < own.size(); ++d) {
     const int64_t size = own[d].as_int();
     if (size != 1 && size != sizes[lead + d].as_int())
-      throw UserError(std::string(op) + ": shape mismatch: values of sizes " + str(own) + " cannot be broadcast to " + str(SymIntList(sizes)));
+      throw UserError(std::string(op) + ": shape mismatch: values of sizes " + str(own) + " cannot be broadcast to " +
+                      str(SymIntList(sizes)));
     if (size != 1) strides[lead + d] = values.sym_strides()[d];
   }
   return make_view(values, sizes, strides, values.sym_storage_offset());
@@ -344,8 +369,11 @@ template <class F>
 void with_numbers(const char* op, DType d, F&& fn) {
   dispatch(d, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_number<T>) fn(tag);
-    else throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
+    if constexpr (is_number<T>)
+      fn(tag);
+    else
+      throw UserError(ErrorKind::unsupported_operator,
+                      std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
   });
 }
 
@@ -381,7 +409,9 @@ void select_elements(const Tensor& self, const Selection& where, const Tensor& o
 }
 
 void put_elements(const Tensor& self, const Selection& where, const Tensor& values, Put how) {
-  if ((how == Put::add || how == Put::multiply) && in_float32(self, where, values, [&](const Tensor& s, const Tensor& v) { put_elements(s, where, v, how); })) return;
+  if ((how == Put::add || how == Put::multiply) &&
+      in_float32(self, where, values, [&](const Tensor& s, const Tensor& v) { put_elements(s, where, v, how); }))
+    return;
   const Tensor source = expanded(values, selected_sizes(self, where), where.op);
   Engine engine(self, where, source);
   if (engine.empty()) return;
@@ -411,7 +441,8 @@ void add_elements(const Tensor& self, const Selection& where, const Tensor& valu
   with_numbers(where.op, self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Wide = WideOf<T>;
-    const Wide factor = std::is_floating_point_v<Wide> ? static_cast<Wide>(alpha.to_double()) : static_cast<Wide>(alpha.to_int());
+    const Wide factor =
+        std::is_floating_point_v<Wide> ? static_cast<Wide>(alpha.to_double()) : static_cast<Wide>(alpha.to_int());
     engine.write(action_of<AddScaled<T>>, &factor);
   });
 }

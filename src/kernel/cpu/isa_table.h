@@ -5,16 +5,26 @@
 #include "kernel/cpu/isa.h"
 
 #if defined(CALQUE_HAVE_ISA_AVX2) && defined(CALQUE_HAVE_ISA_AVX512)
-#define CALQUE_ISA_ARRAY(Type, name)                                                                   \
-  namespace generic { extern const Type name[]; }                                                      \
-  namespace avx2 { extern const Type name[]; }                                                         \
-  namespace avx512 { extern const Type name[]; }                                                       \
-  static const Type* name() {                                                                          \
-    static const Type* const chosen = isa() == Isa::avx512 ? avx512::name : isa() == Isa::avx2 ? avx2::name : generic::name; \
-    return chosen;                                                                                     \
+#define CALQUE_ISA_ARRAY(Type, name)                                        \
+  namespace generic {                                                       \
+  extern const Type name[];                                                 \
+  }                                                                         \
+  namespace avx2 {                                                          \
+  extern const Type name[];                                                 \
+  }                                                                         \
+  namespace avx512 {                                                        \
+  extern const Type name[];                                                 \
+  }                                                                         \
+  static const Type* name() {                                               \
+    static const Type* const chosen = isa() == Isa::avx512 ? avx512::name   \
+                                      : isa() == Isa::avx2 ? avx2::name     \
+                                                           : generic::name; \
+    return chosen;                                                          \
   }
 #else
-#define CALQUE_ISA_ARRAY(Type, name)              \
-  namespace generic { extern const Type name[]; } \
+#define CALQUE_ISA_ARRAY(Type, name) \
+  namespace generic {                \
+  extern const Type name[];          \
+  }                                  \
   static const Type* name() { return generic::name; }
 #endif

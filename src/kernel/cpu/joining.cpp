@@ -17,7 +17,8 @@ using Order = SmallVector<size_t, 8>;
 Order memory_order(const Tensor& out) {
   Order order(static_cast<size_t>(out.dim()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [strides = out.strides()](size_t a, size_t b) { return strides[a] > strides[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [strides = out.strides()](size_t a, size_t b) { return strides[a] > strides[b]; });
   return order;
 }
 
@@ -55,14 +56,19 @@ void copy_short(const Piece& p, char* out, int64_t row_bytes, int64_t begin, int
 
 void cat_short(const std::vector<Piece>& pieces, char* out, int64_t rows, int64_t row_bytes, size_t item) {
   parallel_for(0, rows, std::max<int64_t>(1, grain_bytes / row_bytes), [&](int64_t begin, int64_t end) {
-    const int64_t block = std::max<int64_t>(1, (16 << 10) / row_bytes);  // the inputs take turns within the first-level cache
+    const int64_t block =
+        std::max<int64_t>(1, (16 << 10) / row_bytes);  // the inputs take turns within the first-level cache
     for (int64_t b = begin; b < end; b += block) {
       const int64_t e = std::min(end, b + block);
       for (const Piece& p : pieces) {
-        if (item >= 8 && item % 8 == 0) copy_short<uint64_t>(p, out, row_bytes, b, e);
-        else if (item == 4) copy_short<uint32_t>(p, out, row_bytes, b, e);
-        else if (item == 2) copy_short<uint16_t>(p, out, row_bytes, b, e);
-        else copy_short<uint8_t>(p, out, row_bytes, b, e);
+        if (item >= 8 && item % 8 == 0)
+          copy_short<uint64_t>(p, out, row_bytes, b, e);
+        else if (item == 4)
+          copy_short<uint32_t>(p, out, row_bytes, b, e);
+        else if (item == 2)
+          copy_short<uint16_t>(p, out, row_bytes, b, e);
+        else
+          copy_short<uint8_t>(p, out, row_bytes, b, e);
       }
     }
   });
@@ -112,8 +118,10 @@ bool cat_dense(const std::vector<const Tensor*>& inputs, size_t dim, const Tenso
     longest = std::max(longest, bytes);
   }
   auto* to = static_cast<char*>(out.mutable_data());
-  if (rows > 1 && longest <= 32) cat_short(pieces, to, rows, row_bytes, static_cast<size_t>(out.element_size()));
-  else cat_long(pieces, to, rows, row_bytes);
+  if (rows > 1 && longest <= 32)
+    cat_short(pieces, to, rows, row_bytes, static_cast<size_t>(out.element_size()));
+  else
+    cat_long(pieces, to, rows, row_bytes);
   return true;
 }
 
@@ -176,7 +184,9 @@ int64_t total(const Tensor& repeats) {
   const int64_t stride = repeats.dim() ? repeats.strides()[0] : 0;
   int64_t sum = 0;
   for (int64_t i = 0; i < repeats.numel(); ++i) {
-    if (counts[i * stride] < 0) throw UserError("repeat_interleave: repeats can not be negative, found " + std::to_string(counts[i * stride]) + " at index " + std::to_string(i));
+    if (counts[i * stride] < 0)
+      throw UserError("repeat_interleave: repeats can not be negative, found " + std::to_string(counts[i * stride]) +
+                      " at index " + std::to_string(i));
     sum += counts[i * stride];
   }
   return sum;
@@ -186,8 +196,10 @@ int64_t total(const Tensor& repeats) {
 
 void repeat_indices(const Tensor& repeats, const Tensor& out) {
   if (out.numel() == 0) return;
-  if (repeats.dtype() == DType::int32) fill_indices<int32_t>(repeats, out);
-  else fill_indices<int64_t>(repeats, out);
+  if (repeats.dtype() == DType::int32)
+    fill_indices<int32_t>(repeats, out);
+  else
+    fill_indices<int64_t>(repeats, out);
 }
 
 int64_t repeat_total(const Tensor& repeats) {

@@ -58,11 +58,16 @@ void forward_loop(void* const* arrays, int64_t n, const void* parameters) {
   for (int64_t i = 0; i < n; ++i) {
     const C d = x[i] - t[i];
     const C z = std::abs(d);
-    if constexpr (fn == Loss::mse) out[i] = d * d;
-    else if constexpr (fn == Loss::smooth_l1) out[i] = z < value ? C(0.5) * z * z / value : z - C(0.5) * value;
-    else if constexpr (fn == Loss::huber) out[i] = huber(x[i], t[i], value, p.dtype);
-    else if constexpr (fn == Loss::soft_margin) out[i] = std::log1p(std::exp(-t[i] * x[i]));
-    else if constexpr (fn == Loss::bce_logits) out[i] = (1 - t[i]) * x[i] + softplus_of_minus(x[i]);
+    if constexpr (fn == Loss::mse)
+      out[i] = d * d;
+    else if constexpr (fn == Loss::smooth_l1)
+      out[i] = z < value ? C(0.5) * z * z / value : z - C(0.5) * value;
+    else if constexpr (fn == Loss::huber)
+      out[i] = huber(x[i], t[i], value, p.dtype);
+    else if constexpr (fn == Loss::soft_margin)
+      out[i] = std::log1p(std::exp(-t[i] * x[i]));
+    else if constexpr (fn == Loss::bce_logits)
+      out[i] = (1 - t[i]) * x[i] + softplus_of_minus(x[i]);
     else {
       bad = bad || !(x[i] >= 0 && x[i] <= 1 && t[i] >= 0 && t[i] <= 1);
       out[i] = (t[i] - 1) * std::max(std::log1p(-x[i]), C{-100}) - t[i] * std::max(std::log(x[i]), C{-100});
@@ -83,11 +88,16 @@ void backward_loop(void* const* arrays, int64_t n, const void* parameters) {
   for (int64_t i = 0; i < n; ++i) {
     const C d = x[i] - t[i];
     const C sign = d > 0 ? C{1} : d < 0 ? C{-1} : d;
-    if constexpr (fn == Loss::mse) out[i] = 2 * scale * d * g[i];
-    else if constexpr (fn == Loss::smooth_l1) out[i] = std::abs(d) < value ? scale * d * g[i] / value : scale * sign * g[i];
-    else if constexpr (fn == Loss::huber) out[i] = std::abs(d) <= value ? scale * d * g[i] : scale * value * sign * g[i];
-    else if constexpr (fn == Loss::bce) out[i] = scale * g[i] * d / std::max((1 - x[i]) * x[i], static_cast<C>(1e-12));
-    else if constexpr (fn == Loss::bce_logits) out[i] = scale * g[i] * (1 / (1 + std::exp(-x[i])) - t[i]);
+    if constexpr (fn == Loss::mse)
+      out[i] = 2 * scale * d * g[i];
+    else if constexpr (fn == Loss::smooth_l1)
+      out[i] = std::abs(d) < value ? scale * d * g[i] / value : scale * sign * g[i];
+    else if constexpr (fn == Loss::huber)
+      out[i] = std::abs(d) <= value ? scale * d * g[i] : scale * value * sign * g[i];
+    else if constexpr (fn == Loss::bce)
+      out[i] = scale * g[i] * d / std::max((1 - x[i]) * x[i], static_cast<C>(1e-12));
+    else if constexpr (fn == Loss::bce_logits)
+      out[i] = scale * g[i] * (1 / (1 + std::exp(-x[i])) - t[i]);
     else {
       const C e = std::exp(-t[i] * x[i]);
       out[i] = -scale * t[i] * e / (1 + e) * g[i];
@@ -121,8 +131,7 @@ const char* kernel_name(Loss fn) {
 }
 
 ElementFn find(Loss fn, DType d, bool backward) {
-  if (!is_floating(d) || is_float8(d))
-    not_implemented(kernel_name(fn), d);
+  if (!is_floating(d) || is_float8(d)) not_implemented(kernel_name(fn), d);
   return d == DType::float64 ? choose<double>(fn, backward) : choose<float>(fn, backward);
 }
 
@@ -152,19 +161,23 @@ void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double 
   if (out_of_range) throw UserError("binary_cross_entropy: all elements of input and target should be between 0 and 1");
 }
 
-void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter, double scale, const Tensor& out) {
+void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter,
+                               double scale, const Tensor& out) {
   const Parameters p{parameter, scale, nullptr, out.dtype()};
   ElementLoop loop(out.dtype());
   loop.output(out).input(grad).input(self).input(target).run(find(fn, out.dtype(), true), &p, ElementLoop::expensive);
 }
 
-void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight, const Tensor& out) {
+void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
+                const Tensor& out) {
   find(Loss::bce_logits, self.dtype(), false);
   const bool is_double = out.dtype() == DType::float64;
   ElementLoop loop(out.dtype());
   loop.output(out).input(self).input(target);
-  if (weight.defined()) loop.input(weight);
-  else loop.input(Scalar(1.0));
+  if (weight.defined())
+    loop.input(weight);
+  else
+    loop.input(Scalar(1.0));
   if (pos_weight.defined()) {
     loop.input(pos_weight);
     loop.run(is_double ? &bce_logits_loop<double, true> : &bce_logits_loop<float, true>, nullptr, ElementLoop::expensive);
@@ -189,15 +202,15 @@ void put(const Tensor& t, int64_t i, double x) {
 }
 void check_class(int64_t c, int64_t classes) {
   if (c < 0 || c >= classes)
-    throw UserError("nll_loss: Target " + std::to_string(c) + " is out of bounds: expected a class between 0 and " + std::to_string(classes - 1));
+    throw UserError("nll_loss: Target " + std::to_string(c) + " is out of bounds: expected a class between 0 and " +
+                    std::to_string(classes - 1));
 }
 
 }  // namespace
 
-void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction, int64_t ignore_index, const Tensor& output,
-              const Tensor& total_weight) {
-  if (!is_floating(self.dtype()) || is_float8(self.dtype()))
-    not_implemented("nll_loss_out_frame", self.dtype());
+void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction,
+              int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
+  if (!is_floating(self.dtype()) || is_float8(self.dtype())) not_implemented("nll_loss_out_frame", self.dtype());
   double total = 0;
   double weights = 0;
   for (int64_t i = 0; i < s.n; ++i)
@@ -215,13 +228,15 @@ void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, Nl
       total += loss;
       weights += w;
     }
-  if (reduction == 1) put(output, 0, total / weights);
-  else if (reduction != 0) put(output, 0, total);
+  if (reduction == 1)
+    put(output, 0, total / weights);
+  else if (reduction != 0)
+    put(output, 0, total);
   put(total_weight, 0, reduction == 0 ? 0 : weights);
 }
 
-void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction, int64_t ignore_index, const Tensor& total_weight,
-                       const Tensor& grad_input) {
+void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction,
+                       int64_t ignore_index, const Tensor& total_weight, const Tensor& grad_input) {
   const auto bytes = static_cast<size_t>(grad_input.numel() * grad_input.element_size());
   if (bytes) std::fill_n(static_cast<char*>(grad_input.mutable_data()), bytes, char{0});
   for (int64_t i = 0; i < s.n; ++i)

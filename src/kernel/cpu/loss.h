@@ -11,7 +11,8 @@ enum class Loss : uint8_t { mse, smooth_l1, huber, bce, bce_logits, soft_margin 
 // out = loss(self, target) element by element, computed as out's dtype. `parameter`: beta or delta.
 void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double parameter, const Tensor& out);
 // out = d loss / d self * grad, grad broadcast; times `scale` (1 / numel for a mean).
-void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter, double scale, const Tensor& out);
+void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter,
+                               double scale, const Tensor& out);
 // Logits with weights: weight and pos_weight may be undefined, both broadcast.
 void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight, const Tensor& out);
 
@@ -20,9 +21,9 @@ void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, 
 struct NllShape {
   int64_t n, classes, spatial;
 };
-void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape shape, int64_t reduction, int64_t ignore_index, const Tensor& output,
-              const Tensor& total_weight);
-void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, NllShape shape, int64_t reduction, int64_t ignore_index,
-                       const Tensor& total_weight, const Tensor& grad_input);
+void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape shape, int64_t reduction,
+              int64_t ignore_index, const Tensor& output, const Tensor& total_weight);
+void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, NllShape shape, int64_t reduction,
+                       int64_t ignore_index, const Tensor& total_weight, const Tensor& grad_input);
 
 }  // namespace calque::kernel

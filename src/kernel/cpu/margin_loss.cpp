@@ -21,8 +21,10 @@ void reduce_rows(Rows rows, int64_t reduction, T* out, F&& row_loss) {
   T total = 0;
   for (int64_t i = 0; i < rows.n; ++i) {
     const T loss = row_loss(i);
-    if (reduction == 0) out[i] = loss;
-    else total += loss;
+    if (reduction == 0)
+      out[i] = loss;
+    else
+      total += loss;
   }
   if (reduction == 1) total /= static_cast<T>(rows.n);
   if (reduction != 0) out[0] = total;
@@ -30,7 +32,8 @@ void reduce_rows(Rows rows, int64_t reduction, T* out, F&& row_loss) {
 
 }  // namespace
 
-void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t p, double margin, const Tensor& weight, int64_t reduction, const Tensor& out) {
+void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t p, double margin, const Tensor& weight,
+                       int64_t reduction, const Tensor& out) {
   dispatch_wide("multi_margin_loss_cpu_kernel", self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = self.data_as<T>();
@@ -39,7 +42,8 @@ void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int6
     reduce_rows(rows, reduction, out.mutable_data_as<T>(), [&](int64_t i) {
       const int64_t t = targets[i];
       if (t < 0 || t >= rows.classes)
-        throw UserError("multi_margin_loss: target out of range: expected a class below " + std::to_string(rows.classes) + ", found " + std::to_string(t));
+        throw UserError("multi_margin_loss: target out of range: expected a class below " + std::to_string(rows.classes) +
+                        ", found " + std::to_string(t));
       const T* row = x + i * rows.classes;
       T sum = 0;
       for (int64_t j = 0; j < rows.classes; ++j) {
@@ -53,7 +57,8 @@ void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int6
   });
 }
 
-void multilabel_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t reduction, const Tensor& out, const Tensor& is_target) {
+void multilabel_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t reduction, const Tensor& out,
+                            const Tensor& is_target) {
   dispatch_wide("multilabel_margin_loss_forward_out_frame", self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = self.data_as<T>();
@@ -62,7 +67,8 @@ void multilabel_margin_loss(const Tensor& self, const Tensor& target, Rows rows,
     const int64_t count = rows.n * rows.classes;
     for (int64_t i = 0; i < count; ++i)
       if (targets[i] < -1 || targets[i] >= rows.classes)
-        throw UserError("multilabel_margin_loss: target is out of range: expected -1 or a class below " + std::to_string(rows.classes) + ", found " + std::to_string(targets[i]));
+        throw UserError("multilabel_margin_loss: target is out of range: expected -1 or a class below " +
+                        std::to_string(rows.classes) + ", found " + std::to_string(targets[i]));
     std::fill_n(flags, count, T(0));
     reduce_rows(rows, reduction, out.mutable_data_as<T>(), [&](int64_t i) {
       const T* row = x + i * rows.classes;

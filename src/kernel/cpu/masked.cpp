@@ -56,7 +56,8 @@ void each_chunk(const Tensor& mask, F&& fn) {
   const uint8_t* p = bytes_of(mask);
   if (chunks > 1)
     parallel_for(0, chunks, 1, [&](int64_t b, int64_t e) {
-      for (int64_t c = b; c < e; ++c) before[static_cast<size_t>(c) + 1] = count_bytes(p + start(c), start(c + 1) - start(c));
+      for (int64_t c = b; c < e; ++c)
+        before[static_cast<size_t>(c) + 1] = count_bytes(p + start(c), start(c + 1) - start(c));
     });
   for (size_t c = 1; c < before.size(); ++c) before[c] += before[c - 1];
   parallel_for(0, chunks, 1, [&](int64_t b, int64_t e) {
@@ -94,7 +95,8 @@ int64_t count_true(const Tensor& mask) {
   const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, grain));
   std::vector<int64_t> counts(static_cast<size_t>(chunks));
   parallel_for(0, chunks, 1, [&](int64_t b, int64_t e) {
-    for (int64_t c = b; c < e; ++c) counts[static_cast<size_t>(c)] = count_bytes(p + n * c / chunks, n * (c + 1) / chunks - n * c / chunks);
+    for (int64_t c = b; c < e; ++c)
+      counts[static_cast<size_t>(c)] = count_bytes(p + n * c / chunks, n * (c + 1) / chunks - n * c / chunks);
   });
   int64_t total = 0;
   for (const int64_t c : counts) total += c;
@@ -110,37 +112,38 @@ void nonzero(const Tensor& mask, const Tensor& out, int64_t fill_value) {
   const int64_t across = out.strides()[1];
   const IntList sizes = mask.sizes();
   int64_t filled = 0;
-  if (mask.numel() > 0) each_chunk(mask, [&](int64_t begin, int64_t end, int64_t before) {
-    int64_t* row = to + before * down;
-    int64_t left = rows - before;
-    if (dims == 1) {
-      each_true(bytes_of(mask), begin, end, [&](int64_t i) {
-        if (left-- <= 0) return;
-        *row = i;
-        row += down;
-      });
-    } else {
-      const int64_t last = sizes[dims - 1];
-      int64_t line = -1;  // the line of the last dimension whose coordinates `prefix` holds
-      SmallVector<int64_t, 8> prefix(dims - 1);
-      each_true(bytes_of(mask), begin, end, [&](int64_t i) {
-        if (left-- <= 0) return;
-        const int64_t l = i / last;
-        if (l != line) {
-          line = l;
-          int64_t rest = l;
-          for (size_t d = dims - 1; d-- > 0;) {
-            prefix[d] = rest % sizes[d];
-            rest /= sizes[d];
+  if (mask.numel() > 0)
+    each_chunk(mask, [&](int64_t begin, int64_t end, int64_t before) {
+      int64_t* row = to + before * down;
+      int64_t left = rows - before;
+      if (dims == 1) {
+        each_true(bytes_of(mask), begin, end, [&](int64_t i) {
+          if (left-- <= 0) return;
+          *row = i;
+          row += down;
+        });
+      } else {
+        const int64_t last = sizes[dims - 1];
+        int64_t line = -1;  // the line of the last dimension whose coordinates `prefix` holds
+        SmallVector<int64_t, 8> prefix(dims - 1);
+        each_true(bytes_of(mask), begin, end, [&](int64_t i) {
+          if (left-- <= 0) return;
+          const int64_t l = i / last;
+          if (l != line) {
+            line = l;
+            int64_t rest = l;
+            for (size_t d = dims - 1; d-- > 0;) {
+              prefix[d] = rest % sizes[d];
+              rest /= sizes[d];
+            }
           }
-        }
-        for (size_t d = 0; d + 1 < dims; ++d) row[static_cast<int64_t>(d) * across] = prefix[d];
-        row[static_cast<int64_t>(dims - 1) * across] = i - l * last;
-        row += down;
-      });
-    }
-    if (end == mask.numel()) filled = rows - std::max<int64_t>(left, 0);
-  });
+          for (size_t d = 0; d + 1 < dims; ++d) row[static_cast<int64_t>(d) * across] = prefix[d];
+          row[static_cast<int64_t>(dims - 1) * across] = i - l * last;
+          row += down;
+        });
+      }
+      if (end == mask.numel()) filled = rows - std::max<int64_t>(left, 0);
+    });
   for (int64_t r = filled; r < rows; ++r)
     for (size_t d = 0; d < dims; ++d) to[r * down + static_cast<int64_t>(d) * across] = fill_value;
 }
@@ -174,8 +177,8 @@ void masked_select(const Tensor& self, const Tensor& mask, const Tensor& out) {
 void masked_scatter(const Tensor& mask, const Tensor& source, const Tensor& out) {
   const int64_t count = count_true(mask);
   if (source.numel() < count)
-    throw UserError("masked_scatter: Number of elements of source < number of ones in mask: source has " + std::to_string(source.numel()) + ", the mask needs " +
-                    std::to_string(count));
+    throw UserError("masked_scatter: Number of elements of source < number of ones in mask: source has " +
+                    std::to_string(source.numel()) + ", the mask needs " + std::to_string(count));
   Tensor from = source;
   if (!source.is_contiguous()) {
     from = make_tensor(source.sizes(), source.dtype());

@@ -6,14 +6,16 @@ namespace calque::kernel {
 namespace {
 
 template <class T>
-constexpr bool has_gemm = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Half> ||
-                          std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t> || std::is_same_v<T, int16_t> || std::is_same_v<T, int32_t> ||
-                          std::is_same_v<T, int64_t>;
+constexpr bool has_gemm = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> ||
+                          std::is_same_v<T, Half> || std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t> ||
+                          std::is_same_v<T, int16_t> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
 template <class T>
 typename Gemm<T>::Scale scale(const Scalar& s) {
-  if constexpr (std::is_integral_v<T>) return s.is_floating() ? static_cast<int64_t>(s.to_double()) : s.to_int();
-  else return s.to_double();
+  if constexpr (std::is_integral_v<T>)
+    return s.is_floating() ? static_cast<int64_t>(s.to_double()) : s.to_int();
+  else
+    return s.to_double();
 }
 
 template <class T>
@@ -40,8 +42,10 @@ bool has_product(DType dtype) {
 void multiply(const Product& product) {
   dispatch(product.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (has_gemm<T>) run<T>(product);
-    else throw InternalError("multiply: no matrix product for dtype " + std::string(name(product.dtype)));
+    if constexpr (has_gemm<T>)
+      run<T>(product);
+    else
+      throw InternalError("multiply: no matrix product for dtype " + std::string(name(product.dtype)));
   });
 }
 

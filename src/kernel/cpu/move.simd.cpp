@@ -50,14 +50,16 @@ void transpose(const char* from, int64_t from_column, char* to, int64_t to_row, 
   constexpr int64_t stretch = 64 / item > n ? 64 / item : n;  // rows that share the lines of `from`
   const auto plain = [&](int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
     for (int64_t r = r0; r < r1; ++r)
-      for (int64_t c = c0; c < c1; ++c) std::memcpy(to + r * to_row + c * item, from + c * from_column + r * item, sizeof(T));
+      for (int64_t c = c0; c < c1; ++c)
+        std::memcpy(to + r * to_row + c * item, from + c * from_column + r * item, sizeof(T));
   };
   for (int64_t r0 = 0; r0 < rows; r0 += stretch) {
     const int64_t r1 = r0 + stretch < rows ? r0 + stretch : rows;
     int64_t c = 0;
     for (; c + n <= columns; c += n) {
       int64_t r = r0;
-      for (; r + n <= r1; r += n) transpose_block<T, n>(from + c * from_column + r * item, from_column, to + r * to_row + c * item, to_row);
+      for (; r + n <= r1; r += n)
+        transpose_block<T, n>(from + c * from_column + r * item, from_column, to + r * to_row + c * item, to_row);
       plain(r, r1, c, c + n);
     }
     plain(r0, r1, c, columns);
@@ -118,6 +120,9 @@ bool any_all_ones(const void* numbers, int64_t rows, int64_t row, int64_t n, uin
 }  // namespace
 
 extern const MoveTable move_table[];
-const MoveTable move_table[] = {{{&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>}, &copy_rows, &fill16, {&any_all_ones<uint16_t>, &any_all_ones<uint32_t>, &any_all_ones<uint64_t>}}};
+const MoveTable move_table[] = {{{&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>},
+                                 &copy_rows,
+                                 &fill16,
+                                 {&any_all_ones<uint16_t>, &any_all_ones<uint32_t>, &any_all_ones<uint64_t>}}};
 
 }  // namespace calque::kernel::CALQUE_ISA

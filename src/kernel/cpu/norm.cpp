@@ -10,8 +10,8 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/isa_table.h"
 #include "kernel/cpu/norm_support.h"
-#include "kernel/cpu/reduce.h"
 #include "kernel/cpu/not_implemented.h"
+#include "kernel/cpu/reduce.h"
 
 namespace calque::kernel {
 
@@ -66,7 +66,8 @@ Moments row_moments(const NormRow& row, const void* x, int64_t n, DType dtype) {
     load_fn(dtype, Compute::f64)(x, item_size(dtype), values.data(), n);
     int64_t infinite = 0;
     for (const double v : values) infinite += std::isinf(v) ? 1 : 0;
-    if (infinite > 1 || (infinite == 1 && (last < 0 || !std::isinf(values[static_cast<size_t>(last)])))) m.mean = std::nan("");
+    if (infinite > 1 || (infinite == 1 && (last < 0 || !std::isinf(values[static_cast<size_t>(last)]))))
+      m.mean = std::nan("");
   }
   return m;
 }
@@ -78,8 +79,8 @@ double inverse_root(double var, double eps, bool is_double) {
 }
 
 template <class C>
-void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out, const Tensor& mean,
-                   const Tensor& rstd) {
+void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
+                   const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   const ParameterArray<C> w(weight);
   const ParameterArray<C> b(bias);
   const int64_t rows = n ? input.numel() / n : 0;
@@ -98,7 +99,8 @@ void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Ten
 }
 
 template <class C>
-void rms_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
+void rms_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out,
+                 const Tensor& rstd) {
   const ParameterArray<C> w(weight);
   const int64_t rows = n ? input.numel() / n : 0;
   const auto item = input.element_size();
@@ -120,7 +122,8 @@ void fill_empty(const Tensor& t, double value) {
 
 }  // namespace
 
-void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out,
+                const Tensor& mean, const Tensor& rstd) {
   const NormRow& row = norm_row(input.dtype(), "LayerNormKernelImpl");
   if (input.numel() == 0) {  // rows of nothing have statistics all the same
     fill_empty(mean, 0);
@@ -128,16 +131,20 @@ void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tens
     return;
   }
   const Tensor x = contiguous_as(input, input.dtype());
-  if (input.dtype() == DType::float64) layer_norm_as<double>(row, x, n, weight, bias, eps, out, mean, rstd);
-  else layer_norm_as<float>(row, x, n, weight, bias, eps, out, mean, rstd);
+  if (input.dtype() == DType::float64)
+    layer_norm_as<double>(row, x, n, weight, bias, eps, out, mean, rstd);
+  else
+    layer_norm_as<float>(row, x, n, weight, bias, eps, out, mean, rstd);
 }
 
 void rms_norm(const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
   const NormRow& row = norm_row(input.dtype(), "rms_norm");
   if (input.numel() == 0) return fill_empty(rstd, std::nan(""));
   const Tensor x = contiguous_as(input, input.dtype());
-  if (input.dtype() == DType::float64) rms_norm_as<double>(row, x, n, weight, eps, out, rstd);
-  else rms_norm_as<float>(row, x, n, weight, eps, out, rstd);
+  if (input.dtype() == DType::float64)
+    rms_norm_as<double>(row, x, n, weight, eps, out, rstd);
+  else
+    rms_norm_as<float>(row, x, n, weight, eps, out, rstd);
 }
 
 // ---- batch norm ---------------------------------------------------------------------------------------------------
@@ -153,7 +160,8 @@ Channels channels_of(const Tensor& t) {
 }
 
 bool is_channels_last(const Tensor& t) {
-  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) || (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
+  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) ||
+         (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
 }
 
 bool is_dense(const Tensor& t) { return t.is_contiguous() || is_channels_last(t); }
@@ -175,7 +183,9 @@ struct ChannelMap {
     }
     center[i] = static_cast<C>(mean);
     const double rest = mean - static_cast<double>(center[i]);
-    shift[i] = std::isfinite(rest) && std::isfinite(factor) ? static_cast<C>(static_cast<double>(bias) - rest * static_cast<double>(factor)) : bias;
+    shift[i] = std::isfinite(rest) && std::isfinite(factor)
+                   ? static_cast<C>(static_cast<double>(bias) - rest * static_cast<double>(factor))
+                   : bias;
   }
 };
 
@@ -196,23 +206,24 @@ void affine_channels(const NormRow& row, const Tensor& input, const ChannelMap<C
     parallel_for(0, s.n * s.hw, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.c)), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const int64_t image = per_image ? i / s.hw * s.c : 0;
-        row.affine_each(from + i * s.c * item, s.c, map.center.data() + image, map.scale.data() + image, map.shift.data() + image, to + i * s.c * item);
+        row.affine_each(from + i * s.c * item, s.c, map.center.data() + image, map.scale.data() + image,
+                        map.shift.data() + image, to + i * s.c * item);
       }
     });
   } else {
     parallel_for(0, s.n * s.c, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, s.hw)), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const auto at = static_cast<size_t>(per_image ? i : i % s.c);
-        row.affine(from + i * s.hw * item, s.hw, static_cast<double>(map.center[at]), static_cast<double>(map.scale[at]), static_cast<double>(map.shift[at]),
-                   to + i * s.hw * item);
+        row.affine(from + i * s.hw * item, s.hw, static_cast<double>(map.center[at]), static_cast<double>(map.scale[at]),
+                   static_cast<double>(map.shift[at]), to + i * s.hw * item);
       }
     });
   }
 }
 
 template <class C>
-void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double eps,
-                             const Tensor& out) {
+void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                             const Tensor& mean, const Tensor& var, double eps, const Tensor& out) {
   const ParameterArray<C> w(weight), b(bias), m(mean), v(var);
   const auto c = static_cast<size_t>(input.size(1));
   const bool dense = is_dense(input);
@@ -227,8 +238,9 @@ void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tens
 uint64_t all_but_channels(const Tensor& t) { return ((uint64_t{1} << t.dim()) - 1) & ~uint64_t{2}; }
 
 template <class C>
-void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                            double momentum, double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                            const Tensor& running_mean, const Tensor& running_var, double momentum, double eps,
+                            const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
   const ParameterArray<C> w(weight), b(bias);
   const Channels s = channels_of(input);
   const auto c = static_cast<size_t>(s.c);
@@ -241,7 +253,8 @@ void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tenso
   const bool dense = is_dense(input);
   const double* m = mean.data_as<double>();
   // Means of blocks cannot be combined where one is infinite; their sum can.
-  if (std::any_of(m, m + c, [](double v) { return std::isnan(v); })) reduce(Reduction::mean, input.dtype(), input, all_but_channels(input), mean);
+  if (std::any_of(m, m + c, [](double v) { return std::isnan(v); }))
+    reduce(Reduction::mean, input.dtype(), input, all_but_channels(input), mean);
   const double* v = var.data_as<double>();
   const auto count = static_cast<double>(s.n * s.hw);
   for (size_t i = 0; i < c; ++i) {
@@ -267,33 +280,42 @@ void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tenso
 
 }  // namespace
 
-void batch_norm_inference(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double eps, const Tensor& out) {
+void batch_norm_inference(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                          const Tensor& var, double eps, const Tensor& out) {
   const NormRow& row = norm_row(input.dtype(), "batch_norm");
   if (input.numel() == 0) return;
-  if (input.dtype() == DType::float64) batch_norm_inference_as<double>(row, input, weight, bias, mean, var, eps, out);
-  else batch_norm_inference_as<float>(row, input, weight, bias, mean, var, eps, out);
+  if (input.dtype() == DType::float64)
+    batch_norm_inference_as<double>(row, input, weight, bias, mean, var, eps, out);
+  else
+    batch_norm_inference_as<float>(row, input, weight, bias, mean, var, eps, out);
 }
 
-void batch_norm_training(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var, double momentum,
-                         double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+void batch_norm_training(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                         const Tensor& running_var, double momentum, double eps, const Tensor& out, const Tensor& save_mean,
+                         const Tensor& save_invstd) {
   const NormRow& row = norm_row(input.dtype(), "batch_norm");
-  if (input.dtype() == DType::float64) batch_norm_training_as<double>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean, save_invstd);
-  else batch_norm_training_as<float>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean, save_invstd);
+  if (input.dtype() == DType::float64)
+    batch_norm_training_as<double>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean,
+                                   save_invstd);
+  else
+    batch_norm_training_as<float>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean,
+                                  save_invstd);
 }
 
 // ---- group norm ---------------------------------------------------------------------------------------------------
 namespace {
 
 template <class C>
-void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw, int64_t groups, double eps,
-                   const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c,
+                   int64_t hw, int64_t groups, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   const ParameterArray<C> w(weight), b(bias);
   const int64_t size = c / groups * hw;
   std::vector<double> means(static_cast<size_t>(n * groups)), rstds(means.size());
   const bool last = !input.is_contiguous() && is_channels_last(input);
   if (last) {
     // Images as N x HW x groups x channels of a group.
-    const Tensor view = make_view(input, {n, hw, groups, c / groups}, {c * hw, c, c / groups, 1}, input.sym_storage_offset());
+    const Tensor view =
+        make_view(input, {n, hw, groups, c / groups}, {c * hw, c, c / groups, 1}, input.sym_storage_offset());
     const Tensor m = make_tensor({n, groups}, DType::float64);
     const Tensor v = make_tensor({n, groups}, DType::float64);
     ReduceParameters parameters;
@@ -317,7 +339,8 @@ void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight
   for (int64_t i = 0; i < n * c; ++i) {
     const auto g = static_cast<size_t>(i / (c / groups));
     const auto channel = i % c;
-    map.set(static_cast<size_t>(i), means[g], static_cast<C>(rstds[g]) * (w.data() ? w.data()[channel] : C{1}), b.data() ? b.data()[channel] : C{0}, true);
+    map.set(static_cast<size_t>(i), means[g], static_cast<C>(rstds[g]) * (w.data() ? w.data()[channel] : C{1}),
+            b.data() ? b.data()[channel] : C{0}, true);
   }
   for (size_t i = 0; i < means.size(); ++i) {
     put(mean, static_cast<int64_t>(i), means[i]);
@@ -328,8 +351,8 @@ void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight
 
 }  // namespace
 
-void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw, int64_t groups, double eps, const Tensor& out,
-                const Tensor& mean, const Tensor& rstd) {
+void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw,
+                int64_t groups, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   const NormRow& row = norm_row(input.dtype(), "GroupNormKernelImpl");
   if (input.numel() == 0) {
     fill_empty(mean, 0);
@@ -337,8 +360,10 @@ void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, i
     return;
   }
   const Tensor x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_as(input, input.dtype());
-  if (input.dtype() == DType::float64) group_norm_as<double>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
-  else group_norm_as<float>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
+  if (input.dtype() == DType::float64)
+    group_norm_as<double>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
+  else
+    group_norm_as<float>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
 }
 
 }  // namespace calque::kernel

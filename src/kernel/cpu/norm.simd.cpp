@@ -51,7 +51,8 @@ double mean_square(const void* from, int64_t n) {
   using C = Wide<S>;
   const S* x = static_cast<const S*>(from);
   double total = 0;
-  for (int64_t i = 0; i < n; i += block) total += sum_over(x + i, n - i < block ? n - i : block, [](Vec<C> v) { return v * v; });
+  for (int64_t i = 0; i < n; i += block)
+    total += sum_over(x + i, n - i < block ? n - i : block, [](Vec<C> v) { return v * v; });
   return total / static_cast<double>(n);
 }
 
@@ -78,10 +79,15 @@ void normalize(const void* from, int64_t n, double mean, double rstd, const void
   const C* b = static_cast<const C*>(bias);
   const Vec<C> m = splat<C>(0) + static_cast<C>(mean);
   const Vec<C> r = splat<C>(0) + static_cast<C>(rstd);
-  if (w && b) transform(x, y, n, [&](Vec<C> v, int64_t i, int64_t k) { return fma((v - m) * r, parameter(w, i, k), parameter(b, i, k)); });
-  else if (w) transform(x, y, n, [&](Vec<C> v, int64_t i, int64_t k) { return (v - m) * r * parameter(w, i, k); });
-  else if (b) transform(x, y, n, [&](Vec<C> v, int64_t i, int64_t k) { return fma(v - m, r, parameter(b, i, k)); });
-  else transform(x, y, n, [&](Vec<C> v, int64_t, int64_t) { return (v - m) * r; });
+  if (w && b)
+    transform(x, y, n,
+              [&](Vec<C> v, int64_t i, int64_t k) { return fma((v - m) * r, parameter(w, i, k), parameter(b, i, k)); });
+  else if (w)
+    transform(x, y, n, [&](Vec<C> v, int64_t i, int64_t k) { return (v - m) * r * parameter(w, i, k); });
+  else if (b)
+    transform(x, y, n, [&](Vec<C> v, int64_t i, int64_t k) { return fma(v - m, r, parameter(b, i, k)); });
+  else
+    transform(x, y, n, [&](Vec<C> v, int64_t, int64_t) { return (v - m) * r; });
 }
 
 template <class S>
@@ -90,7 +96,8 @@ void affine(const void* from, int64_t n, double center, double scale, double shi
   const Vec<C> m = splat<C>(0) + static_cast<C>(center);
   const Vec<C> a = splat<C>(0) + static_cast<C>(scale);
   const Vec<C> b = splat<C>(0) + static_cast<C>(shift);
-  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t, int64_t) { return fma(v - m, a, b); });
+  transform(static_cast<const S*>(from), static_cast<S*>(to), n,
+            [&](Vec<C> v, int64_t, int64_t) { return fma(v - m, a, b); });
 }
 
 template <class S>
@@ -99,7 +106,9 @@ void affine_each(const void* from, int64_t n, const void* center, const void* sc
   const C* m = static_cast<const C*>(center);
   const C* a = static_cast<const C*>(scale);
   const C* b = static_cast<const C*>(shift);
-  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t i, int64_t k) { return fma(v - parameter(m, i, k), parameter(a, i, k), parameter(b, i, k)); });
+  transform(static_cast<const S*>(from), static_cast<S*>(to), n, [&](Vec<C> v, int64_t i, int64_t k) {
+    return fma(v - parameter(m, i, k), parameter(a, i, k), parameter(b, i, k));
+  });
 }
 
 template <class S>

@@ -43,8 +43,9 @@ void write_sums(const std::vector<double>& sums, const Target<C>& target) {
 }
 
 template <class C>
-void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                            const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd,
+                            const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight,
+                            const Tensor& grad_bias) {
   const Tensor g = contiguous_as(grad, dtype_v<C>);
   const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
@@ -59,7 +60,8 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
         double with_x = 0;
         double alone = 0;
         for (int64_t k = 0; k < n; ++k) {
-          with_x += static_cast<double>(gp[i * n + k]) * static_cast<double>(xp[i * n + k]) * static_cast<double>(weight_at(k));
+          with_x +=
+              static_cast<double>(gp[i * n + k]) * static_cast<double>(xp[i * n + k]) * static_cast<double>(weight_at(k));
           alone += static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
         }
         const auto a = static_cast<double>(r.data()[i]);
@@ -70,8 +72,10 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
           const double straight = a * static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
           const auto xk = static_cast<double>(xp[i * n + k]);
           // In float64 the terms cancel as PyTorch's do, which are fused.
-          if constexpr (std::is_same_v<C, double>) dx.data()[i * n + k] = std::fma(slope, xk, straight) + rest;
-          else dx.data()[i * n + k] = static_cast<C>(slope * xk + straight + rest);
+          if constexpr (std::is_same_v<C, double>)
+            dx.data()[i * n + k] = std::fma(slope, xk, straight) + rest;
+          else
+            dx.data()[i * n + k] = static_cast<C>(slope * xk + straight + rest);
         }
       }
     });
@@ -92,8 +96,9 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
 }
 
 template <class C>
-void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, int64_t n, int64_t c, int64_t hw,
-                            int64_t groups, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                            const Tensor& weight, int64_t n, int64_t c, int64_t hw, int64_t groups, const Tensor& grad_input,
+                            const Tensor& grad_weight, const Tensor& grad_bias) {
   const Tensor g = contiguous_as(grad, dtype_v<C>);
   const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
@@ -152,9 +157,9 @@ void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
 }
 
 template <class C>
-void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean, const Tensor& running_var,
-                            const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, const Tensor& grad_input, const Tensor& grad_weight,
-                            const Tensor& grad_bias) {
+void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
+                            const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train,
+                            double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   const Tensor g = contiguous_as(grad, dtype_v<C>);
   const Tensor x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(train ? save_mean : running_mean), v(train ? save_invstd : running_var);
@@ -186,7 +191,8 @@ void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = (i * c + k) * hw; j < (i * c + k + 1) * hw; ++j) {
           const auto grad_at = static_cast<double>(gp[j]);
-          dx.data()[j] = static_cast<C>((train ? grad_at - level - (static_cast<double>(xp[j]) - mu) * slope : grad_at) * scale);
+          dx.data()[j] =
+              static_cast<C>((train ? grad_at - level - (static_cast<double>(xp[j]) - mu) * slope : grad_at) * scale);
         }
     }
   });
@@ -197,27 +203,36 @@ void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
 
 }  // namespace
 
-void layer_norm_backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                         const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  norm_row(input.dtype(), "LayerNormBackwardKernelImpl");
-  if (input.dtype() == DType::float64) layer_norm_backward_as<double>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
-  else layer_norm_backward_as<float>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
-}
-
-void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, int64_t n, int64_t c, int64_t hw,
-                         int64_t groups, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  norm_row(input.dtype(), "GroupNormBackwardKernelImpl");
-  if (input.dtype() == DType::float64) group_norm_backward_as<double>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
-  else group_norm_backward_as<float>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
-}
-
-void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean, const Tensor& running_var,
-                         const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, const Tensor& grad_input, const Tensor& grad_weight,
+void layer_norm_backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd,
+                         const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight,
                          const Tensor& grad_bias) {
+  norm_row(input.dtype(), "LayerNormBackwardKernelImpl");
+  if (input.dtype() == DType::float64)
+    layer_norm_backward_as<double>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+  else
+    layer_norm_backward_as<float>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+}
+
+void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                         const Tensor& weight, int64_t n, int64_t c, int64_t hw, int64_t groups, const Tensor& grad_input,
+                         const Tensor& grad_weight, const Tensor& grad_bias) {
+  norm_row(input.dtype(), "GroupNormBackwardKernelImpl");
+  if (input.dtype() == DType::float64)
+    group_norm_backward_as<double>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
+  else
+    group_norm_backward_as<float>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
+}
+
+void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
+                         const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train,
+                         double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   norm_row(input.dtype(), "batch_norm_backward");
   if (input.dtype() == DType::float64)
-    batch_norm_backward_as<double>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, grad_input, grad_weight, grad_bias);
-  else batch_norm_backward_as<float>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, grad_input, grad_weight, grad_bias);
+    batch_norm_backward_as<double>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                                   grad_input, grad_weight, grad_bias);
+  else
+    batch_norm_backward_as<float>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                                  grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace calque::kernel

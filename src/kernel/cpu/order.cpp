@@ -26,8 +26,10 @@ Tensor with_dim(const Tensor& t, int64_t dim, bool keepdim) {
 
 template <class C>
 bool nan(C x) {
-  if constexpr (std::is_floating_point_v<C>) return std::isnan(x);
-  else return false;
+  if constexpr (std::is_floating_point_v<C>)
+    return std::isnan(x);
+  else
+    return false;
 }
 // NaN above everything.
 template <class C>
@@ -50,7 +52,8 @@ template <class C>
 int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ignore_nan) {
   const auto n = static_cast<int64_t>(x.size());
   int64_t present = n;
-  if (ignore_nan) present -= std::count_if(x.begin(), x.end(), [](C v) { return nan(v); });
+  if (ignore_nan)
+    present -= std::count_if(x.begin(), x.end(), [](C v) { return nan(v); });
   else
     for (int64_t i = 0; i < n; ++i)
       if (nan(x[static_cast<size_t>(i)])) return i;
@@ -67,7 +70,8 @@ int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ign
 
 // Calls pick(values of a slice, scratch) -> position for each slice and writes value and position.
 template <class C, class Pick>
-void each_slice(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices, const Pick& pick) {
+void each_slice(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices,
+                const Pick& pick) {
   const Tensor v = self.dim() ? with_dim(values, dim, keepdim) : values;
   const Tensor ix = self.dim() ? with_dim(indices, dim, keepdim) : indices;
   const Slices slices(dim, {&self, &v, &ix});
@@ -113,19 +117,23 @@ void median(const Tensor& self, int64_t dim, bool keepdim, bool ignore_nan, cons
   if (self.numel() == 0) return;
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
-    each_slice<C>(self, dim, keepdim, values, indices, [ignore_nan](const std::vector<C>& x, std::vector<int64_t>& s) { return median_of(x, s, ignore_nan); });
+    each_slice<C>(self, dim, keepdim, values, indices,
+                  [ignore_nan](const std::vector<C>& x, std::vector<int64_t>& s) { return median_of(x, s, ignore_nan); });
   });
 }
 
 void median_all(const Tensor& self, bool ignore_nan, const Tensor& out) {
-  if (self.numel() == 0) return copy(wrapped_scalar(Scalar(std::numeric_limits<double>::quiet_NaN()), DType::float32), out);  // integers get what NaN casts to
+  if (self.numel() == 0)
+    return copy(wrapped_scalar(Scalar(std::numeric_limits<double>::quiet_NaN()), DType::float32),
+                out);  // integers get what NaN casts to
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
     std::vector<C> x(static_cast<size_t>(self.numel()));
     const LoadFn load = load_fn(self.dtype(), compute_of<C>);
     const int64_t last = std::max<int64_t>(self.dim() - 1, 0);
     const Slices slices(last, {&self});
-    for (int64_t i = 0; i < slices.count(); ++i) load(slices.start(i), slices.step(0), x.data() + i * slices.length(), slices.length());
+    for (int64_t i = 0; i < slices.count(); ++i)
+      load(slices.start(i), slices.step(0), x.data() + i * slices.length(), slices.length());
     std::vector<int64_t> scratch;
     const C result = x[static_cast<size_t>(median_of(x, scratch, ignore_nan))];
     store_fn(compute_of<C>, out.dtype())(&result, out.mutable_data(), 0, 1);
@@ -136,7 +144,8 @@ void mode(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, c
   if (self.numel() == 0) return;
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
-    each_slice<C>(self, dim, keepdim, values, indices, [](const std::vector<C>& x, std::vector<int64_t>&) { return mode_of(x); });
+    each_slice<C>(self, dim, keepdim, values, indices,
+                  [](const std::vector<C>& x, std::vector<int64_t>&) { return mode_of(x); });
   });
 }
 

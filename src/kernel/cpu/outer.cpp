@@ -43,7 +43,8 @@ void add_outer_run(void* const* arrays, int64_t n, const void* parameters) {
     if (s.beta != 0) {
       for (int64_t i = 0; i < count; ++i) summand[i] = times(s.beta, self[at + i]);
       rounded(summand, count);
-      for (int64_t i = 0; i < count; ++i) product[i] = static_cast<T>(static_cast<U>(summand[i]) + static_cast<U>(product[i]));
+      for (int64_t i = 0; i < count; ++i)
+        product[i] = static_cast<T>(static_cast<U>(summand[i]) + static_cast<U>(product[i]));
     }
     std::copy_n(product, count, out + at);
   }
@@ -51,13 +52,16 @@ void add_outer_run(void* const* arrays, int64_t n, const void* parameters) {
 
 template <class T>
 T number(const Scalar& s) {
-  if constexpr (std::is_integral_v<T>) return s.to_int();
-  else return static_cast<T>(s.to_double());
+  if constexpr (std::is_integral_v<T>)
+    return s.to_int();
+  else
+    return static_cast<T>(s.to_double());
 }
 
 template <class T>
 void run(ElementLoop& loop, const Scalar& beta, const Scalar& alpha, DType dtype) {
-  Scales<T> scales{number<T>(beta), number<T>(alpha), dtype == DType::bool_, is_reduced_float(dtype) ? normalize_fn(dtype) : nullptr};
+  Scales<T> scales{number<T>(beta), number<T>(alpha), dtype == DType::bool_,
+                   is_reduced_float(dtype) ? normalize_fn(dtype) : nullptr};
   if (scales.round) {
     scales.round(&scales.beta, 1);
     scales.round(&scales.alpha, 1);
@@ -67,7 +71,8 @@ void run(ElementLoop& loop, const Scalar& beta, const Scalar& alpha, DType dtype
 
 }  // namespace
 
-void add_outer(const Tensor& self, const Tensor& column, const Tensor& row, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void add_outer(const Tensor& self, const Tensor& column, const Tensor& row, const Scalar& beta, const Scalar& alpha,
+               const Tensor& out) {
   ElementLoop loop(out.dtype());
   loop.output(out).input(self).input(column).input(row);
   switch (loop.compute()) {

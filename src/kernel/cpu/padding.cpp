@@ -45,14 +45,16 @@ struct Dimension {
   int64_t size;
   int64_t from;  // stride in bytes
   int64_t to;
-  std::vector<int64_t> map;  // byte offset into the source for each position; empty when nothing is padded
+  std::vector<int64_t> map;        // byte offset into the source for each position; empty when nothing is padded
   int64_t plain_begin, plain_end;  // positions between which the source advances by one
 };
 
 template <class T>
 void copy_line(const Dimension& d, const char* from, char* to) {
   constexpr auto item = static_cast<int64_t>(sizeof(T));
-  const auto put = [&](int64_t i, int64_t offset) { *reinterpret_cast<T*>(to + i * d.to) = *reinterpret_cast<const T*>(from + offset); };
+  const auto put = [&](int64_t i, int64_t offset) {
+    *reinterpret_cast<T*>(to + i * d.to) = *reinterpret_cast<const T*>(from + offset);
+  };
   int64_t begin = 0;
   int64_t end = d.size;
   if (!d.map.empty()) {
@@ -63,8 +65,10 @@ void copy_line(const Dimension& d, const char* from, char* to) {
   }
   if (begin >= end) return;
   const int64_t first = d.map.empty() ? 0 : d.map[static_cast<size_t>(begin)];
-  if (d.from == item && d.to == item) std::memcpy(to + begin * item, from + first, static_cast<size_t>((end - begin) * item));
-  else for (int64_t i = begin; i < end; ++i) put(i, first + (i - begin) * d.from);
+  if (d.from == item && d.to == item)
+    std::memcpy(to + begin * item, from + first, static_cast<size_t>((end - begin) * item));
+  else
+    for (int64_t i = begin; i < end; ++i) put(i, first + (i - begin) * d.from);
 }
 
 template <class T>

@@ -74,7 +74,8 @@ void maximum(const Planes<T>& in, const Planes<T>& out, const Planes<int64_t>& a
     const Range rz = ranges(0, z), ry = ranges(1, y), rx = ranges(2, x);
     const T* const from = in.plane(i);
     using Value = std::conditional_t<std::is_integral_v<T>, T, Sum<T>>;
-    Value best = std::numeric_limits<Value>::has_infinity ? -std::numeric_limits<Value>::infinity() : std::numeric_limits<Value>::lowest();
+    Value best = std::numeric_limits<Value>::has_infinity ? -std::numeric_limits<Value>::infinity()
+                                                          : std::numeric_limits<Value>::lowest();
     int64_t index = (rz.begin * in.size[1] + ry.begin) * in.size[2] + rx.begin;
     for (int64_t a = rz.begin; a < rz.end; a += rz.step)
       for (int64_t b = ry.begin; b < ry.end; b += ry.step)
@@ -121,18 +122,20 @@ Sum<T> sum_of(const Planes<T>& in, const T* from, const Range& rz, const Range& 
 template <class T, class F>
 void each_gradient_plane(const Planes<T>& grad_input, F&& fn) {
   const int64_t size = grad_input.plane_size();
-  parallel_for(0, grad_input.count(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size)), [&](int64_t begin, int64_t end) {
-    std::vector<Sum<T>> sums(static_cast<size_t>(size));
-    for (int64_t i = begin; i < end; ++i) {
-      std::fill(sums.begin(), sums.end(), Sum<T>(0));
-      fn(i, sums.data());
-      T* const to = grad_input.plane(i);
-      const Sum<T>* from = sums.data();
-      for (int64_t z = 0; z < grad_input.size[0]; ++z)
-        for (int64_t y = 0; y < grad_input.size[1]; ++y)
-          for (int64_t x = 0; x < grad_input.size[2]; ++x) to[grad_input.offset(z, y, x)] = static_cast<T>(*from++);
-    }
-  });
+  parallel_for(0, grad_input.count(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<Sum<T>> sums(static_cast<size_t>(size));
+                 for (int64_t i = begin; i < end; ++i) {
+                   std::fill(sums.begin(), sums.end(), Sum<T>(0));
+                   fn(i, sums.data());
+                   T* const to = grad_input.plane(i);
+                   const Sum<T>* from = sums.data();
+                   for (int64_t z = 0; z < grad_input.size[0]; ++z)
+                     for (int64_t y = 0; y < grad_input.size[1]; ++y)
+                       for (int64_t x = 0; x < grad_input.size[2]; ++x)
+                         to[grad_input.offset(z, y, x)] = static_cast<T>(*from++);
+                 }
+               });
 }
 template <class T>
 void spread(Sum<T> value, const Range* r, const int64_t* size, Sum<T>* sums) {
@@ -182,7 +185,8 @@ void max_pool(const Tensor& input, const PoolWindow& window, const Tensor& out, 
   with_number(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, window.spatial);
-    maximum<T>(in, planes<T>(out, window.spatial), planes<int64_t>(indices, window.spatial), window.kernel[0] * window.kernel[1] * window.kernel[2],
+    maximum<T>(in, planes<T>(out, window.spatial), planes<int64_t>(indices, window.spatial),
+               window.kernel[0] * window.kernel[1] * window.kernel[2],
                [&](int d, int64_t o) { return window_range(window, d, o, in.size[d]); });
   });
 }
@@ -192,7 +196,8 @@ void adaptive_max_pool(const Tensor& input, int spatial, const Tensor& out, cons
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, spatial);
     const auto to = planes<T>(out, spatial);
-    maximum<T>(in, to, planes<int64_t>(indices, spatial), 4, [&](int d, int64_t o) { return adaptive_range(o, to.size[d], in.size[d]); });
+    maximum<T>(in, to, planes<int64_t>(indices, spatial), 4,
+               [&](int d, int64_t o) { return adaptive_range(o, to.size[d], in.size[d]); });
   });
 }
 
@@ -204,9 +209,13 @@ void avg_pool(const Tensor& input, const PoolWindow& window, const AverageRule& 
     each_output(to, window.kernel[0] * window.kernel[1] * window.kernel[2], [&](int64_t i, int64_t z, int64_t y, int64_t x) {
       const int64_t at[3] = {z, y, x};
       const AverageWindow w = average_window(window, rule, in.size, at);
-      const bool empty = w.range[0].begin >= w.range[0].end || w.range[1].begin >= w.range[1].end || w.range[2].begin >= w.range[2].end;
+      const bool empty =
+          w.range[0].begin >= w.range[0].end || w.range[1].begin >= w.range[1].end || w.range[2].begin >= w.range[2].end;
       T& result = to.plane(i)[to.offset(z, y, x)];
-      result = empty ? static_cast<T>(Sum<T>(0)) : static_cast<T>(sum_of(in, in.plane(i), w.range[0], w.range[1], w.range[2]) / static_cast<Sum<T>>(w.divisor));
+      result =
+          empty
+              ? static_cast<T>(Sum<T>(0))
+              : static_cast<T>(sum_of(in, in.plane(i), w.range[0], w.range[1], w.range[2]) / static_cast<Sum<T>>(w.divisor));
     });
   });
 }
@@ -217,7 +226,8 @@ void adaptive_avg_pool(const Tensor& input, int spatial, const Tensor& out) {
     const auto in = planes<T>(input, spatial);
     const auto to = planes<T>(out, spatial);
     each_output(to, 4, [&](int64_t i, int64_t z, int64_t y, int64_t x) {
-      const Range rz = adaptive_range(z, to.size[0], in.size[0]), ry = adaptive_range(y, to.size[1], in.size[1]), rx = adaptive_range(x, to.size[2], in.size[2]);
+      const Range rz = adaptive_range(z, to.size[0], in.size[0]), ry = adaptive_range(y, to.size[1], in.size[1]),
+                  rx = adaptive_range(x, to.size[2], in.size[2]);
       Sum<T> mean = sum_of(in, in.plane(i), rz, ry, rx);
       for (const Range& r : {rz, ry, rx}) mean /= static_cast<Sum<T>>(r.end - r.begin);
       to.plane(i)[to.offset(z, y, x)] = static_cast<T>(mean);
@@ -235,14 +245,16 @@ void max_pool_backward(const Tensor& grad_output, const Tensor& indices, int spa
       const int64_t* const index = at.plane(i);
       each_gradient(grad, i, [&](int64_t z, int64_t y, int64_t x, Sum<T> value) {
         const int64_t where = index[at.offset(z, y, x)];
-        if (where < 0 || where >= to.plane_size()) throw UserError("max_pool backward: index " + std::to_string(where) + " lies outside the input");
+        if (where < 0 || where >= to.plane_size())
+          throw UserError("max_pool backward: index " + std::to_string(where) + " lies outside the input");
         sums[where] += value;
       });
     });
   });
 }
 
-void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule, const Tensor& grad_input) {
+void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule,
+                       const Tensor& grad_input) {
   with_sum(grad_output, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto grad = planes<T>(grad_output, window.spatial);

@@ -26,7 +26,8 @@ void adaptive_max_pool(const Tensor& input, int spatial, const Tensor& out, cons
 void adaptive_avg_pool(const Tensor& input, int spatial, const Tensor& out);
 
 void max_pool_backward(const Tensor& grad_output, const Tensor& indices, int spatial, const Tensor& grad_input);
-void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule, const Tensor& grad_input);
+void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule,
+                       const Tensor& grad_input);
 void adaptive_avg_pool_backward(const Tensor& grad_output, int spatial, const Tensor& grad_input);
 
 }  // namespace calque::kernel

@@ -10,14 +10,10 @@ namespace {
 // The largest finite value, as a double.
 double largest(DType dtype) {
   switch (dtype) {
-    case DType::float16:
-      return 65504.0;
-    case DType::bfloat16:
-      return 0x1.fep127;
-    case DType::float32:
-      return static_cast<double>(std::numeric_limits<float>::max());
-    default:
-      return std::numeric_limits<double>::max();
+    case DType::float16: return 65504.0;
+    case DType::bfloat16: return 0x1.fep127;
+    case DType::float32: return static_cast<double>(std::numeric_limits<float>::max());
+    default: return std::numeric_limits<double>::max();
   }
 }
 
@@ -40,8 +36,7 @@ void check_uniform_bounds(DType dtype, double from, double to) {
       throw UserError(std::string("uniform_: ") + what + " = " + short_text(value) + " is out of bounds for " +
                       std::string(name(dtype)));
   if (!(from <= to))
-    throw UserError("uniform_: expected a range [from, to), found from = " + short_text(from) +
-                    " > to = " + short_text(to));
+    throw UserError("uniform_: expected a range [from, to), found from = " + short_text(from) + " > to = " + short_text(to));
   if (!(to - from <= limit))
     throw UserError("uniform_: to - from exceeds the largest " + std::string(name(dtype)) +
                     ", found from = " + short_text(from) + ", to = " + short_text(to));
@@ -129,8 +124,7 @@ void bernoulli_kernel(const Tensor& out, const Tensor& p, Generator* generator) 
     for_each_row(walk, [&](int64_t out_at, int64_t in_at) {
       for (int64_t i = 0; i < n; ++i) {
         const C chance = static_cast<C>(probabilities[in_at + i * in_step]);
-        if (!(chance >= 0 && chance <= 1))
-          require(false, "bernoulli_", "every p in [0, 1]", static_cast<double>(chance));
+        if (!(chance >= 0 && chance <= 1)) require(false, "bernoulli_", "every p in [0, 1]", static_cast<double>(chance));
         data[out_at + i * out_step] = draw_unit<C>(g) < chance ? one : T{};
       }
     });

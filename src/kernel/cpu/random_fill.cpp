@@ -72,8 +72,7 @@ void check_no_overlap(const Tensor& out, const char* op) {
   for (size_t d = 0; d < out.sizes().size(); ++d)
     if (out.sizes()[d] > 1 && out.strides()[d] == 0)
       throw UserError(std::string(op) + ": more than one element of the written-to tensor refers to a single memory " +
-                      "location (sizes " + str(out.sizes()) + ", strides " + str(out.strides()) +
-                      "); clone() it first");
+                      "location (sizes " + str(out.sizes()) + ", strides " + str(out.strides()) + "); clone() it first");
 }
 
 }  // namespace
@@ -86,8 +85,7 @@ FillWalk make_fill_walk(const Tensor& out, const char* op, const Tensor* in) {
   if (in != nullptr) {
     bool fits = in->dim() <= out.dim();
     if (fits) pad = sizes.size() - in->sizes().size();
-    for (size_t d = 0; fits && d < in->sizes().size(); ++d)
-      fits = in->sizes()[d] == 1 || in->sizes()[d] == sizes[pad + d];
+    for (size_t d = 0; fits && d < in->sizes().size(); ++d) fits = in->sizes()[d] == 1 || in->sizes()[d] == sizes[pad + d];
     if (!fits)
       throw UserError(std::string(op) + ": the probabilities' sizes " + str(in->sizes()) +
                       " do not broadcast to the output's " + str(sizes));
@@ -103,8 +101,7 @@ FillWalk make_component_walk(const Tensor& out, const char* op) {
   check_no_overlap(out, op);
   SmallVector<Dim, 6> dims;
   dims.push_back({2, 1, 0});
-  for (size_t d = out.sizes().size(); d-- > 0;)
-    dims.push_back({out.sizes()[d], out.strides()[d] * 2, 0});
+  for (size_t d = out.sizes().size(); d-- > 0;) dims.push_back({out.sizes()[d], out.strides()[d] * 2, 0});
   return walk_of(dims, false);
 }
 

@@ -62,8 +62,7 @@ void fill(T* data, const FillWalk& walk, Draw&& draw) {
   const int64_t step = walk.out_strides[0];
   for_each_row(walk, [&](int64_t out, int64_t) {
     T* p = data + out;
-    for (int64_t i = 0; i < n; ++i)
-      p[i * step] = draw();
+    for (int64_t i = 0; i < n; ++i) p[i * step] = draw();
   });
 }
 
@@ -72,8 +71,7 @@ inline constexpr bool is_half_like = std::same_as<T, Half> || std::same_as<T, BF
 template <class T>
 inline constexpr bool is_kernel_float = std::floating_point<T> || is_half_like<T>;
 template <class T>
-inline constexpr bool is_wide_unsigned =
-    std::same_as<T, uint16_t> || std::same_as<T, uint32_t> || std::same_as<T, uint64_t>;
+inline constexpr bool is_wide_unsigned = std::same_as<T, uint16_t> || std::same_as<T, uint32_t> || std::same_as<T, uint64_t>;
 
 // The type that a float dtype computes in.
 template <class T>
@@ -106,8 +104,7 @@ template <bool with_bool, class F>
 void dispatch_numbers(DType dtype, const char* op, F&& fn) {
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_kernel_float<T> ||
-                  (std::integral<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, bool>)))
+    if constexpr (is_kernel_float<T> || (std::integral<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, bool>)))
       fn(tag);
     else
       refuse_dtype(op, dtype,
@@ -133,9 +130,7 @@ T from_double(double value) {
   }
 }
 
-inline Generator& or_default(Generator* generator) {
-  return generator != nullptr ? *generator : default_generator();
-}
+inline Generator& or_default(Generator* generator) { return generator != nullptr ? *generator : default_generator(); }
 
 // [0, 1): 24 bits of one draw, or 53 of two.
 template <std::floating_point T>

@@ -29,8 +29,7 @@ template <class T>
 int64_t spacing(int64_t value) {
   const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   int log2 = -1;
-  for (uint64_t m = magnitude; m != 0; m >>= 1)
-    ++log2;
+  for (uint64_t m = magnitude; m != 0; m >>= 1) ++log2;
   return int64_t{1} << std::max(log2 - significand_bits<T> + 1, 0);
 }
 
@@ -87,9 +86,7 @@ void fill_range(const Tensor& out, uint64_t range, int64_t base, Generator* gene
   Generator& g = or_default(generator);
   const std::lock_guard lock(g.mutex());
   T* data = static_cast<T*>(out.mutable_data());
-  const auto place = [base](uint64_t offset) {
-    return from_int64<T>(wrapping_add(base, static_cast<int64_t>(offset)));
-  };
+  const auto place = [base](uint64_t offset) { return from_int64<T>(wrapping_add(base, static_cast<int64_t>(offset))); };
   // Wide ranges take 64 bits, so that the remainder stays close to even.
   if (range >= 1ULL << 28) {
     fill(data, walk, [&] { return place(g.random64() % range); });
@@ -144,8 +141,7 @@ void permute(T* data, int64_t n, int64_t step, Generator& g) {
   // Beyond this a 32-bit draw's remainder would be visibly uneven.
   constexpr int64_t small = std::numeric_limits<uint32_t>::max() / 20;
   if (n < small) {
-    for (int64_t i = 0; i < n; ++i)
-      data[i * step] = from_int64<T>(i);
+    for (int64_t i = 0; i < n; ++i) data[i * step] = from_int64<T>(i);
     for (int64_t i = 0; i < n - 1; ++i)
       std::swap(data[i * step], data[(i + static_cast<int64_t>(g.random() % static_cast<uint32_t>(n - i))) * step]);
     return;

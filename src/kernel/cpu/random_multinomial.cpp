@@ -34,8 +34,7 @@ void check_weights(const T* weights, const Rows& rows) {
       any = any || w > 0;
     }
     if (!any)
-      throw UserError("multinomial: expected a positive sum of weights, found none above 0 in row " +
-                      std::to_string(r));
+      throw UserError("multinomial: expected a positive sum of weights, found none above 0 in row " + std::to_string(r));
   }
 }
 
@@ -64,17 +63,15 @@ void take_largest(std::vector<std::pair<C, int64_t>>& row, int64_t n, int64_t* o
     std::nth_element(row.begin(), row.begin() + n - 1, row.end(), before);
     std::sort(row.begin(), row.begin() + n - 1, before);
   }
-  for (int64_t j = 0; j < n; ++j)
-    out[j * step] = row[static_cast<size_t>(j)].second;
+  for (int64_t j = 0; j < n; ++j) out[j * step] = row[static_cast<size_t>(j)].second;
 }
 
 template <class T>
 void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows& rows, Generator& g) {
   using C = Compute<T>;
   // The draws fill a tensor laid out like the weights, so a transposed matrix is drawn column by column.
-  const bool by_column =
-      rows.row_stride != 0 && rows.stride != 0 &&
-      (rows.row_stride < rows.stride || (rows.row_stride == rows.stride && rows.categories > rows.count));
+  const bool by_column = rows.row_stride != 0 && rows.stride != 0 &&
+                         (rows.row_stride < rows.stride || (rows.row_stride == rows.stride && rows.categories > rows.count));
   std::vector<C> quotients(static_cast<size_t>(rows.count * rows.categories));
   const auto draw = [&](int64_t r, int64_t j) {
     const T e = from_double<T>(-1.0 * std::log1p(-draw_unit<double>(g)));
@@ -83,12 +80,10 @@ void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows&
   };
   if (by_column) {
     for (int64_t j = 0; j < rows.categories; ++j)
-      for (int64_t r = 0; r < rows.count; ++r)
-        draw(r, j);
+      for (int64_t r = 0; r < rows.count; ++r) draw(r, j);
   } else {
     for (int64_t r = 0; r < rows.count; ++r)
-      for (int64_t j = 0; j < rows.categories; ++j)
-        draw(r, j);
+      for (int64_t j = 0; j < rows.categories; ++j) draw(r, j);
   }
   std::vector<std::pair<C, int64_t>> row(static_cast<size_t>(rows.categories));
   for (int64_t r = 0; r < rows.count; ++r) {
@@ -108,8 +103,7 @@ void by_cumulative(int64_t* out, const Rows& to, const T* weights, const Rows& r
       sum += static_cast<C>(weights[r * rows.row_stride + j * rows.stride]);
       cumulative[static_cast<size_t>(j)] = sum;
     }
-    for (C& c : cumulative)
-      c /= sum;
+    for (C& c : cumulative) c /= sum;
     cumulative.back() = 1;
     for (int64_t k = 0; k < to.categories; ++k) {
       const double u = draw_unit<double>(g);
@@ -126,8 +120,7 @@ void multinomial_kernel(const Tensor& out, const Tensor& weights, bool replaceme
   if (weights.dim() != 1 && weights.dim() != 2)
     throw UserError("multinomial: expected weights of 1 or 2 dimensions, found sizes " + str(weights.sizes()));
   if (!is_floating(weights.dtype()))
-    throw UserError("multinomial: expected weights of a floating-point dtype, found " +
-                    std::string(name(weights.dtype())));
+    throw UserError("multinomial: expected weights of a floating-point dtype, found " + std::string(name(weights.dtype())));
   if (out.dtype() != DType::int64)
     throw UserError("multinomial: expected an int64 output, found " + std::string(name(out.dtype())));
   if (out.dim() != weights.dim() || (out.dim() == 2 && out.size(0) != weights.size(0)))
@@ -135,8 +128,7 @@ void multinomial_kernel(const Tensor& out, const Tensor& weights, bool replaceme
                     str(weights.sizes()));
   const Rows rows = rows_of(weights);
   const Rows to = rows_of(out);
-  if (to.categories <= 0)
-    throw UserError("multinomial: expected num_samples > 0, found " + std::to_string(to.categories));
+  if (to.categories <= 0) throw UserError("multinomial: expected num_samples > 0, found " + std::to_string(to.categories));
   if (!replacement && to.categories > rows.categories)
     throw UserError("multinomial: cannot draw num_samples = " + std::to_string(to.categories) + " of " +
                     std::to_string(rows.categories) + " categories without replacement");

@@ -16,22 +16,18 @@ void normal_fill(T* data, int64_t n, double mean, double std, Generator& g) {
   static const BoxMuller& box_muller = best_box_muller();
   C buffer[block];
   const auto one_block = [&](int64_t at) {
-    for (C& u : buffer)
-      u = draw_unit<C>(g);
+    for (C& u : buffer) u = draw_unit<C>(g);
     if constexpr (std::same_as<C, double>)
       box_muller.f64(buffer, mean, std);
     else
       box_muller.f32(buffer, static_cast<float>(mean), static_cast<float>(std));
-    for (int i = 0; i < block; ++i)
-      data[at + i] = static_cast<T>(buffer[i]);
+    for (int i = 0; i < block; ++i) data[at + i] = static_cast<T>(buffer[i]);
   };
   int64_t i = 0;
-  for (; i + block <= n; i += block)
-    one_block(i);
+  for (; i + block <= n; i += block) one_block(i);
   if (i == n) return;
   if constexpr (std::same_as<T, C>)
-    for (; i < n; ++i)
-      draw_unit<C>(g);
+    for (; i < n; ++i) draw_unit<C>(g);
   one_block(n - block);
 }
 

@@ -18,19 +18,19 @@ CALQUE_ISA_ARRAY(ReduceRow, reduce_extreme_table)
 
 namespace {
 
-constexpr int64_t grain = 32768;         // elements below which a thread is not worth waking
-constexpr int64_t gather_run = 1024;     // elements converted at once along the reduced dimensions
+constexpr int64_t grain = 32768;      // elements below which a thread is not worth waking
+constexpr int64_t gather_run = 1024;  // elements converted at once along the reduced dimensions
 constexpr int64_t gather_rows = 64;
 constexpr int64_t gather_columns = 128;
-constexpr int64_t batch = 64;            // outputs whose accumulators are finished together
+constexpr int64_t batch = 64;  // outputs whose accumulators are finished together
 constexpr int64_t short_run = 32;
 
 struct Axis {
   int64_t size;
-  int64_t in;      // bytes
-  int64_t out;     // bytes; kept dimensions only
+  int64_t in;   // bytes
+  int64_t out;  // bytes; kept dimensions only
   int64_t second;
-  int64_t place;   // reduced dimensions only: what one step adds to the position
+  int64_t place;  // reduced dimensions only: what one step adds to the position
 };
 using Axes = SmallVector<Axis, 6>;
 
@@ -38,8 +38,9 @@ bool keeps_order(Reduction fn) { return fn == Reduction::argmax || fn == Reducti
 
 // The table has three rows a reduction: float, double, int64.
 const ReduceRow& find_row(Reduction fn, Compute c) {
-  const bool extreme = fn == Reduction::amax || fn == Reduction::amin || fn == Reduction::argmax || fn == Reduction::argmin ||
-                       fn == Reduction::all || fn == Reduction::any || fn == Reduction::norm_max || fn == Reduction::norm_min;
+  const bool extreme = fn == Reduction::amax || fn == Reduction::amin || fn == Reduction::argmax ||
+                       fn == Reduction::argmin || fn == Reduction::all || fn == Reduction::any ||
+                       fn == Reduction::norm_max || fn == Reduction::norm_min;
   static const ReduceRow none;
   if (c == Compute::c128) return none;
   return (extreme ? reduce_extreme_table() : reduce_sum_table())[static_cast<size_t>(fn) * 3 + static_cast<size_t>(c)];
@@ -56,7 +57,8 @@ Axes coalesce(const Axes& axes, bool by_place) {
     if (a.size == 1) continue;
     if (!out.empty()) {
       Axis& o = out.back();
-      if (o.in == a.in * a.size && o.out == a.out * a.size && o.second == a.second * a.size && (!by_place || o.place == a.place * a.size)) {
+      if (o.in == a.in * a.size && o.out == a.out * a.size && o.second == a.second * a.size &&
+          (!by_place || o.place == a.place * a.size)) {
         o = {o.size * a.size, a.in, a.out, a.second, a.place};
         continue;
       }
@@ -91,7 +93,8 @@ void each_outer(const Axes& axes, F&& fn) {
 
 class Engine {
  public:
-  Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second, const ReduceParameters& parameters);
+  Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
+         const ReduceParameters& parameters);
   void run();
 
  private:
@@ -131,21 +134,27 @@ class Engine {
   int64_t elements_ = 1;
 };
 
-Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second, const ReduceParameters& parameters)
+Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
+               const ReduceParameters& parameters)
     : compute_(compute_type(common)), dtype_(self.dtype()), parameters_(parameters), item_(self.element_size()) {
   // Products and variances are computed in double, then rounded once.
   if (compute_ == Compute::f32 && (fn == Reduction::prod || fn == Reduction::variance)) compute_ = Compute::f64;
   row_ = &find_row(fn, compute_);
   if (row_->components == 0)
-    throw UserError(ErrorKind::unsupported_operator, "this reduction is not implemented for '" + std::string(name(common)) + "'");
+    throw UserError(ErrorKind::unsupported_operator,
+                    "this reduction is not implemented for '" + std::string(name(common)) + "'");
   load_ = load_fn(dtype_, compute_);
   if (dtype_ != common) normalize_ = normalize_fn(common);
   if (dtype_ == common || !normalize_) {
-    const bool native = (compute_ == Compute::f32 && dtype_ == DType::float32) || (compute_ == Compute::f64 && dtype_ == DType::float64) ||
+    const bool native = (compute_ == Compute::f32 && dtype_ == DType::float32) ||
+                        (compute_ == Compute::f64 && dtype_ == DType::float64) ||
                         (compute_ == Compute::i64 && dtype_ == DType::int64);
-    if (native) direct_ = 0;
-    else if (dtype_ == DType::bfloat16 && row_->run[1]) direct_ = 1;
-    else if (dtype_ == DType::float16 && row_->run[2]) direct_ = 2;
+    if (native)
+      direct_ = 0;
+    else if (dtype_ == DType::bfloat16 && row_->run[1])
+      direct_ = 1;
+    else if (dtype_ == DType::float16 && row_->run[2])
+      direct_ = 2;
   }
   const IntList sizes = self.sizes();
   const IntList strides = self.strides();
@@ -189,10 +198,14 @@ Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, co
   const Axis& r = reduced_.back();
   const bool kept_dense = k.in == item_ || k.size == 1;
   const bool reduced_dense = r.in == item_ || r.size == 1;
-  if (outputs_ == 1) by_tiles_ = false;
-  else if (reduced_dense && r.size > 1) by_tiles_ = r.size < short_run && k.size >= 16;
-  else if (kept_dense) by_tiles_ = k.size >= 8 || elements_ < short_run;
-  else by_tiles_ = elements_ < short_run && k.size >= 16;
+  if (outputs_ == 1)
+    by_tiles_ = false;
+  else if (reduced_dense && r.size > 1)
+    by_tiles_ = r.size < short_run && k.size >= 16;
+  else if (kept_dense)
+    by_tiles_ = k.size >= 8 || elements_ < short_run;
+  else
+    by_tiles_ = elements_ < short_run && k.size >= 16;
 
   if (by_tiles_) {
     // Tiles of nearly equal width, as many as threads can share.
@@ -210,7 +223,8 @@ Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, co
 Engine::Unit Engine::unit(int64_t i) const {
   const Axis& k = kept_.back();
   const int64_t start = i % units_per_row_ * unit_width_;
-  Unit u{in_ + start * k.in, out_ ? out_ + start * k.out : nullptr, second_ ? second_ + start * k.second : nullptr, std::min(unit_width_, k.size - start)};
+  Unit u{in_ + start * k.in, out_ ? out_ + start * k.out : nullptr, second_ ? second_ + start * k.second : nullptr,
+         std::min(unit_width_, k.size - start)};
   int64_t rest = i / units_per_row_;
   for (size_t d = kept_.size() - 1; d-- > 0;) {
     const int64_t at = rest % kept_[d].size;
@@ -235,11 +249,14 @@ void Engine::fold_runs(const Unit& u, const Axes& reduced, int64_t place, void* 
   const bool dense = inner.in == item_ || inner.size == 1;
   const bool is_direct = direct_ >= 0 && dense;
   const ReduceRunFn run = row_->run[is_direct ? direct_ : 0];
-  const bool join = !is_direct && inner.size < gather_run / 4 && reduced.size() > 1 && (inner.place == 1 || !row_->two_results);
+  const bool join =
+      !is_direct && inner.size < gather_run / 4 && reduced.size() > 1 && (inner.place == 1 || !row_->two_results);
   for (int64_t j = 0; j < u.width; ++j) {
     const char* base = u.in + j * k.in;
     if (is_direct) {
-      each_outer(reduced, [&](int64_t offset, int64_t at) { run(base + offset, inner.size, place + at, state, j, unit_width_, parameters_); });
+      each_outer(reduced, [&](int64_t offset, int64_t at) {
+        run(base + offset, inner.size, place + at, state, j, unit_width_, parameters_);
+      });
     } else if (join) {  // short pieces go into one buffer
       int64_t filled = 0;
       int64_t first = place;
@@ -271,7 +288,8 @@ void Engine::fold_columns_gathered(const char* in, const Axis& row, int64_t colu
   const int64_t width_bytes = compute_size(compute_);
   for (int64_t r = 0; r < row.size; r += gather_rows) {
     const int64_t rows = std::min(gather_rows, row.size - r);
-    for (int64_t i = 0; i < rows; ++i) gather(in + (r + i) * row.in, k.in, buffer + i * gather_columns * width_bytes, columns);
+    for (int64_t i = 0; i < rows; ++i)
+      gather(in + (r + i) * row.in, k.in, buffer + i * gather_columns * width_bytes, columns);
     row_->tile[0](buffer, gather_columns, rows, columns, place + r * row.place, state, unit_width_, parameters_);
   }
 }
@@ -290,8 +308,10 @@ void Engine::fold_tiles(const Unit& u, const Axes& reduced, int64_t place, void*
 
 void Engine::fold(const Unit& u, const Axes& reduced, int64_t place, void* state) const {
   if (elements_ == 0) return;
-  if (by_tiles_) fold_tiles(u, reduced, place, state);
-  else fold_runs(u, reduced, place, state);
+  if (by_tiles_)
+    fold_tiles(u, reduced, place, state);
+  else
+    fold_runs(u, reduced, place, state);
 }
 
 void Engine::finish(const Unit& u, const void* state) const {
@@ -330,7 +350,8 @@ void Engine::run_split(int64_t units) {
   });
   for (int64_t i = 0; i < units; ++i) {
     double* state = states.data() + i * slots;
-    for (int64_t piece = 1; piece < pieces; ++piece) row_->merge(state, states.data() + (piece * units + i) * slots, unit_width_);
+    for (int64_t piece = 1; piece < pieces; ++piece)
+      row_->merge(state, states.data() + (piece * units + i) * slots, unit_width_);
     finish(unit(i), state);
   }
 }
@@ -355,7 +376,8 @@ void Engine::run() {
 
 }  // namespace
 
-void reduce(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second, ReduceParameters parameters) {
+void reduce(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
+            ReduceParameters parameters) {
   // A product in a narrow dtype is computed in double: the cast to the narrow one comes first.
   if (fn == Reduction::prod && self.dtype() != common && is_reduced_float(common)) {
     const Tensor cast = make_tensor(self.sizes(), common);

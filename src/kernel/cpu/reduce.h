@@ -10,14 +10,31 @@
 namespace calque::kernel {
 
 enum class Reduction : uint8_t {
-  sum, nansum, mean, prod, amax, amin, argmax, argmin, all, any, count_nonzero, norm_zero, norm_one, norm_two, norm_p, norm_max, norm_min, variance,
+  sum,
+  nansum,
+  mean,
+  prod,
+  amax,
+  amin,
+  argmax,
+  argmin,
+  all,
+  any,
+  count_nonzero,
+  norm_zero,
+  norm_one,
+  norm_two,
+  norm_p,
+  norm_max,
+  norm_min,
+  variance,
   count
 };
 
 struct ReduceParameters {
-  double p = 2;           // norm_p: the exponent; variance: the correction
-  bool root = false;      // variance: the standard deviation instead
-  int64_t count = 0;      // elements behind one output, filled in by reduce()
+  double p = 2;       // norm_p: the exponent; variance: the correction
+  bool root = false;  // variance: the standard deviation instead
+  int64_t count = 0;  // elements behind one output, filled in by reduce()
 };
 
 // Reduces the dimensions of `self` whose bits are set. `out` has the kept dimensions, with or without the reduced ones as 1.

@@ -10,7 +10,9 @@ constexpr int64_t block = 1024;
 
 struct Itself {
   template <class V>
-  CALQUE_INLINE V operator()(V x) const { return x; }
+  CALQUE_INLINE V operator()(V x) const {
+    return x;
+  }
 };
 struct Magnitude {
   CALQUE_INLINE Vec<float> operator()(Vec<float> x) const { return absolute<float>(x); }
@@ -25,8 +27,10 @@ struct Truth {
 // Where x beats m. A NaN in m stays.
 template <bool largest, class V>
 CALQUE_INLINE auto beats(V x, V m) {
-  if constexpr (largest) return (x > m) | (x != x);
-  else return (x < m) | (x != x);
+  if constexpr (largest)
+    return (x > m) | (x != x);
+  else
+    return (x < m) | (x != x);
 }
 template <bool largest, class V>
 CALQUE_INLINE V better(V x, V m) {
@@ -40,8 +44,10 @@ CALQUE_INLINE C better_one(C x, C m) {
 // What loses against everything.
 template <class C, bool largest>
 CALQUE_INLINE C weakest() {
-  if constexpr (std::is_same_v<C, int64_t>) return largest ? INT64_MIN : INT64_MAX;
-  else return static_cast<C>(largest ? -__builtin_inf() : __builtin_inf());
+  if constexpr (std::is_same_v<C, int64_t>)
+    return largest ? INT64_MIN : INT64_MAX;
+  else
+    return static_cast<C>(largest ? -__builtin_inf() : __builtin_inf());
 }
 
 template <class Map, bool largest, class S>
@@ -84,7 +90,8 @@ void best_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int6
 }
 
 template <class Map, bool largest, class S>
-void best_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t, const ReduceParameters&) {
+void best_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t,
+               const ReduceParameters&) {
   using C = Wide<S>;
   constexpr int64_t step = lanes<C>;
   const Map map;
@@ -98,7 +105,8 @@ void best_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4)
     for (int64_t c = 0; c < columns; c += step) {
-      const Vec<C> four = better<largest>(better<largest>(at(r, c), at(r + 1, c)), better<largest>(at(r + 2, c), at(r + 3, c)));
+      const Vec<C> four =
+          better<largest>(better<largest>(at(r, c), at(r + 1, c)), better<largest>(at(r + 2, c), at(r + 3, c)));
       store(slots + c, better<largest>(four, load(slots + c)));
     }
   for (; r < rows; ++r)
@@ -120,8 +128,10 @@ template <class C, class Map, bool largest>
 constexpr ReduceRow best_row() {
   ReduceRow r;
   r.components = 1;
-  if constexpr (std::is_same_v<Map, Truth>) r.start = &truth_start<C, largest>;
-  else r.start = &best_start<C, largest>;
+  if constexpr (std::is_same_v<Map, Truth>)
+    r.start = &truth_start<C, largest>;
+  else
+    r.start = &best_start<C, largest>;
   r.run[0] = &best_run<Map, largest, C>;
   r.tile[0] = &best_tile<Map, largest, C>;
   if constexpr (std::is_same_v<C, float>) {
@@ -177,8 +187,10 @@ CALQUE_INLINE int64_t find_first(const S* x, int64_t n, Wide<S> value) {
   }
   for (; i < n; ++i) {
     C one;
-    if constexpr (std::is_same_v<C, S>) one = x[i];
-    else one = widen(x[i]);
+    if constexpr (std::is_same_v<C, S>)
+      one = x[i];
+    else
+      one = widen(x[i]);
     if (nan ? is_nan(one) : one == value) return i;
   }
   return 0;
@@ -194,13 +206,15 @@ void arg_run(const void* x, int64_t n, int64_t first, void* state, int64_t slot,
     const int64_t count = n - i < block ? n - i : block;
     const C value = block_best<Itself, largest>(in + i, count);
     // Looking for the place costs as much as the search for the value: only when it matters.
-    const bool wins = *at < 0 || (largest ? value > *best : value < *best) || is_nan(value) || (value == *best && first + i < *at);
+    const bool wins =
+        *at < 0 || (largest ? value > *best : value < *best) || is_nan(value) || (value == *best && first + i < *at);
     if (wins) offer<C, largest>(value, first + i + find_first(in + i, count, value), best, at);
   }
 }
 
 template <bool largest, class S>
-void arg_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t first, void* state, int64_t width, const ReduceParameters&) {
+void arg_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t first, void* state, int64_t width,
+              const ReduceParameters&) {
   using C = Wide<S>;
   using I = MaskInt<C>;
   constexpr int64_t step = lanes<C>;
@@ -242,7 +256,8 @@ void arg_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int6
     };
     while (r + 4 <= count) step_rows(std::integral_constant<int64_t, 4>{});
     while (r < count) step_rows(std::integral_constant<int64_t, 1>{});
-    for (int64_t c = 0; c < columns; ++c) offer<C, largest>(value[c], first + r0 + static_cast<int64_t>(row_of[c]), best + c, at + c);
+    for (int64_t c = 0; c < columns; ++c)
+      offer<C, largest>(value[c], first + r0 + static_cast<int64_t>(row_of[c]), best + c, at + c);
   }
 }
 
@@ -282,21 +297,35 @@ constexpr ReduceRow arg_row() {
 
 }  // namespace
 
-#define BEST(Map, largest) best_row<float, Map, largest>(), best_row<double, Map, largest>(), best_row<int64_t, Map, largest>()
-#define BEST_FLOATS(Map, largest) best_row<float, Map, largest>(), best_row<double, Map, largest>(), ReduceRow{}
+#define BEST(Map, largest) \
+  best_row<float, Map, largest>(), best_row<double, Map, largest>(), best_row<int64_t, Map, largest>()
+#define BEST_FLOATS(Map, largest) \
+  best_row<float, Map, largest>(), best_row<double, Map, largest>(), ReduceRow {}
 #define ARG(largest) arg_row<float, largest>(), arg_row<double, largest>(), arg_row<int64_t, largest>()
-#define NONE ReduceRow{}, ReduceRow{}, ReduceRow{}
+#define NONE \
+  ReduceRow{}, ReduceRow{}, ReduceRow {}
 
 extern const ReduceRow reduce_extreme_table[];
 // In the order of Reduction: float, double, int64 of each.
 const ReduceRow reduce_extreme_table[] = {
-    NONE, NONE, NONE, NONE,                                    // sum, nansum, mean, prod
-    BEST(Itself, true), BEST(Itself, false),                   // amax, amin
-    ARG(true), ARG(false),                                     // argmax, argmin
-    BEST(Truth, false), BEST(Truth, true),                     // all, any
-    NONE, NONE, NONE, NONE, NONE,                              // count_nonzero, norms
-    BEST_FLOATS(Magnitude, true), BEST_FLOATS(Magnitude, false),  // norm_max, norm_min
-    NONE,                                                      // variance
+    NONE,
+    NONE,
+    NONE,
+    NONE,  // sum, nansum, mean, prod
+    BEST(Itself, true),
+    BEST(Itself, false),  // amax, amin
+    ARG(true),
+    ARG(false),  // argmax, argmin
+    BEST(Truth, false),
+    BEST(Truth, true),  // all, any
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,  // count_nonzero, norms
+    BEST_FLOATS(Magnitude, true),
+    BEST_FLOATS(Magnitude, false),  // norm_max, norm_min
+    NONE,                           // variance
 };
 static_assert(sizeof(reduce_extreme_table) / sizeof(ReduceRow) == static_cast<size_t>(Reduction::count) * 3);
 

@@ -45,24 +45,33 @@ using WideOf = typename reduce_detail::Wide<T>::type;
 
 template <class T>
 inline bool is_nan(T x) {
-  if constexpr (std::is_integral_v<T>) return false;
-  else return std::isnan(static_cast<WideOf<T>>(x));
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return std::isnan(static_cast<WideOf<T>>(x));
 }
 template <class T>
 inline T reduce_add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else return static_cast<T>(static_cast<WideOf<T>>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b)));
+  if constexpr (std::is_same_v<T, bool>)
+    return a || b;
+  else
+    return static_cast<T>(static_cast<WideOf<T>>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b)));
 }
 template <class T>
 inline T reduce_multiply(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a && b;
-  else if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int16_t>) return static_cast<T>(static_cast<uint32_t>(static_cast<uint16_t>(a)) * static_cast<uint16_t>(b));
-  else return static_cast<T>(static_cast<WideOf<T>>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b)));
+  if constexpr (std::is_same_v<T, bool>)
+    return a && b;
+  else if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int16_t>)
+    return static_cast<T>(static_cast<uint32_t>(static_cast<uint16_t>(a)) * static_cast<uint16_t>(b));
+  else
+    return static_cast<T>(static_cast<WideOf<T>>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b)));
 }
 template <class T>
 inline bool less(T a, T b) {
-  if constexpr (std::is_arithmetic_v<T>) return a < b;
-  else return static_cast<float>(a) < static_cast<float>(b);
+  if constexpr (std::is_arithmetic_v<T>)
+    return a < b;
+  else
+    return static_cast<float>(a) < static_cast<float>(b);
 }
 template <class T>
 inline T reduce_maximum(T a, T b) {

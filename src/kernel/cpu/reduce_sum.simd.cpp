@@ -6,7 +6,7 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int64_t block = 1024;      // elements (or, in a tile, 64 rows) added in the compute type before they go to double
+constexpr int64_t block = 1024;  // elements (or, in a tile, 64 rows) added in the compute type before they go to double
 constexpr int64_t block_rows = 64;
 
 // ---- what is added up ---------------------------------------------------------------------------------------------
@@ -17,12 +17,16 @@ CALQUE_INLINE Vec<C> ones_where(Mask<C> mask) {
 struct Plain {
   explicit Plain(const ReduceParameters&) {}
   template <class V>
-  CALQUE_INLINE V operator()(V x) const { return x; }
+  CALQUE_INLINE V operator()(V x) const {
+    return x;
+  }
 };
 struct NanAsZero {
   explicit NanAsZero(const ReduceParameters&) {}
   template <class V>
-  CALQUE_INLINE V operator()(V x) const { return x == x ? x : V{}; }
+  CALQUE_INLINE V operator()(V x) const {
+    return x == x ? x : V{};
+  }
 };
 struct NonZero {
   explicit NonZero(const ReduceParameters&) {}
@@ -38,11 +42,15 @@ struct Absolute {
 struct Square {
   explicit Square(const ReduceParameters&) {}
   template <class V>
-  CALQUE_INLINE V operator()(V x) const { return x * x; }
+  CALQUE_INLINE V operator()(V x) const {
+    return x * x;
+  }
 };
 struct Power {
   explicit Power(const ReduceParameters& p) : exponent(p.p) {}
-  CALQUE_INLINE Vec<float> operator()(Vec<float> x) const { return v_pow(absolute<float>(x), splat<float>(static_cast<float>(exponent))); }
+  CALQUE_INLINE Vec<float> operator()(Vec<float> x) const {
+    return v_pow(absolute<float>(x), splat<float>(static_cast<float>(exponent)));
+  }
   CALQUE_INLINE Vec<double> operator()(Vec<double> x) const { return v_pow(absolute<double>(x), splat<double>(exponent)); }
   double exponent;
 };
@@ -59,20 +67,26 @@ CALQUE_INLINE void add_to(double x, double* state, int64_t width) {
   state[width] += (state[0] - (sum - part)) + (x - part);
   state[0] = sum;
 }
-CALQUE_INLINE void add_to(int64_t x, int64_t* state, int64_t) { *state = static_cast<int64_t>(static_cast<uint64_t>(*state) + static_cast<uint64_t>(x)); }
+CALQUE_INLINE void add_to(int64_t x, int64_t* state, int64_t) {
+  *state = static_cast<int64_t>(static_cast<uint64_t>(*state) + static_cast<uint64_t>(x));
+}
 
 template <class C>
 using SumSlot = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
 
 template <class C>
 CALQUE_INLINE Vec<C> plus(Vec<C> a, Vec<C> b) {
-  if constexpr (std::is_same_v<C, int64_t>) return reinterpret_cast<Vec<C>>(reinterpret_cast<Vec<uint64_t>>(a) + reinterpret_cast<Vec<uint64_t>>(b));
-  else return a + b;
+  if constexpr (std::is_same_v<C, int64_t>)
+    return reinterpret_cast<Vec<C>>(reinterpret_cast<Vec<uint64_t>>(a) + reinterpret_cast<Vec<uint64_t>>(b));
+  else
+    return a + b;
 }
 template <class C>
 CALQUE_INLINE C lanes_total(Vec<C> v) {
-  if constexpr (std::is_same_v<C, int64_t>) return static_cast<int64_t>(sum_lanes<uint64_t>(reinterpret_cast<Vec<uint64_t>>(v)));
-  else return sum_lanes<C>(v);
+  if constexpr (std::is_same_v<C, int64_t>)
+    return static_cast<int64_t>(sum_lanes<uint64_t>(reinterpret_cast<Vec<uint64_t>>(v)));
+  else
+    return sum_lanes<C>(v);
 }
 
 template <class Map, class S>
@@ -93,12 +107,14 @@ template <class Map, class S>
 void sum_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int64_t width, const ReduceParameters& p) {
   const Map map(p);
   const S* in = static_cast<const S*>(x);
-  for (int64_t i = 0; i < n; i += block) add_to(block_sum(in + i, n - i < block ? n - i : block, map), static_cast<SumSlot<Wide<S>>*>(state) + slot, width);
+  for (int64_t i = 0; i < n; i += block)
+    add_to(block_sum(in + i, n - i < block ? n - i : block, map), static_cast<SumSlot<Wide<S>>*>(state) + slot, width);
 }
 
 // Rows are added eight at a time as a tree, sixty-four of them in the compute type, then folded into the accumulators.
 template <class Map, class S>
-void sum_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t width, const ReduceParameters& p) {
+void sum_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t width,
+              const ReduceParameters& p) {
   using C = Wide<S>;
   constexpr int64_t step = lanes<C>;
   const Map map(p);
@@ -168,10 +184,15 @@ void sum_finish(const void* state, int64_t width, const ReduceParameters& p, voi
   C* out = static_cast<C*>(values);
   for (int64_t i = 0; i < width; ++i) {
     const C total = total_of(slots + i, width, C{});
-    if constexpr (after == After::nothing) out[i] = total;
-    else if constexpr (after == After::divide) out[i] = total / static_cast<C>(p.count);
-    else if constexpr (after == After::root) out[i] = std::is_same_v<C, float> ? static_cast<C>(__builtin_sqrtf(static_cast<float>(total))) : static_cast<C>(__builtin_sqrt(static_cast<double>(total)));
-    else out[i] = static_cast<C>(__builtin_pow(static_cast<double>(total), 1.0 / p.p));
+    if constexpr (after == After::nothing)
+      out[i] = total;
+    else if constexpr (after == After::divide)
+      out[i] = total / static_cast<C>(p.count);
+    else if constexpr (after == After::root)
+      out[i] = std::is_same_v<C, float> ? static_cast<C>(__builtin_sqrtf(static_cast<float>(total)))
+                                        : static_cast<C>(__builtin_sqrt(static_cast<double>(total)));
+    else
+      out[i] = static_cast<C>(__builtin_pow(static_cast<double>(total), 1.0 / p.p));
   }
 }
 
@@ -196,13 +217,17 @@ constexpr ReduceRow sum_row() {
 // ---- products -----------------------------------------------------------------------------------------------------
 template <class C>
 CALQUE_INLINE Vec<C> times(Vec<C> a, Vec<C> b) {
-  if constexpr (std::is_same_v<C, int64_t>) return reinterpret_cast<Vec<C>>(reinterpret_cast<Vec<uint64_t>>(a) * reinterpret_cast<Vec<uint64_t>>(b));
-  else return a * b;
+  if constexpr (std::is_same_v<C, int64_t>)
+    return reinterpret_cast<Vec<C>>(reinterpret_cast<Vec<uint64_t>>(a) * reinterpret_cast<Vec<uint64_t>>(b));
+  else
+    return a * b;
 }
 template <class C>
 CALQUE_INLINE C times_one(C a, C b) {
-  if constexpr (std::is_same_v<C, int64_t>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else return a * b;
+  if constexpr (std::is_same_v<C, int64_t>)
+    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
 }
 template <class C>
 void prod_start(void* state, int64_t width) {
@@ -227,7 +252,8 @@ void prod_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int6
   static_cast<C*>(state)[slot] = total;
 }
 template <class C>
-void prod_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t, const ReduceParameters&) {
+void prod_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t,
+               const ReduceParameters&) {
   const C* in = static_cast<const C*>(x);
   C* slots = static_cast<C*>(state);
   for (int64_t r = 0; r < rows; ++r)
@@ -273,13 +299,15 @@ void variance_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, 
     // Sums of distances from the first value: equal values have no variance.
     const double first = in[i] - in[i] == 0 ? in[i] : 0;
     const Vec<double> origin = splat<double>(first);
-    const double mean = first + block_sum(in + i, count, [origin](Vec<double> v) { return v - origin; }) / static_cast<double>(count);
+    const double mean =
+        first + block_sum(in + i, count, [origin](Vec<double> v) { return v - origin; }) / static_cast<double>(count);
     const Vec<double> center = splat<double>(mean);
     const auto squared = [center](Vec<double> v) { return (v - center) * (v - center); };
     combine(static_cast<double*>(state) + slot, width, static_cast<double>(count), mean, block_sum(in + i, count, squared));
   }
 }
-void variance_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t width, const ReduceParameters&) {
+void variance_tile(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t, void* state, int64_t width,
+                   const ReduceParameters&) {
   const double* in = static_cast<const double*>(x);
   alignas(64) double mean[reduce_tile_width];
   alignas(64) double squares[reduce_tile_width];
@@ -299,7 +327,8 @@ void variance_tile(const void* x, int64_t stride, int64_t rows, int64_t columns,
         const double d = in[(r0 + r) * stride + c] - mean[c];
         squares[c] += d * d;
       }
-    for (int64_t c = 0; c < columns; ++c) combine(static_cast<double*>(state) + c, width, static_cast<double>(count), mean[c], squares[c]);
+    for (int64_t c = 0; c < columns; ++c)
+      combine(static_cast<double*>(state) + c, width, static_cast<double>(count), mean[c], squares[c]);
   }
 }
 void variance_merge(void* into, const void* from, int64_t width) {
@@ -331,25 +360,38 @@ constexpr ReduceRow variance_row() {
 
 }  // namespace
 
-#define FLOATS(Map, after) sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), ReduceRow{}
-#define ALL(Map, after) sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), sum_row<int64_t, Map, After::after>()
-#define NONE ReduceRow{}, ReduceRow{}, ReduceRow{}
+#define FLOATS(Map, after) \
+  sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), ReduceRow {}
+#define ALL(Map, after) \
+  sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), sum_row<int64_t, Map, After::after>()
+#define NONE \
+  ReduceRow{}, ReduceRow{}, ReduceRow {}
 
 extern const ReduceRow reduce_sum_table[];
 // In the order of Reduction: float, double, int64 of each.
 const ReduceRow reduce_sum_table[] = {
-    ALL(Plain, nothing),                                               // sum
-    FLOATS(NanAsZero, nothing),                                        // nansum
-    FLOATS(Plain, divide),                                             // mean
-    ReduceRow{}, prod_row<double>(), prod_row<int64_t>(),              // prod
-    NONE, NONE, NONE, NONE, NONE, NONE,                                // amax, amin, argmax, argmin, all, any
-    ALL(NonZero, nothing),                                             // count_nonzero
-    FLOATS(NonZero, nothing),                                          // norm_zero
-    FLOATS(Absolute, nothing),                                         // norm_one
-    FLOATS(Square, root),                                              // norm_two
-    FLOATS(Power, root_p),                                             // norm_p
-    NONE, NONE,                                                        // norm_max, norm_min
-    ReduceRow{}, variance_row(), ReduceRow{},                          // variance
+    ALL(Plain, nothing),         // sum
+    FLOATS(NanAsZero, nothing),  // nansum
+    FLOATS(Plain, divide),       // mean
+    ReduceRow{},
+    prod_row<double>(),
+    prod_row<int64_t>(),  // prod
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,
+    NONE,                       // amax, amin, argmax, argmin, all, any
+    ALL(NonZero, nothing),      // count_nonzero
+    FLOATS(NonZero, nothing),   // norm_zero
+    FLOATS(Absolute, nothing),  // norm_one
+    FLOATS(Square, root),       // norm_two
+    FLOATS(Power, root_p),      // norm_p
+    NONE,
+    NONE,  // norm_max, norm_min
+    ReduceRow{},
+    variance_row(),
+    ReduceRow{},  // variance
 };
 static_assert(sizeof(reduce_sum_table) / sizeof(ReduceRow) == static_cast<size_t>(Reduction::count) * 3);
 

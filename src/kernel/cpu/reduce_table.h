@@ -11,13 +11,14 @@
 namespace calque::kernel {
 
 // Folds x[0..n) into one slot; `first` is the position of x[0] among the reduced elements.
-using ReduceRunFn = void (*)(const void* x, int64_t n, int64_t first, void* state, int64_t slot, int64_t width, const ReduceParameters& parameters);
+using ReduceRunFn = void (*)(const void* x, int64_t n, int64_t first, void* state, int64_t slot, int64_t width,
+                             const ReduceParameters& parameters);
 // Folds rows x columns elements, `stride` elements from row to row, into the first `columns` slots.
-using ReduceTileFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t first, void* state, int64_t width,
-                              const ReduceParameters& parameters);
+using ReduceTileFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t first, void* state,
+                              int64_t width, const ReduceParameters& parameters);
 
 struct ReduceRow {
-  int components = 0;      // 0: there is no such form
+  int components = 0;        // 0: there is no such form
   bool two_results = false;  // `finish` writes `second` too
   void (*start)(void* state, int64_t width) = nullptr;
   // By what memory holds: the compute type itself, bfloat16, float16. Null where the elements have to be converted first.

@@ -73,20 +73,24 @@ void fill_antialias(Axis<T>& axis, T step, bool cubic) {
   for (int64_t i = 0; i < axis.out; ++i) {
     const T center = step * (static_cast<T>(i) + T(0.5));
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + T(0.5)), 0);
-    const int64_t count = std::clamp<int64_t>(std::min(static_cast<int64_t>(center + support + T(0.5)), axis.in) - first, 0, axis.taps);
+    const int64_t count =
+        std::clamp<int64_t>(std::min(static_cast<int64_t>(center + support + T(0.5)), axis.in) - first, 0, axis.taps);
     T total = 0;
     T* const w = &axis.weight[static_cast<size_t>(i * axis.taps)];
-    for (int64_t j = 0; j < count; ++j) total += w[j] = antialias_filter<T>((static_cast<T>(j + first) - center + T(0.5)) * inverse, cubic);
+    for (int64_t j = 0; j < count; ++j)
+      total += w[j] = antialias_filter<T>((static_cast<T>(j + first) - center + T(0.5)) * inverse, cubic);
     for (int64_t j = 0; j < axis.taps; ++j) {
       if (j < count && total != 0) w[j] /= total;
-      axis.index[static_cast<size_t>(i * axis.taps + j)] = std::min(first + std::min(j, std::max<int64_t>(count - 1, 0)), axis.in - 1);
+      axis.index[static_cast<size_t>(i * axis.taps + j)] =
+          std::min(first + std::min(j, std::max<int64_t>(count - 1, 0)), axis.in - 1);
     }
     axis.used.push_back(std::max<int64_t>(1, count));
   }
 }
 
 template <class T>
-Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, std::optional<double> scale, bool single_precision_index) {
+Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, std::optional<double> scale,
+                  bool single_precision_index) {
   Axis<T> axis;
   axis.in = in;
   axis.out = out;
@@ -109,7 +113,8 @@ Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, st
     T* const weight = &axis.weight[static_cast<size_t>(i * axis.taps)];
     if (axis.taps == 1) {
       const T at = static_cast<T>(i) + (mode == Resample::nearest_exact ? T(0.5) : T(0));
-      const float where = single_precision_index ? static_cast<float>(at) * step_of<float>(in, out, false, scale) : static_cast<float>(at * step);
+      const float where = single_precision_index ? static_cast<float>(at) * step_of<float>(in, out, false, scale)
+                                                 : static_cast<float>(at * step);
       index[0] = std::min(static_cast<int64_t>(std::floor(where)), in - 1);
       continue;
     }
@@ -149,7 +154,8 @@ void quantize(Axis<double>& axis) {
     for (int64_t t = 0; t < kept; ++t) most = std::max(most, weight[t]);
   }
   axis.precision = 0;
-  while (axis.precision < 22 && static_cast<int64_t>(0.5 + std::ldexp(most, axis.precision + 1)) < (1 << 15)) ++axis.precision;
+  while (axis.precision < 22 && static_cast<int64_t>(0.5 + std::ldexp(most, axis.precision + 1)) < (1 << 15))
+    ++axis.precision;
   for (double& w : axis.weight) w = std::trunc(std::ldexp(w, axis.precision) + (w < 0 ? -0.5 : 0.5));
 }
 
@@ -170,13 +176,15 @@ void pass(const Axis<T>& axis, int64_t outer, int64_t inner, const T* from, T* t
       for (int64_t x = 0; x < inner; ++x) {
         T total = base[index[0] * inner + x] * weight[0];
         for (int64_t t = 1; t < taps; ++t) total += base[index[t] * inner + x] * weight[t];
-        line[x] = axis.precision < 0 ? total : std::clamp(std::floor(std::ldexp(total, -axis.precision) + T(0.5)), T(0), T(255));
+        line[x] =
+            axis.precision < 0 ? total : std::clamp(std::floor(std::ldexp(total, -axis.precision) + T(0.5)), T(0), T(255));
       }
     }
 }
 
 template <class T>
-void run(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales, const Tensor& out) {
+void run(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+         const Tensor& out) {
   int64_t in_size[3] = {1, 1, 1}, out_size[3] = {1, 1, 1}, in_stride[3] = {}, out_stride[3] = {};
   for (int d = 0; d < spatial; ++d) {
     const int at = 3 - spatial + d;
@@ -188,8 +196,10 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
   const bool single = spatial >= 2 && input.is_contiguous(last) && !input.is_contiguous();
   Axis<T> axes[3];
   for (int d = 0; d < 3; ++d) {
-    if (d < 3 - spatial) axes[d].index = {0}, axes[d].weight = {1};
-    else axes[d] = make_axis<T>(in_size[d], out_size[d], mode, align_corners, scales[static_cast<size_t>(d)], single);
+    if (d < 3 - spatial)
+      axes[d].index = {0}, axes[d].weight = {1};
+    else
+      axes[d] = make_axis<T>(in_size[d], out_size[d], mode, align_corners, scales[static_cast<size_t>(d)], single);
     if constexpr (std::is_same_v<T, double>)
       if (input.dtype() == DType::uint8 && axes[d].taps > 1) quantize(axes[d]);
   }
@@ -197,40 +207,48 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
   const LoadFn load = load_fn(input.dtype(), compute);
   const StoreFn store = store_fn(compute, out.dtype());
   const int64_t item = input.element_size();
-  const int64_t most = std::max({in_size[0] * in_size[1] * in_size[2], in_size[0] * in_size[1] * out_size[2], in_size[0] * out_size[1] * out_size[2],
-                                 out_size[0] * out_size[1] * out_size[2]});
+  const int64_t most = std::max({in_size[0] * in_size[1] * in_size[2], in_size[0] * in_size[1] * out_size[2],
+                                 in_size[0] * out_size[1] * out_size[2], out_size[0] * out_size[1] * out_size[2]});
   const int64_t channels = input.size(1);
-  parallel_for(0, input.size(0) * channels, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, most)), [&](int64_t begin, int64_t end) {
-    std::vector<T> first(static_cast<size_t>(most)), second(static_cast<size_t>(most));
-    for (int64_t plane = begin; plane < end; ++plane) {
-      T *from = first.data(), *to = second.data();
-      const char* const source_plane = static_cast<const char*>(input.data()) + (plane / channels * input.stride(0) + plane % channels * input.stride(1)) * item;
-      for (int64_t z = 0; z < in_size[0]; ++z)
-        for (int64_t y = 0; y < in_size[1]; ++y)
-          load(source_plane + (z * in_stride[0] + y * in_stride[1]) * item, in_stride[2] * item, from + (z * in_size[1] + y) * in_size[2], in_size[2]);
-      const auto next = [&](const Axis<T>& axis, int64_t outer, int64_t inner) {
-        if (axis.identity()) return;
-        pass(axis, outer, inner, from, to);
-        std::swap(from, to);
-      };
-      next(axes[2], in_size[0] * in_size[1], 1);
-      next(axes[1], in_size[0], out_size[2]);
-      next(axes[0], 1, out_size[1] * out_size[2]);
-      char* const target = static_cast<char*>(out.mutable_data()) + (plane / channels * out.stride(0) + plane % channels * out.stride(1)) * item;
-      for (int64_t z = 0; z < out_size[0]; ++z)
-        for (int64_t y = 0; y < out_size[1]; ++y)
-          store(from + (z * out_size[1] + y) * out_size[2], target + (z * out_stride[0] + y * out_stride[1]) * item, out_stride[2] * item, out_size[2]);
-    }
-  });
+  parallel_for(
+      0, input.size(0) * channels, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, most)), [&](int64_t begin, int64_t end) {
+        std::vector<T> first(static_cast<size_t>(most)), second(static_cast<size_t>(most));
+        for (int64_t plane = begin; plane < end; ++plane) {
+          T *from = first.data(), *to = second.data();
+          const char* const source_plane = static_cast<const char*>(input.data()) +
+                                           (plane / channels * input.stride(0) + plane % channels * input.stride(1)) * item;
+          for (int64_t z = 0; z < in_size[0]; ++z)
+            for (int64_t y = 0; y < in_size[1]; ++y)
+              load(source_plane + (z * in_stride[0] + y * in_stride[1]) * item, in_stride[2] * item,
+                   from + (z * in_size[1] + y) * in_size[2], in_size[2]);
+          const auto next = [&](const Axis<T>& axis, int64_t outer, int64_t inner) {
+            if (axis.identity()) return;
+            pass(axis, outer, inner, from, to);
+            std::swap(from, to);
+          };
+          next(axes[2], in_size[0] * in_size[1], 1);
+          next(axes[1], in_size[0], out_size[2]);
+          next(axes[0], 1, out_size[1] * out_size[2]);
+          char* const target = static_cast<char*>(out.mutable_data()) +
+                               (plane / channels * out.stride(0) + plane % channels * out.stride(1)) * item;
+          for (int64_t z = 0; z < out_size[0]; ++z)
+            for (int64_t y = 0; y < out_size[1]; ++y)
+              store(from + (z * out_size[1] + y) * out_size[2], target + (z * out_stride[0] + y * out_stride[1]) * item,
+                    out_stride[2] * item, out_size[2]);
+        }
+      });
 }
 
 }  // namespace
 
-void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales, const Tensor& out) {
+void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+              const Tensor& out) {
   if (out.numel() == 0) return;
   const bool nearest = mode == Resample::nearest || mode == Resample::nearest_exact;
-  if (input.dtype() == DType::float64 || (input.dtype() == DType::uint8 && !nearest)) run<double>(input, spatial, mode, align_corners, scales, out);
-  else run<float>(input, spatial, mode, align_corners, scales, out);
+  if (input.dtype() == DType::float64 || (input.dtype() == DType::uint8 && !nearest))
+    run<double>(input, spatial, mode, align_corners, scales, out);
+  else
+    run<float>(input, spatial, mode, align_corners, scales, out);
 }
 
 }  // namespace calque::kernel

@@ -14,6 +14,7 @@ enum class Resample : uint8_t { nearest, nearest_exact, linear, cubic, linear_an
 
 // scales: the factors the caller asked for, depth, height, width (the leading ones unused); none means out size / in size.
 using ResampleScales = std::array<std::optional<double>, 3>;
-void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales, const Tensor& out);
+void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+              const Tensor& out);
 
 }  // namespace calque::kernel

@@ -8,8 +8,8 @@
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
-#include "kernel/cpu/slices.h"
 #include "kernel/cpu/not_implemented.h"
+#include "kernel/cpu/slices.h"
 
 namespace calque::kernel {
 namespace {
@@ -38,17 +38,22 @@ C log_add_exp(C a, C b) {
 template <Scan fn, class C>
 C next(C acc, C x) {
   if constexpr (fn == Scan::logsumexp) {
-    if constexpr (std::is_floating_point_v<C>) return log_add_exp(x, acc);
-    else return acc;
+    if constexpr (std::is_floating_point_v<C>)
+      return log_add_exp(x, acc);
+    else
+      return acc;
   } else {
     return wrapping(acc, x, fn == Scan::prod);
   }
 }
 template <Scan fn, class C>
 C first_value() {
-  if constexpr (fn == Scan::sum) return C{0};
-  else if constexpr (fn == Scan::prod) return C{1};
-  else return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : C{0};
+  if constexpr (fn == Scan::sum)
+    return C{0};
+  else if constexpr (fn == Scan::prod)
+    return C{1};
+  else
+    return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : C{0};
 }
 
 constexpr int64_t piece = 1024;
@@ -58,7 +63,8 @@ template <Scan fn, class C>
 void run(const Tensor& self, int64_t dim, const Tensor& out) {
   constexpr Compute c = compute_of<C>;
   const LoadFn load = load_fn(self.dtype(), c);
-  const NormalizeFn normalize = self.dtype() != out.dtype() && compute_type(out.dtype()) == c ? normalize_fn(out.dtype()) : nullptr;
+  const NormalizeFn normalize =
+      self.dtype() != out.dtype() && compute_type(out.dtype()) == c ? normalize_fn(out.dtype()) : nullptr;
   const StoreFn store = store_fn(c, out.dtype());
   const Slices slices(dim, {&self, &out});
   const int64_t n = slices.length();
@@ -94,11 +100,15 @@ template <Scan fn>
 void run(const Tensor& self, int64_t dim, const Tensor& out) {
   const DType d = out.dtype();
   // A narrow result of a wider input: the cast comes first, and it is done in the narrow dtype's compute type.
-  if (is_integral(d)) run<fn, int64_t>(self, dim, out);
+  if (is_integral(d))
+    run<fn, int64_t>(self, dim, out);
   else if (is_reduced_float(d) || fn == Scan::logsumexp) {
-    if (d == DType::float64) run<fn, double>(self, dim, out);
-    else run<fn, float>(self, dim, out);
-  } else run<fn, double>(self, dim, out);
+    if (d == DType::float64)
+      run<fn, double>(self, dim, out);
+    else
+      run<fn, float>(self, dim, out);
+  } else
+    run<fn, double>(self, dim, out);
 }
 
 template <class C>

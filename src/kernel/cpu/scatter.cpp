@@ -51,7 +51,8 @@ int64_t run_row(const Row& row) {
     const int64_t at = *reinterpret_cast<const int64_t*>(r.index + i * r.index_stride);
     if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(r.dim_size)) [[unlikely]]
       return i;
-    A::element(*reinterpret_cast<T*>(r.indexed + i * r.indexed_stride + at * r.dim_stride), *reinterpret_cast<T*>(r.other + i * r.other_stride));
+    A::element(*reinterpret_cast<T*>(r.indexed + i * r.indexed_stride + at * r.dim_stride),
+               *reinterpret_cast<T*>(r.other + i * r.other_stride));
   }
   return r.n;
 }
@@ -69,10 +70,14 @@ template <class T, Put how>
 struct Combine {
   using Item = T;
   static void element(T& indexed, T& other) {
-    if constexpr (how == Put::add) indexed = reduce_add(indexed, other);
-    else if constexpr (how == Put::multiply) indexed = reduce_multiply(indexed, other);
-    else if constexpr (how == Put::maximum) indexed = reduce_maximum(indexed, other);
-    else indexed = reduce_minimum(indexed, other);
+    if constexpr (how == Put::add)
+      indexed = reduce_add(indexed, other);
+    else if constexpr (how == Put::multiply)
+      indexed = reduce_multiply(indexed, other);
+    else if constexpr (how == Put::maximum)
+      indexed = reduce_maximum(indexed, other);
+    else
+      indexed = reduce_minimum(indexed, other);
   }
 };
 struct Wide16 {
@@ -102,7 +107,8 @@ RowFn write_row(const char* op, DType d, Put how) {
         case Put::minimum: return &run_row<Combine<T, Put::minimum>>;
       }
     }
-    throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
+    throw UserError(ErrorKind::unsupported_operator,
+                    std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
   });
 }
 
@@ -152,12 +158,14 @@ struct Strides {
 
 class Engine {
  public:
-  Engine(const char* op, const Tensor& indexed, int64_t dim, const Tensor& index, const void* other, IntList other_strides, int64_t item)
+  Engine(const char* op, const Tensor& indexed, int64_t dim, const Tensor& index, const void* other, IntList other_strides,
+         int64_t item)
       : op_(op), dim_(dim), index_(index.dtype() == DType::int64 ? index : as_index(index, index.sizes())) {
     const auto n = static_cast<size_t>(index_.dim());
     for (size_t d = 0; d < n; ++d) {
       const bool along = static_cast<int64_t>(d) == dim;
-      const Strides s{indexed.dim() == 0 ? 0 : indexed.strides()[d] * item, index_.strides()[d] * 8, other_strides.empty() ? 0 : other_strides[d] * item};
+      const Strides s{indexed.dim() == 0 ? 0 : indexed.strides()[d] * item, index_.strides()[d] * 8,
+                      other_strides.empty() ? 0 : other_strides[d] * item};
       if (along) {
         along_ = {0, s.index, s.other};
         length_ = index_.sizes()[d];
@@ -211,8 +219,9 @@ class Engine {
     row.n = end - begin;
     const int64_t done = fn(row);
     if (done != row.n)
-      throw UserError(std::string(op_) + ": index " + std::to_string(*reinterpret_cast<const int64_t*>(row.index + done * s.index)) +
-                      " is out of bounds for dimension " + std::to_string(dim_) + " with size " + std::to_string(row.dim_size));
+      throw UserError(
+          std::string(op_) + ": index " + std::to_string(*reinterpret_cast<const int64_t*>(row.index + done * s.index)) +
+          " is out of bounds for dimension " + std::to_string(dim_) + " with size " + std::to_string(row.dim_size));
   }
   // Rows of n elements for each position of `outer`, `repeat` of them one after another.
   void each_row(const Walk& outer, int64_t n, Strides s, int64_t repeat, Strides step, RowFn fn) const {
@@ -226,13 +235,15 @@ class Engine {
       }
     };
     if (outer.count >= num_threads())
-      parallel_for(0, outer.count, std::max<int64_t>(1, grain / std::max<int64_t>(1, n * repeat)), [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) rows(i, 0, n);
-      });
+      parallel_for(0, outer.count, std::max<int64_t>(1, grain / std::max<int64_t>(1, n * repeat)),
+                   [&](int64_t b, int64_t e) {
+                     for (int64_t i = b; i < e; ++i) rows(i, 0, n);
+                   });
     else
-      parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, outer.count * repeat)), [&](int64_t b, int64_t e) {
-        for (int64_t i = 0; i < outer.count; ++i) rows(i, b, e);
-      });
+      parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, outer.count * repeat)),
+                   [&](int64_t b, int64_t e) {
+                     for (int64_t i = 0; i < outer.count; ++i) rows(i, b, e);
+                   });
   }
 
   const char* op_;
@@ -258,8 +269,10 @@ Scalar neutral(ScatterReduction reduction, DType d) {
   if (is_floating(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return dispatch(d, [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T>) return low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-    else return 0;
+    if constexpr (std::is_integral_v<T>)
+      return low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+    else
+      return 0;
   });
 }
 
@@ -311,7 +324,8 @@ Tensor counts_for(const Tensor& self, bool include_self) {
 
 void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (index.numel() == 0) return;
-  Engine("gather", self, dim, index, out.data(), out.strides(), self.element_size()).read(copy_row<Read>(self.element_size()));
+  Engine("gather", self, dim, index, out.data(), out.strides(), self.element_size())
+      .read(copy_row<Read>(self.element_size()));
 }
 
 void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, Put how) {
@@ -332,7 +346,8 @@ void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
   Engine(op, self, dim, index, one.data(), IntList(), self.element_size()).write(write_row(op, self.dtype(), how));
 }
 
-void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, ScatterReduction reduction, bool include_self) {
+void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                    ScatterReduction reduction, bool include_self) {
   if (index.numel() == 0) return;
   if (is_reduced_float(self.dtype()) && reduction != ScatterReduction::amax && reduction != ScatterReduction::amin) {
     const Tensor wide = as_float32(self);
@@ -348,7 +363,8 @@ void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tenso
   divide_by_counts(self, counts);
 }
 
-void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction, bool include_self) {
+void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction,
+                  bool include_self) {
   if (index.numel() == 0) return;
   if (is_reduced_float(self.dtype()) && (reduction == ScatterReduction::mean || reduction == ScatterReduction::prod)) {
     const Tensor wide = as_float32(self);

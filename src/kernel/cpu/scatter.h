@@ -16,8 +16,10 @@ void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
 
 enum class ScatterReduction : uint8_t { sum, prod, mean, amax, amin };
 // Without include_self, elements that are scattered to start from the reduction's neutral value.
-void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, ScatterReduction reduction, bool include_self);
+void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                    ScatterReduction reduction, bool include_self);
 // The same for whole slices: index is one-dimensional, source has its length along dim.
-void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction, bool include_self);
+void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction,
+                  bool include_self);
 
 }  // namespace calque::kernel

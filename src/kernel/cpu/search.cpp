@@ -29,9 +29,12 @@ Tensor comparable(const Tensor& t, DType common) {
 
 template <class F>
 void with_comparable(DType common, F&& fn) {
-  if (common == DType::float64) fn(TypeTag<double>{});
-  else if (is_floating(common)) fn(TypeTag<float>{});
-  else fn(TypeTag<int64_t>{});
+  if (common == DType::float64)
+    fn(TypeTag<double>{});
+  else if (is_floating(common))
+    fn(TypeTag<float>{});
+  else
+    fn(TypeTag<int64_t>{});
 }
 
 // Binary search; comparisons with NaN are false, which decides where it goes.
@@ -43,15 +46,18 @@ int64_t position(const T* line, const int64_t* sorter, int64_t n, T value) {
     const int64_t middle = begin + (end - begin) / 2;
     const T x = line[sorter ? sorter[middle] : middle];
     const bool beyond = right ? x > value : x >= value;
-    if (beyond) end = middle;
-    else begin = middle + 1;
+    if (beyond)
+      end = middle;
+    else
+      begin = middle + 1;
   }
   return begin;
 }
 
 }  // namespace
 
-void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& sorter, bool right, DType common, const Tensor& out) {
+void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& sorter, bool right, DType common,
+                  const Tensor& out) {
   const Tensor lines = comparable(boundaries, common);
   const Tensor wanted = comparable(values, common);
   const Tensor order = sorter.defined() ? dense_as(sorter, DType::int64) : Tensor();
@@ -62,7 +68,9 @@ void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& 
   if (order.defined()) {
     const int64_t* p = order.data_as<int64_t>();
     for (int64_t i = 0; i < order.numel(); ++i)
-      if (p[i] < 0 || p[i] >= n) throw UserError("searchsorted: sorter index out of range: found " + std::to_string(p[i]) + " for boundaries of size " + std::to_string(n));
+      if (p[i] < 0 || p[i] >= n)
+        throw UserError("searchsorted: sorter index out of range: found " + std::to_string(p[i]) +
+                        " for boundaries of size " + std::to_string(n));
   }
   with_comparable(common, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -73,9 +81,12 @@ void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& 
       for (int64_t i = b; i < e; ++i) {
         const int64_t skip = boundaries.dim() == 1 ? 0 : i / each * n;
         const int64_t* sorted = at ? at + skip : nullptr;
-        const int64_t p = right ? position<true>(line + skip, sorted, n, value[i]) : position<false>(line + skip, sorted, n, value[i]);
-        if (out.dtype() == DType::int32) static_cast<int32_t*>(out.mutable_data())[i] = static_cast<int32_t>(p);
-        else static_cast<int64_t*>(out.mutable_data())[i] = p;
+        const int64_t p =
+            right ? position<true>(line + skip, sorted, n, value[i]) : position<false>(line + skip, sorted, n, value[i]);
+        if (out.dtype() == DType::int32)
+          static_cast<int32_t*>(out.mutable_data())[i] = static_cast<int32_t>(p);
+        else
+          static_cast<int64_t*>(out.mutable_data())[i] = p;
       }
     });
   });
@@ -95,7 +106,8 @@ void isin(const Tensor& elements, const Tensor& test_elements, DType common, boo
     const T* value = wanted.data_as<T>();
     parallel_for(0, wanted.numel(), 4096, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        const bool in = search ? value[i] == value[i] && std::binary_search(list.begin(), list.end(), value[i]) : std::find(list.begin(), list.end(), value[i]) != list.end();
+        const bool in = search ? value[i] == value[i] && std::binary_search(list.begin(), list.end(), value[i])
+                               : std::find(list.begin(), list.end(), value[i]) != list.end();
         found[i] = in != invert;
       }
     });
@@ -130,8 +142,10 @@ void bincount(const Tensor& self, const Tensor& weights, const Tensor& out) {
     const T* x = w.data_as<T>();
     for (int64_t i = 0; i < n; ++i) sums[p[i]] += x[i];
   };
-  if (out.dtype() == DType::float32) add(TypeTag<float>{});
-  else add(TypeTag<double>{});
+  if (out.dtype() == DType::float32)
+    add(TypeTag<float>{});
+  else
+    add(TypeTag<double>{});
 }
 
 }  // namespace calque::kernel

@@ -135,10 +135,12 @@ void cut(const Tensor& self, int64_t k, bool lower, const Tensor& out) {
       T* line = to + t;
       if (from_step == 1 && to_step == 1) {
         std::fill(line, line + kept_begin, T{});
-        if (source != line && kept_end > kept_begin) std::memcpy(line + kept_begin, source + kept_begin, static_cast<size_t>(kept_end - kept_begin) * sizeof(T));
+        if (source != line && kept_end > kept_begin)
+          std::memcpy(line + kept_begin, source + kept_begin, static_cast<size_t>(kept_end - kept_begin) * sizeof(T));
         std::fill(line + kept_end, line + columns, T{});
       } else {
-        for (int64_t c = 0; c < columns; ++c) line[c * to_step] = c >= kept_begin && c < kept_end ? source[c * from_step] : T{};
+        for (int64_t c = 0; c < columns; ++c)
+          line[c * to_step] = c >= kept_begin && c < kept_end ? source[c * from_step] : T{};
       }
     }
   });
@@ -194,12 +196,12 @@ int64_t triangle_count(int64_t rows, int64_t columns, int64_t k, bool lower) {
   // Rows with some but not all columns form an arithmetic series.
   int64_t count = 0;
   if (lower) {
-    const int64_t first = std::clamp<int64_t>(-k, 0, rows);                        // first row that has a column
-    const int64_t full = std::clamp<int64_t>(columns - k - 1, first, rows);        // first row that has all
+    const int64_t first = std::clamp<int64_t>(-k, 0, rows);                  // first row that has a column
+    const int64_t full = std::clamp<int64_t>(columns - k - 1, first, rows);  // first row that has all
     count = (full - first) * (first + k + 1 + full + k) / 2 + (rows - full) * columns;
   } else {
-    const int64_t partial = std::clamp<int64_t>(-k, 0, rows);                      // first row without some column
-    const int64_t none = std::clamp<int64_t>(columns - k, partial, rows);          // first row without any
+    const int64_t partial = std::clamp<int64_t>(-k, 0, rows);              // first row without some column
+    const int64_t none = std::clamp<int64_t>(columns - k, partial, rows);  // first row without any
     count = partial * columns + (none - partial) * (columns - partial - k + columns - none + 1 - k) / 2;
   }
   return count;
@@ -209,8 +211,10 @@ void triangle_indices(int64_t rows, int64_t columns, int64_t k, bool lower, cons
   if (out.numel() == 0) return;
   const int64_t reach = rows + columns;
   k = std::clamp(k, -reach, reach);
-  if (out.dtype() == DType::int32) write_indices<int32_t>(rows, columns, k, lower, out);
-  else write_indices<int64_t>(rows, columns, k, lower, out);
+  if (out.dtype() == DType::int32)
+    write_indices<int32_t>(rows, columns, k, lower, out);
+  else
+    write_indices<int64_t>(rows, columns, k, lower, out);
 }
 
 }  // namespace calque::kernel

@@ -17,10 +17,10 @@ class Slices {
   // A tensor may have size 1 (or lack a stride) along `dim`: results of reductions. 0-d tensors have one slice of one.
   Slices(int64_t dim, std::initializer_list<const Tensor*> tensors);
 
-  int64_t length() const { return length_; }                           // of a slice of the first tensor
+  int64_t length() const { return length_; }  // of a slice of the first tensor
   int64_t count() const { return count_; }
-  int64_t step(size_t k) const { return step_[k]; }                    // bytes from element to element of tensor k
-  int64_t neighbours() const { return neighbours_; }                   // slices side by side in the innermost other dimension
+  int64_t step(size_t k) const { return step_[k]; }   // bytes from element to element of tensor k
+  int64_t neighbours() const { return neighbours_; }  // slices side by side in the innermost other dimension
   int64_t neighbour_step(size_t k) const { return neighbour_step_[k]; }  // bytes from one to the next
 
   // First element of slice i of the first tensor, in no particular order of slices.

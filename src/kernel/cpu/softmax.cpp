@@ -10,10 +10,10 @@
 #include "kernel/cpu/convert.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/isa_table.h"
+#include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/reduce.h"
 #include "kernel/cpu/scratch.h"
 #include "kernel/cpu/softmax_table.h"
-#include "kernel/cpu/not_implemented.h"
 
 namespace calque::kernel {
 
@@ -58,13 +58,14 @@ void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
   }
   constexpr int64_t width = softmax_tile_width;
   const int64_t tiles = (s.inner + width - 1) / width;
-  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, grain / (s.n * std::min(width, s.inner))), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) {
-      const int64_t column = i % tiles * width;
-      const int64_t offset = (i / tiles * s.n * s.inner + column) * item;
-      row.tile(x + offset, y + offset, s.n, s.inner, std::min(width, s.inner - column), is_log);
-    }
-  });
+  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, grain / (s.n * std::min(width, s.inner))),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t i = b; i < e; ++i) {
+                   const int64_t column = i % tiles * width;
+                   const int64_t offset = (i / tiles * s.n * s.inner + column) * item;
+                   row.tile(x + offset, y + offset, s.n, s.inner, std::min(width, s.inner - column), is_log);
+                 }
+               });
 }
 
 namespace {
@@ -102,8 +103,10 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log
 void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
   find_row(grad.dtype(), is_log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl");
   if (output.numel() == 0) return;
-  if (output.dtype() == DType::float64) backward<double>(grad, output, dim, is_log, out);
-  else backward<float>(grad, output, dim, is_log, out);
+  if (output.dtype() == DType::float64)
+    backward<double>(grad, output, dim, is_log, out);
+  else
+    backward<float>(grad, output, dim, is_log, out);
 }
 
 void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {

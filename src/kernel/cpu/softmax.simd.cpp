@@ -107,8 +107,10 @@ void softmax_run(const void* from, void* to, int64_t n, bool is_log, void* scrat
     return;
   }
   C* kept;
-  if constexpr (std::is_same_v<C, S>) kept = y;
-  else kept = static_cast<C*>(scratch);
+  if constexpr (std::is_same_v<C, S>)
+    kept = y;
+  else
+    kept = static_cast<C*>(scratch);
   const Vec<C> scale = splat<C>(0) + static_cast<C>(1.0 / sum_of_exponentials(x, n, max, kept));
   int64_t i = 0;
   for (; i + step <= n; i += step) store_narrow(y + i, load(kept + i) * scale);
@@ -122,10 +124,14 @@ CALQUE_INLINE void softmax_strip(const S* x, S* y, int64_t n, int64_t stride, in
   using C = Wide<S>;
   constexpr int64_t step = lanes<C>;
   constexpr bool keeps = std::is_same_v<C, S> && !is_log;  // the exponentials fit the output
-  const auto at = [&](const S* row, int k) -> Vec<C> { return whole ? load_wide(row + k * step) : load_wide_tail(row + k * step, filled); };
+  const auto at = [&](const S* row, int k) -> Vec<C> {
+    return whole ? load_wide(row + k * step) : load_wide_tail(row + k * step, filled);
+  };
   const auto put = [&](S* row, int k, Vec<C> v) {
-    if (whole) store_narrow(row + k * step, v);
-    else store_narrow_tail(row + k * step, v, filled);
+    if (whole)
+      store_narrow(row + k * step, v);
+    else
+      store_narrow_tail(row + k * step, v, filled);
   };
   Vec<C> max[count], sum[count];
   for (int k = 0; k < count; ++k) {
@@ -147,9 +153,12 @@ CALQUE_INLINE void softmax_strip(const S* x, S* y, int64_t n, int64_t stride, in
   for (int k = 0; k < count; ++k) sum[k] = is_log ? v_log(sum[k]) : 1 / sum[k];
   for (int64_t r = 0; r < n; ++r)
     for (int k = 0; k < count; ++k) {
-      if constexpr (is_log) put(y + r * stride, k, at(x + r * stride, k) - max[k] - sum[k]);
-      else if constexpr (keeps) put(y + r * stride, k, at(y + r * stride, k) * sum[k]);
-      else put(y + r * stride, k, exponential(at(x + r * stride, k) - max[k]) * sum[k]);
+      if constexpr (is_log)
+        put(y + r * stride, k, at(x + r * stride, k) - max[k] - sum[k]);
+      else if constexpr (keeps)
+        put(y + r * stride, k, at(y + r * stride, k) * sum[k]);
+      else
+        put(y + r * stride, k, exponential(at(x + r * stride, k) - max[k]) * sum[k]);
     }
 }
 
@@ -166,8 +175,10 @@ template <class S>
 void softmax_tile(const void* from, void* to, int64_t n, int64_t stride, int64_t columns, bool is_log) {
   const S* x = static_cast<const S*>(from);
   S* y = static_cast<S*>(to);
-  if (is_log) softmax_strips<S, true>(x, y, n, stride, columns);
-  else softmax_strips<S, false>(x, y, n, stride, columns);
+  if (is_log)
+    softmax_strips<S, true>(x, y, n, stride, columns);
+  else
+    softmax_strips<S, false>(x, y, n, stride, columns);
 }
 
 template <class S>

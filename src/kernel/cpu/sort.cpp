@@ -52,7 +52,12 @@ void each_line(const Tensor& self, int64_t dim, const Tensor& values, const Tens
   parallel_for(0, lines, std::max<int64_t>(1, grain / std::max<int64_t>(1, length)), [&](int64_t b, int64_t e) {
     fn([&](auto&& line_fn) {
       for (int64_t i = b; i < e; ++i) {
-        Line line{static_cast<const char*>(self.data()), static_cast<char*>(values.mutable_data()), static_cast<char*>(indices.mutable_data()), stride(self, item), stride(values, item), stride(indices, 8)};
+        Line line{static_cast<const char*>(self.data()),
+                  static_cast<char*>(values.mutable_data()),
+                  static_cast<char*>(indices.mutable_data()),
+                  stride(self, item),
+                  stride(values, item),
+                  stride(indices, 8)};
         int64_t rest = i;
         for (size_t d = n; d-- > 0;) {
           if (d == along) continue;
@@ -72,7 +77,8 @@ template <class U, class K>
 void write_values(const Line& line, const Entry<K>* entries, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const auto at = static_cast<int64_t>(entries[i].at);
-    *reinterpret_cast<U*>(line.values + i * line.values_stride) = *reinterpret_cast<const U*>(line.source + at * line.source_stride);
+    *reinterpret_cast<U*>(line.values + i * line.values_stride) =
+        *reinterpret_cast<const U*>(line.source + at * line.source_stride);
     *reinterpret_cast<int64_t*>(line.indices + i * line.indices_stride) = at;
   }
 }
@@ -119,7 +125,10 @@ template <class K>
 class LineSorter {
  public:
   LineSorter(DType dtype, int64_t n, bool reversed)
-      : dtype_(dtype), n_(n), flip_(reversed ? ~uint64_t{0} : 0), keys_(std::make_unique_for_overwrite<K[]>(static_cast<size_t>(n))),
+      : dtype_(dtype),
+        n_(n),
+        flip_(reversed ? ~uint64_t{0} : 0),
+        keys_(std::make_unique_for_overwrite<K[]>(static_cast<size_t>(n))),
         entries_(std::make_unique_for_overwrite<Entry<K>[]>(static_cast<size_t>(n))) {}
 
   void sort(const Line& line, bool stable) {
@@ -129,13 +138,15 @@ class LineSorter {
     if (n_ >= radix_from) {
       if (!spare_) spare_ = std::make_unique_for_overwrite<Entry<K>[]>(static_cast<size_t>(n_));
       e = radix_sort(e, spare_.get(), n_, key_bits(dtype_));
-      if (!stable && std::adjacent_find(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key == b.key; }) != e + n_) {
+      if (!stable &&
+          std::adjacent_find(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key == b.key; }) != e + n_) {
         e = entries_.get();
         fill_entries();
         std::sort(e, e + n_, key_less<K>);
       }
     } else if (stable) {
-      std::sort(e, e + n_, [](const Entry<K>& a, const Entry<K>& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+      std::sort(e, e + n_,
+                [](const Entry<K>& a, const Entry<K>& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
     } else {
       std::sort(e, e + n_, key_less<K>);
     }
@@ -201,13 +212,17 @@ class LineSorter {
   }
 
  private:
-  void load(const Line& line) { sort_table()[0].keys[static_cast<size_t>(dtype_)](line.source, line.source_stride, keys_.get(), n_, flip_); }
+  void load(const Line& line) {
+    sort_table()[0].keys[static_cast<size_t>(dtype_)](line.source, line.source_stride, keys_.get(), n_, flip_);
+  }
   void fill_entries() {
     for (int64_t i = 0; i < n_; ++i) entries_[static_cast<size_t>(i)] = {keys_[static_cast<size_t>(i)], static_cast<K>(i)};
   }
   int64_t next_below(int64_t begin, K limit) const {
-    if constexpr (sizeof(K) == 4) return sort_table()[0].next_below_32(keys_.get(), begin, n_, limit);
-    else return sort_table()[0].next_below_64(keys_.get(), begin, n_, limit);
+    if constexpr (sizeof(K) == 4)
+      return sort_table()[0].next_below_32(keys_.get(), begin, n_, limit);
+    else
+      return sort_table()[0].next_below_64(keys_.get(), begin, n_, limit);
   }
 
   DType dtype_;
@@ -238,7 +253,8 @@ void sort_lines(const Tensor& self, int64_t dim, bool reversed, const Tensor& va
 
 void check_sortable(const char* op, DType d) {
   if (!sort_table()[0].keys[static_cast<size_t>(d)])
-    throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
+    throw UserError(ErrorKind::unsupported_operator,
+                    std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
 }
 
 void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const Tensor& values, const Tensor& indices) {
@@ -246,7 +262,8 @@ void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const T
   stable = stable || (self.dim() == 1 && !descending && is_integral(self.dtype(), false) && self.numel() >= 32768);
   sort_lines(self, dim, descending, values, indices, [=](auto& sorter, const Line& line) { sorter.sort(line, stable); });
 }
-void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
+void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
+          const Tensor& indices) {
   sort_lines(self, dim, largest, values, indices, [=](auto& sorter, const Line& line) { sorter.topk(line, k, sorted); });
 }
 void kthvalue(const Tensor& self, int64_t k, int64_t dim, const Tensor& values, const Tensor& indices) {

@@ -9,7 +9,8 @@ namespace calque::kernel {
 void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const Tensor& values, const Tensor& indices);
 // The k largest or smallest, best first when `sorted`. Which of equal elements are taken, and in which order they and
 // unsorted results come, follows the heap and selection algorithms of the C++ library, as PyTorch's results do.
-void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices);
+void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
+          const Tensor& indices);
 // The k-th smallest (from 1); the outputs have size 1 along dim.
 void kthvalue(const Tensor& self, int64_t k, int64_t dim, const Tensor& values, const Tensor& indices);
 // A dtype that has an order here; UserError naming the operator otherwise.

@@ -77,13 +77,19 @@ CALQUE_INLINE int64_t next_below(const K* keys, int64_t begin, int64_t n, K limi
     if (keys[i] < limit) return i;
   return n;
 }
-int64_t next_below_32(const uint32_t* keys, int64_t begin, int64_t n, uint32_t limit) { return next_below(keys, begin, n, limit); }
-int64_t next_below_64(const uint64_t* keys, int64_t begin, int64_t n, uint64_t limit) { return next_below(keys, begin, n, limit); }
+int64_t next_below_32(const uint32_t* keys, int64_t begin, int64_t n, uint32_t limit) {
+  return next_below(keys, begin, n, limit);
+}
+int64_t next_below_64(const uint64_t* keys, int64_t begin, int64_t n, uint64_t limit) {
+  return next_below(keys, begin, n, limit);
+}
 
 template <class T>
 constexpr KeyFn keys_for() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return &keys_loop<T>;
-  else return nullptr;
+  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return &keys_loop<T>;
+  else
+    return nullptr;
 }
 
 }  // namespace

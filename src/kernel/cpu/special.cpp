@@ -38,7 +38,8 @@ double digamma(double x) {
   const double z = 1 / (x * x);
   // B(2k) / 2k for k = 1 ... 7
   const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
+      z * (1.0 / 12 -
+           z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
   return result + std::log(x) - 0.5 / x - series;
 }
 
@@ -169,8 +170,18 @@ double hurwitz_zeta(double x, double q) {
   }
   sum += b * a / (x - 1) - 0.5 * b;
   // (2k)! / B(2k)
-  constexpr double coefficients[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10, -2.950130727918164224e12,
-                                     1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+  constexpr double coefficients[] = {12.0,
+                                     -720.0,
+                                     30240.0,
+                                     -1209600.0,
+                                     47900160.0,
+                                     -1.8924375803183791606e9,
+                                     7.47242496e10,
+                                     -2.950130727918164224e12,
+                                     1.1646782814350067249e14,
+                                     -4.5979787224074726105e15,
+                                     1.8152105401943546773e17,
+                                     -7.1661652561756670113e18};
   double factor = 1;
   double k = 0;
   for (const double c : coefficients) {
@@ -237,7 +248,8 @@ void order_loop(void* const* arrays, int64_t n, const void* order) {
 }
 
 void trigamma_loop(void* const* arrays, int64_t n, const void*) {
-  for (int64_t i = 0; i < n; ++i) static_cast<float*>(arrays[0])[i] = trigamma<float>(static_cast<const float*>(arrays[1])[i]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float*>(arrays[0])[i] = trigamma<float>(static_cast<const float*>(arrays[1])[i]);
 }
 
 struct Row {

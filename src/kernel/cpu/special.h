@@ -8,8 +8,10 @@
 namespace calque::kernel {
 
 // name of the operator, function of double
+// clang-format off
 #define CALQUE_SPECIAL(X)                                                                                                    \
   X(digamma) X(erfinv) X(i0) X(special_i0e) X(special_i1) X(special_i1e) X(special_ndtri) X(special_log_ndtr) X(special_erfcx)
+// clang-format on
 
 enum class Special : uint8_t {
 #define X(name) name,

@@ -34,13 +34,16 @@ void gated(size_t which, const char* name, DType dtype, ElementLoop& loop, int64
 
 }  // namespace
 
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, const Tensor& out) {
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
+             const Tensor& out) {
   ElementLoop loop(common);
   const ElementFn f = kernel_for(fn, common, loop.compute());
   const double f64 = value.is_complex() ? 0 : value.to_double();
   const float f32 = static_cast<float>(f64);
   const int64_t i64 = loop.compute() == Compute::i64 ? value.to_int() : 0;
-  const void* parameter = loop.compute() == Compute::f32 ? static_cast<const void*>(&f32) : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64) : &i64;
+  const void* parameter = loop.compute() == Compute::f32   ? static_cast<const void*>(&f32)
+                          : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64)
+                                                           : &i64;
   loop.output(out).input(a).input(b).input(c).run(f, parameter);
 }
 

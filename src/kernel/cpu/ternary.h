@@ -7,12 +7,14 @@
 
 namespace calque::kernel {
 
+// clang-format off
 #define CALQUE_TERNARY(X)                                                                                             \
   X(where, ALL)         /* a ? b : c */                                                                               \
   X(clamp, NUMBERS)     /* a within [b, c], NaN of any wins */                                                        \
   X(lerp, FLOATS)       /* from a to b by c */                                                                        \
   X(addcmul, NUMBERS)   /* a + value * b * c */                                                                       \
   X(addcdiv, FLOATS)    /* a + value * b / c */
+// clang-format on
 
 enum class Ternary : uint8_t {
 #define X(name, forms) name,
@@ -21,7 +23,8 @@ enum class Ternary : uint8_t {
 };
 
 // out = fn(a, b, c), computed as `common`. `value` is addcmul's and addcdiv's factor.
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, const Tensor& out);
+void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
+             const Tensor& out);
 void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out);
 // out = mask ? value : self; `value` is a 0-d tensor.
 void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out);

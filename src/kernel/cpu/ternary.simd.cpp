@@ -16,18 +16,18 @@ CALQUE_INLINE void each3(void* const* arrays, int64_t n, F f) {
   for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
 }
 
-#define FLOAT_LOOP(name, expression)                                                                     \
-  template <class T>                                                                                     \
-  void name##_float(void* const* arrays, int64_t n, const void*) {                                       \
-    using V = Vec<T>;                                                                                    \
-    map3<T>(arrays, n, [](V a, V b, V c) -> V { return expression; });                                   \
+#define FLOAT_LOOP(name, expression)                                   \
+  template <class T>                                                   \
+  void name##_float(void* const* arrays, int64_t n, const void*) {     \
+    using V = Vec<T>;                                                  \
+    map3<T>(arrays, n, [](V a, V b, V c) -> V { return expression; }); \
   }
-#define FLOAT_LOOP_VALUE(name, expression)                                                               \
-  template <class T>                                                                                     \
-  void name##_float(void* const* arrays, int64_t n, const void* parameters) {                            \
-    using V = Vec<T>;                                                                                    \
-    const V value = splat<T>(*static_cast<const T*>(parameters));                                        \
-    map3<T>(arrays, n, [value](V a, V b, V c) -> V { return expression; });                              \
+#define FLOAT_LOOP_VALUE(name, expression)                                    \
+  template <class T>                                                          \
+  void name##_float(void* const* arrays, int64_t n, const void* parameters) { \
+    using V = Vec<T>;                                                         \
+    const V value = splat<T>(*static_cast<const T*>(parameters));             \
+    map3<T>(arrays, n, [value](V a, V b, V c) -> V { return expression; });   \
   }
 
 FLOAT_LOOP(where, a != T(0) ? b : c)
@@ -35,7 +35,8 @@ void where_int(void* const* arrays, int64_t n, const void*) {
   each3<int64_t>(arrays, n, [](int64_t a, int64_t b, int64_t c) { return a != 0 ? b : c; });
 }
 void where_complex(void* const* arrays, int64_t n, const void*) {
-  each3<RawComplex<double>>(arrays, n, [](RawComplex<double> a, RawComplex<double> b, RawComplex<double> c) { return a.re != 0 ? b : c; });
+  each3<RawComplex<double>>(
+      arrays, n, [](RawComplex<double> a, RawComplex<double> b, RawComplex<double> c) { return a.re != 0 ? b : c; });
 }
 
 // The lower bound first: where the bounds cross, the upper one wins.
@@ -60,7 +61,7 @@ CALQUE_INLINE Vec<T> lerp_one(Vec<T> start, Vec<T> end, Vec<T> weight) {
 }
 FLOAT_LOOP(lerp, lerp_one<T>(a, b, c))
 
-FLOAT_LOOP_VALUE(addcmul, fma(value * b, c, a))
+FLOAT_LOOP_VALUE(addcmul, fma(value* b, c, a))
 void addcmul_int(void* const* arrays, int64_t n, const void* parameters) {
   const auto value = static_cast<uint64_t>(*static_cast<const int64_t*>(parameters));
   each3<int64_t>(arrays, n, [value](int64_t a, int64_t b, int64_t c) {
@@ -69,9 +70,12 @@ void addcmul_int(void* const* arrays, int64_t n, const void* parameters) {
 }
 FLOAT_LOOP_VALUE(addcdiv, a + value * b / c)
 
-#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>}
-#define NUMBERS(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int}
-#define ALL(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, &name##_complex}
+#define FLOATS(name) \
+  ElementRow { &name##_float<float>, &name##_float<double> }
+#define NUMBERS(name) \
+  ElementRow { &name##_float<float>, &name##_float<double>, &name##_int }
+#define ALL(name) \
+  ElementRow { &name##_float<float>, &name##_float<double>, &name##_int, &name##_complex }
 
 template <class T>
 void prelu_float(void* const* arrays, int64_t n, const void*) {

@@ -39,7 +39,8 @@ bool takes_storage_dtype(Unary fn, DType d) {
 
 void unary(Unary fn, DType common, const Tensor& self, const Tensor& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
-  if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common)) not_implemented(d.name, common);
+  if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common))
+    not_implemented(d.name, common);
   const ElementRow& row = unary_table()[static_cast<size_t>(fn)];
   ElementLoop loop(common);
   if (!row.at(loop.compute())) not_implemented(d.name, common);

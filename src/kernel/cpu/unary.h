@@ -8,6 +8,7 @@
 
 namespace calque::kernel {
 
+// clang-format off
 #define CALQUE_UNARY(X)                                                                                               \
   X(abs, BOTH, cheap) X(neg, BOTH, cheap) X(bitwise_not, INTS, cheap) X(logical_not, BOTH, cheap)                     \
   X(sign, BOTH, cheap) X(signbit, BOTH, cheap) X(isnan, BOTH, cheap) X(isinf, BOTH, cheap) X(isfinite, BOTH, cheap)   \
@@ -23,6 +24,7 @@ namespace calque::kernel {
   X(sinc, FLOATS, expensive) X(special_entr, FLOATS, expensive) X(relu, BOTH, cheap) X(silu, FLOATS, expensive)       \
   X(mish, FLOATS, expensive) X(hardswish, FLOATS, cheap) X(hardsigmoid, FLOATS, cheap) X(gelu, FLOATS, expensive)     \
   X(gelu_tanh, FLOATS, expensive) X(log_sigmoid, FLOATS, expensive)
+// clang-format on
 
 enum class Unary : uint8_t {
 #define X(name, forms, cost) name,

@@ -25,11 +25,12 @@ CALQUE_INLINE Mask<T> negative(Vec<T> x) {
 #define FLOAT_LOOP(name, expression)                               \
   template <class S>                                               \
   void name##_float(void* const* arrays, int64_t n, const void*) { \
-    using T = Wide<S>; using V = Vec<T>;                           \
+    using T = Wide<S>;                                             \
+    using V = Vec<T>;                                              \
     map1<S>(arrays, n, [](V x) -> V { return expression; });       \
   }
-#define INT_LOOP(name, expression)                                                              \
-  void name##_int(void* const* arrays, int64_t n, const void*) {                                \
+#define INT_LOOP(name, expression)                                                               \
+  void name##_int(void* const* arrays, int64_t n, const void*) {                                 \
     each1<int64_t>(arrays, n, []([[maybe_unused]] int64_t x) -> int64_t { return expression; }); \
   }
 
@@ -90,7 +91,7 @@ FLOAT_LOOP(erf, q_erf(x))
 FLOAT_LOOP(erfc, v_erfc(x))
 FLOAT_LOOP(lgamma, v_lgamma(x))
 FLOAT_LOOP(sigmoid, q_sigmoid<T>(x))
-FLOAT_LOOP(sinc, x == T(0) ? splat<T>(1) : v_sin(x* T(3.14159265358979323846)) / (x * T(3.14159265358979323846)))
+FLOAT_LOOP(sinc, x == T(0) ? splat<T>(1) : v_sin(x * T(3.14159265358979323846)) / (x * T(3.14159265358979323846)))
 FLOAT_LOOP(special_entr, x != x ? x : x > T(0) ? -x * v_log(x) : x == T(0) ? V{} : splat<T>(-inf<T>))
 // The comparison keeps -0 and NaN, as PyTorch's max(x, 0) does.
 FLOAT_LOOP(relu, x < T(0) ? V{} : x)
@@ -103,9 +104,12 @@ FLOAT_LOOP(gelu, q_gelu(x))
 FLOAT_LOOP(gelu_tanh, q_gelu_tanh(x))
 FLOAT_LOOP(log_sigmoid, (x < T(0) ? x : V{}) - v_log1p(q_exp(-v_fabs(x))))
 
-#define BOTH(name) ElementRow{&name##_float<float>, &name##_float<double>, &name##_int, nullptr, &name##_float<BFloat16>}
-#define FLOATS(name) ElementRow{&name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16>}
-#define INTS(name) ElementRow{nullptr, nullptr, &name##_int}
+#define BOTH(name) \
+  ElementRow { &name##_float<float>, &name##_float<double>, &name##_int, nullptr, &name##_float<BFloat16> }
+#define FLOATS(name) \
+  ElementRow { &name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16> }
+#define INTS(name) \
+  ElementRow { nullptr, nullptr, &name##_int }
 
 }  // namespace
 

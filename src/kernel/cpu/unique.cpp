@@ -16,24 +16,31 @@ namespace {
 
 template <class T>
 bool same(const T& a, const T& b) {
-  if constexpr (std::is_arithmetic_v<T>) return a == b;
-  else return static_cast<float>(a) == static_cast<float>(b);
+  if constexpr (std::is_arithmetic_v<T>)
+    return a == b;
+  else
+    return static_cast<float>(a) == static_cast<float>(b);
 }
 
 template <class F>
 void with_numbers(DType d, F&& fn) {
   dispatch(d, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_number<T>) fn(tag);
-    else throw UserError(ErrorKind::unsupported_operator, "unique: not implemented for '" + std::string(name(d)) + "'");
+    if constexpr (is_number<T>)
+      fn(tag);
+    else
+      throw UserError(ErrorKind::unsupported_operator, "unique: not implemented for '" + std::string(name(d)) + "'");
   });
 }
 
-Tensor take_counts(const std::vector<int64_t>& counts) { return tensor_of<int64_t>(counts, {static_cast<int64_t>(counts.size())}); }
+Tensor take_counts(const std::vector<int64_t>& counts) {
+  return tensor_of<int64_t>(counts, {static_cast<int64_t>(counts.size())});
+}
 
 // Rows (slices made contiguous) of `width` elements, in this order: which begin a new group.
 template <class Equal>
-void group(const std::vector<int64_t>& order, int64_t* inverse, std::vector<int64_t>& firsts, std::vector<int64_t>& counts, Equal&& equal) {
+void group(const std::vector<int64_t>& order, int64_t* inverse, std::vector<int64_t>& firsts, std::vector<int64_t>& counts,
+           Equal&& equal) {
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || !equal(order[i - 1], order[i])) {
       firsts.push_back(order[i]);
@@ -64,7 +71,8 @@ Unique unique_elements(const Tensor& self, bool sorted) {
   with_numbers(self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = flat.data_as<T>();
-    group(order, out.inverse.mutable_data_as<int64_t>(), firsts, counts, [p](int64_t a, int64_t b) { return same(p[a], p[b]); });
+    group(order, out.inverse.mutable_data_as<int64_t>(), firsts, counts,
+          [p](int64_t a, int64_t b) { return same(p[a], p[b]); });
     out.values = make_tensor({static_cast<int64_t>(firsts.size())}, self.dtype());
     T* to = out.values.template mutable_data_as<T>();
     for (size_t i = 0; i < firsts.size(); ++i) to[i] = p[firsts[i]];
@@ -110,7 +118,8 @@ Unique unique_slices(const Tensor& self, int64_t dim, bool sorted) {
     sizes[0] = found;
     const Tensor dense = make_tensor(Meta{sizes, contiguous_strides(sizes), self.dtype(), self.device()});
     T* to = dense.mutable_data_as<T>();
-    for (size_t i = 0; i < firsts.size(); ++i) std::copy_n(p + firsts[i] * width, width, to + static_cast<int64_t>(i) * width);
+    for (size_t i = 0; i < firsts.size(); ++i)
+      std::copy_n(p + firsts[i] * width, width, to + static_cast<int64_t>(i) * width);
     // The slices' dimension back in its place.
     SymInts back_sizes, back_strides;
     for (size_t d = 1; d < sizes.size(); ++d) {

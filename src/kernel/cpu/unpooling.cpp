@@ -25,7 +25,8 @@ void max_unpool(const char* op, const Tensor& self, const Tensor& indices, int64
       for (int64_t i = 0; i < count; ++i) {
         const int64_t place = at[p * count + i];
         if (place < 0 || place >= volume)
-          throw UserError(std::string(op) + ": found an invalid max index: " + std::to_string(place) + " (the output is of size " + str(out.sizes()) + ")");
+          throw UserError(std::string(op) + ": found an invalid max index: " + std::to_string(place) +
+                          " (the output is of size " + str(out.sizes()) + ")");
         y[p * volume + place] = x[p * count + i];
       }
   });
@@ -42,7 +43,8 @@ std::vector<int64_t> window_starts(double sample, int64_t input, int64_t output,
     const double alpha = rounded(static_cast<double>(input - window) / static_cast<double>(output - 1));
     const auto first = static_cast<int64_t>(rounded(sample * alpha));
     for (int64_t i = 0; i + 1 < output; ++i)
-      starts[static_cast<size_t>(i)] = static_cast<int64_t>(rounded(rounded(static_cast<double>(i) + sample) * alpha)) - first;
+      starts[static_cast<size_t>(i)] =
+          static_cast<int64_t>(rounded(rounded(static_cast<double>(i) + sample) * alpha)) - first;
   }
   if (output > 0) starts.back() = input - window;
   return starts;
@@ -50,8 +52,9 @@ std::vector<int64_t> window_starts(double sample, int64_t input, int64_t output,
 
 }  // namespace
 
-void fractional_max_pool(const char* op, const Tensor& self, const Tensor& samples, std::span<const int64_t> sizes, std::span<const int64_t> kernel, std::span<const int64_t> output,
-                         bool last_dimension_first, int64_t planes, const Tensor& out, const Tensor& indices) {
+void fractional_max_pool(const char* op, const Tensor& self, const Tensor& samples, std::span<const int64_t> sizes,
+                         std::span<const int64_t> kernel, std::span<const int64_t> output, bool last_dimension_first,
+                         int64_t planes, const Tensor& out, const Tensor& indices) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) not_implemented(op, self.dtype());
   const size_t dims = sizes.size();
   // Two-dimensional planes are three-dimensional ones of depth 1.
@@ -71,11 +74,13 @@ void fractional_max_pool(const char* op, const Tensor& self, const Tensor& sampl
       const T* x = self.data_as<T>() + p * volume;
       std::array<std::vector<int64_t>, 3> starts{std::vector<int64_t>{0}, {0}, {0}};
       for (size_t d = 0; d < dims; ++d) {
-        const T sample = samples.data_as<T>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(last_dimension_first ? dims - 1 - d : d)];
+        const T sample = samples.data_as<T>()[p * static_cast<int64_t>(dims) +
+                                              static_cast<int64_t>(last_dimension_first ? dims - 1 - d : d)];
         const size_t axis = 3 - dims + d;
         const double at = static_cast<double>(static_cast<C>(sample));
         // PyTorch's planes of two dimensions compute in float32, its volumes in the dtype itself.
-        starts[axis] = dims == 2 ? window_starts<C>(at, in[axis], to[axis], window[axis]) : window_starts<T>(at, in[axis], to[axis], window[axis]);
+        starts[axis] = dims == 2 ? window_starts<C>(at, in[axis], to[axis], window[axis])
+                                 : window_starts<T>(at, in[axis], to[axis], window[axis]);
       }
       for (const int64_t t : starts[0])
         for (const int64_t h : starts[1])

@@ -13,7 +13,8 @@ void max_unpool(const char* op, const Tensor& self, const Tensor& indices, int64
 
 // Windows of `kernel` start where `samples` (one number in [0, 1) for each plane and dimension, the dimensions in the order `order`
 // says) puts them. self [planes, sizes...], samples [planes, dims], out and indices [planes, output...], all contiguous.
-void fractional_max_pool(const char* op, const Tensor& self, const Tensor& samples, std::span<const int64_t> sizes, std::span<const int64_t> kernel, std::span<const int64_t> output,
-                         bool last_dimension_first, int64_t planes, const Tensor& out, const Tensor& indices);
+void fractional_max_pool(const char* op, const Tensor& self, const Tensor& samples, std::span<const int64_t> sizes,
+                         std::span<const int64_t> kernel, std::span<const int64_t> output, bool last_dimension_first,
+                         int64_t planes, const Tensor& out, const Tensor& indices);
 
 }  // namespace calque::kernel

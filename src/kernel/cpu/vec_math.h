@@ -24,25 +24,27 @@ namespace {
 #endif
 
 // One list: Calque's name, SLEEF's name, its accuracy suffix.
+// clang-format off
 #define CALQUE_VECTOR_MATH(X)                                                                                     \
   X(v_exp, exp, u10) X(v_exp2, exp2, u10) X(v_expm1, expm1, u10) X(v_log, log, u10) X(v_log2, log2, u10)          \
   X(v_log10, log10, u10) X(v_log1p, log1p, u10) X(v_sin, sin, u10) X(v_cos, cos, u10) X(v_tan, tan, u10)          \
   X(v_asin, asin, u10) X(v_acos, acos, u10) X(v_atan, atan, u10) X(v_sinh, sinh, u10) X(v_cosh, cosh, u10)        \
   X(v_tanh, tanh, u10) X(v_asinh, asinh, u10) X(v_acosh, acosh, u10) X(v_atanh, atanh, u10) X(v_erf, erf, u10)    \
   X(v_erfc, erfc, u15) X(v_lgamma, lgamma, u10) X(v_tgamma, tgamma, u10)
-#define X(own, sleef, ulp)                                                                \
+// clang-format on
+#define X(own, sleef, ulp)                                                                         \
   CALQUE_INLINE Vec<float> own(Vec<float> x) { return (Vec<float>)CALQUE_SLEEF_F(sleef, ulp)(x); } \
   CALQUE_INLINE Vec<double> own(Vec<double> x) { return (Vec<double>)CALQUE_SLEEF_D(sleef, ulp)(x); }
 CALQUE_VECTOR_MATH(X)
 #undef X
 #define CALQUE_VECTOR_MATH2(X) X(v_pow, pow, u10) X(v_atan2, atan2, u10) X(v_hypot, hypot, u05)
-#define X(own, sleef, ulp)                                                                                      \
+#define X(own, sleef, ulp)                                                                                          \
   CALQUE_INLINE Vec<float> own(Vec<float> x, Vec<float> y) { return (Vec<float>)CALQUE_SLEEF_F(sleef, ulp)(x, y); } \
   CALQUE_INLINE Vec<double> own(Vec<double> x, Vec<double> y) { return (Vec<double>)CALQUE_SLEEF_D(sleef, ulp)(x, y); }
 CALQUE_VECTOR_MATH2(X)
 #undef X
 
-#define X(own, sleef)                                                                            \
+#define X(own, sleef)                                                                               \
   CALQUE_INLINE Vec<float> own(Vec<float> x) { return (Vec<float>)CALQUE_SLEEF_PLAIN_F(sleef)(x); } \
   CALQUE_INLINE Vec<double> own(Vec<double> x) { return (Vec<double>)CALQUE_SLEEF_PLAIN_D(sleef)(x); }
 #if defined(__AVX512F__)
@@ -58,6 +60,7 @@ CALQUE_VECTOR_MATH2(X)
 #define CALQUE_SLEEF_PLAIN_F(name) Sleef_##name##f4_advsimd
 #define CALQUE_SLEEF_PLAIN_D(name) Sleef_##name##d2_advsimd
 #endif
+// clang-format off
 // Single instructions where there are such, so that loops around them stay free of calls.
 #if defined(__AVX512F__)
 #define CALQUE_ROUND(own, mode)                                                                        \
@@ -72,9 +75,12 @@ CALQUE_ROUND(v_rint, 0) CALQUE_ROUND(v_floor, 1) CALQUE_ROUND(v_ceil, 2) CALQUE_
 #else
 X(v_floor, floor) X(v_ceil, ceil) X(v_trunc, trunc) X(v_rint, rint)
 #endif
+// clang-format on
 #undef X
 
-CALQUE_INLINE Vec<float> v_fabs(Vec<float> x) { return reinterpret_cast<Vec<float>>(reinterpret_cast<Vec<uint32_t>>(x) & 0x7fffffffU); }
+    CALQUE_INLINE Vec<float> v_fabs(Vec<float> x) {
+  return reinterpret_cast<Vec<float>>(reinterpret_cast<Vec<uint32_t>>(x) & 0x7fffffffU);
+}
 CALQUE_INLINE Vec<double> v_fabs(Vec<double> x) {
   return reinterpret_cast<Vec<double>>(reinterpret_cast<Vec<uint64_t>>(x) & 0x7fffffffffffffffULL);
 }

@@ -15,8 +15,10 @@ namespace {
 
 template <class T>
 CALQUE_INLINE bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x;
+  else
+    return false;
 }
 
 // The signed integer as wide as T; vectors of it are comparison masks.

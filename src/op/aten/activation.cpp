@@ -32,7 +32,9 @@ constexpr double selu_alpha = 1.6732632423543772848170429916717;
 constexpr double selu_scale = 1.0507009873554804934193349852946;
 
 void refuse_complex(const char* op, const Tensor& self) {
-  if (is_complex(self.dtype())) throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": not supported for complex types, found dtype " + std::string(name(self.dtype())));
+  if (is_complex(self.dtype()))
+    throw UserError(ErrorKind::unsupported_operator,
+                    std::string(op) + ": not supported for complex types, found dtype " + std::string(name(self.dtype())));
 }
 
 Meta relu_rule(const Tensor& self) {
@@ -71,19 +73,24 @@ Meta hardtanh_rule(const Tensor& self, const Scalar& min, const Scalar& max) {
   if (self.dtype() == DType::bool_) throw UserError("hardtanh: Bool inputs not supported for hardtanh");
   refuse_complex("hardtanh", self);
   if (is_integral(self.dtype()) && !is_signed(self.dtype()) && (min.to_int() < 0 || max.to_int() < 0))
-    throw UserError("hardtanh: cannot do hardtanh on an unsigned type with negative limits, found min_val " + min.str() + " and max_val " + max.str());
+    throw UserError("hardtanh: cannot do hardtanh on an unsigned type with negative limits, found min_val " + min.str() +
+                    " and max_val " + max.str());
   return rule::like("hardtanh", self, {}, {}, {}, {}, {});
 }
 void hardtanh_kernel(const Tensor& self, const Scalar& min, const Scalar& max, const Tensor& out) {
   const DType d = self.dtype();
   const bool whole = is_integral(d);
-  if (!whole && (std::isnan(min.to_double()) || std::isnan(max.to_double()))) return kernel::fill(out, Scalar(std::numeric_limits<double>::quiet_NaN()));
-  kernel::activation(Activation::clamp, d, self, {whole ? Scalar(min.to_int()) : min, whole ? Scalar(max.to_int()) : max}, true, out);
+  if (!whole && (std::isnan(min.to_double()) || std::isnan(max.to_double())))
+    return kernel::fill(out, Scalar(std::numeric_limits<double>::quiet_NaN()));
+  kernel::activation(Activation::clamp, d, self, {whole ? Scalar(min.to_int()) : min, whole ? Scalar(max.to_int()) : max},
+                     true, out);
 }
 
 void elu_kernel(const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, const Tensor& out) {
-  const double negative = self.dtype() == DType::float64 ? alpha.to_double() * scale.to_double()
-                                                         : static_cast<double>(static_cast<float>(alpha.to_double()) * static_cast<float>(scale.to_double()));
+  const double negative =
+      self.dtype() == DType::float64
+          ? alpha.to_double() * scale.to_double()
+          : static_cast<double>(static_cast<float>(alpha.to_double()) * static_cast<float>(scale.to_double()));
   kernel::activation(Activation::elu, self.dtype(), self, {Scalar(negative), scale, input_scale}, false, out);
 }
 
@@ -91,10 +98,13 @@ Meta celu_rule(const Tensor& self, const Scalar& alpha) {
   if (!alpha.is_symbolic() && alpha.to_double() == 0) throw UserError("celu: ZeroDivisionError: alpha cannot be 0 for CELU");
   return rule::unary("celu", self);
 }
-void celu_kernel(const Tensor& self, const Scalar& alpha, const Tensor& out) { elu_kernel(self, alpha, Scalar(1.0), Scalar(1.0 / alpha.to_double()), out); }
+void celu_kernel(const Tensor& self, const Scalar& alpha, const Tensor& out) {
+  elu_kernel(self, alpha, Scalar(1.0), Scalar(1.0 / alpha.to_double()), out);
+}
 
 Meta softshrink_rule(const Tensor& self, const Scalar& lambd) {
-  if (!(lambd.to_double() >= 0)) throw UserError("softshrink: lambda must be greater or equal to 0, but found to be " + lambd.str());
+  if (!(lambd.to_double() >= 0))
+    throw UserError("softshrink: lambda must be greater or equal to 0, but found to be " + lambd.str());
   return rule::unary("softshrink", self);
 }
 
@@ -110,7 +120,8 @@ std::array<Tensor, 2> halves(const Tensor& self, int64_t dim) {
   const auto d = static_cast<size_t>(wrap_dim(dim, self.dim(), "glu"));
   const SymIntList sizes = self.sym_sizes();
   if (!check(sizes[d] % 2 == 0))
-    throw UserError("glu: Halving dimension must be even, but dimension " + std::to_string(d) + " is size " + sizes[d].str());
+    throw UserError("glu: Halving dimension must be even, but dimension " + std::to_string(d) + " is size " +
+                    sizes[d].str());
   SymInts half(sizes.begin(), sizes.end());
   half[d] = floor_div(sizes[d], 2);
   const SymIntList strides = self.sym_strides();
@@ -135,26 +146,34 @@ Meta contiguous_like(const Tensor& self) {
 
 Meta prelu_kernel_rule(const Tensor& self, const Tensor& weight) {
   if (self.dtype() != weight.dtype())
-    throw UserError("prelu: type promoting not supported, expected weight of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(weight.dtype())));
+    throw UserError("prelu: type promoting not supported, expected weight of dtype " + std::string(name(self.dtype())) +
+                    ", found " + std::string(name(weight.dtype())));
   Meta m = rule::binary("prelu", self, weight);
-  if (rule::equal_sizes(m.sizes, self.sym_sizes())) m.strides = rule::preserved_strides(self);  // ATen starts from empty_like(self)
+  if (rule::equal_sizes(m.sizes, self.sym_sizes()))
+    m.strides = rule::preserved_strides(self);  // ATen starts from empty_like(self)
   return m;
 }
 Tensor prelu_body(const Tensor& self, const Tensor& weight) {
   if (self.dtype() != weight.dtype())
-    throw UserError("prelu: type promoting not supported, expected weight of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(weight.dtype())));
-  if (weight.dim() > 1) throw UserError("prelu: weight: expected to be a scalar or 1-D tensor, found " + std::to_string(weight.dim()) + " dimensions");
+    throw UserError("prelu: type promoting not supported, expected weight of dtype " + std::string(name(self.dtype())) +
+                    ", found " + std::string(name(weight.dtype())));
+  if (weight.dim() > 1)
+    throw UserError("prelu: weight: expected to be a scalar or 1-D tensor, found " + std::to_string(weight.dim()) +
+                    " dimensions");
   const SymInt count = weight.sym_numel();
   if (guard(count != 1)) {
     if (self.dim() == 0) throw UserError("prelu: not allow zero-dim input tensor when weight has more than one element");
     const SymInt channels = self.dim() > 1 ? self.sym_size(1) : SymInt(1);
     if (!check(channels == count))
-      throw UserError("prelu: mismatch of parameter numbers and input channel size, found parameter numbers = " + count.str() + " and channel size = " + channels.str());
+      throw UserError("prelu: mismatch of parameter numbers and input channel size, found parameter numbers = " +
+                      count.str() + " and channel size = " + channels.str());
   }
   if (self.dim() == 1 && weight.dim() == 1) return _prelu_kernel(self, weight);
   SymInts shape(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) shape[1] = count;
-  return _prelu_kernel(self, weight.dim() == 0 && self.dim() == 0 ? weight : call("aten::view", {weight, Argument<SymIntList>::box(shape)}).to_tensor());
+  return _prelu_kernel(self, weight.dim() == 0 && self.dim() == 0
+                                 ? weight
+                                 : call("aten::view", {weight, Argument<SymIntList>::box(shape)}).to_tensor());
 }
 
 // ATen resizes output where it must, and makes buffer contiguous in any case.
@@ -162,7 +181,8 @@ std::tuple<Tensor, Tensor> log_sigmoid_forward_out(const Tensor& self, const Ten
   const auto [out, rest] = log_sigmoid_forward(self);
   for (const Tensor* t : {&output, &buffer})
     if (t->dtype() != self.dtype())
-      throw UserError("log_sigmoid_forward: expected output and buffer of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(t->dtype())));
+      throw UserError("log_sigmoid_forward: expected output and buffer of dtype " + std::string(name(self.dtype())) +
+                      ", found " + std::string(name(t->dtype())));
   if (!rule::equal_sizes(output.sym_sizes(), self.sym_sizes())) output.resize_(self.sym_sizes());
   buffer.resize_(self.sym_sizes(), MemoryFormat::contiguous);
   return {output.copy_(out), buffer.copy_(rest)};
@@ -174,79 +194,150 @@ void register_activation(Library& aten);
 void register_activation(Library& aten) {
   aten.def("relu(Tensor self) -> Tensor")
       .compute(relu_rule, plain<Unary::relu>)
-      .in_place("relu_").out("relu.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
-  aten.def("relu6(Tensor self) -> Tensor").python("torch.nn.functional.relu6").composite([](const Tensor& self) { return hardtanh(self, Scalar(0), Scalar(6)); });
-  aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").python("torch._C._nn.relu6_").composite([](const Tensor& self) { return hardtanh_(self, Scalar(0), Scalar(6)); });
-  aten.def("silu(Tensor self) -> Tensor").python("torch.nn.functional.silu")
+      .in_place("relu_")
+      .out("relu.out")
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
+  aten.def("relu6(Tensor self) -> Tensor").python("torch.nn.functional.relu6").composite([](const Tensor& self) {
+    return hardtanh(self, Scalar(0), Scalar(6));
+  });
+  aten.def("relu6_(Tensor(a!) self) -> Tensor(a!)").python("torch._C._nn.relu6_").composite([](const Tensor& self) {
+    return hardtanh_(self, Scalar(0), Scalar(6));
+  });
+  aten.def("silu(Tensor self) -> Tensor")
+      .python("torch.nn.functional.silu")
       .compute(rule::Named<"silu">::unary, plain<Unary::silu>)
-      .in_place("silu_").out("silu.out").tags(Tag::pointwise);
-  aten.def("mish(Tensor self) -> Tensor").python("torch.nn.functional.mish")
+      .in_place("silu_")
+      .out("silu.out")
+      .tags(Tag::pointwise);
+  aten.def("mish(Tensor self) -> Tensor")
+      .python("torch.nn.functional.mish")
       .compute(rule::Named<"mish">::unary, plain<Unary::mish>)
-      .in_place("mish_").out("mish.out").tags(Tag::pointwise);
-  aten.def("hardswish(Tensor self) -> Tensor").python("torch.nn.functional.hardswish")
+      .in_place("mish_")
+      .out("mish.out")
+      .tags(Tag::pointwise);
+  aten.def("hardswish(Tensor self) -> Tensor")
+      .python("torch.nn.functional.hardswish")
       .compute(rule::Named<"hardswish">::unary, plain<Unary::hardswish>)
-      .in_place("hardswish_").out("hardswish.out").tags(Tag::pointwise);
-  aten.def("hardsigmoid(Tensor self) -> Tensor").python("torch.nn.functional.hardsigmoid")
+      .in_place("hardswish_")
+      .out("hardswish.out")
+      .tags(Tag::pointwise);
+  aten.def("hardsigmoid(Tensor self) -> Tensor")
+      .python("torch.nn.functional.hardsigmoid")
       .compute(rule::Named<"hardsigmoid">::unary, plain<Unary::hardsigmoid>)
-      .in_place("hardsigmoid_").out("hardsigmoid.out").tags(Tag::pointwise);
-  aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor").python("torch.nn.functional.gelu")
-      .compute([](const Tensor& self, std::string_view approximate) { return is_tanh_form(approximate), rule::unary("gelu", self); },
+      .in_place("hardsigmoid_")
+      .out("hardsigmoid.out")
+      .tags(Tag::pointwise);
+  aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor")
+      .python("torch.nn.functional.gelu")
+      .compute([](const Tensor& self,
+                  std::string_view approximate) { return is_tanh_form(approximate), rule::unary("gelu", self); },
                [](const Tensor& self, std::string_view approximate, const Tensor& out) {
                  kernel::unary(is_tanh_form(approximate) ? Unary::gelu_tanh : Unary::gelu, self.dtype(), self, out);
                })
-      .in_place("gelu_").out("gelu.out").tags(Tag::pointwise, Tag::core);
-  aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor").python("torch.nn.functional.hardtanh")
+      .in_place("gelu_")
+      .out("gelu.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+      .python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
-      .in_place("hardtanh_").out("hardtanh.out").tags(Tag::made_like_self, Tag::pointwise, Tag::core);
-  aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").python("torch.nn.functional.leaky_relu")
+      .in_place("hardtanh_")
+      .out("hardtanh.out")
+      .tags(Tag::made_like_self, Tag::pointwise, Tag::core);
+  aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+      .python("torch.nn.functional.leaky_relu")
       .compute(number_rule<"leaky_relu">,
-               [](const Tensor& self, const Scalar& slope, const Tensor& out) { kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out); })
-      .in_place("leaky_relu_").out("leaky_relu.out").tags(Tag::pointwise, Tag::core);
-  aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").python("torch.nn.functional.elu")
-      .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); }, elu_kernel)
-      .in_place("elu_").out("elu.out").tags(Tag::pointwise, Tag::core);
+               [](const Tensor& self, const Scalar& slope, const Tensor& out) {
+                 kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out);
+               })
+      .in_place("leaky_relu_")
+      .out("leaky_relu.out")
+      .tags(Tag::pointwise, Tag::core);
+  aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+      .python("torch.nn.functional.elu")
+      .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); },
+               elu_kernel)
+      .in_place("elu_")
+      .out("elu.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
-      .in_place("celu_").out("celu.out").tags(Tag::dense_out, Tag::pointwise);
-  aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) { return elu(self, Scalar(selu_alpha), Scalar(selu_scale)); });
-  aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return elu_(self, Scalar(selu_alpha), Scalar(selu_scale)); });
-  aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").python("torch.nn.functional.softplus")
+      .in_place("celu_")
+      .out("celu.out")
+      .tags(Tag::dense_out, Tag::pointwise);
+  aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) {
+    return elu(self, Scalar(selu_alpha), Scalar(selu_scale));
+  });
+  aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
+    return elu_(self, Scalar(selu_alpha), Scalar(selu_scale));
+  });
+  aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+      .python("torch.nn.functional.softplus")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("softplus", self); },
                [](const Tensor& self, const Scalar& beta, const Scalar& threshold, const Tensor& out) {
                  kernel::activation(Activation::softplus, self.dtype(), self, {beta, threshold}, false, out);
                })
-      .out("softplus.out").tags(Tag::pointwise);
-  aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor").python("torch.nn.functional.softshrink")
+      .out("softplus.out")
+      .tags(Tag::pointwise);
+  aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .python("torch.nn.functional.softshrink")
       .compute(softshrink_rule,
-               [](const Tensor& self, const Scalar& lambd, const Tensor& out) { kernel::activation(Activation::softshrink, self.dtype(), self, {lambd}, false, out); })
-      .out("softshrink.out").tags(Tag::pointwise);
+               [](const Tensor& self, const Scalar& lambd, const Tensor& out) {
+                 kernel::activation(Activation::softshrink, self.dtype(), self, {lambd}, false, out);
+               })
+      .out("softshrink.out")
+      .tags(Tag::pointwise);
   aten.def("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .compute(number_rule<"hardshrink">,
-               [](const Tensor& self, const Scalar& lambd, const Tensor& out) { kernel::activation(Activation::hardshrink, self.dtype(), self, {lambd}, true, out); })
-      .out("hardshrink.out").tags(Tag::pointwise);
+               [](const Tensor& self, const Scalar& lambd, const Tensor& out) {
+                 kernel::activation(Activation::hardshrink, self.dtype(), self, {lambd}, true, out);
+               })
+      .out("hardshrink.out")
+      .tags(Tag::pointwise);
   aten.def("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("threshold", self); },
                [](const Tensor& self, const Scalar& threshold, const Scalar& value, const Tensor& out) {
                  kernel::activation(Activation::threshold, self.dtype(), self, {threshold, value}, true, out);
                })
-      .in_place("threshold_").out("threshold.out").tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise);
+      .in_place("threshold_")
+      .out("threshold.out")
+      .tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise);
   aten.def("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
-      .in_place("clamp_").out("clamp.out").tags(Tag::pointwise, Tag::core);
+      .in_place("clamp_")
+      .out("clamp.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("clamp_min(Tensor self, Scalar min) -> Tensor")
       .compute([](const Tensor& self, const Scalar& min) { return clamp_rule(self, min, std::nullopt); },
                [](const Tensor& self, const Scalar& min, const Tensor& out) { clamp_kernel(self, min, std::nullopt, out); })
-      .in_place("clamp_min_").out("clamp_min.out").tags(Tag::pointwise);
+      .in_place("clamp_min_")
+      .out("clamp_min.out")
+      .tags(Tag::pointwise);
   aten.def("clamp_max(Tensor self, Scalar max) -> Tensor")
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
-      .in_place("clamp_max_").out("clamp_max.out").tags(Tag::pointwise);
-  aten.def("glu(Tensor self, int dim=-1) -> Tensor").python("torch.nn.functional.glu").compute(glu_rule, glu_kernel).out("glu.out").tags(Tag::cast_out, Tag::strided_out);
-  aten.def("log_sigmoid(Tensor self) -> Tensor").python("torch._C._nn.log_sigmoid").composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); }).out("log_sigmoid.out");
+      .in_place("clamp_max_")
+      .out("clamp_max.out")
+      .tags(Tag::pointwise);
+  aten.def("glu(Tensor self, int dim=-1) -> Tensor")
+      .python("torch.nn.functional.glu")
+      .compute(glu_rule, glu_kernel)
+      .out("glu.out")
+      .tags(Tag::cast_out, Tag::strided_out);
+  aten.def("log_sigmoid(Tensor self) -> Tensor")
+      .python("torch._C._nn.log_sigmoid")
+      .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); })
+      .out("log_sigmoid.out");
   aten.def("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
-      .compute([](const Tensor& self) { return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)}; }, kernel::log_sigmoid_forward);
-  aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))").composite(log_sigmoid_forward_out);
-  aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor").compute(prelu_kernel_rule, kernel::prelu).tags(Tag::pointwise);
+      .compute(
+          [](const Tensor& self) {
+            return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)};
+          },
+          kernel::log_sigmoid_forward);
+  aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))")
+      .composite(log_sigmoid_forward_out);
+  aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
+      .compute(prelu_kernel_rule, kernel::prelu)
+      .tags(Tag::pointwise);
   aten.def("prelu(Tensor self, Tensor weight) -> Tensor").composite(prelu_body);
 }
 

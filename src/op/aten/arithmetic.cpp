@@ -17,17 +17,22 @@ using rule::OpName;
 // alpha must not be of a higher kind than what is computed.
 void check_alpha(const char* op, DType common, const Scalar& alpha) {
   if (alpha.is_boolean() && common != DType::bool_)
-    throw UserError(std::string(op) + ": Boolean alpha only supported for Boolean results, found dtype " + std::string(name(common)));
+    throw UserError(std::string(op) + ": Boolean alpha only supported for Boolean results, found dtype " +
+                    std::string(name(common)));
   if (alpha.is_floating() && is_integral(common))
-    throw UserError(std::string(op) + ": For integral input tensors, argument alpha must not be a floating point number, found " + alpha.str());
+    throw UserError(std::string(op) +
+                    ": For integral input tensors, argument alpha must not be a floating point number, found " +
+                    alpha.str());
 }
 template <OpName op>
 void check_sub(DType a, DType b) {
   if (std::string_view(op.text) == "add") return;
   if (a == DType::bool_ && b == DType::bool_)
-    throw UserError(std::string(op.text) + ": subtraction of two bool tensors is not supported; use bitwise_xor or logical_xor instead");
+    throw UserError(std::string(op.text) +
+                    ": subtraction of two bool tensors is not supported; use bitwise_xor or logical_xor instead");
   if (a == DType::bool_ || b == DType::bool_)
-    throw UserError(std::string(op.text) + ": subtraction with a bool tensor is not supported; use bitwise_not or logical_not to invert a mask");
+    throw UserError(std::string(op.text) +
+                    ": subtraction with a bool tensor is not supported; use bitwise_not or logical_not to invert a mask");
 }
 
 template <OpName op>
@@ -68,7 +73,9 @@ void wide_arithmetic_scalar(const Tensor& a, const Scalar& b, const Tensor& out)
   kernel::binary_wide(fn, result_type(a, b), a, b, out);
 }
 
-Meta divide_scalar_rule(const Tensor& a, const Scalar& b) { return rule::pointwise_with_number("div", float_type(result_type(a, b)), a); }
+Meta divide_scalar_rule(const Tensor& a, const Scalar& b) {
+  return rule::pointwise_with_number("div", float_type(result_type(a, b)), a);
+}
 template <class B>
 void true_divide_kernel(const Tensor& a, const B& b, const Tensor& out) {
   kernel::binary_wide(Binary::div, float_type(result_type(a, b)), a, b, out);
@@ -85,8 +92,10 @@ template <class B>
 Meta divide_mode_rule(const Tensor& a, const B& b, std::optional<std::string_view> mode) {
   const DType common = result_type(a, b);
   const DType dtype = rounding(mode) == Binary::div ? float_type(common) : common;
-  if constexpr (std::is_same_v<B, Tensor>) return rule::pointwise("div", dtype, {&a, &b});
-  else return rule::pointwise_with_number("div", dtype, a);
+  if constexpr (std::is_same_v<B, Tensor>)
+    return rule::pointwise("div", dtype, {&a, &b});
+  else
+    return rule::pointwise_with_number("div", dtype, a);
 }
 template <class B>
 void divide_mode_kernel(const Tensor& a, const B& b, std::optional<std::string_view> mode, const Tensor& out) {
@@ -95,8 +104,10 @@ void divide_mode_kernel(const Tensor& a, const B& b, std::optional<std::string_v
   const DType common = result_type(a, b);
   if (common == DType::bool_) refuse("div", common);
   // A number is not rounded to 16 bits before ATen truncates, but it is before it takes the floor.
-  if (fn == Binary::div_trunc && is_floating(common)) kernel::binary_wide(fn, common, a, b, out);
-  else kernel::binary(fn, common, a, b, out);
+  if (fn == Binary::div_trunc && is_floating(common))
+    kernel::binary_wide(fn, common, a, b, out);
+  else
+    kernel::binary(fn, common, a, b, out);
 }
 
 template <OpName op>
@@ -134,8 +145,10 @@ template <Binary floats, Binary integers>
 void ignoring_nan(const Tensor& a, const Tensor& b, const Tensor& out) {
   const DType common = result_type(a, b);
   // Of two zeros the first is the answer, but in bfloat16 the second.
-  if (common == DType::bfloat16) kernel::binary(floats, common, b, a, out);
-  else kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
+  if (common == DType::bfloat16)
+    kernel::binary(floats, common, b, a, out);
+  else
+    kernel::binary(is_floating(common) ? floats : integers, common, a, b, out);
 }
 
 // The neighbour among 16-bit numbers, which no computation in float32 finds.
@@ -145,8 +158,10 @@ T neighbour(T from, T towards) {
   if (a != a) return from;
   if (b != b || a == b) return towards;
   T r = from;
-  if (a == 0) r.bits = static_cast<uint16_t>(b > 0 ? 1 : 0x8001);
-  else r.bits = static_cast<uint16_t>((a < b) == (a > 0) ? from.bits + 1 : from.bits - 1);
+  if (a == 0)
+    r.bits = static_cast<uint16_t>(b > 0 ? 1 : 0x8001);
+  else
+    r.bits = static_cast<uint16_t>((a < b) == (a > 0) ? from.bits + 1 : from.bits - 1);
   return r;
 }
 template <class T>
@@ -157,30 +172,38 @@ void neighbours(DType d, const Tensor& a, const Tensor& b, const Tensor& out) {
     return copy;
   };
   const Tensor from = dense(&a), towards = dense(&b), result = dense(nullptr);
-  for (int64_t i = 0; i < result.numel(); ++i) result.mutable_data_as<T>()[i] = neighbour(from.data_as<T>()[i], towards.data_as<T>()[i]);
+  for (int64_t i = 0; i < result.numel(); ++i)
+    result.mutable_data_as<T>()[i] = neighbour(from.data_as<T>()[i], towards.data_as<T>()[i]);
   kernel::copy(result, out);
 }
 void nextafter_kernel(const Tensor& a, const Tensor& b, const Tensor& out) {
   const DType common = result_type(a, b);
-  if (common == DType::bfloat16) neighbours<BFloat16>(common, a, b, out);
-  else if (common == DType::float16) neighbours<Half>(common, a, b, out);
-  else kernel::binary(Binary::nextafter, common, a, b, out);
+  if (common == DType::bfloat16)
+    neighbours<BFloat16>(common, a, b, out);
+  else if (common == DType::float16)
+    neighbours<Half>(common, a, b, out);
+  else
+    kernel::binary(Binary::nextafter, common, a, b, out);
 }
 
 Meta pow_scalar_rule(const Tensor& self, const Scalar& exponent) {
   const DType dtype = result_type(self, exponent);
   if (is_integral(self.dtype()) && exponent.is_integral(true) && !exponent.is_symbolic() && exponent.to_int() < 0)
-    throw UserError("pow: Integers to negative integer powers are not allowed (exponent " + exponent.str() + "); convert self to a floating dtype first");
+    throw UserError("pow: Integers to negative integer powers are not allowed (exponent " + exponent.str() +
+                    "); convert self to a floating dtype first");
   return rule::pointwise("pow", dtype, {&self});
 }
-void pow_scalar_kernel(const Tensor& self, const Scalar& exponent, const Tensor& out) { kernel::pow_scalar(result_type(self, exponent), self, exponent, out); }
+void pow_scalar_kernel(const Tensor& self, const Scalar& exponent, const Tensor& out) {
+  kernel::pow_scalar(result_type(self, exponent), self, exponent, out);
+}
 void pow_kernel(const Tensor& self, const Tensor& exponent, const Tensor& out) {
   const DType common = result_type(self, exponent);
   if (common == DType::bool_) refuse("pow", common);
   kernel::binary(Binary::pow, common, self, exponent, out);
 }
 Meta scalar_pow_rule(const Scalar& self, const Tensor& exponent) {
-  return {exponent.impl().sizes, contiguous_strides(exponent.sym_sizes()), result_type(exponent, self), exponent.device(), false};
+  return {exponent.impl().sizes, contiguous_strides(exponent.sym_sizes()), result_type(exponent, self), exponent.device(),
+          false};
 }
 void scalar_pow_kernel(const Scalar& self, const Tensor& exponent, const Tensor& out) {
   const DType common = result_type(exponent, self);
@@ -260,8 +283,14 @@ void register_arithmetic(Library& aten) {
       .in_place("floor_divide_.Scalar")
       .out("floor_divide.Scalar_out")
       .tags(Tag::dense_out, Tag::pointwise);
-  aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return div(a, b); }).in_place("true_divide_.Tensor").out("true_divide.out").tags(Tag::cast_out);
-  aten.def("true_divide.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return div(a, b); }).in_place("true_divide_.Scalar");
+  aten.def("true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
+      .composite([](const Tensor& a, const Tensor& b) { return div(a, b); })
+      .in_place("true_divide_.Tensor")
+      .out("true_divide.out")
+      .tags(Tag::cast_out);
+  aten.def("true_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+      .composite([](const Tensor& a, const Scalar& b) { return div(a, b); })
+      .in_place("true_divide_.Scalar");
   aten.def("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(no_bool<"remainder">, arithmetic<Binary::remainder>)
       .in_place("remainder_.Tensor")
@@ -321,8 +350,14 @@ void register_arithmetic(Library& aten) {
       .compute(rule::Named<"fmin">::binary, ignoring_nan<Binary::fmin, Binary::minimum>)
       .out("fmin.out")
       .tags(Tag::cast_out, Tag::pointwise);
-  aten.def("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); }).out("max.out").tags(Tag::cast_out);
-  aten.def("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return minimum(a, b); }).out("min.out").tags(Tag::cast_out);
+  aten.def("max.other(Tensor self, Tensor other) -> Tensor")
+      .composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); })
+      .out("max.out")
+      .tags(Tag::cast_out);
+  aten.def("min.other(Tensor self, Tensor other) -> Tensor")
+      .composite([](const Tensor& a, const Tensor& b) { return minimum(a, b); })
+      .out("min.out")
+      .tags(Tag::cast_out);
   aten.def("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"xlogy">::binary_float, float_arithmetic<Binary::xlogy>)
       .in_place("xlogy_.Tensor")

@@ -1,10 +1,10 @@
 // Scaled dot product attention: the choice between the one-pass kernel and the composition of matrix products, and both.
 #include <cmath>
 
+#include "calque/sym/sym_math.h"
 #include "kernel/cpu/attention.h"
 #include "kernel/cpu/attention_special.h"
 #include "kernel/cpu/copy.h"
-#include "calque/sym/sym_math.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -15,25 +15,36 @@ namespace {
 bool same(SymInt a, SymInt b) { return identical(a, b) || guard(a == b); }
 
 // ---- the one-pass kernel ------------------------------------------------------------------------------------------
-std::array<Meta, 2> flash_rule(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool, const Tensor& mask, std::optional<double>) {
+std::array<Meta, 2> flash_rule(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool,
+                               const Tensor& mask, std::optional<double>) {
   const std::string op = "_scaled_dot_product_flash_attention_for_cpu";
   const DType dtype = query.dtype();
-  if (!is_floating(dtype) || is_float8(dtype)) throw UserError(op + ": Expected data type in FP32, FP64, BF16, FP16, but got " + std::string(name(dtype)) + " for query");
+  if (!is_floating(dtype) || is_float8(dtype))
+    throw UserError(op + ": Expected data type in FP32, FP64, BF16, FP16, but got " + std::string(name(dtype)) +
+                    " for query");
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4)
-    throw UserError(op + ": Accept only 4 dims inputs shape of {B, H, T, K}, found " + str(query.sym_sizes()) + ", " + str(key.sym_sizes()) + ", " + str(value.sym_sizes()));
-  if (dropout_p != 0) throw UserError(op + ": Currently do not support dropout > 0, found dropout_p " + Scalar(dropout_p).str());
+    throw UserError(op + ": Accept only 4 dims inputs shape of {B, H, T, K}, found " + str(query.sym_sizes()) + ", " +
+                    str(key.sym_sizes()) + ", " + str(value.sym_sizes()));
+  if (dropout_p != 0)
+    throw UserError(op + ": Currently do not support dropout > 0, found dropout_p " + Scalar(dropout_p).str());
   if (key.dtype() != dtype || value.dtype() != dtype)
-    throw UserError(op + ": expected key and value of query's dtype " + std::string(name(dtype)) + ", found " + std::string(name(key.dtype())) + " and " +
-                    std::string(name(value.dtype())));
+    throw UserError(op + ": expected key and value of query's dtype " + std::string(name(dtype)) + ", found " +
+                    std::string(name(key.dtype())) + " and " + std::string(name(value.dtype())));
   if (mask.defined()) {
     if (mask.dtype() != dtype && !(mask.dtype() == DType::float32 && is_reduced_float(dtype)))
-      throw UserError(op + ": Attention mask is the same data type as query, found " + std::string(name(mask.dtype())) + " and " + std::string(name(dtype)));
-    if (mask.dim() != 2 && mask.dim() != 4) throw UserError(op + ": Attention mask dim in {2, 4}, found " + std::to_string(mask.dim()));
+      throw UserError(op + ": Attention mask is the same data type as query, found " + std::string(name(mask.dtype())) +
+                      " and " + std::string(name(dtype)));
+    if (mask.dim() != 2 && mask.dim() != 4)
+      throw UserError(op + ": Attention mask dim in {2, 4}, found " + std::to_string(mask.dim()));
   }
   const SymInt batch = query.sym_size(0), heads = query.sym_size(1), length = query.sym_size(2);
   Meta out = query.meta();
   out.strides = rule::preserved_strides(query);
-  Meta logsumexp{{batch, heads, length}, {length * heads, 1, heads}, dtype == DType::float64 ? DType::float64 : DType::float32, query.device(), false};
+  Meta logsumexp{{batch, heads, length},
+                 {length * heads, 1, heads},
+                 dtype == DType::float64 ? DType::float64 : DType::float32,
+                 query.device(),
+                 false};
   return {out, logsumexp};
 }
 
@@ -47,17 +58,21 @@ Tensor with_dense_rows(const Tensor& x) {
 }
 
 template <class T>
-void run_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal, double scale, const Tensor& out, const Tensor& logsumexp) {
+void run_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal,
+                   double scale, const Tensor& out, const Tensor& logsumexp) {
   Attention<T> g;
   g.batch = query.size(0), g.heads = query.size(1), g.q_length = query.size(2), g.kv_length = key.size(2);
   g.head_dim = query.size(3), g.value_dim = value.size(3);
   g.group = key.size(1) == 0 ? 1 : query.size(1) / key.size(1);
   g.q = query.data_as<T>(), g.k = key.data_as<T>(), g.v = value.data_as<T>(), g.out = out.mutable_data_as<T>();
   for (int64_t d = 0; d < 3; ++d) {
-    g.q_strides[d] = query.stride(d), g.k_strides[d] = key.stride(d), g.v_strides[d] = value.stride(d), g.out_strides[d] = out.stride(d);
+    g.q_strides[d] = query.stride(d), g.k_strides[d] = key.stride(d), g.v_strides[d] = value.stride(d),
+    g.out_strides[d] = out.stride(d);
   }
   if (mask.defined()) {
-    g.mask_kind = mask.dtype() == DType::bool_ ? AttentionMask::boolean : mask.dtype() == query.dtype() ? AttentionMask::additive : AttentionMask::additive_float;
+    g.mask_kind = mask.dtype() == DType::bool_    ? AttentionMask::boolean
+                  : mask.dtype() == query.dtype() ? AttentionMask::additive
+                                                  : AttentionMask::additive_float;
     g.mask = mask.data();
     for (int64_t d = 0; d < mask.dim(); ++d) {
       const int64_t at = 4 - mask.dim() + d;
@@ -73,8 +88,8 @@ void run_attention(const Tensor& query, const Tensor& key, const Tensor& value, 
   attention(g);
   settle_special_values(g);
 }
-void attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal, std::optional<double> scale, const Tensor& out,
-            const Tensor& logsumexp) {
+void attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal,
+            std::optional<double> scale, const Tensor& out, const Tensor& logsumexp) {
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
   const bool dense_out = out.stride(3) == 1 || out.size(3) == 1;
   Tensor to = out;
@@ -96,15 +111,17 @@ void attend(const Tensor& query, const Tensor& key, const Tensor& value, const T
 void check_fit(const Tensor& query, const Tensor& key, const Tensor& value) {
   const std::string op = "_scaled_dot_product_flash_attention_for_cpu: ";
   if (query.size(3) != value.size(3) || key.size(3) != value.size(3))
-    throw UserError(op + "Q/K/V should have the same head size, found " + std::to_string(query.size(3)) + ", " + std::to_string(key.size(3)) + ", " + std::to_string(value.size(3)));
+    throw UserError(op + "Q/K/V should have the same head size, found " + std::to_string(query.size(3)) + ", " +
+                    std::to_string(key.size(3)) + ", " + std::to_string(value.size(3)));
   const int64_t heads = key.size(1);
-  if (key.size(0) != query.size(0) || value.size(0) != query.size(0) || value.size(1) != heads || value.size(2) != key.size(2) ||
-      (heads == 0 ? query.size(1) != 0 : query.size(1) % heads != 0))
-    throw UserError(op + "key and value must have query's batch size, heads that divide query's, and one length, found sizes " + str(query.sym_sizes()) + ", " +
-                    str(key.sym_sizes()) + " and " + str(value.sym_sizes()));
+  if (key.size(0) != query.size(0) || value.size(0) != query.size(0) || value.size(1) != heads ||
+      value.size(2) != key.size(2) || (heads == 0 ? query.size(1) != 0 : query.size(1) % heads != 0))
+    throw UserError(op +
+                    "key and value must have query's batch size, heads that divide query's, and one length, found sizes " +
+                    str(query.sym_sizes()) + ", " + str(key.sym_sizes()) + " and " + str(value.sym_sizes()));
 }
-void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal, const Tensor& mask, std::optional<double> scale, const Tensor& out,
-                  const Tensor& logsumexp) {
+void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal, const Tensor& mask,
+                  std::optional<double> scale, const Tensor& out, const Tensor& logsumexp) {
   check_fit(query, key, value);
   attend(query, key, value, mask, is_causal, scale, out, logsumexp);
 }
@@ -127,7 +144,8 @@ bool heads_fit(const Tensor& query, const Tensor& key, const Tensor& value, bool
   if (!enable_gqa) return same(q, k) && same(q, v);
   return same(k, v) && (same(q, k) || (guard(k > 0) && same(q % k, 0)));
 }
-int64_t choice(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p, bool, std::optional<double>, bool enable_gqa) {
+int64_t choice(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p, bool,
+               std::optional<double>, bool enable_gqa) {
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4 || dropout_p > 0) return by_matrix_products;
   if (!heads_fit(query, key, value, enable_gqa)) return by_matrix_products;
   if (mask.defined() && !mask_fits(mask, query, key)) return by_matrix_products;
@@ -148,11 +166,13 @@ Tensor additive_mask(const Tensor& mask, DType dtype) {
 Scalar root_of_scale(SymInt head_dim, std::optional<double> scale) {
   if (scale) return Scalar(std::sqrt(std::abs(*scale)));
   if (!head_dim.is_symbolic()) return Scalar(std::sqrt(1.0 / std::sqrt(static_cast<double>(head_dim.as_int()))));
-  return Scalar(sym_float_pow(sym_float_div(SymFloat(1.0), sym_float_pow(sym_float(head_dim), SymFloat(0.5))), SymFloat(0.5)));
+  return Scalar(
+      sym_float_pow(sym_float_div(SymFloat(1.0), sym_float_pow(sym_float(head_dim), SymFloat(0.5))), SymFloat(0.5)));
 }
 
-std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, const Tensor& value_, const Tensor& attn_mask, double dropout_p, bool is_causal,
-                                     const Tensor& dropout_mask, std::optional<double> scale, bool enable_gqa) {
+std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, const Tensor& value_, const Tensor& attn_mask,
+                                     double dropout_p, bool is_causal, const Tensor& dropout_mask,
+                                     std::optional<double> scale, bool enable_gqa) {
   const DType dtype = query_.dtype();
   const bool widen = is_reduced_float(dtype);
   const Tensor wide = widen ? query_.to(DType::float32) : query_;
@@ -163,22 +183,29 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
   const Scalar factor = root_of_scale(query_.sym_size(-1), scale);
   const Tensor query = mul(wide, scale && *scale < 0 ? Scalar(-factor.to_double()) : factor);
   if (is_causal) {
-    if (mask.defined()) throw UserError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-    mask = additive_mask(tril(ones({query.sym_size(-2), key.sym_size(-2)}, DType::bool_, std::nullopt, query.device())), query.dtype());
+    if (mask.defined())
+      throw UserError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    mask = additive_mask(tril(ones({query.sym_size(-2), key.sym_size(-2)}, DType::bool_, std::nullopt, query.device())),
+                         query.dtype());
   }
   if (enable_gqa) {
     const SymInt q = query.sym_size(-3), k = key.sym_size(-3), v = value.sym_size(-3);
     if (!same(q, k) || !same(q, v)) {
       if (!same(q % k, 0) || !same(q % v, 0))
-        throw UserError("scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, found " + k.str() + ", " + v.str() + " and " + q.str());
+        throw UserError(
+            "scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
+            "found " +
+            k.str() + ", " + v.str() + " and " + q.str());
       key = repeat_interleave(key, floor_div(q, k), -3);
       value = repeat_interleave(value, floor_div(q, v), -3);
     }
   }
   Tensor scores = matmul(query, mul(transpose(key, -2, -1), factor));
   if (mask.defined()) {
-    if (modes_active() || scores.is_fake()) scores = add(scores, mask);
-    else add_(scores, mask);
+    if (modes_active() || scores.is_fake())
+      scores = add(scores, mask);
+    else
+      add_(scores, mask);
   }
   scores = _safe_softmax(scores, -1);
   if (dropout_p > 0) {
@@ -192,20 +219,25 @@ std::tuple<Tensor, Tensor> math_body(const Tensor& query_, const Tensor& key_, c
   return {matmul(scores, value).to(dtype), weights};
 }
 
-Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p, bool is_causal, std::optional<double> scale,
-                      bool enable_gqa) {
+Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
+                      bool is_causal, std::optional<double> scale, bool enable_gqa) {
   const std::string op = "scaled_dot_product_attention: ";
   if (query.dtype() != key.dtype() || query.dtype() != value.dtype())
-    throw UserError(op + "Expected query, key, and value to have the same dtype, but got query.dtype: " + std::string(name(query.dtype())) +
-                    " key.dtype: " + std::string(name(key.dtype())) + " and value.dtype: " + std::string(name(value.dtype())) + " instead");
+    throw UserError(op + "Expected query, key, and value to have the same dtype, but got query.dtype: " +
+                    std::string(name(query.dtype())) + " key.dtype: " + std::string(name(key.dtype())) +
+                    " and value.dtype: " + std::string(name(value.dtype())) + " instead");
   if (!(query.device() == key.device()) || !(query.device() == value.device()))
-    throw UserError(op + "Expected query, key, and value to have the same device type, found " + query.device().str() + ", " + key.device().str() + " and " + value.device().str());
+    throw UserError(op + "Expected query, key, and value to have the same device type, found " + query.device().str() +
+                    ", " + key.device().str() + " and " + value.device().str());
   if (query.dim() < 2 || key.dim() < 2 || value.dim() < 2)
-    throw UserError(op + "Expected query, key, and value to all be at least 2 dimensional, but got query.dim: " + std::to_string(query.dim()) +
-                    " key.dim: " + std::to_string(key.dim()) + " and value.dim: " + std::to_string(value.dim()) + " instead");
-  if (attn_mask.defined() && attn_mask.dtype() != DType::bool_ && attn_mask.dtype() != DType::float32 && attn_mask.dtype() != query.dtype())
-    throw UserError(op + "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: " + std::string(name(attn_mask.dtype())) +
-                    " and query.dtype: " + std::string(name(query.dtype())) + " instead");
+    throw UserError(op + "Expected query, key, and value to all be at least 2 dimensional, but got query.dim: " +
+                    std::to_string(query.dim()) + " key.dim: " + std::to_string(key.dim()) +
+                    " and value.dim: " + std::to_string(value.dim()) + " instead");
+  if (attn_mask.defined() && attn_mask.dtype() != DType::bool_ && attn_mask.dtype() != DType::float32 &&
+      attn_mask.dtype() != query.dtype())
+    throw UserError(op + "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: " +
+                    std::string(name(attn_mask.dtype())) + " and query.dtype: " + std::string(name(query.dtype())) +
+                    " instead");
   if (guard_or(value.sym_numel() == 0, false) || guard_or(query.sym_size(-2) == 0, false)) {
     SymInts sizes(query.sym_sizes().begin(), query.sym_sizes().end());
     sizes.back() = value.sym_size(-1);
@@ -214,33 +246,45 @@ Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& valu
     return nothing.add(q.add(k).add(v).mul(Scalar(0)));
   }
   if (choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) == by_matrix_products)
-    return std::get<0>(_scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.dtype()), dropout_p, is_causal, {}, scale, enable_gqa));
-  const bool plain = !modes_active() && !query.is_fake() && !key.is_fake() && !value.is_fake() && !(attn_mask.defined() && attn_mask.is_fake());
+    return std::get<0>(_scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.dtype()),
+                                                          dropout_p, is_causal, {}, scale, enable_gqa));
+  const bool plain = !modes_active() && !query.is_fake() && !key.is_fake() && !value.is_fake() &&
+                     !(attn_mask.defined() && attn_mask.is_fake());
   if (plain && attn_mask.defined() && attn_mask.dtype() == DType::bool_) {
     // The kernel reads a boolean mask as it is.
     const Tensor out = make_tensor(flash_rule(query, key, value, dropout_p, is_causal, {}, scale)[0]);
     attend(query, key, value, attn_mask, is_causal, scale, out, {});
-    if (grad_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad())) op_detail::mark_requires_grad(out);
+    if (grad_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
+      op_detail::mark_requires_grad(out);
     return out;
   }
-  return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, additive_mask(attn_mask, query.dtype()), scale));
+  return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,
+                                                                 additive_mask(attn_mask, query.dtype()), scale));
 }
 
 }  // namespace
 
 void register_attention(Library& aten);
 void register_attention(Library& aten) {
-  aten.def("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, "
-           "float? scale=None) -> (Tensor output, Tensor logsumexp)")
+  aten.def(
+          "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool "
+          "is_causal=False, *, Tensor? attn_mask=None, "
+          "float? scale=None) -> (Tensor output, Tensor logsumexp)")
       .compute(flash_rule, flash_kernel);
-  aten.def("_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, "
-           "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
+  aten.def(
+          "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+          "dropout_p=0., bool is_causal=False, "
+          "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
       .composite(math_body);
-  aten.def("_fused_sdp_choice(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, "
-           "bool enable_gqa=False) -> int")
+  aten.def(
+          "_fused_sdp_choice(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool "
+          "is_causal=False, *, float? scale=None, "
+          "bool enable_gqa=False) -> int")
       .own(choice, choice);
-  aten.def("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
-           "float? scale=None, bool enable_gqa=False) -> Tensor")
+  aten.def(
+          "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
+          "bool is_causal=False, *, "
+          "float? scale=None, bool enable_gqa=False) -> Tensor")
       .python("torch.nn.functional.scaled_dot_product_attention")
       .composite(attention_body);
 }

@@ -10,7 +10,9 @@ using kernel::Binary;
 
 template <rule::OpName op>
 void need_integers(DType d) {
-  if (!is_integral(d)) throw UserError(ErrorKind::unsupported_operator, std::string(op.text) + ": expected integer or bool operands, found dtype " + std::string(name(d)));
+  if (!is_integral(d))
+    throw UserError(ErrorKind::unsupported_operator,
+                    std::string(op.text) + ": expected integer or bool operands, found dtype " + std::string(name(d)));
 }
 template <rule::OpName op>
 Meta integers(const Tensor& a, const Tensor& b) {
@@ -122,10 +124,18 @@ void register_comparison(Library& aten) {
       .compute(scalar_integers<"bitwise_and">, scalar_arithmetic<Binary::bitwise_and>)
       .out("bitwise_and.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
-  aten.def("__and__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_and(a, b); });
-  aten.def("__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_and_(a, b); });
-  aten.def("__and__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_and(a, b); });
-  aten.def("__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) { return bitwise_and_(a, b); });
+  aten.def("__and__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_and(a, b);
+  });
+  aten.def("__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_and_(a, b);
+  });
+  aten.def("__and__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_and(a, b);
+  });
+  aten.def("__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_and_(a, b);
+  });
   aten.def("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"bitwise_or">, arithmetic<Binary::bitwise_or>)
       .in_place("bitwise_or_.Tensor")
@@ -140,10 +150,18 @@ void register_comparison(Library& aten) {
       .compute(scalar_integers<"bitwise_or">, scalar_arithmetic<Binary::bitwise_or>)
       .out("bitwise_or.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
-  aten.def("__or__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_or(a, b); });
-  aten.def("__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_or_(a, b); });
-  aten.def("__or__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_or(a, b); });
-  aten.def("__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) { return bitwise_or_(a, b); });
+  aten.def("__or__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_or(a, b);
+  });
+  aten.def("__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_or_(a, b);
+  });
+  aten.def("__or__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_or(a, b);
+  });
+  aten.def("__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_or_(a, b);
+  });
   aten.def("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"bitwise_xor">, arithmetic<Binary::bitwise_xor>)
       .in_place("bitwise_xor_.Tensor")
@@ -158,10 +176,18 @@ void register_comparison(Library& aten) {
       .compute(scalar_integers<"bitwise_xor">, scalar_arithmetic<Binary::bitwise_xor>)
       .out("bitwise_xor.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
-  aten.def("__xor__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); });
-  aten.def("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) { return bitwise_xor_(a, b); });
-  aten.def("__xor__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) { return bitwise_xor(a, b); });
-  aten.def("__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) { return bitwise_xor_(a, b); });
+  aten.def("__xor__.Tensor(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_xor(a, b);
+  });
+  aten.def("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").composite([](const Tensor& a, const Tensor& b) {
+    return bitwise_xor_(a, b);
+  });
+  aten.def("__xor__.Scalar(Tensor self, Scalar other) -> Tensor").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_xor(a, b);
+  });
+  aten.def("__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").composite([](const Tensor& a, const Scalar& b) {
+    return bitwise_xor_(a, b);
+  });
   aten.def("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(integers<"bitwise_left_shift">, arithmetic<Binary::shift_left>)
       .in_place("bitwise_left_shift_.Tensor")

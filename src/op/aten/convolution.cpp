@@ -18,7 +18,8 @@ using OptSizes = std::optional<SymIntList>;
 SymInts each(const char* op, const char* what, SymIntList values, size_t spatial) {
   if (values.size() == spatial) return SymInts(values.begin(), values.end());
   if (values.size() == 1) return SymInts(spatial, values[0]);
-  throw UserError(std::string(op) + ": expected " + what + " to be a single integer value or a list of " + std::to_string(spatial) + " values, but got " + str(values));
+  throw UserError(std::string(op) + ": expected " + what + " to be a single integer value or a list of " +
+                  std::to_string(spatial) + " values, but got " + str(values));
 }
 
 struct Settings {
@@ -27,20 +28,30 @@ struct Settings {
   SymInt groups = 1;
 };
 
-Settings settings(const char* op, const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups) {
-  if (weight.dim() < 3) throw UserError(std::string(op) + ": weight should have at least three dimensions, found " + str(weight.sym_sizes()));
+Settings settings(const char* op, const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation,
+                  bool transposed, SymIntList output_padding, SymInt groups) {
+  if (weight.dim() < 3)
+    throw UserError(std::string(op) + ": weight should have at least three dimensions, found " + str(weight.sym_sizes()));
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
-  Settings s{each(op, "stride", stride, spatial), each(op, "padding", padding, spatial), each(op, "dilation", dilation, spatial),
-             each(op, "output_padding", output_padding.empty() ? SymIntList({SymInt(0)}) : output_padding, spatial), transposed, groups};
+  Settings s{each(op, "stride", stride, spatial),
+             each(op, "padding", padding, spatial),
+             each(op, "dilation", dilation, spatial),
+             each(op, "output_padding", output_padding.empty() ? SymIntList({SymInt(0)}) : output_padding, spatial),
+             transposed,
+             groups};
   const auto all = [](const SymInts& values, auto&& holds) {
     for (const SymInt v : values)
       if (!holds(v)) return false;
     return true;
   };
-  if (!all(s.padding, [](SymInt v) { return check(v >= 0); })) throw UserError(std::string(op) + ": negative padding is not supported, found " + str(padding));
-  if (!all(s.output_padding, [](SymInt v) { return check(v >= 0); })) throw UserError(std::string(op) + ": negative output_padding is not supported, found " + str(output_padding));
-  if (!all(s.stride, [](SymInt v) { return check(v > 0); })) throw UserError(std::string(op) + ": non-positive stride is not supported, found " + str(stride));
-  if (!all(s.dilation, [](SymInt v) { return check(v > 0); })) throw UserError(std::string(op) + ": non-positive dilation is not supported, found " + str(dilation));
+  if (!all(s.padding, [](SymInt v) { return check(v >= 0); }))
+    throw UserError(std::string(op) + ": negative padding is not supported, found " + str(padding));
+  if (!all(s.output_padding, [](SymInt v) { return check(v >= 0); }))
+    throw UserError(std::string(op) + ": negative output_padding is not supported, found " + str(output_padding));
+  if (!all(s.stride, [](SymInt v) { return check(v > 0); }))
+    throw UserError(std::string(op) + ": non-positive stride is not supported, found " + str(stride));
+  if (!all(s.dilation, [](SymInt v) { return check(v > 0); }))
+    throw UserError(std::string(op) + ": non-positive dilation is not supported, found " + str(dilation));
   if (!check(groups > 0)) throw UserError(std::string(op) + ": non-positive groups is not supported, found " + groups.str());
   return s;
 }
@@ -71,40 +82,50 @@ bool takes_bias(const Tensor& input, const Tensor& weight, const Tensor& bias, c
 }
 
 void check_shapes(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, const Settings& s) {
-  const std::string given = std::string(op) + ": Given groups=" + s.groups.str() + ", weight of size " + str(weight.sym_sizes());
+  const std::string given =
+      std::string(op) + ": Given groups=" + s.groups.str() + ", weight of size " + str(weight.sym_sizes());
   if (input.dim() != weight.dim())
-    throw UserError(std::string(op) + ": Expected " + std::to_string(weight.dim()) + "-dimensional input for " + std::to_string(weight.dim()) + "-dimensional weight " +
-                    str(weight.sym_sizes()) + ", but got " + std::to_string(input.dim()) + "-dimensional input of size " + str(input.sym_sizes()) + " instead");
-  if (input.dim() > 5) throw UserError(std::string(op) + ": at most three spatial dimensions are supported, found weight of size " + str(weight.sym_sizes()));
+    throw UserError(std::string(op) + ": Expected " + std::to_string(weight.dim()) + "-dimensional input for " +
+                    std::to_string(weight.dim()) + "-dimensional weight " + str(weight.sym_sizes()) + ", but got " +
+                    std::to_string(input.dim()) + "-dimensional input of size " + str(input.sym_sizes()) + " instead");
+  if (input.dim() > 5)
+    throw UserError(std::string(op) + ": at most three spatial dimensions are supported, found weight of size " +
+                    str(weight.sym_sizes()));
   const SymInt channels = input.sym_size(1);
   if (!check(weight.sym_size(0) >= s.groups) || !check(weight.sym_size(0) % s.groups == 0))
     throw UserError(given + ": expected weight to be at least " + s.groups.str() + " and divisible by it at dimension 0");
   if (!s.transposed) {
     if (!check(channels == weight.sym_size(1) * s.groups))
-      throw UserError(given + ", expected input" + str(input.sym_sizes()) + " to have " + (weight.sym_size(1) * s.groups).str() + " channels, but got " + channels.str() +
-                      " channels instead");
+      throw UserError(given + ", expected input" + str(input.sym_sizes()) + " to have " +
+                      (weight.sym_size(1) * s.groups).str() + " channels, but got " + channels.str() + " channels instead");
     for (size_t d = 0; d < s.stride.size(); ++d) {
-      const SymInt padded = input.sym_sizes()[2 + d] + 2 * s.padding[d], reach = s.dilation[d] * (weight.sym_sizes()[2 + d] - 1) + 1;
+      const SymInt padded = input.sym_sizes()[2 + d] + 2 * s.padding[d],
+                   reach = s.dilation[d] * (weight.sym_sizes()[2 + d] - 1) + 1;
       if (!check(padded >= reach))
-        throw UserError(std::string(op) + ": Calculated padded input size per channel: " + padded.str() + ". Kernel size: " + reach.str() +
-                        ". Kernel size can't be greater than actual input size (spatial dimension " + std::to_string(d) + ")");
+        throw UserError(std::string(op) + ": Calculated padded input size per channel: " + padded.str() + ". Kernel size: " +
+                        reach.str() + ". Kernel size can't be greater than actual input size (spatial dimension " +
+                        std::to_string(d) + ")");
     }
   } else {
     if (!check(channels == weight.sym_size(0)))
-      throw UserError(given + ", transposed, expected input" + str(input.sym_sizes()) + " to have " + weight.sym_size(0).str() + " channels, but got " + channels.str() +
-                      " channels instead");
+      throw UserError(given + ", transposed, expected input" + str(input.sym_sizes()) + " to have " +
+                      weight.sym_size(0).str() + " channels, but got " + channels.str() + " channels instead");
     for (size_t d = 0; d < s.stride.size(); ++d)
       if (!check(sym_or(s.output_padding[d] < s.stride[d], s.output_padding[d] < s.dilation[d])))
-        throw UserError(std::string(op) + ": output padding must be smaller than either stride or dilation, but got output_padding " + s.output_padding[d].str() + ", stride " +
-                        s.stride[d].str() + ", dilation " + s.dilation[d].str());
+        throw UserError(std::string(op) +
+                        ": output padding must be smaller than either stride or dilation, but got output_padding " +
+                        s.output_padding[d].str() + ", stride " + s.stride[d].str() + ", dilation " + s.dilation[d].str());
   }
   const SymInt out_channels = s.transposed ? weight.sym_size(1) * s.groups : weight.sym_size(0);
   if (bias.defined() && (bias.dim() != 1 || !check(bias.sym_size(0) == out_channels)))
-    throw UserError(given + ", expected bias to be 1-dimensional with " + out_channels.str() + " elements, but got bias of size " + str(bias.sym_sizes()) + " instead");
+    throw UserError(given + ", expected bias to be 1-dimensional with " + out_channels.str() +
+                    " elements, but got bias of size " + str(bias.sym_sizes()) + " instead");
   if (input.dtype() != weight.dtype())
-    throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and weight type (" + std::string(name(weight.dtype())) + ") should be the same");
+    throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and weight type (" +
+                    std::string(name(weight.dtype())) + ") should be the same");
   if (bias.defined() && !takes_bias(input, weight, bias, s))
-    throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
+    throw UserError(std::string(op) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" +
+                    std::string(name(bias.dtype())) + ") should be the same");
 }
 void check_dtype(const char* op, DType dtype, const Settings& s) {
   bool supported = is_floating(dtype) && !is_float8(dtype);
@@ -121,14 +142,16 @@ void check_dtype(const char* op, DType dtype, const Settings& s) {
 MemoryFormat output_format(const Tensor& input, const Tensor& weight, const Settings& s) {
   if (input.dim() == 3) {
     const Tensor wide = rule::make(weight, rule::unsqueeze("convolution", rule::geometry(weight), 2));
-    return wide.suggest_memory_format() == MemoryFormat::channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+    return wide.suggest_memory_format() == MemoryFormat::channels_last ? MemoryFormat::channels_last
+                                                                       : MemoryFormat::contiguous;
   }
   const MemoryFormat last = input.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
   const bool lies_so = input.suggest_memory_format() == last || weight.suggest_memory_format() == last;
   if (!lies_so) return MemoryFormat::contiguous;
   if (input.dim() == 4) return last;
   const bool known = !input.impl().symbolic && !weight.impl().symbolic && !s.groups.is_symbolic();
-  const bool kept = known ? by_library(input, weight, moves(s), s.groups.as_int()) : input.dtype() == DType::float32 || is_reduced_float(input.dtype());
+  const bool kept = known ? by_library(input, weight, moves(s), s.groups.as_int())
+                          : input.dtype() == DType::float32 || is_reduced_float(input.dtype());
   return kept ? last : MemoryFormat::contiguous;
 }
 SymInts strides_in(MemoryFormat format, const SymInts& sizes) {
@@ -136,8 +159,8 @@ SymInts strides_in(MemoryFormat format, const SymInts& sizes) {
   return strides_for(format, sizes);
 }
 
-Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed,
-                      SymIntList output_padding, SymInt groups) {
+Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+                      SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups) {
   const Settings s = settings("convolution", weight, stride, padding, dilation, transposed, output_padding, groups);
   check_shapes("convolution", input, weight, bias, s);
   check_dtype("convolution", input.dtype(), s);
@@ -152,11 +175,13 @@ Meta convolution_rule(const Tensor& input, const Tensor& weight, const Tensor& b
     m.sizes.push_back(s.transposed ? (in - 1) * s.stride[d] - 2 * s.padding[d] + reach + s.output_padding[d] + 1
                                    : floor_div(in + 2 * s.padding[d] - reach - 1, s.stride[d]) + 1);
     if (s.transposed && !check(m.sizes.back() >= 0))
-      throw UserError("convolution: Given input size per channel " + in.str() + ", the calculated output size is " + m.sizes.back().str() + ", too small");
+      throw UserError("convolution: Given input size per channel " + in.str() + ", the calculated output size is " +
+                      m.sizes.back().str() + ", too small");
   }
   const bool empty = no_channels || guard_or(input.sym_size(0) == 0, false);
   if (!empty && guard_or(input.sym_numel() == 0, false))
-    throw UserError("convolution: Only zero batch or zero channel inputs are supported, but got input shape: " + str(input.sym_sizes()));
+    throw UserError("convolution: Only zero batch or zero channel inputs are supported, but got input shape: " +
+                    str(input.sym_sizes()));
   m.strides = strides_in(empty ? MemoryFormat::contiguous : output_format(input, weight, s), m.sizes);
   return m;
 }
@@ -173,7 +198,8 @@ bool padding_counts(const Tensor& input, const Tensor& weight, const kernel::Con
   return wide || !by_library(input, weight, moves, s.groups) || !(s.groups == 1 || depthwise);
 }
 bool is_dilated(const kernel::ConvolutionShape& s) { return s.dilation[0] != 1 || s.dilation[1] != 1 || s.dilation[2] != 1; }
-kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymInt groups) {
+kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntList padding, SymIntList dilation,
+                               bool transposed, SymInt groups) {
   kernel::ConvolutionShape shape;
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
   const auto fill = [&](SymIntList from, int64_t* to) {
@@ -186,22 +212,26 @@ kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntLi
   shape.groups = groups.as_int();
   return shape;
 }
-void convolution_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymIntList,
-                        SymInt groups, const Tensor& out) {
+void convolution_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+                        SymIntList dilation, bool transposed, SymIntList, SymInt groups, const Tensor& out) {
   kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
   if (weight.numel() == 0 && input.numel() != 0)
-    throw UserError("convolution: kernel size should be greater than zero, but got weight of size " + str(weight.sym_sizes()));
+    throw UserError("convolution: kernel size should be greater than zero, but got weight of size " +
+                    str(weight.sym_sizes()));
   shape.padding_counts = !transposed && padding_counts(input, weight, shape);
-  kernel::convolve(input, weight, bias.defined() && bias.dtype() != input.dtype() ? bias.to(input.dtype()) : bias, shape, out);
+  kernel::convolve(input, weight, bias.defined() && bias.dtype() != input.dtype() ? bias.to(input.dtype()) : bias, shape,
+                   out);
 }
 
-std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes bias_sizes, SymIntList stride, SymIntList padding,
-                                  SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups, BoolMask mask) {
+std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes bias_sizes,
+                                  SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed,
+                                  SymIntList output_padding, SymInt groups, BoolMask mask) {
   const Settings s = settings("convolution_backward", weight, stride, padding, dilation, transposed, output_padding, groups);
   check_shapes("convolution_backward", input, weight, {}, s);
   if (!is_floating(input.dtype()) || is_float8(input.dtype())) check_dtype("convolution_backward", DType::bool_, s);
   if (grad_output.dtype() != input.dtype())
-    throw UserError("convolution_backward: expected grad_output of input's dtype " + std::string(name(input.dtype())) + ", found " + std::string(name(grad_output.dtype())));
+    throw UserError("convolution_backward: expected grad_output of input's dtype " + std::string(name(input.dtype())) +
+                    ", found " + std::string(name(grad_output.dtype())));
   const MemoryFormat format = output_format(input, weight, s);
   const auto like = [&](const Tensor& t, bool wanted) {
     Meta m = t.meta();
@@ -214,14 +244,17 @@ std::array<Meta, 3> backward_rule(const Tensor& grad_output, const Tensor& input
   if (bias_sizes && mask[2]) bias.sizes = SymInts(bias_sizes->begin(), bias_sizes->end());
   return {like(input, mask[0]), like(weight, mask[1]), bias};
 }
-void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed,
-                     SymIntList output_padding, SymInt groups, BoolMask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptSizes, SymIntList stride,
+                     SymIntList padding, SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups,
+                     BoolMask, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   // PyTorch's shape rule has no guard for it.
   const Meta forward = convolution_rule(input, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
   if (!rule::equal_sizes(grad_output.sym_sizes(), forward.sizes))
-    throw UserError("convolution_backward: expected grad_output of sizes " + str(SymIntList(forward.sizes)) + ", found " + str(grad_output.sym_sizes()));
+    throw UserError("convolution_backward: expected grad_output of sizes " + str(SymIntList(forward.sizes)) + ", found " +
+                    str(grad_output.sym_sizes()));
   if (grad_bias.defined() && (grad_bias.dim() != 1 || grad_bias.size(0) != grad_output.size(1)))
-    throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " + str(grad_bias.sym_sizes()));
+    throw UserError("convolution_backward: expected bias_sizes [" + std::to_string(grad_output.size(1)) + "], found " +
+                    str(grad_bias.sym_sizes()));
   kernel::ConvolutionShape shape = plain(weight, stride, padding, dilation, transposed, groups);
   shape.padding_counts = padding_counts(input, weight, shape);
   shape.padding_counts_for_weight = shape.padding_counts || shape.groups != 1 || weight.dim() == 5 || is_dilated(shape);
@@ -234,40 +267,51 @@ template <class F>
 Tensor batched(const char* op, const Tensor& input, int64_t spatial, F&& body) {
   if (input.dim() == spatial + 2) return body(input);
   if (input.dim() != spatial + 1)
-    throw UserError(std::string(op) + ": Expected " + std::to_string(spatial + 1) + "D (unbatched) or " + std::to_string(spatial + 2) + "D (batched) input, but got input of size: " +
-                    str(input.sym_sizes()));
+    throw UserError(std::string(op) + ": Expected " + std::to_string(spatial + 1) + "D (unbatched) or " +
+                    std::to_string(spatial + 2) + "D (batched) input, but got input of size: " + str(input.sym_sizes()));
   return squeeze(body(unsqueeze(input, 0)), 0);
 }
 template <int spatial>
-Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, SymInt groups) {
+Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+            SymIntList dilation, SymInt groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
   const SymInts none(spatial, 0);
   if (bias.defined() && bias.dtype() != input.dtype())
-    throw UserError(std::string(names[spatial - 1]) + ": Input type (" + std::string(name(input.dtype())) + ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
-  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
+    throw UserError(std::string(names[spatial - 1]) + ": Input type (" + std::string(name(input.dtype())) +
+                    ") and bias type (" + std::string(name(bias.dtype())) + ") should be the same");
+  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, false, none, groups);
+  });
 }
 template <int spatial>
-Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, std::string_view padding, SymIntList dilation, SymInt groups) {
+Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride,
+                    std::string_view padding, SymIntList dilation, SymInt groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
-  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) { return _convolution_mode(x, weight, bias, stride, padding, dilation, groups); });
+  return batched(names[spatial - 1], input, spatial,
+                 [&](const Tensor& x) { return _convolution_mode(x, weight, bias, stride, padding, dilation, groups); });
 }
 template <int spatial>
-Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList output_padding, SymInt groups,
-                      SymIntList dilation) {
+Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+                      SymIntList output_padding, SymInt groups, SymIntList dilation) {
   static constexpr const char* names[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
-  return batched(names[spatial - 1], input, spatial,
-                 [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups); });
+  return batched(names[spatial - 1], input, spatial, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
+  });
 }
 
-Tensor same_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList dilation, SymInt groups) {
+Tensor same_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList dilation,
+                    SymInt groups) {
   const Settings s = settings("_convolution_mode", weight, stride, {SymInt(0)}, dilation, false, {SymInt(0)}, groups);
   if (input.dim() != weight.dim())
-    throw UserError("_convolution_mode: Expected " + std::to_string(weight.dim()) + "-dimensional input for weight " + str(weight.sym_sizes()) + ", but got " + str(input.sym_sizes()));
+    throw UserError("_convolution_mode: Expected " + std::to_string(weight.dim()) + "-dimensional input for weight " +
+                    str(weight.sym_sizes()) + ", but got " + str(input.sym_sizes()));
   const size_t spatial = s.stride.size();
   SymInts before, after, extra(2 * spatial, 0);
   bool symmetric = true;
   for (size_t d = 0; d < spatial; ++d) {
-    if (!guard(s.stride[d] == 1)) throw UserError("_convolution_mode: padding='same' is not supported for strided convolutions, found stride " + str(stride));
+    if (!guard(s.stride[d] == 1))
+      throw UserError("_convolution_mode: padding='same' is not supported for strided convolutions, found stride " +
+                      str(stride));
     const SymInt total = s.dilation[d] * (weight.sym_sizes()[2 + d] - 1);
     before.push_back(floor_div(total, 2));
     after.push_back(total - before[d]);
@@ -275,11 +319,14 @@ Tensor same_padding(const Tensor& input, const Tensor& weight, const Tensor& bia
   }
   const SymInts none(spatial, 0);
   if (symmetric) return convolution(input, weight, bias, stride, before, dilation, false, none, groups);
-  warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created");
+  warn(
+      "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+      "created");
   for (size_t d = 0; d < spatial; ++d) extra[2 * (spatial - 1 - d) + 1] = after[d] - before[d];
   return convolution(constant_pad_nd(input, extra, 0), weight, bias, stride, before, dilation, false, none, groups);
 }
-Tensor mode_body(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, std::string_view padding, SymIntList dilation, SymInt groups) {
+Tensor mode_body(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, std::string_view padding,
+                 SymIntList dilation, SymInt groups) {
   if (padding == "same") return same_padding(input, weight, bias, stride, dilation, groups);
   if (padding == "valid") return convolution(input, weight, bias, stride, {SymInt(0)}, dilation, false, {SymInt(0)}, groups);
   throw UserError("_convolution_mode: Invalid padding string: '" + std::string(padding) + "', expected 'same' or 'valid'");
@@ -289,42 +336,76 @@ Tensor mode_body(const Tensor& input, const Tensor& weight, const Tensor& bias, 
 
 void register_convolution(Library& aten);
 void register_convolution(Library& aten) {
-  aten.def("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+  aten.def(
+          "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+          "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .compute(convolution_rule, convolution_kernel)
       .out("convolution.out")
       .tags(Tag::dense_out, Tag::core);
-  aten.def("_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
-           "bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor")
+  aten.def(
+          "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+          "bool transposed, SymInt[] output_padding, SymInt groups, "
+          "bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor")
       .compute(
-          [](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymIntList output_padding,
-             SymInt groups, bool, bool, bool, bool) { return convolution_rule(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups); },
-          [](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding, SymIntList dilation, bool transposed, SymIntList output_padding,
-             SymInt groups, bool, bool, bool, bool, const Tensor& out) {
+          [](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+             SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups, bool, bool, bool, bool) {
+            return convolution_rule(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+          },
+          [](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntList stride, SymIntList padding,
+             SymIntList dilation, bool transposed, SymIntList output_padding, SymInt groups, bool, bool, bool, bool,
+             const Tensor& out) {
             convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out);
           })
-      .out("_convolution.out").tags(Tag::dense_out);
-  aten.def("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
-           "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+      .out("_convolution.out")
+      .tags(Tag::dense_out);
+  aten.def(
+          "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
+          "SymInt[] padding, SymInt[] dilation, bool transposed, "
+          "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(backward_rule, backward_kernel)
       .tags(Tag::core);
-  aten.def("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor").composite(mode_body);
-  aten.def("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor").composite(conv<1>);
-  aten.def("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor").composite(conv<2>);
-  aten.def("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor").composite(conv<3>);
-  aten.def("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding='valid', SymInt[1] dilation=[1], SymInt groups=1) -> Tensor")
+  aten.def(
+          "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
+          "SymInt groups) -> Tensor")
+      .composite(mode_body);
+  aten.def(
+          "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
+          "dilation=[1], SymInt groups=1) -> Tensor")
+      .composite(conv<1>);
+  aten.def(
+          "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+          "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+      .composite(conv<2>);
+  aten.def(
+          "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+          "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+      .composite(conv<3>);
+  aten.def(
+          "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding='valid', "
+          "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor")
       .composite(conv_padding<1>);
-  aten.def("conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding='valid', SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+  aten.def(
+          "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding='valid', "
+          "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
       .composite(conv_padding<2>);
-  aten.def("conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding='valid', SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+  aten.def(
+          "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding='valid', "
+          "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
       .composite(conv_padding<3>);
-  aten.def("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, "
-           "SymInt[1] dilation=[1]) -> Tensor")
+  aten.def(
+          "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+          "SymInt[1] output_padding=[0], SymInt groups=1, "
+          "SymInt[1] dilation=[1]) -> Tensor")
       .composite(conv_transpose<1>);
-  aten.def("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, "
-           "SymInt[2] dilation=[1, 1]) -> Tensor")
+  aten.def(
+          "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
+          "padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, "
+          "SymInt[2] dilation=[1, 1]) -> Tensor")
       .composite(conv_transpose<2>);
-  aten.def("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, "
-           "SymInt[3] dilation=[1, 1, 1]) -> Tensor")
+  aten.def(
+          "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
+          "padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, "
+          "SymInt[3] dilation=[1, 1, 1]) -> Tensor")
       .composite(conv_transpose<3>);
 }
 

@@ -21,19 +21,22 @@ void copy_rule(const Tensor& self, const Tensor& src, bool) {
   bool fits = sizes.size() == self.sym_sizes().size();
   for (size_t d = 0; d < sizes.size() && fits; ++d) fits = check(sizes[d] == self.sym_sizes()[d]);
   if (!fits)
-    throw UserError("copy_: a source of sizes " + str(src.sym_sizes()) + " does not broadcast to self's " + str(self.sym_sizes()) + "; expand self or slice the source");
+    throw UserError("copy_: a source of sizes " + str(src.sym_sizes()) + " does not broadcast to self's " +
+                    str(self.sym_sizes()) + "; expand self or slice the source");
 }
 void copy_into(const Tensor& self, const Tensor& src, bool non_blocking) {
   copy_rule(self, src, non_blocking);
   if (memory_overlap(self, src) == Overlap::partial)
-    throw UserError("copy_: some elements of the source and of self refer to a single memory location; clone() the source first");
+    throw UserError(
+        "copy_: some elements of the source and of self refer to a single memory location; clone() the source first");
   kernel::copy(src, self);
 }
 
 Meta clone_rule(const Tensor& self, OptFormat format) { return rule::like("clone", self, {}, {}, {}, {}, format); }
 void clone_kernel(const Tensor& self, OptFormat, const Tensor& out) { kernel::copy(self, out); }
 
-Meta to_copy_rule(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool, OptFormat format) {
+Meta to_copy_rule(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool,
+                  OptFormat format) {
   return rule::like("_to_copy", self, dtype, layout, device, pin, format);
 }
 void to_copy_kernel(const Tensor& self, OptDType, OptLayout, OptDevice, OptBool, bool, OptFormat, const Tensor& out) {
@@ -41,7 +44,8 @@ void to_copy_kernel(const Tensor& self, OptDType, OptLayout, OptDevice, OptBool,
 }
 
 // Unchanged if nothing would change, a copy otherwise.
-Tensor convert(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool non_blocking, bool copy, OptFormat format) {
+Tensor convert(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, bool non_blocking,
+               bool copy, OptFormat format) {
   const bool same_format = !format || *format == MemoryFormat::preserve || self.is_contiguous(*format);
   if (!copy && (!dtype || *dtype == self.dtype()) && (!device || *device == self.device()) && same_format) return self;
   return _to_copy(self, dtype, layout, device, pin, non_blocking, format);
@@ -50,7 +54,8 @@ Tensor convert(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice d
 Tensor detached(const Tensor& self) {
   const SymIntList sizes = self.sym_sizes();
   const SymIntList strides = self.sym_strides();
-  const Tensor t = make_view(self, SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()), self.sym_storage_offset());
+  const Tensor t = make_view(self, SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()),
+                             self.sym_storage_offset());
   t.impl().requires_grad = false;
   t.impl().is_leaf = true;
   t.impl().is_view = self.impl().is_view;
@@ -63,13 +68,17 @@ View alias_rule(const Tensor& self) {
 }
 
 Scalar read_value(const Tensor& self) {
-  if (self.numel() != 1) throw UserError("item: a Tensor with " + std::to_string(self.numel()) + " elements cannot be converted to Scalar");
+  if (self.numel() != 1)
+    throw UserError("item: a Tensor with " + std::to_string(self.numel()) + " elements cannot be converted to Scalar");
   return dispatch(self.dtype(), [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
     const T x = *static_cast<const T*>(self.data());
-    if constexpr (std::is_same_v<T, Complex64>) return Scalar(Complex128(x));
-    else if constexpr (std::is_same_v<T, Complex128> || std::is_arithmetic_v<T>) return Scalar(x);
-    else return Scalar(static_cast<float>(x));
+    if constexpr (std::is_same_v<T, Complex64>)
+      return Scalar(Complex128(x));
+    else if constexpr (std::is_same_v<T, Complex128> || std::is_arithmetic_v<T>)
+      return Scalar(x);
+    else
+      return Scalar(static_cast<float>(x));
   });
 }
 // While tracing, the value becomes an unbacked symbol of the tensor's environment.
@@ -77,8 +86,9 @@ Scalar fake_value(const Tensor& self) {
   if (TensorOwner* owner = owner_of(self))
     if (const Value value = owner->unknown(self, TensorOwner::Unknown::value); !value.is_none()) return value.to_scalar();
   if (!self.impl().env || !is_integral(self.dtype(), false))
-    throw UserError(ErrorKind::data_dependent, "item: the value of a tensor of dtype " + std::string(name(self.dtype())) +
-                                                   " without data was asked for; keep the computation in tensors, or pass the number as an input");
+    throw UserError(ErrorKind::data_dependent,
+                    "item: the value of a tensor of dtype " + std::string(name(self.dtype())) +
+                        " without data was asked for; keep the computation in tensors, or pass the number as an input");
   return Scalar(self.impl().env->create_unbacked());
 }
 
@@ -88,7 +98,8 @@ void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
   TensorImpl& impl = self.impl();
   for (const SymInt s : sizes)
     if (!check(s >= 0)) throw UserError("resize_: sizes must not be negative, found " + str(sizes));
-  const bool same = sizes.size() == impl.sizes.size() && std::equal(sizes.begin(), sizes.end(), impl.sizes.begin(), [](SymInt a, SymInt b) { return identical(a, b); });
+  const bool same = sizes.size() == impl.sizes.size() && std::equal(sizes.begin(), sizes.end(), impl.sizes.begin(),
+                                                                    [](SymInt a, SymInt b) { return identical(a, b); });
   if (!same || wanted != MemoryFormat::preserve) {
     impl.sizes = SymInts(sizes.begin(), sizes.end());
     impl.strides = rule::strides_in("resize_", wanted, sizes);
@@ -99,7 +110,8 @@ void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
   }
   if (impl.symbolic) return;
   const SymInt needed = (impl.offset + product(sizes)) * static_cast<int64_t>(item_size(impl.dtype));
-  if (static_cast<size_t>(needed.as_int()) > impl.storage->nbytes()) impl.storage->resize(static_cast<size_t>(needed.as_int()));
+  if (static_cast<size_t>(needed.as_int()) > impl.storage->nbytes())
+    impl.storage->resize(static_cast<size_t>(needed.as_int()));
 }
 
 void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
@@ -111,7 +123,9 @@ void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
 
 void register_copying(Library& aten);
 void register_copying(Library& aten) {
-  aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)").mutate(copy_rule, copy_into).tags(Tag::any_device);
+  aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+      .mutate(copy_rule, copy_into)
+      .tags(Tag::any_device);
   aten.def("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& src, bool) {
@@ -123,69 +137,108 @@ void register_copying(Library& aten) {
           [](const Tensor&, const Tensor& src, bool, const Tensor& out) { kernel::copy(src, out); })
       .out("copy.out")
       .tags(Tag::any_device, Tag::dense_out, Tag::core);
-  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor").compute(clone_rule, clone_kernel).out("clone.out").tags(Tag::dense_out, Tag::core);
-  aten.def("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
-           "MemoryFormat? memory_format=None) -> Tensor")
+  aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+      .compute(clone_rule, clone_kernel)
+      .out("clone.out")
+      .tags(Tag::dense_out, Tag::core);
+  aten.def(
+          "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+          "pin_memory=None, bool non_blocking=False, "
+          "MemoryFormat? memory_format=None) -> Tensor")
       .compute(to_copy_rule, to_copy_kernel)
       .tags(Tag::core);
-  aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)").python("torch.Tensor.contiguous")
+  aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+      .python("torch.Tensor.contiguous")
       .composite([](const Tensor& self, MemoryFormat format) -> Tensor {
         if (self.is_contiguous(format == MemoryFormat::preserve ? MemoryFormat::contiguous : format)) return self;
-        if (format == MemoryFormat::preserve) throw UserError("contiguous: preserve_format is not a memory format to be contiguous in");
+        if (format == MemoryFormat::preserve)
+          throw UserError("contiguous: preserve_format is not a memory format to be contiguous in");
         return clone(self, format);
       })
       .tags(Tag::may_alias);
-  aten.def("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
-      .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptFormat f) { return convert(self, dtype, {}, device, {}, non_blocking, copy, f); })
+  aten.def(
+          "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+          "MemoryFormat? memory_format=None) -> Tensor(a)")
+      .python("torch.Tensor.to")
+      .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptFormat f) {
+        return convert(self, dtype, {}, device, {}, non_blocking, copy, f);
+      })
       .tags(Tag::may_alias);
-  aten.def("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
-      .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptFormat f) { return convert(self, dtype, {}, {}, {}, non_blocking, copy, f); })
+  aten.def(
+          "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+          "memory_format=None) -> Tensor(a)")
+      .python("torch.Tensor.to")
+      .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptFormat f) {
+        return convert(self, dtype, {}, {}, {}, non_blocking, copy, f);
+      })
       .tags(Tag::may_alias);
-  aten.def("to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)").python("torch.Tensor.to")
+  aten.def(
+          "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+          "memory_format=None) -> Tensor(a)")
+      .python("torch.Tensor.to")
       .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptFormat f) {
         return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, f);
       })
       .tags(Tag::may_alias);
-  aten.def("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
-           "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+  aten.def(
+          "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+          "pin_memory=None, bool non_blocking=False, "
+          "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
       .composite(convert)
       .tags(Tag::may_alias);
-  aten.def("type_as(Tensor self, Tensor other) -> Tensor").python("torch.Tensor.type_as").composite([](const Tensor& self, const Tensor& other) -> Tensor {
-    return convert(self, other.dtype(), Layout::strided, other.device(), {}, false, false, {});
-  }).tags(Tag::may_alias);
+  aten.def("type_as(Tensor self, Tensor other) -> Tensor")
+      .python("torch.Tensor.type_as")
+      .composite([](const Tensor& self, const Tensor& other) -> Tensor {
+        return convert(self, other.dtype(), Layout::strided, other.device(), {}, false, false, {});
+      })
+      .tags(Tag::may_alias);
   aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view);
-  aten.def("detach_(Tensor(a!) self) -> Tensor(a!)").own(
-      [](const Tensor& self) {
-        self.impl().requires_grad = false;
-        self.impl().is_leaf = true;
-        return self;
-      },
-      [](const Tensor& self) {
-        self.impl().requires_grad = false;
-        self.impl().is_leaf = true;
-        return self;
-      });
-  aten.def("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)").composite([](const Tensor& self, bool requires_grad) -> Tensor {
-    return self.set_requires_grad(requires_grad);
-  });
-  aten.def("lift(Tensor self) -> Tensor").own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; }).tags(Tag::may_alias);
-  aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)").own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; }).tags(Tag::view);
+  aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
+      .own(
+          [](const Tensor& self) {
+            self.impl().requires_grad = false;
+            self.impl().is_leaf = true;
+            return self;
+          },
+          [](const Tensor& self) {
+            self.impl().requires_grad = false;
+            self.impl().is_leaf = true;
+            return self;
+          });
+  aten.def("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
+      .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
+  aten.def("lift(Tensor self) -> Tensor")
+      .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
+      .tags(Tag::may_alias);
+  aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)")
+      .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
+      .tags(Tag::view);
   aten.def("lift_fresh_copy(Tensor self) -> Tensor")
-      .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); }, [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
-      .out("lift_fresh_copy.out").tags(Tag::dense_out);
+      .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); },
+               [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
+      .out("lift_fresh_copy.out")
+      .tags(Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
-  aten.def("item(Tensor self) -> Scalar").python("torch.Tensor.item").composite([](const Tensor& self) -> Scalar {
-    if (!check(self.sym_numel() == 1)) throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");
-    return _local_scalar_dense(self);
-  }).tags(Tag::data_dependent);
-  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)").mutate(resize_rule, resize_rule).tags(Tag::overlap_ok, Tag::core, Tag::inplace_view);
+  aten.def("item(Tensor self) -> Scalar")
+      .python("torch.Tensor.item")
+      .composite([](const Tensor& self) -> Scalar {
+        if (!check(self.sym_numel() == 1))
+          throw UserError("item: a Tensor with " + self.sym_numel().str() + " elements cannot be converted to Scalar");
+        return _local_scalar_dense(self);
+      })
+      .tags(Tag::data_dependent);
+  aten.def("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+      .mutate(resize_rule, resize_rule)
+      .tags(Tag::overlap_ok, Tag::core, Tag::inplace_view);
   aten.def("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
-      .mutate(resize_as_rule, resize_as_rule).tags(Tag::any_device, Tag::inplace_view);
+      .mutate(resize_as_rule, resize_as_rule)
+      .tags(Tag::any_device, Tag::inplace_view);
   aten.def("is_same_size(Tensor self, Tensor other) -> bool").composite([](const Tensor& a, const Tensor& b) {
     const SymIntList x = a.sym_sizes();
     const SymIntList y = b.sym_sizes();
-    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](SymInt p, SymInt q) { return guard(p == q); });
+    return x.size() == y.size() &&
+           std::equal(x.begin(), x.end(), y.begin(), [](SymInt p, SymInt q) { return guard(p == q); });
   });
   aten.def("is_floating_point(Tensor self) -> bool").composite([](const Tensor& self) { return is_floating(self.dtype()); });
   aten.def("is_complex(Tensor self) -> bool").composite([](const Tensor& self) { return is_complex(self.dtype()); });

@@ -12,14 +12,19 @@ namespace {
 
 [[noreturn]] void fail(const std::string& what) { throw UserError("ctc_loss: " + what); }
 
-std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, bool) {
+std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths,
+                             int64_t blank, bool) {
   if (log_probs.dim() != 3) fail("expected log_probs of sizes [T, N, C], found " + str(log_probs.sym_sizes()));
-  if (targets.dtype() != DType::int32 && targets.dtype() != DType::int64) fail("expected targets of dtype int32 or int64, found " + std::string(name(targets.dtype())));
+  if (targets.dtype() != DType::int32 && targets.dtype() != DType::int64)
+    fail("expected targets of dtype int32 or int64, found " + std::string(name(targets.dtype())));
   const SymInt steps = log_probs.sym_size(0);
   const SymInt batch = log_probs.sym_size(1);
-  if (blank < 0 || !check(SymInt(blank) < log_probs.sym_size(2))) fail("blank must be in label range, found " + std::to_string(blank) + " for " + log_probs.sym_size(2).str() + " labels");
-  if (!check(SymInt(input_lengths.size()) == batch)) fail("input_lengths must be of size batch_size " + batch.str() + ", found " + std::to_string(input_lengths.size()));
-  if (!check(SymInt(target_lengths.size()) == batch)) fail("target_lengths must be of size batch_size " + batch.str() + ", found " + std::to_string(target_lengths.size()));
+  if (blank < 0 || !check(SymInt(blank) < log_probs.sym_size(2)))
+    fail("blank must be in label range, found " + std::to_string(blank) + " for " + log_probs.sym_size(2).str() + " labels");
+  if (!check(SymInt(input_lengths.size()) == batch))
+    fail("input_lengths must be of size batch_size " + batch.str() + ", found " + std::to_string(input_lengths.size()));
+  if (!check(SymInt(target_lengths.size()) == batch))
+    fail("target_lengths must be of size batch_size " + batch.str() + ", found " + std::to_string(target_lengths.size()));
   int64_t longest = 0;
   int64_t total = 0;
   for (const int64_t n : target_lengths) {
@@ -29,13 +34,19 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
   }
   for (const int64_t n : input_lengths) {
     if (n < 0) fail("Expected input_lengths to have value at least 0, but got value " + std::to_string(n));
-    if (!check(SymInt(n) <= steps)) fail("Expected input_lengths to have value at most " + steps.str() + ", but got value " + std::to_string(n));
+    if (!check(SymInt(n) <= steps))
+      fail("Expected input_lengths to have value at most " + steps.str() + ", but got value " + std::to_string(n));
   }
   if (targets.dim() == 1) {
-    if (!check(targets.sym_size(0) == SymInt(total))) fail("Expected targets to have size " + std::to_string(total) + " at dimension 0, but got size " + targets.sym_size(0).str());
+    if (!check(targets.sym_size(0) == SymInt(total)))
+      fail("Expected targets to have size " + std::to_string(total) + " at dimension 0, but got size " +
+           targets.sym_size(0).str());
   } else if (targets.dim() == 2) {
-    if (!check(targets.sym_size(0) == batch)) fail("Expected targets to have size " + batch.str() + " at dimension 0, but got size " + targets.sym_size(0).str());
-    if (!check(SymInt(longest) <= targets.sym_size(1))) fail("Expected targets to have size at least " + std::to_string(longest) + " at dimension 1, but got size " + targets.sym_size(1).str());
+    if (!check(targets.sym_size(0) == batch))
+      fail("Expected targets to have size " + batch.str() + " at dimension 0, but got size " + targets.sym_size(0).str());
+    if (!check(SymInt(longest) <= targets.sym_size(1)))
+      fail("Expected targets to have size at least " + std::to_string(longest) + " at dimension 1, but got size " +
+           targets.sym_size(1).str());
   } else {
     fail("expected targets of 1 or 2 dimensions, found sizes " + str(targets.sym_sizes()));
   }
@@ -49,7 +60,8 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
   alpha.strides = contiguous_strides(alpha.sizes);
   return {output, alpha};
 }
-void ctc_kernel(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, bool, const Tensor& output, const Tensor& alpha) {
+void ctc_kernel(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
+                bool, const Tensor& output, const Tensor& alpha) {
   kernel::ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, output, alpha);
 }
 
@@ -60,7 +72,8 @@ std::vector<int64_t> lengths_of(const char* what, const Tensor& t) {
   return {data, data + wide.numel()};
 }
 using Two = std::tuple<Tensor, Tensor>;
-Two ctc_by_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths, int64_t blank, bool zero_infinity) {
+Two ctc_by_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
+                   int64_t blank, bool zero_infinity) {
   const std::vector<int64_t> inputs = lengths_of("input_lengths", input_lengths);
   const std::vector<int64_t> labels = lengths_of("target_lengths", target_lengths);
   return _ctc_loss(log_probs, targets, inputs, labels, blank, zero_infinity);
@@ -75,20 +88,24 @@ Tensor finish(Tensor loss, const Tensor& target_lengths, bool is_batched, int64_
   if (reduction == 2) return loss.sum();
   return is_batched ? loss : loss.squeeze(0);
 }
-Tensor ctc_by_lists_body(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
+Tensor ctc_by_lists_body(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths,
+                         int64_t blank, int64_t reduction, bool zero_infinity) {
   const bool is_batched = log_probs.dim() == 3;
-  const Tensor loss = std::get<0>(_ctc_loss(is_batched ? log_probs : log_probs.unsqueeze(1), targets, input_lengths, target_lengths, blank, zero_infinity));
+  const Tensor loss = std::get<0>(_ctc_loss(is_batched ? log_probs : log_probs.unsqueeze(1), targets, input_lengths,
+                                            target_lengths, blank, zero_infinity));
   const Tensor lengths = tensor_of<int64_t>(target_lengths, {static_cast<int64_t>(target_lengths.size())}).to(loss.dtype());
   return finish(loss, lengths, is_batched, reduction, zero_infinity);
 }
-Tensor ctc_by_tensors_body(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
+Tensor ctc_by_tensors_body(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                           const Tensor& target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
   if (!modes_active() && !input_lengths.is_fake() && !target_lengths.is_fake()) {
     const std::vector<int64_t> inputs = lengths_of("input_lengths", input_lengths);
     const std::vector<int64_t> labels = lengths_of("target_lengths", target_lengths);
     return ctc_by_lists_body(log_probs, targets, inputs, labels, blank, reduction, zero_infinity);
   }
   const bool is_batched = log_probs.dim() == 3;
-  const Tensor loss = std::get<0>(_ctc_loss(is_batched ? log_probs : log_probs.unsqueeze(1), targets, input_lengths, target_lengths, blank, zero_infinity));
+  const Tensor loss = std::get<0>(_ctc_loss(is_batched ? log_probs : log_probs.unsqueeze(1), targets, input_lengths,
+                                            target_lengths, blank, zero_infinity));
   return finish(loss, target_lengths, is_batched, reduction, zero_infinity);
 }
 
@@ -96,10 +113,15 @@ Tensor ctc_by_tensors_body(const Tensor& log_probs, const Tensor& targets, const
 
 void register_ctc(Library& aten);
 void register_ctc(Library& aten) {
-  aten.def("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+  aten.def(
+          "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool "
+          "zero_infinity=False) -> (Tensor, Tensor)")
       .compute(ctc_rule, ctc_kernel)
-      .out("_ctc_loss.out").tags(Tag::dense_out);
-  aten.def("_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+      .out("_ctc_loss.out")
+      .tags(Tag::dense_out);
+  aten.def(
+          "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
+          "bool zero_infinity=False) -> (Tensor, Tensor)")
       .own(
           [](const Tensor& log_probs, const Tensor& targets, const Tensor&, const Tensor&, int64_t, bool) -> Two {
             // Lengths are data: the longest target is at most what `targets` holds.
@@ -116,8 +138,13 @@ void register_ctc(Library& aten) {
           },
           ctc_by_tensors)
       .tags(Tag::data_dependent);
-  aten.def("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor").composite(ctc_by_lists_body);
-  aten.def("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor")
+  aten.def(
+          "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int "
+          "reduction=1, bool zero_infinity=False) -> Tensor")
+      .composite(ctc_by_lists_body);
+  aten.def(
+          "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int "
+          "reduction=1, bool zero_infinity=False) -> Tensor")
       .composite(ctc_by_tensors_body);
 }
 

@@ -25,11 +25,15 @@ Tensor sum_product(const Tensor& a, const Tensor& b, const Dims& sum_dims) {
   for (int64_t d = 0; d < a.dim(); ++d) {
     const bool in_left = !is_one(left.sym_size(d)), in_right = !is_one(right.sym_size(d));
     if (in_left && in_right && !check(left.sym_size(d) == right.sym_size(d)))
-      throw UserError("einsum: non-broadcast dimensions must match, found " + left.sym_size(d).str() + " and " + right.sym_size(d).str());
+      throw UserError("einsum: non-broadcast dimensions must match, found " + left.sym_size(d).str() + " and " +
+                      right.sym_size(d).str());
     if (summed[static_cast<size_t>(d)]) {
-      if (in_left && in_right) sum_size *= left.sym_size(d);
-      else if (in_left) left = sum(left, {d}, true);
-      else if (in_right) right = sum(right, {d}, true);
+      if (in_left && in_right)
+        sum_size *= left.sym_size(d);
+      else if (in_left)
+        left = sum(left, {d}, true);
+      else if (in_right)
+        right = sum(right, {d}, true);
     } else if (in_left && in_right) {
       both.push_back(d);
       both_size *= left.sym_size(d);
@@ -83,7 +87,8 @@ std::vector<int> parse_labels(std::string_view equation, std::string_view part, 
     if (c == ' ') continue;
     if (c == '.') {
       if (found) bad_equation(equation, std::string("found '.' for ") + of + " for which an ellipsis was already found");
-      if (part.substr(i, 3) != "...") bad_equation(equation, std::string("found '.' for ") + of + " that is not part of any ellipsis");
+      if (part.substr(i, 3) != "...")
+        bad_equation(equation, std::string("found '.' for ") + of + " that is not part of any ellipsis");
       i += 2;
       found = true;
       labels.push_back(ellipsis);
@@ -92,7 +97,8 @@ std::vector<int> parse_labels(std::string_view equation, std::string_view part, 
     } else if (c >= 'a' && c <= 'z') {
       labels.push_back(c - 'a' + 26);
     } else {
-      bad_equation(equation, std::string("invalid subscript given for ") + of + ", subscripts must be in [a-zA-Z], found '" + c + "'");
+      bad_equation(equation,
+                   std::string("invalid subscript given for ") + of + ", subscripts must be in [a-zA-Z], found '" + c + "'");
     }
   }
   return labels;
@@ -105,12 +111,14 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
   std::vector<std::vector<int>> labels;
   for (size_t begin = 0;;) {
     const size_t comma = inputs.find(',', begin);
-    labels.push_back(parse_labels(equation, inputs.substr(begin, comma == std::string_view::npos ? comma : comma - begin), "an operand"));
+    labels.push_back(
+        parse_labels(equation, inputs.substr(begin, comma == std::string_view::npos ? comma : comma - begin), "an operand"));
     if (comma == std::string_view::npos) break;
     begin = comma + 1;
   }
   if (labels.size() != operands.size())
-    bad_equation(equation, std::to_string(operands.size()) + " operands were provided, but the equation names " + std::to_string(labels.size()));
+    bad_equation(equation, std::to_string(operands.size()) + " operands were provided, but the equation names " +
+                               std::to_string(labels.size()));
 
   int64_t count[label_total] = {};
   int64_t ellipsis_dims = 0;
@@ -118,14 +126,17 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
     int64_t named = 0;
     bool has_ellipsis = false;
     for (const int l : labels[i]) {
-      if (l == ellipsis) has_ellipsis = true;
-      else ++named, ++count[l];
+      if (l == ellipsis)
+        has_ellipsis = true;
+      else
+        ++named, ++count[l];
     }
     const int64_t ndim = operands[i].dim();
     if (has_ellipsis) ellipsis_dims = std::max(ellipsis_dims, ndim - named);
     if (has_ellipsis ? named > ndim : named != ndim)
-      bad_equation(equation, "the number of subscripts (" + std::to_string(named) + ") does not match the number of dimensions (" + std::to_string(ndim) +
-                                 ") for operand " + std::to_string(i));
+      bad_equation(equation, "the number of subscripts (" + std::to_string(named) +
+                                 ") does not match the number of dimensions (" + std::to_string(ndim) + ") for operand " +
+                                 std::to_string(i));
   }
 
   // Where each label goes: the output's dimensions first, those to be summed after them.
@@ -172,8 +183,8 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
       const SymInt size = op.sym_size(dim);
       if (!is_one(size)) {
         if (!is_one(sizes[at]) && !check(sizes[at] == size))
-          bad_equation(equation, "operands do not broadcast with remapped shapes: size " + size.str() + " of operand " + std::to_string(i) +
-                                     " does not match the previously seen size " + sizes[at].str());
+          bad_equation(equation, "operands do not broadcast with remapped shapes: size " + size.str() + " of operand " +
+                                     std::to_string(i) + " does not match the previously seen size " + sizes[at].str());
         sizes[at] = size;
         ++users[at];
       }
@@ -188,8 +199,9 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
       } else {
         const int64_t before = order[static_cast<size_t>(place[l])];
         if (!check(op.sym_size(dim) == op.sym_size(before)))
-          bad_equation(equation, "a subscript is repeated for operand " + std::to_string(i) + " but the sizes don't match, " + op.sym_size(dim).str() + " != " +
-                                     op.sym_size(before).str());
+          bad_equation(equation, "a subscript is repeated for operand " + std::to_string(i) +
+                                     " but the sizes don't match, " + op.sym_size(dim).str() +
+                                     " != " + op.sym_size(before).str());
         op = movedim(diagonal(op, 0, before, dim), -1, before);
       }
     }
@@ -202,14 +214,16 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
   }
 
   if (path && path->size() != (operands.size() - 1) * 2)
-    throw UserError("einsum: the contraction path must have " + std::to_string((operands.size() - 1) * 2) + " entries, found " + std::to_string(path->size()));
+    throw UserError("einsum: the contraction path must have " + std::to_string((operands.size() - 1) * 2) +
+                    " entries, found " + std::to_string(path->size()));
   size_t step = 0;
   while (ops.size() > 1) {
     size_t i = 0, j = 1;
     if (path) {
       const int64_t x = (*path)[step], y = (*path)[step + 1];
       step += 2;
-      if (std::min(x, y) < 0 || x == y || static_cast<size_t>(std::max(x, y)) >= ops.size()) throw UserError("einsum: the contraction path names operands that do not exist");
+      if (std::min(x, y) < 0 || x == y || static_cast<size_t>(std::max(x, y)) >= ops.size())
+        throw UserError("einsum: the contraction path names operands that do not exist");
       i = static_cast<size_t>(std::min(x, y));
       j = static_cast<size_t>(std::max(x, y));
     }
@@ -233,8 +247,10 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
     if (!a_sums.empty()) a = sum(a, IntList(a_sums), true);
     if (!b_sums.empty()) b = sum(b, IntList(b_sums), true);
     const Tensor result = sum_product(a, b, sums);
-    if (path) ops.push_back(result);
-    else ops.insert(ops.begin(), result);
+    if (path)
+      ops.push_back(result);
+    else
+      ops.insert(ops.begin(), result);
   }
   if (dims == out_dims) return ops[0];
   if (operands.size() > 1) return view(ops[0], SymIntList(ops[0].sym_sizes().data(), static_cast<size_t>(out_dims)));
@@ -245,9 +261,12 @@ Tensor einsum_body(std::string_view equation, TensorList operands, std::optional
 
 // ---- the others ---------------------------------------------------------------------------------------------------
 Tensor tensordot_body(const Tensor& self, const Tensor& other, IntList dims_self, IntList dims_other) {
-  if (dims_self.size() != dims_other.size()) throw UserError("tensordot: both dimension lists should have same length, found " + str(dims_self) + " and " + str(dims_other));
+  if (dims_self.size() != dims_other.size())
+    throw UserError("tensordot: both dimension lists should have same length, found " + str(dims_self) + " and " +
+                    str(dims_other));
   if (self.dtype() != other.dtype())
-    throw UserError("tensordot: both inputs should have same dtype, found " + std::string(name(self.dtype())) + " and " + std::string(name(other.dtype())));
+    throw UserError("tensordot: both inputs should have same dtype, found " + std::string(name(self.dtype())) + " and " +
+                    std::string(name(other.dtype())));
   Tensor a = self, b = other;
   SymInt contracted = 1;
   for (size_t i = 0; i < dims_self.size(); ++i) {
@@ -258,12 +277,14 @@ Tensor tensordot_body(const Tensor& self, const Tensor& other, IntList dims_self
       b = sum(b, {dims_other[i]}, true, b.dtype());
     } else {
       if (!check(x == y))
-        throw UserError("tensordot: contracted dimensions need to match, but first has size " + x.str() + " in dim " + std::to_string(dims_self[i]) +
-                        " and second has size " + y.str() + " in dim " + std::to_string(dims_other[i]));
+        throw UserError("tensordot: contracted dimensions need to match, but first has size " + x.str() + " in dim " +
+                        std::to_string(dims_self[i]) + " and second has size " + y.str() + " in dim " +
+                        std::to_string(dims_other[i]));
       contracted *= x;
     }
   }
-  const rule::DimSet a_set = rule::dim_set("tensordot", dims_self, a.dim()), b_set = rule::dim_set("tensordot", dims_other, b.dim());
+  const rule::DimSet a_set = rule::dim_set("tensordot", dims_self, a.dim()),
+                     b_set = rule::dim_set("tensordot", dims_other, b.dim());
   Dims a_order, b_order;
   SymInts result;
   SymInt rows = 1, columns = 1;
@@ -295,7 +316,8 @@ Tensor outer_body(const Tensor& self, const Tensor& vec2) {
 Tensor inner_body(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return mul(self, other);
   if (!check(self.sym_size(-1) == other.sym_size(-1)))
-    throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) + " and " + str(other.sym_sizes()));
+    throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) +
+                    " and " + str(other.sym_sizes()));
   return tensordot(self, other, {-1}, {-1});
 }
 
@@ -303,15 +325,18 @@ Tensor inner_body(const Tensor& self, const Tensor& other) {
 Tensor inner_out_body(const Tensor& self, const Tensor& other, const Tensor& out) {
   if (self.dim() == 0 || other.dim() == 0) return mul(self, other, out);
   if (!check(self.sym_size(-1) == other.sym_size(-1)))
-    throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) + " and " + str(other.sym_sizes()));
+    throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) +
+                    " and " + str(other.sym_sizes()));
   return tensordot(self, other, {-1}, {-1}, out);
 }
 
 Tensor vecdot_body(const Tensor& x, const Tensor& y, int64_t dim) {
   if (!is_floating(x.dtype()) && !is_complex(x.dtype()))
-    throw UserError("linalg.vecdot: Expected a floating point or complex tensor as input. Got " + std::string(name(x.dtype())));
+    throw UserError("linalg.vecdot: Expected a floating point or complex tensor as input. Got " +
+                    std::string(name(x.dtype())));
   if (x.dtype() != y.dtype())
-    throw UserError("linalg.vecdot: Expected x and y to have the same dtype, found " + std::string(name(x.dtype())) + " and " + std::string(name(y.dtype())));
+    throw UserError("linalg.vecdot: Expected x and y to have the same dtype, found " + std::string(name(x.dtype())) +
+                    " and " + std::string(name(y.dtype())));
   if (x.dim() == 1 && y.dim() == 1) return vdot(x, y);
   return sum(mul(x, y), {dim});
 }
@@ -355,7 +380,8 @@ Tensor bilinear_body(const Tensor& input1, const Tensor& input2, const Tensor& w
   fits = fits && check(input1.sym_size(-1) == weight.sym_size(1)) && check(input2.sym_size(-1) == weight.sym_size(2));
   if (fits && bias.defined()) fits = check(bias.sym_size(0) == weight.sym_size(0));
   if (!fits)
-    throw UserError("bilinear: input1 " + str(input1.sym_sizes()) + " and input2 " + str(input2.sym_sizes()) + " do not fit a weight of sizes " + str(weight.sym_sizes()));
+    throw UserError("bilinear: input1 " + str(input1.sym_sizes()) + " and input2 " + str(input2.sym_sizes()) +
+                    " do not fit a weight of sizes " + str(weight.sym_sizes()));
   SymInts sizes(input1.sym_sizes().begin(), input1.sym_sizes().end() - 1);
   sizes.push_back(weight.sym_size(0));
   const Tensor x = reshape(input1, {-1, input1.sym_size(-1)}), y = reshape(input2, {-1, input2.sym_size(-1)});
@@ -371,7 +397,8 @@ struct Trilinear {
   uint64_t expanded[3] = {};
   uint64_t summed = 0;
 };
-Trilinear prepare_trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2, IntList expand3, IntList sumdim, int64_t unroll) {
+Trilinear prepare_trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2,
+                            IntList expand3, IntList sumdim, int64_t unroll) {
   const int64_t total = i1.dim() + static_cast<int64_t>(expand1.size());
   Trilinear t{i1, i2, i3, {}, {}, {}, {}, 0};
   t.expanded[0] = rule::dim_set("_trilinear", expand1, total);
@@ -382,8 +409,10 @@ Trilinear prepare_trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3
     SymInt size = 0;
     Tensor* const inputs[] = {&t.i1, &t.i2, &t.i3};
     for (size_t i = 0; i < 3; ++i) {
-      if (t.expanded[i] >> d & 1) *inputs[i] = unsqueeze(*inputs[i], d);
-      else size = inputs[i]->sym_size(d);
+      if (t.expanded[i] >> d & 1)
+        *inputs[i] = unsqueeze(*inputs[i], d);
+      else
+        size = inputs[i]->sym_size(d);
     }
     const bool sums = t.summed >> d & 1;
     if (sums && d != unroll) (t.expanded[2] >> d & 1 ? t.sums12 : t.sums23).push_back(d);
@@ -391,11 +420,14 @@ Trilinear prepare_trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3
   }
   return t;
 }
-Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2, IntList expand3, IntList sumdim, int64_t unroll) {
+Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2, IntList expand3,
+                 IntList sumdim, int64_t unroll) {
   const Trilinear t = prepare_trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll);
   Tensor out = zeros(t.sizes, i1.dtype());
   if (i1.numel() != 0 && i2.numel() != 0 && i3.numel() != 0) {
-    const auto part = [&](const Tensor& x, size_t i, int64_t k) { return narrow(x, unroll, t.expanded[i] >> unroll & 1 ? 0 : k, 1); };
+    const auto part = [&](const Tensor& x, size_t i, int64_t k) {
+      return narrow(x, unroll, t.expanded[i] >> unroll & 1 ? 0 : k, 1);
+    };
     int64_t steps = 1;
     for (const Tensor* x : {&t.i1, &t.i2, &t.i3}) steps = std::max(steps, x->size(unroll));
     const bool sums = t.summed >> unroll & 1;
@@ -408,7 +440,8 @@ Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList e
     if (t.summed >> d & 1) out = squeeze(out, d);
   return out;
 }
-Tensor trilinear_rule(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2, IntList expand3, IntList sumdim, int64_t unroll) {
+Tensor trilinear_rule(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2,
+                      IntList expand3, IntList sumdim, int64_t unroll) {
   const Trilinear t = prepare_trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll);
   SymInts sizes;
   for (size_t d = 0; d < t.sizes.size(); ++d)
@@ -426,16 +459,24 @@ Tensor multi_dot_body(TensorList tensors) {
   if (n < 2) throw UserError("linalg.multi_dot: expected at least 2 tensors but got " + std::to_string(n));
   std::vector<Tensor> matrices(tensors.begin(), tensors.end());
   SymInts result;
-  if (matrices[0].dim() == 1) matrices[0] = unsqueeze(matrices[0], 0);
-  else result.push_back(matrices[0].sym_size(0));
-  if (matrices[n - 1].dim() == 1) matrices[n - 1] = unsqueeze(matrices[n - 1], -1);
-  else result.push_back(matrices[n - 1].sym_size(1));
+  if (matrices[0].dim() == 1)
+    matrices[0] = unsqueeze(matrices[0], 0);
+  else
+    result.push_back(matrices[0].sym_size(0));
+  if (matrices[n - 1].dim() == 1)
+    matrices[n - 1] = unsqueeze(matrices[n - 1], -1);
+  else
+    result.push_back(matrices[n - 1].sym_size(1));
   for (size_t i = 0; i < n; ++i)
-    if (matrices[i].dim() != 2) throw UserError("linalg.multi_dot: tensor " + std::to_string(i) + " must be 2D but got " + std::to_string(matrices[i].dim()) + "D");
+    if (matrices[i].dim() != 2)
+      throw UserError("linalg.multi_dot: tensor " + std::to_string(i) + " must be 2D but got " +
+                      std::to_string(matrices[i].dim()) + "D");
   if (n == 2) return view(mm(matrices[0], matrices[1]), result);
   std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
   std::vector<std::vector<size_t>> split(n, std::vector<size_t>(n, 0));
-  const auto p = [&](size_t i) { return static_cast<double>((i < n ? matrices[i].sym_size(0) : matrices[n - 1].sym_size(1)).guard_int()); };
+  const auto p = [&](size_t i) {
+    return static_cast<double>((i < n ? matrices[i].sym_size(0) : matrices[n - 1].sym_size(1)).guard_int());
+  };
   for (size_t length = 1; length < n; ++length)
     for (size_t i = 0; i + length < n; ++i) {
       const size_t j = i + length;
@@ -455,20 +496,28 @@ Tensor multi_dot_body(TensorList tensors) {
 void register_einsum(Library& aten);
 void register_einsum(Library& aten) {
   aten.def("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor").composite(einsum_body);
-  aten.def("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor").composite(tensordot_body).out("tensordot.out");
+  aten.def("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
+      .composite(tensordot_body)
+      .out("tensordot.out");
   aten.def("outer(Tensor self, Tensor vec2) -> Tensor").composite(outer_body).out("outer.out").tags(Tag::cast_out);
-  aten.def("ger(Tensor self, Tensor vec2) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return outer(a, b); }).out("ger.out").tags(Tag::cast_out);
+  aten.def("ger(Tensor self, Tensor vec2) -> Tensor")
+      .composite([](const Tensor& a, const Tensor& b) { return outer(a, b); })
+      .out("ger.out")
+      .tags(Tag::cast_out);
   aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body);
   aten.def("inner.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(inner_out_body);
   aten.def("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").composite(vecdot_body).out("linalg_vecdot.out");
   aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body);
   aten.def("kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(kron_out_body);
   aten.def("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor").composite(bilinear_body);
-  aten.def("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
+  aten.def(
+          "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int "
+          "unroll_dim=1) -> Tensor")
       .own(trilinear_rule, trilinear);
   aten.def("linalg_multi_dot(Tensor[] tensors) -> Tensor").composite(multi_dot_body).out("linalg_multi_dot.out");
   aten.def("chain_matmul(Tensor[] matrices) -> Tensor")
-      .composite([](TensorList matrices) -> Tensor { return matrices.size() == 1 ? matrices[0] : linalg_multi_dot(matrices); })
+      .composite(
+          [](TensorList matrices) -> Tensor { return matrices.size() == 1 ? matrices[0] : linalg_multi_dot(matrices); })
       .out("chain_matmul.out");
 }
 

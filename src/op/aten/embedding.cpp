@@ -11,7 +11,8 @@ namespace {
 
 void check_indices(const char* op, const Tensor& indices) {
   if (indices.dtype() != DType::int64 && indices.dtype() != DType::int32)
-    throw UserError(std::string(op) + ": Expected indices to be of dtype int64 or int32, found " + std::string(name(indices.dtype())));
+    throw UserError(std::string(op) + ": Expected indices to be of dtype int64 or int32, found " +
+                    std::string(name(indices.dtype())));
 }
 
 Meta embedding_rule(const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
@@ -27,7 +28,8 @@ void embedding_kernel(const Tensor& weight, const Tensor& indices, SymInt, bool,
     for (int64_t i = 0; i < index.numel(); ++i) {
       const int64_t at = index.data_as<int64_t>()[i];
       if (at < 0 || at >= weight.size(0))
-        throw UserError("embedding: index " + std::to_string(at) + " is out of bounds for a weight of " + std::to_string(weight.size(0)) + " rows");
+        throw UserError("embedding: index " + std::to_string(at) + " is out of bounds for a weight of " +
+                        std::to_string(weight.size(0)) + " rows");
     }
     return;
   }
@@ -38,7 +40,8 @@ Meta dense_backward_rule(const Tensor& grad_output, const Tensor& indices, SymIn
   check_indices("embedding_dense_backward", indices);
   return rule::contiguous({num_weights, grad_output.sym_size(-1)}, grad_output.dtype(), grad_output.device());
 }
-void dense_backward_kernel(const Tensor& grad_output, const Tensor& indices, SymInt, SymInt padding_idx, bool scale_grad_by_freq, const Tensor& out) {
+void dense_backward_kernel(const Tensor& grad_output, const Tensor& indices, SymInt, SymInt padding_idx,
+                           bool scale_grad_by_freq, const Tensor& out) {
   kernel::embedding_dense_backward(grad_output, indices, padding_idx.as_int(), scale_grad_by_freq, out);
 }
 
@@ -49,7 +52,8 @@ Meta renorm_rule(const Tensor& self, const Tensor& indices, double, double) {
 }
 void renorm_kernel(const Tensor& self, const Tensor& indices, double max_norm, double norm_type, const Tensor& out) {
   if (indices.numel() && !is_floating(self.dtype()) && !is_complex(self.dtype()))
-    throw UserError("embedding_renorm_: norm(): input dtype should be either floating point or complex. Got " + std::string(name(self.dtype())) + " instead.");
+    throw UserError("embedding_renorm_: norm(): input dtype should be either floating point or complex. Got " +
+                    std::string(name(self.dtype())) + " instead.");
   if (!out.is_same(self)) kernel::copy(self, out);
   kernel::embedding_renorm(out, indices, max_norm, norm_type);
 }
@@ -57,61 +61,79 @@ void renorm_kernel(const Tensor& self, const Tensor& indices, double max_norm, d
 // ---- embedding_bag ------------------------------------------------------------------------------------------------------
 using kernel::BagMode;
 
-std::array<Meta, 4> bag_metas(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode, const Tensor& per_sample_weights, bool include_last_offset,
-                              int64_t padding_idx, bool forward_only) {
+std::array<Meta, 4> bag_metas(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+                              const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx,
+                              bool forward_only) {
   const char* op = "_embedding_bag";
   check_indices(op, indices);
   check_indices(op, offsets);
   if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1)
-    throw UserError(std::string(op) + ": expected a 2-D weight and 1-D indices and offsets, found sizes " + str(weight.sym_sizes()) + ", " + str(indices.sym_sizes()) + ", " +
-                    str(offsets.sym_sizes()));
-  if (!is_floating(weight.dtype()) || is_float8(weight.dtype())) throw UserError(std::string(op) + ": expected a floating weight, found " + std::string(name(weight.dtype())));
-  if (mode < 0 || mode > 2) throw UserError(std::string(op) + ": mode must be 0 (sum), 1 (mean) or 2 (max), found " + std::to_string(mode));
+    throw UserError(std::string(op) + ": expected a 2-D weight and 1-D indices and offsets, found sizes " +
+                    str(weight.sym_sizes()) + ", " + str(indices.sym_sizes()) + ", " + str(offsets.sym_sizes()));
+  if (!is_floating(weight.dtype()) || is_float8(weight.dtype()))
+    throw UserError(std::string(op) + ": expected a floating weight, found " + std::string(name(weight.dtype())));
+  if (mode < 0 || mode > 2)
+    throw UserError(std::string(op) + ": mode must be 0 (sum), 1 (mean) or 2 (max), found " + std::to_string(mode));
   if (per_sample_weights.defined()) {
-    if (mode != 0) throw UserError(std::string(op) + ": per_sample_weights is supported with mode='sum' only, found mode " + std::to_string(mode));
-    if (per_sample_weights.dtype() != weight.dtype() || per_sample_weights.dim() != 1 || !check(per_sample_weights.sym_sizes()[0] == indices.sym_sizes()[0]))
-      throw UserError(std::string(op) + ": per_sample_weights must have weight's dtype and one number for each index, found " + std::string(name(per_sample_weights.dtype())) + " " +
-                      str(per_sample_weights.sym_sizes()));
+    if (mode != 0)
+      throw UserError(std::string(op) + ": per_sample_weights is supported with mode='sum' only, found mode " +
+                      std::to_string(mode));
+    if (per_sample_weights.dtype() != weight.dtype() || per_sample_weights.dim() != 1 ||
+        !check(per_sample_weights.sym_sizes()[0] == indices.sym_sizes()[0]))
+      throw UserError(std::string(op) +
+                      ": per_sample_weights must have weight's dtype and one number for each index, found " +
+                      std::string(name(per_sample_weights.dtype())) + " " + str(per_sample_weights.sym_sizes()));
   }
   const SymInt bags = include_last_offset ? offsets.sym_sizes()[0] - 1 : offsets.sym_sizes()[0];
-  if (include_last_offset && !check(offsets.sym_sizes()[0] >= 1)) throw UserError(std::string(op) + ": include_last_offset needs at least one offset, found none");
+  if (include_last_offset && !check(offsets.sym_sizes()[0] >= 1))
+    throw UserError(std::string(op) + ": include_last_offset needs at least one offset, found none");
   const SymInt width = weight.sym_sizes()[1];
   const DType index = promote_types(indices.dtype(), offsets.dtype());
   const auto meta = [&](SymIntList sizes, DType d) { return rule::contiguous(sizes, d, weight.device()); };
   // Plain sums need no record of which bag an index is in; forward alone sizes its unused record by the offsets.
-  const bool plain_sum = mode == 0 && padding_idx < 0 && weight.dtype() != DType::float64 && guard_or(weight.sym_strides()[1] == 1, false) &&
-                         (!per_sample_weights.defined() || per_sample_weights.dim() == 0 || guard_or(per_sample_weights.sym_strides()[0] == 1, false));
+  const bool plain_sum = mode == 0 && padding_idx < 0 && weight.dtype() != DType::float64 &&
+                         guard_or(weight.sym_strides()[1] == 1, false) &&
+                         (!per_sample_weights.defined() || per_sample_weights.dim() == 0 ||
+                          guard_or(per_sample_weights.sym_strides()[0] == 1, false));
   const SymInt offset2bag = plain_sum ? SymInt(0) : indices.sym_sizes()[0];
   const SymInt recorded = mode == 0 && forward_only ? offsets.sym_sizes()[0] : bags;
-  return {meta({bags, width}, weight.dtype()), meta({offset2bag}, index), meta({recorded}, index), mode == 2 ? meta({bags, width}, index) : meta({recorded}, index)};
+  return {meta({bags, width}, weight.dtype()), meta({offset2bag}, index), meta({recorded}, index),
+          mode == 2 ? meta({bags, width}, index) : meta({recorded}, index)};
 }
 template <bool forward_only>
-std::array<Meta, 4> bag_rule(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool, const Tensor& per_sample_weights, bool include_last_offset,
-                             int64_t padding_idx) {
+std::array<Meta, 4> bag_rule(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                             const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
   return bag_metas(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx, forward_only);
 }
-void bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool, const Tensor& per_sample_weights, bool, int64_t padding_idx,
-                const Tensor& out, const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices) {
-  kernel::embedding_bag(weight, indices, offsets, static_cast<BagMode>(mode), per_sample_weights, padding_idx, out, offset2bag, bag_size, max_indices);
+void bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                const Tensor& per_sample_weights, bool, int64_t padding_idx, const Tensor& out, const Tensor& offset2bag,
+                const Tensor& bag_size, const Tensor& max_indices) {
+  kernel::embedding_bag(weight, indices, offsets, static_cast<BagMode>(mode), per_sample_weights, padding_idx, out,
+                        offset2bag, bag_size, max_indices);
 }
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-Four bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
-         bool include_last_offset, int64_t padding_idx) {
-  if (weight.requires_grad()) return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx);
-  return _embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx);
+Four bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
+         bool sparse, const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
+  if (weight.requires_grad())
+    return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                          include_last_offset, padding_idx);
+  return _embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                                     include_last_offset, padding_idx);
 }
-Four bag_default(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
-                 bool include_last_offset) {
+Four bag_default(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
+                 bool sparse, const Tensor& per_sample_weights, bool include_last_offset) {
   return bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, -1);
 }
-Four bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, const Tensor& per_sample_weights,
-                bool include_last_offset, std::optional<int64_t> padding_idx) {
+Four bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
+                bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
+                std::optional<int64_t> padding_idx) {
   int64_t padding = -1;
   if (padding_idx) {
     const SymInt rows = weight.sym_size(0);
     if (!check(sym_and(rows >= -*padding_idx, rows > *padding_idx)))
-      throw UserError("embedding_bag: padding_idx must be within the number of embeddings, -" + rows.str() + " through " + (rows - 1).str() + ", but got " + std::to_string(*padding_idx));
+      throw UserError("embedding_bag: padding_idx must be within the number of embeddings, -" + rows.str() + " through " +
+                      (rows - 1).str() + ", but got " + std::to_string(*padding_idx));
     padding = *padding_idx < 0 ? (rows + *padding_idx).guard_int() : *padding_idx;
   }
   return bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
@@ -121,17 +143,26 @@ Four bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offse
 
 void register_embedding(Library& aten);
 void register_embedding(Library& aten) {
-  aten.def("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
+  aten.def(
+          "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
+          "sparse=False) -> Tensor")
       .compute(embedding_rule, embedding_kernel)
       .out("embedding.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
-  aten.def("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+  aten.def(
+          "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
+          "scale_grad_by_freq) -> Tensor")
       .compute(dense_backward_rule, dense_backward_kernel)
       .out("embedding_dense_backward.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
-  aten.def("embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")
-      .composite([](const Tensor& grad, const Tensor& indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) {
-        if (sparse) throw UserError(ErrorKind::unsupported_operator, "embedding_backward: sparse gradients are not supported; pass sparse=False");
+  aten.def(
+          "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
+          "bool sparse) -> Tensor")
+      .composite([](const Tensor& grad, const Tensor& indices, SymInt num_weights, SymInt padding_idx,
+                    bool scale_grad_by_freq, bool sparse) {
+        if (sparse)
+          throw UserError(ErrorKind::unsupported_operator,
+                          "embedding_backward: sparse gradients are not supported; pass sparse=False");
         return embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
       });
   aten.def("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
@@ -140,22 +171,27 @@ void register_embedding(Library& aten) {
       .out("embedding_renorm.out")
       .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
   aten.def(
-          "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+          "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+          "sparse=False, Tensor? per_sample_weights=None, bool "
           "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<false>, bag_kernel)
       .out("_embedding_bag.out")
       .tags(Tag::dense_out, Tag::core);
   aten.def(
-          "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+          "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+          "mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
           "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<true>, bag_kernel)
-      .out("_embedding_bag_forward_only.out").tags(Tag::dense_out);
+      .out("_embedding_bag_forward_only.out")
+      .tags(Tag::dense_out);
   aten.def(
-          "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+          "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+          "sparse=False, Tensor? per_sample_weights=None, bool "
           "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)")
       .composite(bag_default);
   aten.def(
-          "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "
+          "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool "
+          "sparse, Tensor? per_sample_weights, bool "
           "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)")
       .composite(bag_padded);
 }

@@ -1,10 +1,10 @@
 // Selection and replacement by index tensors: index, index_put, index_select, index_add, index_fill, index_copy,
 // index_reduce, take, put, take_along_dim.
+#include "op/rule/indexing.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/fill.h"
 #include "kernel/cpu/index.h"
 #include "kernel/cpu/scatter.h"
-#include "op/rule/indexing.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -34,34 +34,39 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 Meta index_put_rule(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   rule::check_indices("index_put", self, indices);
   if (self.dtype() != values.dtype())
-    throw UserError("index_put: requires the source and destination dtypes match, got " + std::string(name(self.dtype())) + " for the destination and " +
-                    std::string(name(values.dtype())) + " for the source");
+    throw UserError("index_put: requires the source and destination dtypes match, got " + std::string(name(self.dtype())) +
+                    " for the destination and " + std::string(name(values.dtype())) + " for the source");
   return rule::preserved(self);
 }
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, const Tensor& out) {
-  if (!out.is_same(self)) kernel::copy(self, out);
+  if (!out.is_same(self))
+    kernel::copy(self, out);
   else {
     rule::check_no_overlap("index_put_", out, values);
     for (const Tensor& t : indices)
       if (t.defined()) rule::check_no_overlap("index_put_", out, t);
   }
   const rule::Indexed x = rule::lay_indices("index_put", out, indices);
-  kernel::put_elements(x.self, Selection{"index_put", x.first, x.tensors, rule::plain(x.index_sizes)}, values, accumulate ? Put::add : Put::assign);
+  kernel::put_elements(x.self, Selection{"index_put", x.first, x.tensors, rule::plain(x.index_sizes)}, values,
+                       accumulate ? Put::add : Put::assign);
 }
 Meta index_put_impl_rule(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
   return index_put_rule(self, indices, values, accumulate);
 }
-void index_put_impl_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool, const Tensor& out) {
+void index_put_impl_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool,
+                           const Tensor& out) {
   index_put_kernel(self, indices, values, accumulate, out);
 }
 
 // ---- one index vector along one dimension -----------------------------------------------------------------------------
 void check_index_dtype(const char* op, const Tensor& index, bool int32_too) {
   if (index.dtype() == DType::int64 || (int32_too && index.dtype() == DType::int32)) return;
-  throw UserError(std::string(op) + ": Expected dtype " + (int32_too ? "int32/int64" : "int64") + " for index, found " + std::string(name(index.dtype())));
+  throw UserError(std::string(op) + ": Expected dtype " + (int32_too ? "int32/int64" : "int64") + " for index, found " +
+                  std::string(name(index.dtype())));
 }
 void check_vector(const char* op, const Tensor& index) {
-  if (index.dim() > 1) throw UserError(std::string(op) + ": Index is supposed to be a vector, but got sizes " + str(index.sym_sizes()));
+  if (index.dim() > 1)
+    throw UserError(std::string(op) + ": Index is supposed to be a vector, but got sizes " + str(index.sym_sizes()));
 }
 // A 0-d tensor seen as one of a single element.
 Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : make_view(t, {1}, {1}, t.sym_storage_offset()); }
@@ -69,7 +74,9 @@ Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : make_view(t, {1}, {1}
 // The selection of a vector of indices along one dimension.
 struct Along {
   Along(const char* op, int64_t dim, const Tensor& index, bool wraps)
-      : tensor_(at_least_1d(index)), size_(tensor_.numel()), selection{op, dim, TensorList(&tensor_, 1), IntList(&size_, 1), wraps} {}
+      : tensor_(at_least_1d(index)),
+        size_(tensor_.numel()),
+        selection{op, dim, TensorList(&tensor_, 1), IntList(&size_, 1), wraps} {}
   Along(const Along&) = delete;
   Along& operator=(const Along&) = delete;
 
@@ -105,15 +112,19 @@ enum class Asks { nothing, length, everything };
 void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Asks asks) {
   const auto differ = [&](SymInt a, SymInt b, bool ask) { return ask ? !check(a == b) : rule::known_different(a, b); };
   const auto mismatch = [&] {
-    return UserError(std::string(op) + ": source tensor shape must match self tensor shape, excluding the specified dimension " + std::to_string(dim) + "; found self of sizes " +
-                     str(self.sym_sizes()) + " and source of sizes " + str(source.sym_sizes()));
+    return UserError(std::string(op) +
+                     ": source tensor shape must match self tensor shape, excluding the specified dimension " +
+                     std::to_string(dim) + "; found self of sizes " + str(self.sym_sizes()) + " and source of sizes " +
+                     str(source.sym_sizes()));
   };
   check_vector(op, index);
   if (self.dtype() != source.dtype())
-    throw UserError(std::string(op) + ": self (" + std::string(name(self.dtype())) + ") and source (" + std::string(name(source.dtype())) + ") must have the same scalar type");
+    throw UserError(std::string(op) + ": self (" + std::string(name(self.dtype())) + ") and source (" +
+                    std::string(name(source.dtype())) + ") must have the same scalar type");
   const SymInt n = index.sym_numel();
   if (source.dim() == 0) {
-    if (differ(n, 1, asks != Asks::nothing)) throw UserError(std::string(op) + ": When source is scalar, index should have one element (got " + n.str() + ")");
+    if (differ(n, 1, asks != Asks::nothing))
+      throw UserError(std::string(op) + ": When source is scalar, index should have one element (got " + n.str() + ")");
     // index_copy takes a number as the one element of a vector.
     if (self.dim() > (asks == Asks::everything ? 1 : 0)) throw mismatch();
     return;
@@ -121,9 +132,11 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
   if (source.dim() != self.dim() && (self.dim() != 0 || asks != Asks::everything)) throw mismatch();
   const SymInt length = source.sym_sizes()[source.dim() == 1 ? 0 : static_cast<size_t>(dim)];
   if (differ(n, length, asks != Asks::nothing))
-    throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" + length.str() + "), for dim: " + std::to_string(dim));
+    throw UserError(std::string(op) + ": Number of indices (" + n.str() + ") should be equal to source.size(dim): (" +
+                    length.str() + "), for dim: " + std::to_string(dim));
   for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d)
-    if (static_cast<int64_t>(d) != dim && differ(self.sym_sizes()[d], source.sym_sizes()[d], asks == Asks::everything)) throw mismatch();
+    if (static_cast<int64_t>(d) != dim && differ(self.sym_sizes()[d], source.sym_sizes()[d], asks == Asks::everything))
+      throw mismatch();
 }
 // Writes go to a copy of self unless it is the output already.
 void start_from(const char* op, const Tensor& self, const Tensor& out, std::initializer_list<const Tensor*> inputs) {
@@ -138,10 +151,13 @@ Meta index_add_rule(const Tensor& self, int64_t dim, const Tensor& index, const 
   dim = wrap_dim(dim, self.dim(), "index_add");
   check_index_dtype("index_add", index, true);
   check_source("index_add", self, dim, index, source, Asks::length);
-  if (alpha.is_boolean() && self.dtype() != DType::bool_) throw UserError("index_add: Boolean alpha only supported for Boolean results, found dtype " + std::string(name(self.dtype())));
+  if (alpha.is_boolean() && self.dtype() != DType::bool_)
+    throw UserError("index_add: Boolean alpha only supported for Boolean results, found dtype " +
+                    std::string(name(self.dtype())));
   return rule::contiguous(self);
 }
-void index_add_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, const Tensor& out) {
+void index_add_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
+                      const Tensor& out) {
   start_from("index_add_", self, out, {&index, &source});
   if (out.numel() == 0 && out.dim() > 1) return;  // as in ATen, the indices are not looked at
   const Along along("index_add", wrap_dim(dim, self.dim(), "index_add"), index, false);
@@ -167,16 +183,19 @@ kernel::ScatterReduction index_reduction(std::string_view reduce) {
   if (reduce == "amin") return kernel::ScatterReduction::amin;
   throw UserError("index_reduce: reduce argument must be either prod, mean, amax or amin, got " + std::string(reduce));
 }
-Meta index_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool) {
+Meta index_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                       bool) {
   dim = wrap_dim(dim, self.dim(), "index_reduce");
   index_reduction(reduce);
   check_index_dtype("index_reduce", index, true);
   check_source("index_reduce", self, dim, index, source, Asks::nothing);
   return rule::contiguous(self);
 }
-void index_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self, const Tensor& out) {
+void index_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                         bool include_self, const Tensor& out) {
   start_from("index_reduce_", self, out, {&index, &source});
-  kernel::index_reduce(at_least_1d(out), wrap_dim(dim, self.dim(), "index_reduce"), at_least_1d(index), at_least_1d(source), index_reduction(reduce), include_self);
+  kernel::index_reduce(at_least_1d(out), wrap_dim(dim, self.dim(), "index_reduce"), at_least_1d(index), at_least_1d(source),
+                       index_reduction(reduce), include_self);
 }
 
 template <class V>
@@ -185,7 +204,9 @@ Meta index_fill_rule(const Tensor& self, int64_t dim, const Tensor& index, const
   check_index_dtype("index_fill", index, false);
   check_vector("index_fill", index);
   if constexpr (std::is_same_v<V, Tensor>) {
-    if (value.dim() != 0) throw UserError("index_fill: only supports a 0-dimensional value tensor, but got tensor with " + std::to_string(value.dim()) + " dimension(s)");
+    if (value.dim() != 0)
+      throw UserError("index_fill: only supports a 0-dimensional value tensor, but got tensor with " +
+                      std::to_string(value.dim()) + " dimension(s)");
   } else if (value.is_complex() && !is_complex(self.dtype())) {
     throw UserError("index_fill: Converting complex Scalar to non-complex type is not supported");
   }
@@ -195,15 +216,18 @@ template <class V>
 void index_fill_kernel(const Tensor& self, int64_t dim, const Tensor& index, const V& value, const Tensor& out) {
   start_from("index_fill_", self, out, {&index});
   const Tensor one = make_tensor(IntList(), self.dtype());
-  if constexpr (std::is_same_v<V, Tensor>) kernel::copy(value, one);
-  else kernel::fill(one, value);
+  if constexpr (std::is_same_v<V, Tensor>)
+    kernel::copy(value, one);
+  else
+    kernel::fill(one, value);
   const Along along("index_fill", wrap_dim(dim, self.dim(), "index_fill"), index, true);
   kernel::put_elements(at_least_1d(out), along.selection, one, Put::assign);
 }
 
 // ---- the tensor as one long dimension -----------------------------------------------------------------------------------
 void check_flat(const char* op, const Tensor& self, const Tensor& index) {
-  if (index.dtype() != DType::int64) throw UserError(std::string(op) + ": Expected a long tensor for index, but got " + std::string(name(index.dtype())));
+  if (index.dtype() != DType::int64)
+    throw UserError(std::string(op) + ": Expected a long tensor for index, but got " + std::string(name(index.dtype())));
   if (guard_or(self.sym_numel() == 0, false) && !guard_or(index.sym_numel() == 0, true))
     throw UserError(std::string(op) + ": tried to take from an empty tensor of sizes " + str(self.sym_sizes()));
 }
@@ -217,19 +241,23 @@ void take_kernel(const Tensor& self, const Tensor& index, const Tensor& out) {
 Meta put_rule(const Tensor& self, const Tensor& index, const Tensor& source, bool) {
   check_flat("put", self, index);
   if (self.dtype() != source.dtype())
-    throw UserError("put: self and source expected to have the same dtype, but got self.dtype = " + std::string(name(self.dtype())) + " and source.dtype = " +
-                    std::string(name(source.dtype())));
+    throw UserError("put: self and source expected to have the same dtype, but got self.dtype = " +
+                    std::string(name(self.dtype())) + " and source.dtype = " + std::string(name(source.dtype())));
   if (rule::known_different(index.sym_numel(), source.sym_numel()))
-    throw UserError("put: Expected source and index to have the same number of elements, but got source.numel() = " + source.sym_numel().str() + ", index.numel() = " +
-                    index.sym_numel().str());
+    throw UserError("put: Expected source and index to have the same number of elements, but got source.numel() = " +
+                    source.sym_numel().str() + ", index.numel() = " + index.sym_numel().str());
   return rule::preserved(self);
 }
 void put_kernel(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate, const Tensor& out) {
   start_from("put_", self, out, {&index, &source});
   const Tensor flat = kernel::flattened(out);
   const Tensor where = kernel::flattened(index);
-  kernel::put_elements(flat, Selection{"put", 0, TensorList(&where, 1), where.sizes()}, kernel::flattened(source), accumulate ? Put::add : Put::assign);
-  if (flat.storage().get() != out.storage().get()) kernel::copy(make_view(flat, SymInts(out.sym_sizes().begin(), out.sym_sizes().end()), contiguous_strides(out.sym_sizes()), 0), out);
+  kernel::put_elements(flat, Selection{"put", 0, TensorList(&where, 1), where.sizes()}, kernel::flattened(source),
+                       accumulate ? Put::add : Put::assign);
+  if (flat.storage().get() != out.storage().get())
+    kernel::copy(
+        make_view(flat, SymInts(out.sym_sizes().begin(), out.sym_sizes().end()), contiguous_strides(out.sym_sizes()), 0),
+        out);
 }
 
 Tensor broadcast_except(const Tensor& t, int64_t dim, const SymInts& sizes) {
@@ -238,12 +266,15 @@ Tensor broadcast_except(const Tensor& t, int64_t dim, const SymInts& sizes) {
   return expand(t, to);
 }
 Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  if (dim && self.dim() == 0) throw UserError("take_along_dim: Dimension specified as " + std::to_string(*dim) + " but tensor has no dimensions");
-  if (indices.dtype() != DType::int64) throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
+  if (dim && self.dim() == 0)
+    throw UserError("take_along_dim: Dimension specified as " + std::to_string(*dim) + " but tensor has no dimensions");
+  if (indices.dtype() != DType::int64)
+    throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
   if (!dim) return gather(view(self, {-1}), 0, view(indices, {-1}));
   if (self.dim() != indices.dim())
-    throw UserError("take_along_dim: input and indices should have the same number of dimensions, but got " + std::to_string(self.dim()) + " dimensions for input, and " +
-                    std::to_string(indices.dim()) + " dimensions for indices");
+    throw UserError("take_along_dim: input and indices should have the same number of dimensions, but got " +
+                    std::to_string(self.dim()) + " dimensions for input, and " + std::to_string(indices.dim()) +
+                    " dimensions for indices");
   const int64_t d = wrap_dim(*dim, self.dim(), "take_along_dim");
   if (self.dim() == 0) return gather(self, d, indices);
   SymInts own(self.sym_sizes().begin(), self.sym_sizes().end());
@@ -258,8 +289,13 @@ Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optio
 
 void register_indexing(Library& aten);
 void register_indexing(Library& aten) {
-  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).out("index.Tensor_out").tags(Tag::any_device, Tag::core, Tag::allocates_own);
-  aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").own(index_fake, index_kernel).tags(Tag::any_device, Tag::allocates_own);
+  aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+      .own(index_fake, index_kernel)
+      .out("index.Tensor_out")
+      .tags(Tag::any_device, Tag::core, Tag::allocates_own);
+  aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+      .own(index_fake, index_kernel)
+      .tags(Tag::any_device, Tag::allocates_own);
   aten.def("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .in_place("index_put_")
@@ -268,7 +304,9 @@ void register_indexing(Library& aten) {
   aten.def("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out);
-  aten.def("_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor")
+  aten.def(
+          "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> "
+          "Tensor")
       .compute(index_put_impl_rule, index_put_impl_kernel)
       .in_place("_index_put_impl_")
       .out("_index_put_impl.out")
@@ -287,7 +325,8 @@ void register_indexing(Library& aten) {
       .in_place("index_copy_")
       .out("index_copy.out")
       .tags(Tag::self_in_out, Tag::strided_out);
-  aten.def("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
+  aten.def(
+          "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
       .compute(index_reduce_rule, index_reduce_kernel)
       .in_place("index_reduce_")
       .out("index_reduce.out")
@@ -302,13 +341,18 @@ void register_indexing(Library& aten) {
       .in_place("index_fill_.int_Tensor")
       .out("index_fill.int_Tensor_out")
       .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
-  aten.def("take(Tensor self, Tensor index) -> Tensor").compute(take_rule, take_kernel).out("take.out").tags(Tag::unshared_out, Tag::strided_out);
+  aten.def("take(Tensor self, Tensor index) -> Tensor")
+      .compute(take_rule, take_kernel)
+      .out("take.out")
+      .tags(Tag::unshared_out, Tag::strided_out);
   aten.def("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
       .compute(put_rule, put_kernel)
       .in_place("put_")
       .out("put.out")
       .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
-  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor").composite(take_along_dim_body).out("take_along_dim.out");
+  aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+      .composite(take_along_dim_body)
+      .out("take_along_dim.out");
 }
 
 }  // namespace calque

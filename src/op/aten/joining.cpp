@@ -16,7 +16,9 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 Meta cat_rule(TensorList tensors, int64_t dim) { return rule::cat("cat", tensors, dim); }
-void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) { kernel::cat(tensors, rule::cat_dim("cat", tensors, dim), out); }
+void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
+  kernel::cat(tensors, rule::cat_dim("cat", tensors, dim), out);
+}
 
 // Along an existing dimension a stack is a cat whose result is seen with one dimension more; only behind the last one
 // do the inputs themselves need the new dimension.
@@ -35,7 +37,8 @@ Meta stack_rule(TensorList tensors, int64_t dim) {
   const SymIntList first = tensors[0].sym_sizes();
   for (size_t i = 1; i < tensors.size(); ++i)
     if (!rule::equal_sizes(first, tensors[i].sym_sizes()))
-      throw UserError("stack: expects each tensor to be equal size, but got " + str(first) + " at entry 0 and " + str(tensors[i].sym_sizes()) + " at entry " + std::to_string(i));
+      throw UserError("stack: expects each tensor to be equal size, but got " + str(first) + " at entry 0 and " +
+                      str(tensors[i].sym_sizes()) + " at entry " + std::to_string(i));
   if (d == first.size()) return rule::cat("stack", with_last_dimension(tensors), static_cast<int64_t>(d));
   Meta m = rule::cat("stack", tensors, static_cast<int64_t>(d));
   SymInts sizes(first.begin(), first.end());
@@ -43,8 +46,10 @@ Meta stack_rule(TensorList tensors, int64_t dim) {
   // Splitting a dimension is always a view. Its strides are known without the guards of a general view, except for those
   // of dimensions of size 1, which matter only where sizes are plain.
   const bool symbolic = std::any_of(m.sizes.begin(), m.sizes.end(), [](SymInt s) { return s.is_symbolic(); });
-  if (symbolic) m.strides.insert(m.strides.begin() + d, m.strides[d] * first[d]);
-  else m.strides = *rule::view_strides(m.sizes, m.strides, sizes);
+  if (symbolic)
+    m.strides.insert(m.strides.begin() + d, m.strides[d] * first[d]);
+  else
+    m.strides = *rule::view_strides(m.sizes, m.strides, sizes);
   m.sizes = sizes;
   return m;
 }
@@ -65,7 +70,8 @@ void stack_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
     return;
   }
   Tensors unsqueezed;
-  for (const Tensor& t : tensors) unsqueezed.push_back(rule::make(t, rule::unsqueeze("stack", rule::geometry(t), static_cast<int64_t>(d))));
+  for (const Tensor& t : tensors)
+    unsqueezed.push_back(rule::make(t, rule::unsqueeze("stack", rule::geometry(t), static_cast<int64_t>(d))));
   kernel::cat(unsqueezed, static_cast<int64_t>(d), out);
 }
 
@@ -107,11 +113,13 @@ Tensor column_stack_body(TensorList tensors) {
 Meta repeat_rule(const Tensor& self, SymIntList repeats) {
   const auto n = static_cast<size_t>(self.dim());
   if (repeats.size() < n)
-    throw UserError("repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor, found " + std::to_string(repeats.size()) +
-                    " repeats for " + std::to_string(n) + " dimensions");
+    throw UserError(
+        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor, found " +
+        std::to_string(repeats.size()) + " repeats for " + std::to_string(n) + " dimensions");
   SymInts sizes;
   for (size_t d = 0; d < repeats.size(); ++d) {
-    if (!check(repeats[d] >= 0)) throw UserError("repeat: Repeats cannot be negative, found " + repeats[d].str() + " at index " + std::to_string(d));
+    if (!check(repeats[d] >= 0))
+      throw UserError("repeat: Repeats cannot be negative, found " + repeats[d].str() + " at index " + std::to_string(d));
     sizes.push_back(d + n < repeats.size() ? repeats[d] : self.sym_sizes()[d + n - repeats.size()] * repeats[d]);
   }
   return rule::contiguous_like(self, std::move(sizes));
@@ -125,7 +133,9 @@ Tensor tile_body(const Tensor& self, SymIntList dims) {
 }
 
 void check_repeats(const Tensor& repeats) {
-  if (repeats.dim() != 1) throw UserError("repeat_interleave: only accept 1D vector as repeat, found " + std::to_string(repeats.dim()) + " dimensions");
+  if (repeats.dim() != 1)
+    throw UserError("repeat_interleave: only accept 1D vector as repeat, found " + std::to_string(repeats.dim()) +
+                    " dimensions");
   if (repeats.dtype() != DType::int32 && repeats.dtype() != DType::int64)
     kernel::not_implemented("repeat_interleave_cpu", repeats.dtype());
 }
@@ -135,7 +145,8 @@ Tensor repeat_indices_rule(const Tensor& repeats, std::optional<SymInt> output_s
   if (guard_or(repeats.sym_size(0) == 0, false)) return make_tensor(rule::contiguous_like(repeats, {0}), true);
   if (!output_size) {
     if (!repeats.impl().env)
-      throw UserError(ErrorKind::data_dependent, "repeat_interleave: the size of the result depends on the values of repeats; give output_size");
+      throw UserError(ErrorKind::data_dependent,
+                      "repeat_interleave: the size of the result depends on the values of repeats; give output_size");
     total = repeats.impl().env->create_unbacked({0, ValueRange::unbounded_above});
   }
   return make_tensor(rule::contiguous_like(repeats, {total}), true);
@@ -145,12 +156,14 @@ Tensor repeat_indices_kernel(const Tensor& repeats, std::optional<SymInt> output
   if (repeats.numel() == 0) return make_tensor({0}, repeats.dtype());  // whatever output_size says
   const int64_t total = kernel::repeat_total(repeats);
   if (output_size && output_size->as_int() != total)
-    throw UserError("repeat_interleave: allocated size does not match required size: output_size is " + output_size->str() + ", repeats sum up to " + std::to_string(total));
+    throw UserError("repeat_interleave: allocated size does not match required size: output_size is " + output_size->str() +
+                    ", repeats sum up to " + std::to_string(total));
   const Tensor out = make_tensor({total}, repeats.dtype());
   kernel::repeat_indices(repeats, out);
   return out;
 }
-Tensor repeat_interleave_by(const Tensor& self, SymInt repeats, std::optional<int64_t> dim, std::optional<SymInt> output_size) {
+Tensor repeat_interleave_by(const Tensor& self, SymInt repeats, std::optional<int64_t> dim,
+                            std::optional<SymInt> output_size) {
   if (!check(repeats >= 0)) throw UserError("repeat_interleave: Repeats must be non-negative, found " + repeats.str());
   Tensor input = dim ? self : self.flatten();
   const int64_t d = wrap_dim(dim.value_or(0), self.dim(), "repeat_interleave");
@@ -158,22 +171,26 @@ Tensor repeat_interleave_by(const Tensor& self, SymInt repeats, std::optional<in
   SymInts shape = input.impl().sizes;
   shape[static_cast<size_t>(d) + 1] = repeats;
   if (output_size && !check(*output_size == repeats * shape[static_cast<size_t>(d)]))
-    throw UserError("repeat_interleave: Invalid output_size, expected " + (repeats * shape[static_cast<size_t>(d)]).str() + " but got " + output_size->str());
+    throw UserError("repeat_interleave: Invalid output_size, expected " + (repeats * shape[static_cast<size_t>(d)]).str() +
+                    " but got " + output_size->str());
   return input.expand(shape).clone(MemoryFormat::contiguous).flatten(d, d + 1);
 }
-Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<SymInt> output_size) {
+Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                                std::optional<SymInt> output_size) {
   const Tensor input = dim ? self : self.flatten();
   const int64_t d = dim.value_or(0);
-  if (input.dim() == 0) throw UserError("repeat_interleave: Dimension specified as " + std::to_string(d) + " but tensor has no dimensions");
+  if (input.dim() == 0)
+    throw UserError("repeat_interleave: Dimension specified as " + std::to_string(d) + " but tensor has no dimensions");
   const SymInt length = input.sym_size(d);
   Tensor counts = repeats;
   if (repeats.dim() == 0 || (repeats.dim() == 1 && guard_or(repeats.sym_size(0) == 1, false))) {
     counts = repeats.reshape({1}).expand({length});
   } else if (repeats.dim() != 1) {
-    throw UserError("repeat_interleave: repeats must be 0-dim or 1-dim tensor, found " + std::to_string(repeats.dim()) + " dimensions");
+    throw UserError("repeat_interleave: repeats must be 0-dim or 1-dim tensor, found " + std::to_string(repeats.dim()) +
+                    " dimensions");
   } else if (!check(repeats.sym_size(0) == length)) {
-    throw UserError("repeat_interleave: repeats must have the same size as input along dim, but got repeats.size(0) = " + repeats.sym_size(0).str() + " and input.size(" +
-                    std::to_string(d) + ") = " + length.str());
+    throw UserError("repeat_interleave: repeats must have the same size as input along dim, but got repeats.size(0) = " +
+                    repeats.sym_size(0).str() + " and input.size(" + std::to_string(d) + ") = " + length.str());
   }
   return call("aten::index_select", {input, d, repeat_interleave(counts, output_size)}).to_tensor();
 }
@@ -192,7 +209,8 @@ Tensors meshgrid_ij(TensorList tensors) {
   for (const Tensor& t : tensors) {
     if (t.dim() > 1) throw UserError("meshgrid: Expected 0D or 1D tensor in the tensor list but got: " + str(t.sym_sizes()));
     if (t.dtype() != tensors[0].dtype())
-      throw UserError("meshgrid: expects all tensors to have the same dtype, found " + std::string(name(tensors[0].dtype())) + " and " + std::string(name(t.dtype())));
+      throw UserError("meshgrid: expects all tensors to have the same dtype, found " +
+                      std::string(name(tensors[0].dtype())) + " and " + std::string(name(t.dtype())));
     shape.push_back(t.sym_numel());
   }
   Tensors out;
@@ -206,7 +224,8 @@ Tensors meshgrid_ij(TensorList tensors) {
 }
 Tensors meshgrid_body(TensorList tensors, std::string_view indexing) {
   check_not_empty("meshgrid", tensors);
-  if (indexing != "ij" && indexing != "xy") throw UserError("meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + std::string(indexing));
+  if (indexing != "ij" && indexing != "xy")
+    throw UserError("meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + std::string(indexing));
   if (indexing == "ij" || tensors.size() < 2) return meshgrid_ij(tensors);
   Tensors swapped(tensors.begin(), tensors.end());
   std::swap(swapped[0], swapped[1]);
@@ -233,24 +252,55 @@ Tensor cartesian_body(TensorList tensors) {
 
 void register_joining(Library& aten);
 void register_joining(Library& aten) {
-  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor").compute(cat_rule, cat_kernel).out("cat.out").tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
-  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concat.out").tags(Tag::cast_out);
-  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor").composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); }).out("concatenate.out").tags(Tag::cast_out);
-  aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("stack.out").tags(Tag::dense_out, Tag::cast_out, Tag::strided_out);
-  aten.def("_stack(Tensor[] tensors, int dim=0) -> Tensor").compute(stack_rule, stack_kernel).out("_stack.out").tags(Tag::cast_out, Tag::strided_out);
+  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .compute(cat_rule, cat_kernel)
+      .out("cat.out")
+      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
+  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor")
+      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
+      .out("concat.out")
+      .tags(Tag::cast_out);
+  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
+      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
+      .out("concatenate.out")
+      .tags(Tag::cast_out);
+  aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor")
+      .compute(stack_rule, stack_kernel)
+      .out("stack.out")
+      .tags(Tag::dense_out, Tag::cast_out, Tag::strided_out);
+  aten.def("_stack(Tensor[] tensors, int dim=0) -> Tensor")
+      .compute(stack_rule, stack_kernel)
+      .out("_stack.out")
+      .tags(Tag::cast_out, Tag::strided_out);
   aten.def("hstack(Tensor[] tensors) -> Tensor").composite(hstack_body).out("hstack.out").tags(Tag::cast_out);
   aten.def("vstack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("vstack.out").tags(Tag::cast_out);
   aten.def("row_stack(Tensor[] tensors) -> Tensor").composite(vstack_body).out("row_stack.out").tags(Tag::cast_out);
   aten.def("dstack(Tensor[] tensors) -> Tensor").composite(dstack_body).out("dstack.out").tags(Tag::cast_out);
-  aten.def("column_stack(Tensor[] tensors) -> Tensor").composite(column_stack_body).out("column_stack.out").tags(Tag::cast_out);
-  aten.def("atleast_1d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 1); }).tags(Tag::may_alias);
-  aten.def("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) { return all_at_least(tensors, 1); }).tags(Tag::may_alias);
-  aten.def("atleast_2d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 2); }).tags(Tag::may_alias);
-  aten.def("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) { return all_at_least(tensors, 2); }).tags(Tag::may_alias);
-  aten.def("atleast_3d(Tensor self) -> Tensor").composite([](const Tensor& self) { return at_least(self, 3); }).tags(Tag::may_alias);
-  aten.def("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) { return all_at_least(tensors, 3); }).tags(Tag::may_alias);
+  aten.def("column_stack(Tensor[] tensors) -> Tensor")
+      .composite(column_stack_body)
+      .out("column_stack.out")
+      .tags(Tag::cast_out);
+  aten.def("atleast_1d(Tensor self) -> Tensor")
+      .composite([](const Tensor& self) { return at_least(self, 1); })
+      .tags(Tag::may_alias);
+  aten.def("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .composite([](TensorList tensors) { return all_at_least(tensors, 1); })
+      .tags(Tag::may_alias);
+  aten.def("atleast_2d(Tensor self) -> Tensor")
+      .composite([](const Tensor& self) { return at_least(self, 2); })
+      .tags(Tag::may_alias);
+  aten.def("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .composite([](TensorList tensors) { return all_at_least(tensors, 2); })
+      .tags(Tag::may_alias);
+  aten.def("atleast_3d(Tensor self) -> Tensor")
+      .composite([](const Tensor& self) { return at_least(self, 3); })
+      .tags(Tag::may_alias);
+  aten.def("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .composite([](TensorList tensors) { return all_at_least(tensors, 3); })
+      .tags(Tag::may_alias);
 
-  aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor").python("torch.Tensor.repeat")
+  aten.def("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+      .python("torch.Tensor.repeat")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
       .tags(Tag::dense_out, Tag::strided_out, Tag::core);
@@ -259,8 +309,11 @@ void register_joining(Library& aten) {
       .own(repeat_indices_rule, repeat_indices_kernel)
       .out("repeat_interleave.Tensor_out")
       .tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own);
-  aten.def("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor").composite(repeat_interleave_tensor);
-  aten.def("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor").composite(repeat_interleave_by);
+  aten.def(
+          "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+      .composite(repeat_interleave_tensor);
+  aten.def("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+      .composite(repeat_interleave_by);
 
   aten.def("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite(broadcast_body).tags(Tag::may_alias);
   aten.def("meshgrid(Tensor[] tensors) -> Tensor[]").composite(meshgrid_legacy).tags(Tag::may_alias);

@@ -18,16 +18,21 @@ Meta nonzero_static_rule(const Tensor& self, SymInt size, int64_t) {
   if (!check(size >= 0)) throw UserError("nonzero_static: 'size' must be non-negative, found " + size.str());
   return rule::contiguous({size, self.dim()}, DType::int64, self.device());
 }
-void nonzero_static_kernel(const Tensor& self, SymInt, int64_t fill_value, const Tensor& out) { kernel::nonzero(kernel::as_mask(self, self.sizes()), out, fill_value); }
+void nonzero_static_kernel(const Tensor& self, SymInt, int64_t fill_value, const Tensor& out) {
+  kernel::nonzero(kernel::as_mask(self, self.sizes()), out, fill_value);
+}
 
 std::vector<Tensor> coordinates(const Tensor& self) {
   return unbind(nonzero(self.dim() == 0 ? unsqueeze(self, 0) : self), 1);
 }
 
-SymInts masked_sizes(const char* op, const Tensor& self, const Tensor& mask) { return broadcast_sizes(self.sym_sizes(), mask.sym_sizes(), op); }
+SymInts masked_sizes(const char* op, const Tensor& self, const Tensor& mask) {
+  return broadcast_sizes(self.sym_sizes(), mask.sym_sizes(), op);
+}
 
 void check_bool(const char* op, const Tensor& mask) {
-  if (mask.dtype() != DType::bool_) throw UserError(std::string(op) + ": expected a bool mask, found " + std::string(name(mask.dtype())));
+  if (mask.dtype() != DType::bool_)
+    throw UserError(std::string(op) + ": expected a bool mask, found " + std::string(name(mask.dtype())));
 }
 Tensor masked_select_fake(const Tensor& self, const Tensor& mask) {
   check_bool("masked_select", mask);
@@ -65,7 +70,8 @@ SymInts assumed_sizes(const char* op, const Tensor& self, const Tensor& mask) {
 }
 Meta masked_scatter_rule(const Tensor& self, const Tensor& mask, const Tensor& source) {
   if (self.dtype() != source.dtype())
-    throw UserError("masked_scatter: expected self and source to have same dtypes but got " + std::string(name(self.dtype())) + " and " + std::string(name(source.dtype())));
+    throw UserError("masked_scatter: expected self and source to have same dtypes but got " +
+                    std::string(name(self.dtype())) + " and " + std::string(name(source.dtype())));
   check_bool("masked_scatter", mask);
   return rule::contiguous(assumed_sizes("masked_scatter", self, mask), self.dtype(), self.device());
 }
@@ -85,12 +91,21 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
 
 void register_masking(Library& aten);
 void register_masking(Library& aten) {
-  aten.def("nonzero(Tensor self) -> Tensor").own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); }).out("nonzero.out").tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
-  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor").compute(nonzero_static_rule, nonzero_static_kernel).out("nonzero_static.out").tags(Tag::strided_out);
+  aten.def("nonzero(Tensor self) -> Tensor")
+      .own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); })
+      .out("nonzero.out")
+      .tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
+  aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
+      .compute(nonzero_static_rule, nonzero_static_kernel)
+      .out("nonzero_static.out")
+      .tags(Tag::strided_out);
   aten.def("argwhere(Tensor self) -> Tensor").composite([](const Tensor& self) { return nonzero(self); });
   aten.def("nonzero_numpy(Tensor self) -> Tensor[]").composite(coordinates);
   aten.def("where(Tensor condition) -> Tensor[]").composite(coordinates);
-  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor").own(masked_select_fake, masked_select_kernel).out("masked_select.out").tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own);
+  aten.def("masked_select(Tensor self, Tensor mask) -> Tensor")
+      .own(masked_select_fake, masked_select_kernel)
+      .out("masked_select.out")
+      .tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own);
   aten.def("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
       .compute(masked_scatter_rule, masked_scatter_kernel)
       .in_place("masked_scatter_")

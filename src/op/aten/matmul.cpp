@@ -1,9 +1,9 @@
 // Matrix products: mm, bmm and their kin with a summand, and matmul and linear, which are made of them.
+#include "kernel/cpu/matmul.h"
 #include "kernel/cpu/binary.h"
 #include "kernel/cpu/copy.h"
-#include "kernel/cpu/matmul.h"
-#include "kernel/cpu/outer.h"
 #include "kernel/cpu/not_implemented.h"
+#include "kernel/cpu/outer.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -17,12 +17,11 @@ std::string by(const Tensor& t) { return t.sym_size(0).str() + "x" + t.sym_size(
 
 void check_same_dtype(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b) {
   if (a.dtype() != b.dtype())
-    throw UserError(std::string(op) + ": expected " + a_name + " and " + b_name + " to have the same dtype, but got: " + std::string(name(a.dtype())) +
-                    " != " + std::string(name(b.dtype())));
+    throw UserError(std::string(op) + ": expected " + a_name + " and " + b_name + " to have the same dtype, but got: " +
+                    std::string(name(a.dtype())) + " != " + std::string(name(b.dtype())));
 }
 void check_product_dtype(const char* op, const Tensor& a) {
-  if (!kernel::has_product(a.dtype()))
-    kernel::not_implemented(op, a.dtype());
+  if (!kernel::has_product(a.dtype())) kernel::not_implemented(op, a.dtype());
 }
 Meta contiguous(SymInts sizes, const Tensor& like) {
   SymInts strides = contiguous_strides(sizes);
@@ -33,9 +32,11 @@ void check_expands(const char* op, const Tensor& self, const Meta& result) {
   const SymIntList own = self.sym_sizes();
   bool fits = own.size() <= result.sizes.size();
   const size_t lead = fits ? result.sizes.size() - own.size() : 0;
-  for (size_t d = 0; d < own.size() && fits; ++d) fits = guard_or(own[d] == 1, false) || check(own[d] == result.sizes[lead + d]);
+  for (size_t d = 0; d < own.size() && fits; ++d)
+    fits = guard_or(own[d] == 1, false) || check(own[d] == result.sizes[lead + d]);
   if (!fits)
-    throw UserError(std::string(op) + ": self of sizes " + str(own) + " does not expand to the sizes of the product " + str(SymIntList(result.sizes)));
+    throw UserError(std::string(op) + ": self of sizes " + str(own) + " does not expand to the sizes of the product " +
+                    str(SymIntList(result.sizes)));
 }
 
 // ---- two matrices -------------------------------------------------------------------------------------------------
@@ -62,7 +63,10 @@ Product matrix_product(const Tensor& a, const Tensor& b, const Tensor& out) {
 // bias, and never read where beta is 0.
 void add_product(Product p, const Tensor& self, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   p.alpha = alpha;
-  const bool ignore = !beta.is_boolean() && (is_integral(p.dtype) ? (beta.is_floating() ? static_cast<int64_t>(beta.to_double()) : beta.to_int()) == 0 : beta.to_double() == 0);
+  const bool ignore =
+      !beta.is_boolean() &&
+      (is_integral(p.dtype) ? (beta.is_floating() ? static_cast<int64_t>(beta.to_double()) : beta.to_int()) == 0
+                            : beta.to_double() == 0);
   const bool is_one = beta.equals(1);
   if (!ignore && is_one && !out.is_same(self) && self.dim() <= 1 && self.numel() == (self.dim() == 0 ? 1 : self.size(0))) {
     p.bias = self.data();
@@ -87,12 +91,14 @@ void mm_kernel(const Tensor& a, const Tensor& b, const Tensor& out) { kernel::mu
 Meta addmm_rule(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar&) {
   Meta m = matrix_rule("addmm", mat1, mat2);
   // Symbolic sizes of a summand that is not read need not fit.
-  const bool unread = !beta.is_symbolic() && beta.equals(0) && (self.is_symbolic() || mat1.is_symbolic() || mat2.is_symbolic());
+  const bool unread =
+      !beta.is_symbolic() && beta.equals(0) && (self.is_symbolic() || mat1.is_symbolic() || mat2.is_symbolic());
   if (!unread) check_expands("addmm", self, m);
   check_same_dtype("addmm", "self", self, "mat2", mat2);
   return m;
 }
-void addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
+                  const Tensor& out) {
   apart_from(out, mat1, mat2, [&](const Tensor& to) { add_product(matrix_product(mat1, mat2, to), self, beta, alpha, to); });
 }
 
@@ -101,8 +107,9 @@ Meta batch_rule(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dim() != 3) throw UserError(std::string(op) + ": batch1 must be a 3D tensor, got " + dims(a));
   if (b.dim() != 3) throw UserError(std::string(op) + ": batch2 must be a 3D tensor, got " + dims(b));
   if (!check(a.sym_size(0) == b.sym_size(0)) || !check(a.sym_size(2) == b.sym_size(1)))
-    throw UserError(std::string(op) + ": Expected size for first two dimensions of batch2 tensor to be: [" + a.sym_size(0).str() + ", " + a.sym_size(2).str() +
-                    "] but got: [" + b.sym_size(0).str() + ", " + b.sym_size(1).str() + "]");
+    throw UserError(std::string(op) + ": Expected size for first two dimensions of batch2 tensor to be: [" +
+                    a.sym_size(0).str() + ", " + a.sym_size(2).str() + "] but got: [" + b.sym_size(0).str() + ", " +
+                    b.sym_size(1).str() + "]");
   check_same_dtype(op, "batch1", a, "batch2", b);
   check_product_dtype(op, a);
   return contiguous({a.sym_size(0), a.sym_size(1), b.sym_size(2)}, a);
@@ -129,8 +136,10 @@ Meta baddbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batch2
   check_same_dtype("baddbmm", "input", self, "batch1", batch1);
   return m;
 }
-void baddbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
-  apart_from(out, batch1, batch2, [&](const Tensor& to) { add_product(batch_product(batch1, batch2, to), self, beta, alpha, to); });
+void baddbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
+                    const Tensor& out) {
+  apart_from(out, batch1, batch2,
+             [&](const Tensor& to) { add_product(batch_product(batch1, batch2, to), self, beta, alpha, to); });
 }
 
 Meta addbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
@@ -140,18 +149,22 @@ Meta addbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
   check_same_dtype("addbmm", "self", self, "batch1", batch1);
   return m;
 }
-void addbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void addbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
+                   const Tensor& out) {
   // Without batches ATen multiplies in place, which cannot make an integer of a float.
   if (batch1.size(0) == 0 && out.numel() != 0 && beta.is_floating() && is_integral(batch1.dtype()))
-    throw UserError("addbmm: result type float32 can't be cast to the desired output type " + std::string(name(batch1.dtype())));
+    throw UserError("addbmm: result type float32 can't be cast to the desired output type " +
+                    std::string(name(batch1.dtype())));
   apart_from(out, batch1, batch2, [&](const Tensor& to) {
     const auto item_of = [&](int64_t i) {
       Product p;
       const int64_t item = batch1.element_size();
       p.dtype = batch1.dtype();
       p.m = batch1.size(1), p.n = batch2.size(2), p.k = batch1.size(2);
-      p.a = static_cast<const char*>(batch1.data()) + i * batch1.stride(0) * item, p.a_row = batch1.stride(1), p.a_col = batch1.stride(2);
-      p.b = static_cast<const char*>(batch2.data()) + i * batch2.stride(0) * item, p.b_row = batch2.stride(1), p.b_col = batch2.stride(2);
+      p.a = static_cast<const char*>(batch1.data()) + i * batch1.stride(0) * item, p.a_row = batch1.stride(1),
+      p.a_col = batch1.stride(2);
+      p.b = static_cast<const char*>(batch2.data()) + i * batch2.stride(0) * item, p.b_row = batch2.stride(1),
+      p.b_col = batch2.stride(2);
       p.c = to.mutable_data(), p.c_row = to.stride(0), p.c_col = to.stride(1);
       return p;
     };
@@ -171,13 +184,15 @@ void addbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch
 // ---- vectors ------------------------------------------------------------------------------------------------------
 Meta vector_rule(const char* op, const Tensor& mat, const Tensor& vec, const Tensor* self) {
   if (mat.dim() != 2 || vec.dim() != 1 || (self && self->dim() > 1))
-    throw UserError(std::string(op) + ": vector + matrix @ vector expected, got " + (self ? std::to_string(self->dim()) : "1") + ", " +
-                    std::to_string(mat.dim()) + ", " + std::to_string(vec.dim()));
+    throw UserError(std::string(op) + ": vector + matrix @ vector expected, got " +
+                    (self ? std::to_string(self->dim()) : "1") + ", " + std::to_string(mat.dim()) + ", " +
+                    std::to_string(vec.dim()));
   bool fits = check(mat.sym_size(1) == vec.sym_size(0));
-  if (fits && self && self->dim() == 1) fits = guard_or(self->sym_size(0) == 1, false) || check(self->sym_size(0) == mat.sym_size(0));
+  if (fits && self && self->dim() == 1)
+    fits = guard_or(self->sym_size(0) == 1, false) || check(self->sym_size(0) == mat.sym_size(0));
   if (!fits)
-    throw UserError(std::string(op) + ": size mismatch, got input (" + (self ? self->sym_numel() : mat.sym_size(0)).str() + "), mat (" + by(mat) + "), vec (" +
-                    vec.sym_size(0).str() + ")");
+    throw UserError(std::string(op) + ": size mismatch, got input (" + (self ? self->sym_numel() : mat.sym_size(0)).str() +
+                    "), mat (" + by(mat) + "), vec (" + vec.sym_size(0).str() + ")");
   check_same_dtype(op, "mat", mat, "vec", vec);
   if (self) check_same_dtype(op, "self", *self, "mat", mat);
   check_product_dtype(op, mat);
@@ -192,17 +207,22 @@ Product vector_product(const Tensor& mat, const Tensor& vec, const Tensor& out) 
   p.c = out.mutable_data(), p.c_row = out.stride(0), p.c_col = 1;
   return p;
 }
-bool ignored(const Scalar& beta, DType d) { return beta.is_floating() ? (is_integral(d) ? static_cast<int64_t>(beta.to_double()) == 0 : beta.to_double() == 0) : beta.to_int() == 0; }
+bool ignored(const Scalar& beta, DType d) {
+  return beta.is_floating() ? (is_integral(d) ? static_cast<int64_t>(beta.to_double()) == 0 : beta.to_double() == 0)
+                            : beta.to_int() == 0;
+}
 // Of an empty matrix ATen returns beta * self as it is, not expanded.
 Meta addmv_rule(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
   const Meta m = vector_rule("addmv", mat, vec, &self);
   if (beta.is_symbolic() || beta.to_double() == 0 || !guard_or(mat.sym_numel() == 0, false)) return m;
   return contiguous(self.impl().sizes, mat);
 }
-void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
+                  const Tensor& out) {
   if (mat.numel() == 0 && beta.to_double() != 0) {
     if (out.is_same(self) && (self.dim() == 0 || self.size(0) != mat.size(0)))
-      throw UserError("addmv_: expected self of sizes [" + std::to_string(mat.size(0)) + "], found " + str(self.sym_sizes()));
+      throw UserError("addmv_: expected self of sizes [" + std::to_string(mat.size(0)) + "], found " +
+                      str(self.sym_sizes()));
     return kernel::binary(kernel::Binary::mul, mat.dtype(), self, beta, out);
   }
   apart_from(out, mat, vec, [&](const Tensor& to) {
@@ -217,11 +237,12 @@ void addmv_kernel(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
 }
 Meta dot_rule(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dim() != 1 || b.dim() != 1)
-    throw UserError(std::string(op) + ": 1D tensors expected, but got " + std::to_string(a.dim()) + "D and " + std::to_string(b.dim()) + "D tensors");
+    throw UserError(std::string(op) + ": 1D tensors expected, but got " + std::to_string(a.dim()) + "D and " +
+                    std::to_string(b.dim()) + "D tensors");
   check_same_dtype(op, "self", a, "other", b);
   if (!check(a.sym_size(0) == b.sym_size(0)))
-    throw UserError(std::string(op) + ": inconsistent tensor size, expected tensor " + str(a.sym_sizes()) + " and src " + str(b.sym_sizes()) +
-                    " to have the same number of elements");
+    throw UserError(std::string(op) + ": inconsistent tensor size, expected tensor " + str(a.sym_sizes()) + " and src " +
+                    str(b.sym_sizes()) + " to have the same number of elements");
   check_product_dtype(op, a);
   return contiguous({}, a);
 }
@@ -235,15 +256,20 @@ void dot_kernel(const Tensor& a, const Tensor& b, const Tensor& out) {
   kernel::multiply(p);
 }
 
-Tensor as_column(const Tensor& vec) { return make_view(vec, {vec.sym_size(0), 1}, {vec.sym_stride(0), 1}, vec.sym_storage_offset()); }
+Tensor as_column(const Tensor& vec) {
+  return make_view(vec, {vec.sym_size(0), 1}, {vec.sym_stride(0), 1}, vec.sym_storage_offset());
+}
 
 Meta addr_rule(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   if (vec1.dim() != 1) throw UserError("addr: Expected 1-D argument vec1, but got " + dims(vec1));
   if (vec2.dim() != 1) throw UserError("addr: Expected 1-D argument vec2, but got " + dims(vec2));
   const DType dtype = TypePromotion().add(self).add(vec1).add(vec2).result();
   for (const Scalar* s : {&beta, &alpha}) {
-    if (s->is_boolean() && dtype != DType::bool_) throw UserError("addr: Boolean alpha and beta only supported for Boolean results");
-    if (s->is_floating() && is_integral(dtype)) throw UserError("addr: For integral input tensors, alpha and beta must not be floating point numbers, found " + s->str());
+    if (s->is_boolean() && dtype != DType::bool_)
+      throw UserError("addr: Boolean alpha and beta only supported for Boolean results");
+    if (s->is_floating() && is_integral(dtype))
+      throw UserError("addr: For integral input tensors, alpha and beta must not be floating point numbers, found " +
+                      s->str());
   }
   const Meta product = contiguous({vec1.sym_size(0), vec2.sym_size(0)}, vec1);
   check_expands("addr", self, product);
@@ -251,7 +277,8 @@ Meta addr_rule(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const
   const Tensor column = as_column(vec1);
   return rule::pointwise("addr", dtype, {&self, &column, &vec2});
 }
-void addr_kernel(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void addr_kernel(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha,
+                 const Tensor& out) {
   kernel::add_outer(self, as_column(vec1), vec2, beta, alpha, out);
 }
 
@@ -261,7 +288,8 @@ bool runs_now(const Tensor& a, const Tensor& b) { return !modes_active() && !a.i
 // The whole product by one kernel where the call is plain and its operands fit; an undefined tensor otherwise, and the
 // body below, which knows the errors, takes over.
 Tensor product_at_once(const Tensor& a, const Tensor& b, bool b_is_transposed, const Tensor& bias) {
-  if (!runs_now(a, b) || a.dtype() != b.dtype() || a.dim() == 0 || b.dim() == 0 || !kernel::has_product(a.dtype())) return {};
+  if (!runs_now(a, b) || a.dtype() != b.dtype() || a.dim() == 0 || b.dim() == 0 || !kernel::has_product(a.dtype()))
+    return {};
   const IntList as = a.sizes(), bs = b.sizes();
   const size_t ad = as.size(), bd = bs.size();
   Product p;
@@ -311,7 +339,8 @@ Tensor product_at_once(const Tensor& a, const Tensor& b, bool b_is_transposed, c
   int64_t stride = p.m * p.n;
   for (size_t d = p.batch.size(); d-- > 0; stride *= p.batch[d]) p.c_batch[d] = stride;
   kernel::multiply(p);
-  if (grad_enabled() && (a.requires_grad() || b.requires_grad() || (bias.defined() && bias.requires_grad()))) op_detail::mark_requires_grad(out);
+  if (grad_enabled() && (a.requires_grad() || b.requires_grad() || (bias.defined() && bias.requires_grad())))
+    op_detail::mark_requires_grad(out);
   return out;
 }
 
@@ -346,7 +375,8 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (Tensor out = product_at_once(a, b, false, {}); out.defined()) return out;
   const int64_t ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
-    throw UserError("matmul: both arguments need to be at least 1D, but they are " + std::to_string(ad) + "D and " + std::to_string(bd) + "D");
+    throw UserError("matmul: both arguments need to be at least 1D, but they are " + std::to_string(ad) + "D and " +
+                    std::to_string(bd) + "D");
   if (ad == 1 && bd == 1) return dot(a, b);
   if (ad == 2 && bd == 1) return mv(a, b);
   if (ad == 1 && bd == 2) return squeeze(mm(unsqueeze(a, 0), b), 0);
@@ -382,7 +412,9 @@ Tensor matmul_body(const Tensor& a, const Tensor& b) {
   if (ad > 1) result.push_back(n);
   if (bd > 1) result.push_back(columns);
   // With symbolic sizes PyTorch's traces show a plain view.
-  const auto viewed = [&](const Tensor& t, const SymInts& sizes) { return a.is_symbolic() || b.is_symbolic() ? t.view(sizes) : _unsafe_view(t, sizes); };
+  const auto viewed = [&](const Tensor& t, const SymInts& sizes) {
+    return a.is_symbolic() || b.is_symbolic() ? t.view(sizes) : _unsafe_view(t, sizes);
+  };
   const Tensor left = reshape(expand(a, a_sizes), {count, n, k});
   if (bd == 1) {
     const Tensor right = unsqueeze(reshape(expand(b, b_sizes), {count, b_rows}), 2);
@@ -396,7 +428,8 @@ Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias
     if (Tensor out = product_at_once(input, weight, true, bias); out.defined()) return out;
   const int64_t dim = input.dim();
   if (dim == 0 || weight.dim() == 0)
-    throw UserError("linear: both arguments need to be at least 1D, but they are " + std::to_string(dim) + "D and " + std::to_string(weight.dim()) + "D");
+    throw UserError("linear: both arguments need to be at least 1D, but they are " + std::to_string(dim) + "D and " +
+                    std::to_string(weight.dim()) + "D");
   if (bias.defined() && dim == 2) return addmm(bias, input, t(weight));
   if (bias.defined() && input.is_contiguous()) {
     const SymIntList sizes = input.sym_sizes();
@@ -413,9 +446,12 @@ Tensor linear_body(const Tensor& input, const Tensor& weight, const Tensor& bias
 // A vector times a matrix is a matrix of one row in ATen, into which an out= argument is made.
 Tensor written(const char* op, const Tensor& result, const Tensor& out, bool one_row) {
   if (out.dtype() != result.dtype())
-    throw UserError(std::string(op) + ": expected out= of dtype " + std::string(name(result.dtype())) + ", found " + std::string(name(out.dtype())));
-  if (one_row) out.resize_(result.sym_sizes(), MemoryFormat::contiguous);
-  else if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
+    throw UserError(std::string(op) + ": expected out= of dtype " + std::string(name(result.dtype())) + ", found " +
+                    std::string(name(out.dtype())));
+  if (one_row)
+    out.resize_(result.sym_sizes(), MemoryFormat::contiguous);
+  else if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes()))
+    out.resize_(result.sym_sizes());
   return out.copy_(result);
 }
 
@@ -432,7 +468,10 @@ void register_matmul(Library& aten) {
       .in_place("addmm_")
       .out("addmm.out")
       .tags(Tag::core, Tag::strided_out, Tag::self_in_out);
-  aten.def("bmm(Tensor self, Tensor mat2) -> Tensor").compute(bmm_rule, bmm_kernel).out("bmm.out").tags(Tag::core, Tag::strided_out);
+  aten.def("bmm(Tensor self, Tensor mat2) -> Tensor")
+      .compute(bmm_rule, bmm_kernel)
+      .out("bmm.out")
+      .tags(Tag::core, Tag::strided_out);
   aten.def("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(baddbmm_rule, baddbmm_kernel)
       .in_place("baddbmm_")
@@ -444,8 +483,9 @@ void register_matmul(Library& aten) {
       .out("addbmm.out")
       .tags(Tag::resizes_self, Tag::strided_out, Tag::self_in_out);
   aten.def("mv(Tensor self, Tensor vec) -> Tensor")
-      .compute([](const Tensor& mat, const Tensor& vec) { return vector_rule("mv", mat, vec, nullptr); },
-               [](const Tensor& mat, const Tensor& vec, const Tensor& out) { kernel::multiply(vector_product(mat, vec, out)); })
+      .compute(
+          [](const Tensor& mat, const Tensor& vec) { return vector_rule("mv", mat, vec, nullptr); },
+          [](const Tensor& mat, const Tensor& vec, const Tensor& out) { kernel::multiply(vector_product(mat, vec, out)); })
       .out("mv.out")
       .tags(Tag::strided_out);
   aten.def("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
@@ -464,17 +504,24 @@ void register_matmul(Library& aten) {
   aten.def("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addr_rule, addr_kernel)
       .in_place("addr_")
-      .out("addr.out").tags(Tag::cast_out);
+      .out("addr.out")
+      .tags(Tag::cast_out);
   aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body);
-  aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
-    return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
-  });
+  aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
+        return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
+      });
   aten.def("linalg_matmul(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .out("linalg_matmul.out");
-  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor").python("torch.nn.functional.linear").composite(linear_body);
-  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)").python("torch.nn.functional.linear")
-      .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) { return written("linear", linear(input, weight, bias), out, input.dim() == 1); });
+  aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+      .python("torch.nn.functional.linear")
+      .composite(linear_body);
+  aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")
+      .python("torch.nn.functional.linear")
+      .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+        return written("linear", linear(input, weight, bias), out, input.dim() == 1);
+      });
 }
 
 }  // namespace calque

@@ -23,11 +23,11 @@ void norm_into(const Tensor& self, DType common, double p, const Dims& dim, cons
   int64_t count = self.dim() == 0 && dim && !dim->empty() ? 0 : 1;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (dims >> d & 1U) count *= self.size(d);
-  const Reduction fn = p == 0 ? Reduction::norm_zero
+  const Reduction fn = p == 0                 ? Reduction::norm_zero
                        : p == 1 || count == 1 ? Reduction::norm_one
-                       : p == 2 ? Reduction::norm_two
-                       : std::isinf(p) ? (p > 0 ? Reduction::norm_max : Reduction::norm_min)
-                                       : Reduction::norm_p;
+                       : p == 2               ? Reduction::norm_two
+                       : std::isinf(p)        ? (p > 0 ? Reduction::norm_max : Reduction::norm_min)
+                                              : Reduction::norm_p;
   kernel::reduce(fn, common, self, dims, out, {}, parameters);
 }
 
@@ -37,24 +37,30 @@ void check_identity(const Tensor& self, double p, uint64_t dims, bool dims_given
   const std::string order = std::isinf(p) ? (p > 0 ? "inf" : "-inf") : Scalar(p).str();
   if (!dims_given) {
     if (guard_or(self.sym_numel() == 0, false))
-      throw UserError("linalg.vector_norm cannot compute the " + order + " norm on an empty tensor because the operation does not have an identity (input has sizes " + str(self.sym_sizes()) + ")");
+      throw UserError("linalg.vector_norm cannot compute the " + order +
+                      " norm on an empty tensor because the operation does not have an identity (input has sizes " +
+                      str(self.sym_sizes()) + ")");
     return;
   }
   for (int64_t d = 0; d < self.dim(); ++d)
     if ((dims >> d & 1U) && guard_or(self.sym_size(d) == 0, false))
       throw UserError("linalg.vector_norm cannot compute the " + order + " norm on the dimension " + std::to_string(d) +
-                      " because this dimension is empty and the operation does not have an identity (input has sizes " + str(self.sym_sizes()) + ")");
+                      " because this dimension is empty and the operation does not have an identity (input has sizes " +
+                      str(self.sym_sizes()) + ")");
 }
 
 Meta vector_norm_rule(const Tensor& self, const Scalar& ord, Dims dim, bool keepdim, std::optional<DType> dtype) {
   if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
-    throw UserError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got " + std::string(name(self.dtype())));
+    throw UserError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got " +
+                    std::string(name(self.dtype())));
   if (ord.is_complex()) throw UserError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   if (dtype) {
-    if (!is_floating(*dtype) && !is_complex(*dtype)) throw UserError("linalg.vector_norm: dtype should be floating point or complex, but got " + std::string(name(*dtype)));
+    if (!is_floating(*dtype) && !is_complex(*dtype))
+      throw UserError("linalg.vector_norm: dtype should be floating point or complex, but got " + std::string(name(*dtype)));
     if (promote_types(self.dtype(), *dtype) != *dtype)
-      throw UserError("linalg.vector_norm: the dtype of the input (" + std::string(name(self.dtype())) + ") should be convertible without narrowing to the specified dtype (" +
-                      std::string(name(*dtype)) + ")");
+      throw UserError("linalg.vector_norm: the dtype of the input (" + std::string(name(self.dtype())) +
+                      ") should be convertible without narrowing to the specified dtype (" + std::string(name(*dtype)) +
+                      ")");
   }
   const uint64_t dims = rule::dims_or_all("linalg.vector_norm", dim, self.dim());
   check_identity(self, ord.to_double(), dims, dim && !dim->empty());
@@ -66,7 +72,8 @@ void vector_norm_kernel(const Tensor& self, const Scalar& ord, Dims dim, bool, s
 
 Meta norm_rule(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool keepdim, std::optional<DType> dtype) {
   if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
-    throw UserError("norm(): input dtype should be either floating point or complex. Got " + std::string(name(self.dtype())) + " instead.");
+    throw UserError("norm(): input dtype should be either floating point or complex. Got " +
+                    std::string(name(self.dtype())) + " instead.");
   return vector_norm_rule(self, p.value_or(Scalar(2.0)), dim, keepdim, dtype);
 }
 void norm_kernel(const Tensor& self, const std::optional<Scalar>& p, Dims dim, const Tensor& out) {
@@ -92,16 +99,20 @@ Tensor logsumexp_out(const Tensor& self, IntList dim, bool keepdim, const Tensor
 
 Tensor nanmean_body(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
   if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
-    throw UserError("nanmean(): expected input to have floating point or complex dtype but got " + std::string(name(self.dtype())));
+    throw UserError("nanmean(): expected input to have floating point or complex dtype but got " +
+                    std::string(name(self.dtype())));
   if (dtype && !is_floating(*dtype) && !is_complex(*dtype))
-    throw UserError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: " + std::string(name(*dtype)));
+    throw UserError(
+        "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: " +
+        std::string(name(*dtype)));
   const Tensor x = self.detach();
   const Tensor factor = x.ne(x).logical_not_().sum(dim, keepdim, std::nullopt);
   return self.nansum(dim, keepdim, dtype).div(factor);
 }
 Tensor nanmean_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
   if (dtype && *dtype != out.dtype())
-    throw UserError("nanmean: provided dtype must match dtype of result. Got " + std::string(name(out.dtype())) + " and " + std::string(name(*dtype)));
+    throw UserError("nanmean: provided dtype must match dtype of result. Got " + std::string(name(out.dtype())) + " and " +
+                    std::string(name(*dtype)));
   const Tensor result = nanmean_body(self, dim, keepdim, is_floating(out.dtype()) ? out.dtype() : dtype);
   op_detail::prepare_out(get_operator("aten::nanmean.out"), result.meta(), out);
   return out.copy_(result, false);
@@ -109,10 +120,13 @@ Tensor nanmean_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DTy
 
 // ---- distances ----------------------------------------------------------------------------------------------------
 Meta dist_rule(const Tensor& self, const Tensor& other, const Scalar& p) {
-  if (self.dtype() == DType::bool_ || other.dtype() == DType::bool_) throw UserError("dist: Subtraction, the `-` operator, with a bool tensor is not supported.");
+  if (self.dtype() == DType::bool_ || other.dtype() == DType::bool_)
+    throw UserError("dist: Subtraction, the `-` operator, with a bool tensor is not supported.");
   const Meta m = rule::binary("dist", self, other);
-  if (!is_floating(m.dtype) && !is_complex(m.dtype)) throw UserError("dist only supports floating point dtypes, dist got: " + std::string(name(m.dtype)));
-  if (std::isinf(p.to_double()) && p.to_double() < 0 && guard_or(product(m.sizes) == 0, false)) check_identity(self, p.to_double(), 0, false);
+  if (!is_floating(m.dtype) && !is_complex(m.dtype))
+    throw UserError("dist only supports floating point dtypes, dist got: " + std::string(name(m.dtype)));
+  if (std::isinf(p.to_double()) && p.to_double() < 0 && guard_or(product(m.sizes) == 0, false))
+    check_identity(self, p.to_double(), 0, false);
   Meta out;
   out.dtype = to_real(m.dtype);
   out.device = m.device;
@@ -126,11 +140,14 @@ void dist_kernel(const Tensor& self, const Tensor& other, const Scalar& p, const
 
 Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   if (x1.dim() < 2 || x2.dim() < 2)
-    throw UserError("cdist only supports at least 2D tensors, X1 got: " + std::to_string(x1.dim()) + "D, X2 got: " + std::to_string(x2.dim()) + "D");
+    throw UserError("cdist only supports at least 2D tensors, X1 got: " + std::to_string(x1.dim()) +
+                    "D, X2 got: " + std::to_string(x2.dim()) + "D");
   if (!check(x1.sym_size(-1) == x2.sym_size(-1)))
-    throw UserError("X1 and X2 must have the same number of columns. X1: " + x1.sym_size(-1).str() + " X2: " + x2.sym_size(-1).str());
+    throw UserError("X1 and X2 must have the same number of columns. X1: " + x1.sym_size(-1).str() +
+                    " X2: " + x2.sym_size(-1).str());
   if (!is_floating(x2.dtype()) || !is_floating(x1.dtype()))
-    throw UserError("cdist only supports floating-point dtypes, X1 got: " + std::string(name(x1.dtype())) + ", X2 got: " + std::string(name(x2.dtype())));
+    throw UserError("cdist only supports floating-point dtypes, X1 got: " + std::string(name(x1.dtype())) +
+                    ", X2 got: " + std::string(name(x2.dtype())));
   if (p < 0) throw UserError("cdist only supports non-negative p values, found " + Scalar(p).str());
   if (mode && (*mode < 0 || *mode > 2)) throw UserError("possible modes: 0, 1, 2, but was: " + std::to_string(*mode));
   const auto batch = [](const Tensor& t) { return SymIntList(t.sym_sizes().data(), t.sym_sizes().size() - 2); };
@@ -145,13 +162,17 @@ Meta cdist_rule(const Tensor& x1, const Tensor& x2, double p, std::optional<int6
 }
 
 void check_pdist(const Tensor& self, double p) {
-  if (self.dim() != 2) throw UserError("_pdist_forward: pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
-  if (!is_floating(self.dtype())) throw UserError("pdist only supports floating-point dtypes, found " + std::string(name(self.dtype())));
+  if (self.dim() != 2)
+    throw UserError("_pdist_forward: pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
+  if (!is_floating(self.dtype()))
+    throw UserError("pdist only supports floating-point dtypes, found " + std::string(name(self.dtype())));
   if (p < 0) throw UserError("pdist only supports non-negative p values, found " + Scalar(p).str());
 }
 Meta pdist_rule(const Tensor& self, double p) {
   check_pdist(self, p);
-  if (!self.is_contiguous()) throw UserError("_pdist_forward requires contiguous input, found strides " + str(self.sym_strides()) + " of sizes " + str(self.sym_sizes()));
+  if (!self.is_contiguous())
+    throw UserError("_pdist_forward requires contiguous input, found strides " + str(self.sym_strides()) + " of sizes " +
+                    str(self.sym_sizes()));
   const SymInt n = self.sym_size(0);
   Meta m;
   m.sizes = {guard_or(n <= 1, false) ? SymInt(0) : floor_div(n * (n - 1), 2)};
@@ -176,7 +197,8 @@ void cdist_kernel(const Tensor& x1, const Tensor& x2, double p, std::optional<in
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   if (p == 2 && (chosen == 1 || (chosen == 0 && many)) && out.numel() && x1.size(-1)) return euclidean_kernel(x1, x2, out);
   if (x1.dtype() != x2.dtype() && out.numel() && x1.size(-1))
-    throw UserError("cdist: expected X2 of scalar type " + std::string(name(x1.dtype())) + " but found " + std::string(name(x2.dtype())));
+    throw UserError("cdist: expected X2 of scalar type " + std::string(name(x1.dtype())) + " but found " +
+                    std::string(name(x2.dtype())));
   kernel::cdist(x1, x2, p, out);
 }
 
@@ -187,7 +209,8 @@ Tensor pairwise_distance_body(const Tensor& x1, const Tensor& x2, double p, doub
 
 Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const DType common = result_type(x1, x2);
-  if (!is_floating(common)) throw UserError("expected common dtype to be floating point, yet common dtype is " + std::string(name(common)));
+  if (!is_floating(common))
+    throw UserError("expected common dtype to be floating point, yet common dtype is " + std::string(name(common)));
   const SymInts sizes = broadcast_sizes(x1.sym_sizes(), x2.sym_sizes(), "cosine_similarity");
   const auto prepared = [&](const Tensor& t) {
     const Tensor cast = t.dtype() == common ? t : t.to(common);
@@ -228,14 +251,17 @@ void check_diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepen
   if (n < 0) throw UserError("order must be non-negative but got " + std::to_string(n));
   for (const Tensor* t : {&prepend, &append})
     if (t->defined() && t->dim() != self.dim())
-      throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) + " and " + std::to_string(self.dim()));
+      throw UserError("diff expects prepend or append to be the same dimension as input, found " + std::to_string(t->dim()) +
+                      " and " + std::to_string(self.dim()));
   for (const Tensor* t : {&prepend, &append}) {
     if (!t->defined()) continue;
     const int64_t along = wrap_dim(dim, self.dim(), "diff");
     for (int64_t d = 0; d < self.dim(); ++d)
       if (d != along && !check(t->sym_size(d) == self.sym_size(d)))
-        throw UserError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; input has sizes " +
-                        str(self.sym_sizes()) + ", but got " + str(t->sym_sizes()));
+        throw UserError(
+            "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+            "dimension; input has sizes " +
+            str(self.sym_sizes()) + ", but got " + str(t->sym_sizes()));
   }
 }
 Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
@@ -255,9 +281,11 @@ Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepen
   check_diff(self, n, dim, prepend, append);
   const Tensor from = n == 0 ? self : joined(self, dim, prepend, append);
   if (n == 0 && out.dtype() != self.dtype())
-    throw UserError("diff: expected out= of scalar_type " + std::string(name(self.dtype())) + " but found " + std::string(name(out.dtype())));
+    throw UserError("diff: expected out= of scalar_type " + std::string(name(self.dtype())) + " but found " +
+                    std::string(name(out.dtype())));
   if (n != 0 && guard_or(from.sym_size(wrap_dim(dim, self.dim(), "diff")) == 0, false))
-    throw UserError("diff: start out of range (expected to be in range of [0, 0], but got 1): the dimension " + std::to_string(dim) + " of sizes " + str(from.sym_sizes()) + " is empty");
+    throw UserError("diff: start out of range (expected to be in range of [0, 0], but got 1): the dimension " +
+                    std::to_string(dim) + " of sizes " + str(from.sym_sizes()) + " is empty");
   const Tensor result = n == 0 ? self.contiguous() : differences(from, n, wrap_dim(dim, self.dim(), "diff"));
   op_detail::prepare_out(get_operator("aten::diff.out"), result.meta(), out);
   return out.copy_(result, false);
@@ -267,7 +295,9 @@ Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepen
 
 void register_norms(Library& aten);
 void register_norms(Library& aten) {
-  aten.def("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+  aten.def(
+          "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+          "-> Tensor")
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
       .tags(Tag::reduction, Tag::strided_out);
@@ -277,13 +307,19 @@ void register_norms(Library& aten) {
       .out("norm.Scalar_out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
-      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
-               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) { norm_kernel(self, p, dim, out); })
+      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim,
+                  bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
+               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, const Tensor& out) {
+                 norm_kernel(self, p, dim, out);
+               })
       .out("norm.out")
       .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
-      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim, DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
-               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) { norm_kernel(self, p, dim, out); })
+      .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim,
+                  DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
+               [](const Tensor& self, std::optional<Scalar> p, IntList dim, bool, DType, const Tensor& out) {
+                 norm_kernel(self, p, dim, out);
+               })
       .out("norm.dtype_out")
       .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
@@ -292,17 +328,31 @@ void register_norms(Library& aten) {
       .out("norm.ScalarOpt_dtype_out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
-      .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
+      .composite(
+          [](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
-  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor").compute(logsumexp_rule, logsumexp_kernel).tags(Tag::reduction);
-  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(logsumexp_out).tags(Tag::out, Tag::cast_out);
+  aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .compute(logsumexp_rule, logsumexp_kernel)
+      .tags(Tag::reduction);
+  aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite(logsumexp_out)
+      .tags(Tag::out, Tag::cast_out);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.logsumexp(dim, keepdim); })
-      .out("special_logsumexp.out").tags(Tag::cast_out);
-  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").composite(nanmean_body);
-  aten.def("nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nanmean_out).tags(Tag::out, Tag::cast_out);
+      .out("special_logsumexp.out")
+      .tags(Tag::cast_out);
+  aten.def("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .composite(nanmean_body);
+  aten.def(
+          "nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> "
+          "Tensor(a!)")
+      .composite(nanmean_out)
+      .tags(Tag::out, Tag::cast_out);
 
-  aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor").compute(dist_rule, dist_kernel).out("dist.out").tags(Tag::dense_out, Tag::reduction);
+  aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
+      .compute(dist_rule, dist_kernel)
+      .out("dist.out")
+      .tags(Tag::dense_out, Tag::reduction);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
@@ -313,7 +363,8 @@ void register_norms(Library& aten) {
       .tags(Tag::dense_out, Tag::core);
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
-      .out("_euclidean_dist.out").tags(Tag::dense_out);
+      .out("_euclidean_dist.out")
+      .tags(Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
         cdist_rule(x1, x2, p, mode);
@@ -323,10 +374,17 @@ void register_norms(Library& aten) {
     check_pdist(self, p);
     return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
   });
-  aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor").composite(pairwise_distance_body);
-  aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor").composite(cosine_similarity_body);
-  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor").composite(diff_body);
-  aten.def("diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> Tensor(a!)").composite(diff_out).tags(Tag::out, Tag::cast_out);
+  aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
+      .composite(pairwise_distance_body);
+  aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+      .composite(cosine_similarity_body);
+  aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+      .composite(diff_body);
+  aten.def(
+          "diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> "
+          "Tensor(a!)")
+      .composite(diff_out)
+      .tags(Tag::out, Tag::cast_out);
 }
 
 }  // namespace calque

@@ -18,16 +18,19 @@ struct Cropped {
 };
 Cropped crop(const Tensor& self, SymIntList pad) {
   const auto n = static_cast<size_t>(self.dim());
-  if (pad.size() % 2 != 0) throw UserError("constant_pad_nd: Length of pad must be even but instead it equals " + std::to_string(pad.size()));
+  if (pad.size() % 2 != 0)
+    throw UserError("constant_pad_nd: Length of pad must be even but instead it equals " + std::to_string(pad.size()));
   if (pad.size() / 2 > n)
-    throw UserError("constant_pad_nd: Length of pad should be no more than twice the number of dimensions of the input. Pad length is " + std::to_string(pad.size()) +
-                    " while the input has " + std::to_string(n) + " dimensions");
+    throw UserError(
+        "constant_pad_nd: Length of pad should be no more than twice the number of dimensions of the input. Pad length is " +
+        std::to_string(pad.size()) + " while the input has " + std::to_string(n) + " dimensions");
   Cropped c{rule::geometry(self)};
   const auto narrow = [&](size_t d, SymInt start, SymInt less) {
     const SymInt length = c.view.sizes[d] + less;
     if (!check(length >= 0))
-      throw UserError("constant_pad_nd: The input size " + self.sym_sizes()[d].str() + ", plus negative padding " + less.str() +
-                      " resulted in a negative output size, which is invalid. Check dimension " + std::to_string(d) + " of your input");
+      throw UserError("constant_pad_nd: The input size " + self.sym_sizes()[d].str() + ", plus negative padding " +
+                      less.str() + " resulted in a negative output size, which is invalid. Check dimension " +
+                      std::to_string(d) + " of your input");
     c.view = rule::narrow(c.view, d, start, length);
   };
   for (size_t k = 0; k < pad.size() / 2; ++k) {
@@ -52,8 +55,10 @@ Meta constant_pad_rule(const Tensor& self, SymIntList pad, const Scalar&) {
     const size_t d = m.sizes.size() - 1 - k;
     m.sizes[d] += pad[2 * k] + pad[2 * k + 1];
     if (!check(m.sizes[d] >= 0))
-      throw UserError("constant_pad_nd: The input size " + self.sym_sizes()[d].str() + ", plus negative padding " + pad[2 * k].str() + " and " + pad[2 * k + 1].str() +
-                      " resulted in a negative output size, which is invalid. Check dimension " + std::to_string(d) + " of your input");
+      throw UserError("constant_pad_nd: The input size " + self.sym_sizes()[d].str() + ", plus negative padding " +
+                      pad[2 * k].str() + " and " + pad[2 * k + 1].str() +
+                      " resulted in a negative output size, which is invalid. Check dimension " + std::to_string(d) +
+                      " of your input");
   }
   m.strides = strides_for(self.suggest_memory_format(), m.sizes);
   return m;
@@ -69,7 +74,8 @@ void constant_pad_kernel(const Tensor& self, SymIntList pad, const Scalar& value
 Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self, SymIntList pad) {
   const std::string prefix = std::string(op) + ": ";
   if (pad.size() != 2 * static_cast<size_t>(dims))
-    throw UserError(prefix + "padding size is expected to be " + std::to_string(2 * dims) + ", but got: " + std::to_string(pad.size()));
+    throw UserError(prefix + "padding size is expected to be " + std::to_string(2 * dims) +
+                    ", but got: " + std::to_string(pad.size()));
   const bool batched = self.dim() == dims + 2;
   bool valid = batched || self.dim() == dims + 1;
   // An empty batch is fine (so is an empty channel dimension without one where ATen lets it pass), other empty sizes are not.
@@ -77,8 +83,10 @@ Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self
   if (valid && !batched) valid = check(self.sym_size(0) != 0);
   if (!valid)
     throw UserError(prefix + "Expected " + std::to_string(dims + 1) + "D or " + std::to_string(dims + 2) +
-                    "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: " + str(self.sym_sizes()));
-  if (!(is_integral(self.dtype(), false) || is_floating(self.dtype()) || is_complex(self.dtype())) || is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
+                    "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: " +
+                    str(self.sym_sizes()));
+  if (!(is_integral(self.dtype(), false) || is_floating(self.dtype()) || is_complex(self.dtype())) ||
+      is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
     kernel::not_implemented(op, self.dtype());
   Meta m{self.impl().sizes, {}, self.dtype(), self.device(), false};
   SymBool large_enough = false;
@@ -87,13 +95,17 @@ Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self
     const SymInt before = pad[2 * static_cast<size_t>(k)];
     const SymInt after = pad[2 * static_cast<size_t>(k) + 1];
     if (border == Border::reflection && !check(sym_and(before < m.sizes[d], after < m.sizes[d])))
-      throw UserError(prefix + "Padding size should be less than the corresponding input dimension, but got: padding (" + before.str() + ", " + after.str() +
-                      ") at dimension " + std::to_string(d) + " of input " + str(self.sym_sizes()));
+      throw UserError(prefix + "Padding size should be less than the corresponding input dimension, but got: padding (" +
+                      before.str() + ", " + after.str() + ") at dimension " + std::to_string(d) + " of input " +
+                      str(self.sym_sizes()));
     m.sizes[d] += before + after;
     large_enough = sym_or(large_enough, m.sizes[d] >= 1);
-    if (!check(m.sizes[d] >= 0)) throw UserError(prefix + "negative output size " + m.sizes[d].str() + " at dimension " + std::to_string(d));
+    if (!check(m.sizes[d] >= 0))
+      throw UserError(prefix + "negative output size " + m.sizes[d].str() + " at dimension " + std::to_string(d));
   }
-  if (!check(large_enough)) throw UserError(prefix + "input " + str(self.sym_sizes()) + " is too small. Calculated output: " + str(SymIntList(m.sizes)));
+  if (!check(large_enough))
+    throw UserError(prefix + "input " + str(self.sym_sizes()) +
+                    " is too small. Calculated output: " + str(SymIntList(m.sizes)));
   m.strides = strides_for(dims > 1 && self.dim() >= 4 ? self.suggest_memory_format() : MemoryFormat::contiguous, m.sizes);
   return m;
 }
@@ -105,18 +117,24 @@ void border_kernel(const Tensor& self, SymIntList pad, const Tensor& out) {
 }
 
 Tensor circular_body(const Tensor& self, SymIntList padding) {
-  const int64_t first = self.dim() - static_cast<int64_t>(padding.size() / 2);  // a batch and channels, or channels alone, stay
+  const int64_t first =
+      self.dim() - static_cast<int64_t>(padding.size() / 2);  // a batch and channels, or channels alone, stay
   if (first != 1 && first != 2)
-    throw UserError("_pad_circular: Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of length " +
-                    std::to_string(2 * (self.dim() - 1)) + " or " + std::to_string(2 * (self.dim() - 2)) + " respectively but got " + std::to_string(padding.size()));
+    throw UserError(
+        "_pad_circular: Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding "
+        "of length " +
+        std::to_string(2 * (self.dim() - 1)) + " or " + std::to_string(2 * (self.dim() - 2)) + " respectively but got " +
+        std::to_string(padding.size()));
   SymInts shape = self.impl().sizes;
   const auto pad = [&](int64_t dim, size_t side) { return padding[2 * static_cast<size_t>(self.dim() - 1 - dim) + side]; };
   for (int64_t d = first; d < self.dim(); ++d) {
     SymInt& size = shape[static_cast<size_t>(d)];
     if (!check(sym_and(pad(d, 0) <= size, pad(d, 1) <= size)))
-      throw UserError("_pad_circular: Padding value causes wrapping around more than once: padding (" + pad(d, 0).str() + ", " + pad(d, 1).str() + ") of size " + size.str());
+      throw UserError("_pad_circular: Padding value causes wrapping around more than once: padding (" + pad(d, 0).str() +
+                      ", " + pad(d, 1).str() + ") of size " + size.str());
     size += pad(d, 0) + pad(d, 1);
-    if (!check(size >= 0)) throw UserError("_pad_circular: Negative padding value is resulting in an empty dimension " + std::to_string(d));
+    if (!check(size >= 0))
+      throw UserError("_pad_circular: Negative padding value is resulting in an empty dimension " + std::to_string(d));
   }
   const Tensor out = self.new_empty(shape);
   Tensor to = out;
@@ -156,14 +174,17 @@ Tensor pad_by(const Tensor& self, SymIntList pad, int64_t mode, std::optional<do
     if (mode == replicate) return self.replication_pad3d(pad);
     if (mode == circular) return self._pad_circular(pad);
   }
-  throw UserError(ErrorKind::unsupported_operator, "pad: padding size " + std::to_string(pad.size()) + " is not supported for " + std::to_string(n) +
-                                                       "D input tensor (non-constant padding takes 2 numbers for 2D or 3D, 4 for 3D or 4D, 6 for 4D or 5D input)");
+  throw UserError(
+      ErrorKind::unsupported_operator,
+      "pad: padding size " + std::to_string(pad.size()) + " is not supported for " + std::to_string(n) +
+          "D input tensor (non-constant padding takes 2 numbers for 2D or 3D, 4 for 3D or 4D, 6 for 4D or 5D input)");
 }
 Tensor pad_body(const Tensor& self, SymIntList pad, std::string_view mode, std::optional<double> value) {
   static constexpr std::string_view names[] = {"constant", "reflect", "replicate", "circular"};
   for (int64_t i = constant; i <= circular; ++i)
     if (mode == names[i]) return pad_by(self, pad, i, value);
-  throw UserError(ErrorKind::unsupported_operator, "pad: Unrecognised padding mode " + std::string(mode) + "; expected constant, reflect, replicate or circular");
+  throw UserError(ErrorKind::unsupported_operator, "pad: Unrecognised padding mode " + std::string(mode) +
+                                                       "; expected constant, reflect, replicate or circular");
 }
 
 template <rule::OpName op, Border border, int64_t dims>
@@ -179,31 +200,43 @@ void register_padding(Library& aten) {
       .compute(constant_pad_rule, constant_pad_kernel)
       .out("constant_pad_nd.out")
       .tags(Tag::dense_out, Tag::strided_out, Tag::core);
-  aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor").python("torch.nn.functional.pad").composite(pad_body);
-  aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor").python("torch._C._nn._pad_enum").composite(pad_by);
-  aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").python("torch._C._nn._pad_circular").composite(circular_body);
+  aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor")
+      .python("torch.nn.functional.pad")
+      .composite(pad_body);
+  aten.def("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
+      .python("torch._C._nn._pad_enum")
+      .composite(pad_by);
+  aten.def("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
+      .python("torch._C._nn._pad_circular")
+      .composite(circular_body);
 
-  aten.def("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor").python("torch._C._nn.reflection_pad1d")
+  aten.def("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .python("torch._C._nn.reflection_pad1d")
       .compute(named_rule<"reflection_pad1d", Border::reflection, 1>, border_kernel<Border::reflection>)
       .out("reflection_pad1d.out")
       .tags(Tag::strided_out, Tag::core);
-  aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor").python("torch._C._nn.reflection_pad2d")
+  aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .python("torch._C._nn.reflection_pad2d")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
       .tags(Tag::restrides_image, Tag::strided_out, Tag::core);
-  aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor").python("torch._C._nn.reflection_pad3d")
+  aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .python("torch._C._nn.reflection_pad3d")
       .compute(named_rule<"reflection_pad3d", Border::reflection, 3>, border_kernel<Border::reflection>)
       .out("reflection_pad3d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
-  aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor").python("torch._C._nn.replication_pad1d")
+  aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .python("torch._C._nn.replication_pad1d")
       .compute(named_rule<"replication_pad1d", Border::replication, 1>, border_kernel<Border::replication>)
       .out("replication_pad1d.out")
       .tags(Tag::strided_out);
-  aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor").python("torch._C._nn.replication_pad2d")
+  aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .python("torch._C._nn.replication_pad2d")
       .compute(named_rule<"replication_pad2d", Border::replication, 2>, border_kernel<Border::replication>)
       .out("replication_pad2d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
-  aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor").python("torch._C._nn.replication_pad3d")
+  aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .python("torch._C._nn.replication_pad3d")
       .compute(named_rule<"replication_pad3d", Border::replication, 3>, border_kernel<Border::replication>)
       .out("replication_pad3d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);

@@ -30,7 +30,9 @@ State lstm_gates(const Tensor& sum, const State& state, const Weights& w) {
   return {w.w_hr.defined() ? matmul(h, w.w_hr.t()) : h, c};
 }
 
-State lstm_step(const Tensor& from_input, const State& state, const Weights& w) { return lstm_gates(from_state(state, w).add_(from_input), state, w); }
+State lstm_step(const Tensor& from_input, const State& state, const Weights& w) {
+  return lstm_gates(from_state(state, w).add_(from_input), state, w);
+}
 
 State gru_step(const Tensor& from_input, const State& state, const Weights& w) {
   const std::vector<Tensor> i = from_input.chunk(3, 1);
@@ -41,9 +43,13 @@ State gru_step(const Tensor& from_input, const State& state, const Weights& w) {
   return {state.h.sub(fresh).mul(update).add(fresh), {}};
 }
 
-State tanh_step(const Tensor& from_input, const State& state, const Weights& w) { return {from_state(state, w).add(from_input).tanh(), {}}; }
+State tanh_step(const Tensor& from_input, const State& state, const Weights& w) {
+  return {from_state(state, w).add(from_input).tanh(), {}};
+}
 
-State relu_step(const Tensor& from_input, const State& state, const Weights& w) { return {from_state(state, w).add(from_input).relu(), {}}; }
+State relu_step(const Tensor& from_input, const State& state, const Weights& w) {
+  return {from_state(state, w).add(from_input).relu(), {}};
+}
 
 struct Network {
   const char* name;
@@ -61,7 +67,8 @@ std::vector<Weights> weights_of(const Network& net, TensorList params, bool proj
   const size_t directions = static_cast<size_t>(net.num_layers) * (net.bidirectional ? 2 : 1);
   const size_t each = 2 + (net.has_biases ? 2 : 0) + (projects ? 1 : 0);
   if (params.size() != directions * each) {
-    throw UserError(std::string(net.name) + ": expected " + std::to_string(directions * each) + " weights, found " + std::to_string(params.size()));
+    throw UserError(std::string(net.name) + ": expected " + std::to_string(directions * each) + " weights, found " +
+                    std::to_string(params.size()));
   }
   std::vector<Weights> out;
   for (size_t at = 0; at < params.size(); at += each) {
@@ -78,7 +85,8 @@ struct Answer {
 };
 
 Answer run(const Network& net, const Tensor& input_in, const Tensor& h0, const Tensor& c0, TensorList params) {
-  if (input_in.dim() != 3) throw UserError(std::string(net.name) + ": expected an input of 3 dimensions, found sizes " + str(input_in.sym_sizes()));
+  if (input_in.dim() != 3)
+    throw UserError(std::string(net.name) + ": expected an input of 3 dimensions, found sizes " + str(input_in.sym_sizes()));
   // An LSTM that projects has a hidden state narrower than its cell.
   const bool projects = net.has_cell && !guard_or(h0.sym_size(2) == c0.sym_size(2), true);
   const std::vector<Weights> weights = weights_of(net, params, projects);
@@ -86,8 +94,8 @@ Answer run(const Network& net, const Tensor& input_in, const Tensor& h0, const T
   const std::vector<Tensor> hidden = h0.unbind(0), cells = net.has_cell ? c0.unbind(0) : std::vector<Tensor>(hidden.size());
   const size_t directions = net.bidirectional ? 2 : 1;
   if (hidden.size() != weights.size() || cells.size() != weights.size()) {
-    throw UserError(std::string(net.name) + ": expected a state for each of " + std::to_string(weights.size()) + " layers and directions, found " +
-                    std::to_string(hidden.size()));
+    throw UserError(std::string(net.name) + ": expected a state for each of " + std::to_string(weights.size()) +
+                    " layers and directions, found " + std::to_string(hidden.size()));
   }
   std::vector<Tensor> last_h, last_c;
   for (size_t layer = 0; layer < static_cast<size_t>(net.num_layers); ++layer) {
@@ -109,46 +117,56 @@ Answer run(const Network& net, const Tensor& input_in, const Tensor& h0, const T
       sides.push_back(stack(outputs, 0));
     }
     input = directions == 2 ? cat(sides, -1) : sides[0];
-    if (net.dropout != 0 && net.train && layer + 1 < static_cast<size_t>(net.num_layers)) input = dropout(input, net.dropout, true);
+    if (net.dropout != 0 && net.train && layer + 1 < static_cast<size_t>(net.num_layers))
+      input = dropout(input, net.dropout, true);
   }
   return {net.batch_first ? input.transpose(0, 1) : input, stack(last_h, 0), net.has_cell ? stack(last_c, 0) : Tensor()};
 }
 
-std::tuple<Tensor, Tensor, Tensor> lstm_input(const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers, double dropout,
-                                              bool train, bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor, Tensor> lstm_input(const Tensor& input, TensorList hx, TensorList params, bool has_biases,
+                                              int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                              bool batch_first) {
   if (hx.size() != 2) throw UserError("lstm: expects two hidden states, found " + std::to_string(hx.size()));
-  const Answer a = run({"lstm", lstm_step, true, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx[0], hx[1], params);
+  const Answer a = run({"lstm", lstm_step, true, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input,
+                       hx[0], hx[1], params);
   return {a.output, a.h, a.c};
 }
 
 template <Step step>
-std::tuple<Tensor, Tensor> plain_input(const char* name, const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers,
-                                       double dropout, bool train, bool bidirectional, bool batch_first) {
-  const Answer a = run({name, step, false, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx, {}, params);
+std::tuple<Tensor, Tensor> plain_input(const char* name, const Tensor& input, const Tensor& hx, TensorList params,
+                                       bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                       bool batch_first) {
+  const Answer a =
+      run({name, step, false, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx, {}, params);
   return {a.output, a.h};
 }
 
-std::tuple<Tensor, Tensor> gru_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train,
-                                     bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor> gru_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                                     int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
   return plain_input<gru_step>("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first);
 }
-std::tuple<Tensor, Tensor> rnn_tanh_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout,
-                                          bool train, bool bidirectional, bool batch_first) {
-  return plain_input<tanh_step>("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first);
+std::tuple<Tensor, Tensor> rnn_tanh_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                                          int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                          bool batch_first) {
+  return plain_input<tanh_step>("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+                                batch_first);
 }
-std::tuple<Tensor, Tensor> rnn_relu_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout,
-                                          bool train, bool bidirectional, bool batch_first) {
-  return plain_input<relu_step>("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first);
+std::tuple<Tensor, Tensor> rnn_relu_input(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                                          int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                          bool batch_first) {
+  return plain_input<relu_step>("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+                                batch_first);
 }
 
 void check_cell(const char* name, const Tensor& input, const Tensor& w_ih) {
   if (input.dim() != 2 || !check(input.sym_size(1) == w_ih.sym_size(1))) {
-    throw UserError(std::string(name) + ": input has inconsistent input_size: expected [batch, " + w_ih.sym_size(1).str() + "], found " +
-                    str(input.sym_sizes()));
+    throw UserError(std::string(name) + ": input has inconsistent input_size: expected [batch, " + w_ih.sym_size(1).str() +
+                    "], found " + str(input.sym_sizes()));
   }
 }
 
-std::tuple<Tensor, Tensor> lstm_one(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+std::tuple<Tensor, Tensor> lstm_one(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
+                                    const Tensor& b_ih, const Tensor& b_hh) {
   if (hx.size() != 2) throw UserError("lstm_cell: expects two hidden states, found " + std::to_string(hx.size()));
   check_cell("lstm_cell", input, w_ih);
   // In ATen the state's product comes first.
@@ -159,13 +177,15 @@ std::tuple<Tensor, Tensor> lstm_one(const Tensor& input, TensorList hx, const Te
   return {next.h, next.c};
 }
 
-Tensor gru_one(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor gru_one(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+               const Tensor& b_hh) {
   check_cell("gru_cell", input, w_ih);
   return gru_step(linear(input, w_ih, b_ih), {hx, {}}, {w_ih, w_hh, b_ih, b_hh, {}}).h;
 }
 
 template <Tensor (*function)(const Tensor&, std::source_location)>
-Tensor plain_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor plain_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                  const Tensor& b_hh) {
   check_cell("recurrent cell", input, w_ih);
   const Tensor sum = linear(hx, w_hh, b_hh);
   return function(sum.add(linear(input, w_ih, b_ih)), std::source_location());
@@ -175,25 +195,37 @@ Tensor plain_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, con
 
 void register_recurrent(Library& aten) {
   aten.def(
-          "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool "
+          "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+          "train, bool bidirectional, bool "
           "batch_first) -> (Tensor, Tensor, Tensor)")
       .composite(lstm_input);
   aten.def(
-          "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool "
+          "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
+          "bool bidirectional, bool "
           "batch_first) -> (Tensor, Tensor)")
       .composite(gru_input);
   aten.def(
-          "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool "
+          "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+          "train, bool bidirectional, bool "
           "batch_first) -> (Tensor, Tensor)")
       .composite(rnn_tanh_input);
   aten.def(
-          "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool "
+          "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+          "train, bool bidirectional, bool "
           "batch_first) -> (Tensor, Tensor)")
       .composite(rnn_relu_input);
-  aten.def("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)").composite(lstm_one);
-  aten.def("gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(gru_one);
-  aten.def("rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<tanh>);
-  aten.def("rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor").composite(plain_cell<relu>);
+  aten.def(
+          "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, "
+          "Tensor)")
+      .composite(lstm_one);
+  aten.def("gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor")
+      .composite(gru_one);
+  aten.def(
+          "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor")
+      .composite(plain_cell<tanh>);
+  aten.def(
+          "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor")
+      .composite(plain_cell<relu>);
 }
 
 }  // namespace calque

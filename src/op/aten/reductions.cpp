@@ -17,10 +17,13 @@ using rule::Kinds;
 using Dims = std::optional<IntList>;
 
 // Integers add up in int64 unless told otherwise.
-DType sum_dtype(const Tensor& self, std::optional<DType> dtype) { return dtype ? *dtype : is_integral(self.dtype()) ? DType::int64 : self.dtype(); }
+DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
+  return dtype ? *dtype : is_integral(self.dtype()) ? DType::int64 : self.dtype();
+}
 
 void check_sum_kinds(const char* op, DType dtype) {
-  if (is_complex(dtype) || is_float8(dtype) || is_barebones_unsigned(dtype) || dtype == DType::bool_) rule::check_kinds(op, dtype, Kinds::reals);
+  if (is_complex(dtype) || is_float8(dtype) || is_barebones_unsigned(dtype) || dtype == DType::bool_)
+    rule::check_kinds(op, dtype, Kinds::reals);
 }
 
 // A sum in bool is whether anything is non-zero.
@@ -74,7 +77,8 @@ Meta amax_rule(const Tensor& self, IntList dim, bool keepdim) {
 template <bool largest>
 void amax_kernel(const Tensor& self, IntList dim, bool, const Tensor& out) {
   rule::check_kinds(largest ? "max_values_cpu" : "min_values_cpu", self.dtype(), Kinds::reals_and_bool);
-  kernel::reduce(largest ? Reduction::amax : Reduction::amin, self.dtype(), self, rule::dims_or_all(amax_name<largest>, dim, self.dim()), out);
+  kernel::reduce(largest ? Reduction::amax : Reduction::amin, self.dtype(), self,
+                 rule::dims_or_all(amax_name<largest>, dim, self.dim()), out);
 }
 
 template <bool largest>
@@ -97,7 +101,8 @@ std::array<Meta, 2> max_dim_rule(const Tensor& self, int64_t dim, bool keepdim) 
 template <bool largest>
 void max_dim_kernel(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
   rule::check_kinds(largest ? "max_cpu" : "min_cpu", self.dtype(), Kinds::reals_and_bool);
-  kernel::reduce(largest ? Reduction::argmax : Reduction::argmin, self.dtype(), self, rule::dim_bits(max_name<largest>, {dim}, self.dim()), values, indices);
+  kernel::reduce(largest ? Reduction::argmax : Reduction::argmin, self.dtype(), self,
+                 rule::dim_bits(max_name<largest>, {dim}, self.dim()), values, indices);
 }
 
 template <bool largest>
@@ -110,7 +115,8 @@ Meta argmax_rule(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
 template <bool largest>
 void argmax_kernel(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
   rule::check_kinds(largest ? "argmax_cpu" : "argmin_cpu", self.dtype(), Kinds::reals);
-  kernel::reduce(largest ? Reduction::argmax : Reduction::argmin, self.dtype(), self, rule::dim_or_all(argmax_name<largest>, dim, self.dim()), {}, out);
+  kernel::reduce(largest ? Reduction::argmax : Reduction::argmin, self.dtype(), self,
+                 rule::dim_or_all(argmax_name<largest>, dim, self.dim()), {}, out);
 }
 
 std::array<Meta, 2> aminmax_rule(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
@@ -137,9 +143,13 @@ void truth_into(const Tensor& self, uint64_t dims, const Tensor& out) {
   kernel::reduce(is_any ? Reduction::any : Reduction::all, self.dtype(), self, dims, out);
 }
 template <bool is_any>
-Meta truth_rule(const Tensor& self) { return rule::reduction(self, rule::all_dims(self.dim()), false, truth_dtype(self)); }
+Meta truth_rule(const Tensor& self) {
+  return rule::reduction(self, rule::all_dims(self.dim()), false, truth_dtype(self));
+}
 template <bool is_any>
-void truth_kernel(const Tensor& self, const Tensor& out) { truth_into<is_any>(self, rule::all_dims(self.dim()), out); }
+void truth_kernel(const Tensor& self, const Tensor& out) {
+  truth_into<is_any>(self, rule::all_dims(self.dim()), out);
+}
 template <bool is_any>
 Meta truth_dim_rule(const Tensor& self, int64_t dim, bool keepdim) {
   return rule::reduction(self, rule::dim_bits(truth_name<is_any>, {dim}, self.dim()), keepdim, truth_dtype(self));
@@ -154,12 +164,17 @@ uint64_t truth_dims(const Tensor& self, const Dims& dim) {
   return dim ? rule::dim_bits(truth_name<is_any>, *dim, self.dim()) : rule::all_dims(self.dim());
 }
 template <bool is_any>
-Meta truth_dims_rule(const Tensor& self, Dims dim, bool keepdim) { return rule::reduction(self, truth_dims<is_any>(self, dim), keepdim, truth_dtype(self)); }
+Meta truth_dims_rule(const Tensor& self, Dims dim, bool keepdim) {
+  return rule::reduction(self, truth_dims<is_any>(self, dim), keepdim, truth_dtype(self));
+}
 template <bool is_any>
-void truth_dims_kernel(const Tensor& self, Dims dim, bool, const Tensor& out) { truth_into<is_any>(self, truth_dims<is_any>(self, dim), out); }
+void truth_dims_kernel(const Tensor& self, Dims dim, bool, const Tensor& out) {
+  truth_into<is_any>(self, truth_dims<is_any>(self, dim), out);
+}
 
 void check_is_bool(const char* op, const Tensor& self) {
-  if (self.dtype() != DType::bool_) throw UserError(std::string(op) + ": expected self of dtype bool, found " + std::string(name(self.dtype())));
+  if (self.dtype() != DType::bool_)
+    throw UserError(std::string(op) + ": expected self of dtype bool, found " + std::string(name(self.dtype())));
 }
 
 void count_into(const Tensor& self, uint64_t dims, const Tensor& out) {
@@ -170,8 +185,10 @@ void count_into(const Tensor& self, uint64_t dims, const Tensor& out) {
 // Computed in out's dtype, which may be an integer one only if it is asked for by name.
 Tensor nansum_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
   if (dtype && *dtype != out.dtype())
-    throw UserError("nansum: provided dtype must match dtype of result, found " + std::string(name(*dtype)) + " and " + std::string(name(out.dtype())));
-  if (!dtype && !is_integral(self.dtype()) && is_integral(out.dtype()) && !guard_or(self.sym_numel() == 0, false)) rule::check_kinds("nansum_cpu", out.dtype(), Kinds::floats);
+    throw UserError("nansum: provided dtype must match dtype of result, found " + std::string(name(*dtype)) + " and " +
+                    std::string(name(out.dtype())));
+  if (!dtype && !is_integral(self.dtype()) && is_integral(out.dtype()) && !guard_or(self.sym_numel() == 0, false))
+    rule::check_kinds("nansum_cpu", out.dtype(), Kinds::floats);
   const Tensor result = nansum(self, dim, keepdim, out.dtype());
   if (!rule::equal_sizes(out.sym_sizes(), result.sym_sizes())) out.resize_(result.sym_sizes());
   return out.copy_(result);
@@ -183,27 +200,42 @@ void register_reductions(Library& aten);
 void register_reductions(Library& aten) {
   aten.def("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<DType> dtype) { return sum_rule(self, {}, false, dtype); },
-               [](const Tensor& self, std::optional<DType>, const Tensor& out) { sum_into(self, rule::all_dims(self.dim()), out); })
+               [](const Tensor& self, std::optional<DType>, const Tensor& out) {
+                 sum_into(self, rule::all_dims(self.dim()), out);
+               })
       .out("sum.out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) { return sum_rule(self, dim, keepdim, dtype); },
-               [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) { sum_into(self, rule::dims_or_all("sum", dim, self.dim()), out); })
+      .compute([](const Tensor& self, Dims dim, bool keepdim,
+                  std::optional<DType> dtype) { return sum_rule(self, dim, keepdim, dtype); },
+               [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
+                 sum_into(self, rule::dims_or_all("sum", dim, self.dim()), out);
+               })
       .out("sum.IntList_out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<DType> dtype) { return mean_rule(self, {}, false, dtype); },
-               [](const Tensor& self, std::optional<DType>, const Tensor& out) { mean_into(self, rule::all_dims(self.dim()), out); })
+               [](const Tensor& self, std::optional<DType>, const Tensor& out) {
+                 mean_into(self, rule::all_dims(self.dim()), out);
+               })
       .out("mean.dtype_out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) { return mean_rule(self, dim, keepdim, dtype); },
-               [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) { mean_into(self, rule::dims_or_all("mean", dim, self.dim()), out); })
+      .compute([](const Tensor& self, Dims dim, bool keepdim,
+                  std::optional<DType> dtype) { return mean_rule(self, dim, keepdim, dtype); },
+               [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
+                 mean_into(self, rule::dims_or_all("mean", dim, self.dim()), out);
+               })
       .out("mean.out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-      .compute([](const Tensor& self, std::optional<DType> dtype) { return rule::reduction(self, rule::all_dims(self.dim()), false, sum_dtype(self, dtype)); },
-               [](const Tensor& self, std::optional<DType>, const Tensor& out) { prod_into(self, rule::all_dims(self.dim()), out); })
+      .compute(
+          [](const Tensor& self, std::optional<DType> dtype) {
+            return rule::reduction(self, rule::all_dims(self.dim()), false, sum_dtype(self, dtype));
+          },
+          [](const Tensor& self, std::optional<DType>, const Tensor& out) {
+            prod_into(self, rule::all_dims(self.dim()), out);
+          })
       .out("prod.out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
@@ -211,33 +243,52 @@ void register_reductions(Library& aten) {
           [](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
             return rule::reduction(self, rule::dim_bits("prod", {dim}, self.dim()), keepdim, sum_dtype(self, dtype));
           },
-          [](const Tensor& self, int64_t dim, bool, std::optional<DType>, const Tensor& out) { prod_into(self, rule::dim_bits("prod", {dim}, self.dim()), out); })
+          [](const Tensor& self, int64_t dim, bool, std::optional<DType>, const Tensor& out) {
+            prod_into(self, rule::dim_bits("prod", {dim}, self.dim()), out);
+          })
       .out("prod.int_out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .compute([](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
-                 if (is_complex(self.dtype())) throw UserError("nansum does not support complex inputs");
-                 return sum_rule(self, dim, keepdim, dtype);
-               },
-               [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
-                 const uint64_t dims = rule::dims_or_all("nansum", dim, self.dim());
-                 if (is_integral(self.dtype())) return sum_into(self, dims, out);
-                 if (is_integral(out.dtype())) {  // NaN goes before the conversion
-                   const Tensor clean = make_tensor(rule::contiguous_like(self, self.dtype()));
-                   const double infinity = std::numeric_limits<double>::infinity();
-                   kernel::activation(kernel::Activation::nan_to_num, self.dtype(), self, {Scalar(0.0), Scalar(infinity), Scalar(-infinity)}, false, clean);
-                   return sum_into(clean, dims, out);
-                 }
-                 check_sum_kinds("nansum_cpu", out.dtype());
-                 kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
-               })
+      .compute(
+          [](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
+            if (is_complex(self.dtype())) throw UserError("nansum does not support complex inputs");
+            return sum_rule(self, dim, keepdim, dtype);
+          },
+          [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
+            const uint64_t dims = rule::dims_or_all("nansum", dim, self.dim());
+            if (is_integral(self.dtype())) return sum_into(self, dims, out);
+            if (is_integral(out.dtype())) {  // NaN goes before the conversion
+              const Tensor clean = make_tensor(rule::contiguous_like(self, self.dtype()));
+              const double infinity = std::numeric_limits<double>::infinity();
+              kernel::activation(kernel::Activation::nan_to_num, self.dtype(), self,
+                                 {Scalar(0.0), Scalar(infinity), Scalar(-infinity)}, false, clean);
+              return sum_into(clean, dims, out);
+            }
+            check_sum_kinds("nansum_cpu", out.dtype());
+            kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
+          })
       .tags(Tag::reduction, Tag::strided_out);
-  aten.def("nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)").composite(nansum_out);
+  aten.def(
+          "nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> "
+          "Tensor(a!)")
+      .composite(nansum_out);
 
-  aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<true>, amax_kernel<true>).out("amax.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
-  aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor").compute(amax_rule<false>, amax_kernel<false>).out("amin.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
-  aten.def("max(Tensor self) -> Tensor").compute(max_rule<true>, max_kernel<true>).out("max.unary_out").tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
-  aten.def("min(Tensor self) -> Tensor").compute(max_rule<false>, max_kernel<false>).out("min.unary_out").tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
+  aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
+      .compute(amax_rule<true>, amax_kernel<true>)
+      .out("amax.out")
+      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+  aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
+      .compute(amax_rule<false>, amax_kernel<false>)
+      .out("amin.out")
+      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+  aten.def("max(Tensor self) -> Tensor")
+      .compute(max_rule<true>, max_kernel<true>)
+      .out("max.unary_out")
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
+  aten.def("min(Tensor self) -> Tensor")
+      .compute(max_rule<false>, max_kernel<false>)
+      .out("min.unary_out")
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
   aten.def("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(max_dim_rule<true>, max_dim_kernel<true>)
       .out("max.dim_max(max, max_values)")
@@ -250,16 +301,31 @@ void register_reductions(Library& aten) {
       .compute(aminmax_rule, aminmax_kernel)
       .out("aminmax.out(min, max)")
       .tags(Tag::reduction);
-  aten.def("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor").compute(argmax_rule<true>, argmax_kernel<true>).out("argmax.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
-  aten.def("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor").compute(argmax_rule<false>, argmax_kernel<false>).out("argmin.out").tags(Tag::reduction, Tag::strided_out, Tag::core);
+  aten.def("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+      .compute(argmax_rule<true>, argmax_kernel<true>)
+      .out("argmax.out")
+      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+  aten.def("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+      .compute(argmax_rule<false>, argmax_kernel<false>)
+      .out("argmin.out")
+      .tags(Tag::reduction, Tag::strided_out, Tag::core);
 
-  aten.def("all(Tensor self) -> Tensor").compute(truth_rule<false>, truth_kernel<false>).out("all.all_out").tags(Tag::reduction, Tag::strided_out);
-  aten.def("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor").compute(truth_dim_rule<false>, truth_dim_kernel<false>).out("all.out").tags(Tag::reduction, Tag::strided_out);
+  aten.def("all(Tensor self) -> Tensor")
+      .compute(truth_rule<false>, truth_kernel<false>)
+      .out("all.all_out")
+      .tags(Tag::reduction, Tag::strided_out);
+  aten.def("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
+      .compute(truth_dim_rule<false>, truth_dim_kernel<false>)
+      .out("all.out")
+      .tags(Tag::reduction, Tag::strided_out);
   aten.def("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
       .compute(truth_dims_rule<false>, truth_dims_kernel<false>)
       .out("all.dims_out")
       .tags(Tag::reduction, Tag::strided_out);
-  aten.def("any(Tensor self) -> Tensor").compute(truth_rule<true>, truth_kernel<true>).out("any.all_out").tags(Tag::reduction, Tag::strided_out, Tag::core);
+  aten.def("any(Tensor self) -> Tensor")
+      .compute(truth_rule<true>, truth_kernel<true>)
+      .out("any.all_out")
+      .tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       .compute(truth_dim_rule<true>, truth_dim_kernel<true>)
       .out("any.out")
@@ -269,28 +335,40 @@ void register_reductions(Library& aten) {
       .out("any.dims_out")
       .tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("_is_all_true(Tensor self) -> Tensor")
-      .compute([](const Tensor& self) {
-                 check_is_bool("_is_all_true", self);
-                 return truth_rule<false>(self);
-               },
-               truth_kernel<false>)
+      .compute(
+          [](const Tensor& self) {
+            check_is_bool("_is_all_true", self);
+            return truth_rule<false>(self);
+          },
+          truth_kernel<false>)
       .tags(Tag::reduction);
   aten.def("_is_any_true(Tensor self) -> Tensor")
-      .compute([](const Tensor& self) {
-                 check_is_bool("_is_any_true", self);
-                 return truth_rule<true>(self);
-               },
-               truth_kernel<true>)
+      .compute(
+          [](const Tensor& self) {
+            check_is_bool("_is_any_true", self);
+            return truth_rule<true>(self);
+          },
+          truth_kernel<true>)
       .tags(Tag::reduction);
 
   aten.def("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
-      .compute([](const Tensor& self, IntList dim) { return rule::reduction(self, rule::dims_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
-               [](const Tensor& self, IntList dim, const Tensor& out) { count_into(self, rule::dims_or_all("count_nonzero", dim, self.dim()), out); })
+      .compute(
+          [](const Tensor& self, IntList dim) {
+            return rule::reduction(self, rule::dims_or_all("count_nonzero", dim, self.dim()), false, DType::int64);
+          },
+          [](const Tensor& self, IntList dim, const Tensor& out) {
+            count_into(self, rule::dims_or_all("count_nonzero", dim, self.dim()), out);
+          })
       .out("count_nonzero.dim_IntList_out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("count_nonzero(Tensor self, int? dim=None) -> Tensor")
-      .compute([](const Tensor& self, std::optional<int64_t> dim) { return rule::reduction(self, rule::dim_or_all("count_nonzero", dim, self.dim()), false, DType::int64); },
-               [](const Tensor& self, std::optional<int64_t> dim, const Tensor& out) { count_into(self, rule::dim_or_all("count_nonzero", dim, self.dim()), out); })
+      .compute(
+          [](const Tensor& self, std::optional<int64_t> dim) {
+            return rule::reduction(self, rule::dim_or_all("count_nonzero", dim, self.dim()), false, DType::int64);
+          },
+          [](const Tensor& self, std::optional<int64_t> dim, const Tensor& out) {
+            count_into(self, rule::dim_or_all("count_nonzero", dim, self.dim()), out);
+          })
       .out("count_nonzero.out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
 }

@@ -10,7 +10,9 @@ namespace {
 
 using kernel::Scan;
 
-DType scan_dtype(const Tensor& self, std::optional<DType> dtype) { return dtype ? *dtype : is_integral(self.dtype()) ? DType::int64 : self.dtype(); }
+DType scan_dtype(const Tensor& self, std::optional<DType> dtype) {
+  return dtype ? *dtype : is_integral(self.dtype()) ? DType::int64 : self.dtype();
+}
 
 template <Scan fn>
 constexpr const char* scan_name = fn == Scan::sum ? "cumsum" : "cumprod";
@@ -32,8 +34,9 @@ template <Scan fn>
 void scan_in_place(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const int64_t d = rule::one_dim(scan_name<fn>, dim, self);
   if (dtype && *dtype != self.dtype())
-    throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " + std::string(name(self.dtype())) + " and output tensor dtype " +
-                    std::string(name(*dtype)) + " should match");
+    throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " +
+                    std::string(name(self.dtype())) + " and output tensor dtype " + std::string(name(*dtype)) +
+                    " should match");
   if (self.dim() == 0 || self.numel() == 0) return;
   rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", self.dtype(), rule::Kinds::reals);
   kernel::scan(fn, self, d, self);
@@ -42,8 +45,9 @@ template <Scan fn>
 void scan_in_place_rule(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   rule::one_dim(scan_name<fn>, dim, self);
   if (dtype && *dtype != self.dtype())
-    throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " + std::string(name(self.dtype())) + " and output tensor dtype " +
-                    std::string(name(*dtype)) + " should match");
+    throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " +
+                    std::string(name(self.dtype())) + " and output tensor dtype " + std::string(name(*dtype)) +
+                    " should match");
 }
 
 template <bool largest>
@@ -61,23 +65,36 @@ void extreme_kernel(const Tensor& self, int64_t dim, const Tensor& values, const
 
 void register_scans(Library& aten);
 void register_scans(Library& aten) {
-  aten.def("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::sum>, scan_kernel<Scan::sum>).out("cumsum.out").tags(Tag::dtype_from_out, Tag::strided_out, Tag::core);
-  aten.def("cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)").mutate(scan_in_place_rule<Scan::sum>, scan_in_place<Scan::sum>);
-  aten.def("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>).out("cumprod.out").tags(Tag::dtype_from_out, Tag::strided_out);
-  aten.def("cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)").mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>);
+  aten.def("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+      .compute(scan_rule<Scan::sum>, scan_kernel<Scan::sum>)
+      .out("cumsum.out")
+      .tags(Tag::dtype_from_out, Tag::strided_out, Tag::core);
+  aten.def("cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)")
+      .mutate(scan_in_place_rule<Scan::sum>, scan_in_place<Scan::sum>);
+  aten.def("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+      .compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>)
+      .out("cumprod.out")
+      .tags(Tag::dtype_from_out, Tag::strided_out);
+  aten.def("cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)")
+      .mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>);
   aten.def("logcumsumexp(Tensor self, int dim) -> Tensor")
-      .compute([](const Tensor& self, int64_t dim) {
-                 rule::one_dim("logcumsumexp", dim, self);
-                 return rule::contiguous_like(self, self.dtype());
-               },
-               [](const Tensor& self, int64_t dim, const Tensor& out) {
-                 rule::check_kinds("logcumsumexp_out_cpu", self.dtype(), rule::Kinds::floats);
-                 kernel::scan(Scan::logsumexp, self, rule::one_dim("logcumsumexp", dim, self), out);
-               })
+      .compute(
+          [](const Tensor& self, int64_t dim) {
+            rule::one_dim("logcumsumexp", dim, self);
+            return rule::contiguous_like(self, self.dtype());
+          },
+          [](const Tensor& self, int64_t dim, const Tensor& out) {
+            rule::check_kinds("logcumsumexp_out_cpu", self.dtype(), rule::Kinds::floats);
+            kernel::scan(Scan::logsumexp, self, rule::one_dim("logcumsumexp", dim, self), out);
+          })
       .out("logcumsumexp.out")
       .tags(Tag::strided_out);
-  aten.def("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)").compute(extreme_rule<true>, extreme_kernel<true>).out("cummax.out(values, indices)");
-  aten.def("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)").compute(extreme_rule<false>, extreme_kernel<false>).out("cummin.out(values, indices)");
+  aten.def("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+      .compute(extreme_rule<true>, extreme_kernel<true>)
+      .out("cummax.out(values, indices)");
+  aten.def("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+      .compute(extreme_rule<false>, extreme_kernel<false>)
+      .out("cummin.out(values, indices)");
 }
 
 }  // namespace calque

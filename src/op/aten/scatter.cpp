@@ -1,6 +1,6 @@
 // gather and the scatter family: one index for each element along one dimension.
-#include "kernel/cpu/copy.h"
 #include "kernel/cpu/scatter.h"
+#include "kernel/cpu/copy.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 
@@ -20,8 +20,9 @@ void check_index_dtype(const char* op, const Tensor& index) {
 }
 void check_dims(const char* op, const Tensor& self, const Tensor& index, const char* what) {
   if (dims_of(self) != dims_of(index))
-    throw UserError(std::string(op) + ": Index tensor must have the same number of dimensions as " + what + ", found index of sizes " + str(index.sym_sizes()) + " and " +
-                    what + " of sizes " + str(self.sym_sizes()));
+    throw UserError(std::string(op) + ": Index tensor must have the same number of dimensions as " + what +
+                    ", found index of sizes " + str(index.sym_sizes()) + " and " + what + " of sizes " +
+                    str(self.sym_sizes()));
 }
 
 Meta gather_rule(const Tensor& self, int64_t dim, const Tensor& index, bool) {
@@ -31,8 +32,9 @@ Meta gather_rule(const Tensor& self, int64_t dim, const Tensor& index, bool) {
     check_dims("gather", self, index, "input");
     for (int64_t d = 0; d < dims_of(self); ++d)
       if (d != dim && !check(size_of(index, d) <= size_of(self, d)))
-        throw UserError("gather: Size does not match at dimension " + std::to_string(d) + ": expected index " + str(index.sym_sizes()) + " to be no larger than self " +
-                        str(self.sym_sizes()) + " apart from dimension " + std::to_string(dim));
+        throw UserError("gather: Size does not match at dimension " + std::to_string(d) + ": expected index " +
+                        str(index.sym_sizes()) + " to be no larger than self " + str(self.sym_sizes()) +
+                        " apart from dimension " + std::to_string(dim));
   }
   return rule::contiguous(index.sym_sizes(), self.dtype(), self.device());
 }
@@ -45,16 +47,18 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
   const bool empty = guard_or(index.sym_numel() == 0, false);
   if (!empty) check_index_dtype(op, index);
   if (src && src->dtype() != self.dtype())
-    throw UserError(std::string(op) + ": Expected self.dtype to be equal to src.dtype, found self " + std::string(name(self.dtype())) + " and src " +
-                    std::string(name(src->dtype())));
+    throw UserError(std::string(op) + ": Expected self.dtype to be equal to src.dtype, found self " +
+                    std::string(name(self.dtype())) + " and src " + std::string(name(src->dtype())));
   if (empty) return;
   check_dims(op, self, index, "self");
   if (src) check_dims(op, *src, index, "src");
   for (int64_t d = 0; d < dims_of(self); ++d) {
-    const bool fits = (d == dim || check(size_of(index, d) <= size_of(self, d))) && (!src || check(size_of(index, d) <= size_of(*src, d)));
+    const bool fits =
+        (d == dim || check(size_of(index, d) <= size_of(self, d))) && (!src || check(size_of(index, d) <= size_of(*src, d)));
     if (!fits)
-      throw UserError(std::string(op) + ": Expected index " + str(index.sym_sizes()) + " to be no larger than self " + str(self.sym_sizes()) + " apart from dimension " +
-                      std::to_string(dim) + (src ? " and to be no larger size than src " + str(src->sym_sizes()) : std::string()));
+      throw UserError(std::string(op) + ": Expected index " + str(index.sym_sizes()) + " to be no larger than self " +
+                      str(self.sym_sizes()) + " apart from dimension " + std::to_string(dim) +
+                      (src ? " and to be no larger size than src " + str(src->sym_sizes()) : std::string()));
   }
 }
 void start_from(const char* op, const Tensor& self, const Tensor& out, const Tensor& index, const Tensor* src) {
@@ -94,7 +98,8 @@ Meta scatter_named_rule(const Tensor& self, int64_t dim, const Tensor& index, co
   check_scatter("scatter", self, dim, index, &src);
   return rule::contiguous(self);
 }
-void scatter_named_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, const Tensor& out) {
+void scatter_named_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                          const Tensor& out) {
   start_from("scatter", self, out, index, &src);
   kernel::scatter("scatter", out, wrap_dim(dim, self.dim(), "scatter"), index, src, scatter_put(reduce));
 }
@@ -103,7 +108,8 @@ Meta scatter_value_named_rule(const Tensor& self, int64_t dim, const Tensor& ind
   check_scatter("scatter", self, dim, index, nullptr);
   return rule::contiguous(self);
 }
-void scatter_value_named_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce, const Tensor& out) {
+void scatter_value_named_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                                std::string_view reduce, const Tensor& out) {
   start_from("scatter", self, out, index, nullptr);
   kernel::scatter("scatter", out, wrap_dim(dim, self.dim(), "scatter"), index, value, scatter_put(reduce));
 }
@@ -114,24 +120,32 @@ ScatterReduction reduction(std::string_view reduce) {
   if (reduce == "mean") return ScatterReduction::mean;
   if (reduce == "amax" || reduce == "max") return ScatterReduction::amax;
   if (reduce == "amin" || reduce == "min") return ScatterReduction::amin;
-  throw UserError("scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got " + std::string(reduce));
+  throw UserError("scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got " +
+                  std::string(reduce));
 }
-Meta scatter_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool) {
+Meta scatter_reduce_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                         bool) {
   const ScatterReduction r = reduction(reduce);
   check_scatter("scatter_reduce", self, dim, index, &src);
-  if (r == ScatterReduction::mean && self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "scatter_reduce: mean is not implemented for 'bool'");
+  if (r == ScatterReduction::mean && self.dtype() == DType::bool_)
+    throw UserError(ErrorKind::unsupported_operator, "scatter_reduce: mean is not implemented for 'bool'");
   return rule::contiguous(self);
 }
-void scatter_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self, const Tensor& out) {
+void scatter_reduce_kernel(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                           bool include_self, const Tensor& out) {
   start_from("scatter_reduce", self, out, index, &src);
-  kernel::scatter_reduce("scatter_reduce", out, wrap_dim(dim, self.dim(), "scatter_reduce"), index, src, reduction(reduce), include_self);
+  kernel::scatter_reduce("scatter_reduce", out, wrap_dim(dim, self.dim(), "scatter_reduce"), index, src, reduction(reduce),
+                         include_self);
 }
 
 }  // namespace
 
 void register_scatter(Library& aten);
 void register_scatter(Library& aten) {
-  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor").compute(gather_rule, gather_kernel).out("gather.out").tags(Tag::unshared_out, Tag::core, Tag::strided_out);
+  aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+      .compute(gather_rule, gather_kernel)
+      .out("gather.out")
+      .tags(Tag::unshared_out, Tag::core, Tag::strided_out);
   aten.def("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter">, scatter_src_kernel<"scatter", Put::assign>)
       .in_place("scatter_.src")
@@ -157,7 +171,9 @@ void register_scatter(Library& aten) {
       .in_place("scatter_add_")
       .out("scatter_add.out")
       .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
-  aten.def("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")
+  aten.def(
+          "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+          "Tensor")
       .compute(scatter_reduce_rule, scatter_reduce_kernel)
       .in_place("scatter_reduce_.two")
       .out("scatter_reduce.two_out")

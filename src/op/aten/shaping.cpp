@@ -25,7 +25,8 @@ void check_roll(const Tensor& self, SymIntList shifts, IntList dims) {
   if (shifts.empty()) throw UserError("roll: `shifts` required");
   if (dims.empty() && shifts.size() == 1) return;
   if (shifts.size() != dims.size())
-    throw UserError("roll: shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) + ", dims: " + std::to_string(dims.size()));
+    throw UserError("roll: shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
+                    ", dims: " + std::to_string(dims.size()));
   if (self.dim() == 0 && !guard_or(self.sym_numel() == 0, false))
     throw UserError("roll: Dimension specified as " + std::to_string(dims[0]) + " but tensor has no dimensions");
 }
@@ -51,7 +52,10 @@ Meta roll_rule(const Tensor& self, SymIntList shifts, IntList dims) {
       const SymInt start = roll_start(size, shifts[i]);
       const View v = geometry(rolled);
       const auto k = static_cast<size_t>(d);
-      m = rule::cat("roll", {rule::make(rolled, rule::narrow(v, k, start, size - start)), rule::make(rolled, rule::narrow(v, k, 0, start))}, d);
+      m = rule::cat(
+          "roll",
+          {rule::make(rolled, rule::narrow(v, k, start, size - start)), rule::make(rolled, rule::narrow(v, k, 0, start))},
+          d);
       if (i + 1 < dims.size()) rolled = make_tensor(m, true);
     }
   }
@@ -88,7 +92,9 @@ void flip_kernel(const Tensor& self, IntList dims, const Tensor& out) {
   kernel::flip(self, self.dim() == 0 ? 0 : rule::dim_set("flip", dims, self.dim()), out);
 }
 Tensor flip_one(const char* op, const Tensor& self, int64_t dim) {
-  if (self.dim() <= dim) throw UserError(std::string(op) + ": Input must be >= " + std::to_string(dim + 1) + "-d, found " + std::to_string(self.dim()) + " dimensions");
+  if (self.dim() <= dim)
+    throw UserError(std::string(op) + ": Input must be >= " + std::to_string(dim + 1) + "-d, found " +
+                    std::to_string(self.dim()) + " dimensions");
   return self.flip({dim});
 }
 
@@ -98,11 +104,14 @@ struct Rotation {
   int64_t dim0, dim1;
 };
 Rotation rotation(const Tensor& self, int64_t k, IntList dims) {
-  if (dims.size() != 2) throw UserError("rot90: expected total rotation dims == 2, but got dims = " + std::to_string(dims.size()));
+  if (dims.size() != 2)
+    throw UserError("rot90: expected total rotation dims == 2, but got dims = " + std::to_string(dims.size()));
   if (self.dim() < 2) throw UserError("rot90: expected total dims >= 2, but got total dims = " + std::to_string(self.dim()));
   const int64_t dim0 = wrap_dim(dims[0], self.dim(), "rot90");
   const int64_t dim1 = wrap_dim(dims[1], self.dim(), "rot90");
-  if (dim0 == dim1) throw UserError("rot90: expected rotation dims to be different, but got dim0 = " + std::to_string(dims[0]) + " and dim1 = " + std::to_string(dims[1]));
+  if (dim0 == dim1)
+    throw UserError("rot90: expected rotation dims to be different, but got dim0 = " + std::to_string(dims[0]) +
+                    " and dim1 = " + std::to_string(dims[1]));
   return {((k % 4) + 4) % 4, dim0, dim1};
 }
 Meta rot90_rule(const Tensor& self, int64_t k, IntList dims) {
@@ -118,18 +127,22 @@ Meta rot90_rule(const Tensor& self, int64_t k, IntList dims) {
 void rot90_kernel(const Tensor& self, int64_t k, IntList dims, const Tensor& out) {
   const Rotation r = rotation(self, k, dims);
   const uint64_t both = uint64_t{1} << r.dim0 | uint64_t{1} << r.dim1;
-  if (r.quarters == 0) kernel::copy(self, out);
-  else if (r.quarters == 2) kernel::flip(self, both, out);
-  else kernel::flip(self, uint64_t{1} << (r.quarters == 1 ? r.dim1 : r.dim0), rule::make(out, rule::transpose("rot90", geometry(out), r.dim0, r.dim1)));
+  if (r.quarters == 0)
+    kernel::copy(self, out);
+  else if (r.quarters == 2)
+    kernel::flip(self, both, out);
+  else
+    kernel::flip(self, uint64_t{1} << (r.quarters == 1 ? r.dim1 : r.dim0),
+                 rule::make(out, rule::transpose("rot90", geometry(out), r.dim0, r.dim1)));
 }
 
 // ---- triangles ----------------------------------------------------------------------------------------------------
 template <bool lower>
 Meta triangle_rule(const Tensor& self, SymInt) {
   const std::string op = lower ? "tril" : "triu";
-  if (self.dim() < 2) throw UserError(op + ": input tensor must have at least 2 dimensions, found " + std::to_string(self.dim()));
-  if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
-    kernel::not_implemented(op, self.dtype());
+  if (self.dim() < 2)
+    throw UserError(op + ": input tensor must have at least 2 dimensions, found " + std::to_string(self.dim()));
+  if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype())) kernel::not_implemented(op, self.dtype());
   return rule::contiguous_like(self, self.impl().sizes);
 }
 template <bool lower>
@@ -137,57 +150,67 @@ void triangle_kernel(const Tensor& self, SymInt diagonal, const Tensor& out) {
   kernel::triangle(self, diagonal.as_int(), lower, out);
 }
 template <bool lower>
-Meta triangle_indices_rule(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                           std::optional<bool> pin_memory) {
+Meta triangle_indices_rule(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                           std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const std::string op = lower ? "tril_indices" : "triu_indices";
-  if (row < 0 || col < 0) throw UserError(op + ": row and col must be non-negative, got " + std::to_string(row) + " and " + std::to_string(col));
+  if (row < 0 || col < 0)
+    throw UserError(op + ": row and col must be non-negative, got " + std::to_string(row) + " and " + std::to_string(col));
   const DType d = dtype.value_or(DType::int64);
   if (d != DType::int64 && d != DType::int32) kernel::not_implemented(op, d);
   return rule::factory(op.c_str(), {2, kernel::triangle_count(row, col, offset, lower)}, d, layout, device, pin_memory);
 }
 template <bool lower>
-void triangle_indices_kernel(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>,
-                             const Tensor& out) {
+void triangle_indices_kernel(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>,
+                             std::optional<Device>, std::optional<bool>, const Tensor& out) {
   kernel::triangle_indices(row, col, offset, lower, out);
 }
 
 // ---- shuffles -----------------------------------------------------------------------------------------------------
 void check_shuffled_dtype(const char* op, const Tensor& self) {
-  if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype()))
-    kernel::not_implemented(op, self.dtype());
+  if (is_barebones_unsigned(self.dtype()) || is_float8(self.dtype())) kernel::not_implemented(op, self.dtype());
 }
 Meta shuffled(const char* op, const Tensor& self, SymInts sizes) {
   const MemoryFormat format = self.suggest_memory_format();
-  if (format == MemoryFormat::channels_last_3d) throw UserError(std::string(op) + ": Unsupported memory format. Supports only ChannelsLast, Contiguous");
+  if (format == MemoryFormat::channels_last_3d)
+    throw UserError(std::string(op) + ": Unsupported memory format. Supports only ChannelsLast, Contiguous");
   SymInts strides = strides_for(format, sizes);
   return {std::move(sizes), std::move(strides), self.dtype(), self.device(), false};
 }
 Meta pixel_shuffle_rule(const Tensor& self, int64_t factor) {
-  if (self.dim() < 3) throw UserError("pixel_shuffle: expects input to have at least 3 dimensions, but got input with " + std::to_string(self.dim()) + " dimension(s)");
+  if (self.dim() < 3)
+    throw UserError("pixel_shuffle: expects input to have at least 3 dimensions, but got input with " +
+                    std::to_string(self.dim()) + " dimension(s)");
   if (factor <= 0) throw UserError("pixel_shuffle: expects a positive upscale_factor, but got " + std::to_string(factor));
   check_shuffled_dtype("pixel_shuffle", self);
   SymInts sizes = self.impl().sizes;
   const size_t c = sizes.size() - 3;
   if (!check(sizes[c] % (SymInt(factor) * factor) == 0))
-    throw UserError("pixel_shuffle: expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=" + sizes[c].str() +
-                    " is not divisible by " + (SymInt(factor) * factor).str());
+    throw UserError(
+        "pixel_shuffle: expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+        "input.size(-3)=" +
+        sizes[c].str() + " is not divisible by " + (SymInt(factor) * factor).str());
   sizes[c] = floor_div(sizes[c], SymInt(factor) * factor);
   sizes[c + 1] *= factor;
   sizes[c + 2] *= factor;
   return shuffled("pixel_shuffle", self, std::move(sizes));
 }
 Meta pixel_unshuffle_rule(const Tensor& self, int64_t factor) {
-  if (self.dim() < 3) throw UserError("pixel_unshuffle: expects input to have at least 3 dimensions, but got input with " + std::to_string(self.dim()) + " dimension(s)");
-  if (factor <= 0) throw UserError("pixel_unshuffle: expects a positive downscale_factor, but got " + std::to_string(factor));
+  if (self.dim() < 3)
+    throw UserError("pixel_unshuffle: expects input to have at least 3 dimensions, but got input with " +
+                    std::to_string(self.dim()) + " dimension(s)");
+  if (factor <= 0)
+    throw UserError("pixel_unshuffle: expects a positive downscale_factor, but got " + std::to_string(factor));
   check_shuffled_dtype("pixel_unshuffle", self);
   SymInts sizes = self.impl().sizes;
   const size_t c = sizes.size() - 3;
   for (const size_t d : {c + 1, c + 2})
     if (!check(sizes[d] % factor == 0))
-      throw UserError(std::string("pixel_unshuffle: expects ") + (d == c + 1 ? "height" : "width") + " to be divisible by downscale_factor, but input.size(-" +
-                      std::to_string(c + 3 - d) + ")=" + sizes[d].str() + " is not divisible by " + std::to_string(factor));
+      throw UserError(std::string("pixel_unshuffle: expects ") + (d == c + 1 ? "height" : "width") +
+                      " to be divisible by downscale_factor, but input.size(-" + std::to_string(c + 3 - d) +
+                      ")=" + sizes[d].str() + " is not divisible by " + std::to_string(factor));
   // ATen gives an empty input back as it came.
-  if (std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return guard_or(s == 0, false); })) return {sizes, rule::preserved_strides(self), self.dtype(), self.device(), false};
+  if (std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return guard_or(s == 0, false); }))
+    return {sizes, rule::preserved_strides(self), self.dtype(), self.device(), false};
   sizes[c] *= SymInt(factor) * factor;
   sizes[c + 1] = floor_div(sizes[c + 1], factor);
   sizes[c + 2] = floor_div(sizes[c + 2], factor);
@@ -206,30 +229,38 @@ View split_dim(View v, size_t d, SymInt inner) {
 void pixel_copy(const Tensor& packed, const Tensor& large, int64_t r, bool to_large) {
   if (packed.numel() == 0) return;
   const size_t c = static_cast<size_t>(packed.dim()) - 3;
-  View p = split_dim(split_dim(geometry(packed), c, r), c, r);             // C, r, r, H, W
-  View l = split_dim(split_dim(geometry(large), c + 2, r), c + 1, r);      // C, H, r, W, r
+  View p = split_dim(split_dim(geometry(packed), c, r), c, r);         // C, r, r, H, W
+  View l = split_dim(split_dim(geometry(large), c + 2, r), c + 1, r);  // C, H, r, W, r
   SmallVector<int64_t, 8> order;
   for (size_t d = 0; d <= c; ++d) order.push_back(static_cast<int64_t>(d));
   for (const size_t d : {c + 3, c + 1, c + 4, c + 2}) order.push_back(static_cast<int64_t>(d));
   const Tensor a = rule::make(packed, rule::permute("pixel_shuffle", p, order));
   const Tensor b = rule::make(large, l);
-  if (to_large) kernel::copy(a, b);
-  else kernel::copy(b, a);
+  if (to_large)
+    kernel::copy(a, b);
+  else
+    kernel::copy(b, a);
 }
 
 Meta channel_shuffle_rule(const Tensor& self, SymInt groups) {
-  if (self.dim() <= 2) throw UserError("channel_shuffle: expects input with > 2 dims, but got input with sizes " + str(self.sym_sizes()));
-  if (!check(groups > 0)) throw UserError("channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: " + groups.str());
+  if (self.dim() <= 2)
+    throw UserError("channel_shuffle: expects input with > 2 dims, but got input with sizes " + str(self.sym_sizes()));
+  if (!check(groups > 0))
+    throw UserError("channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: " +
+                    groups.str());
   check_shuffled_dtype("channel_shuffle", self);
   if (!check(self.sym_sizes()[1] % groups == 0))
-    throw UserError("channel_shuffle: Number of channels must be divisible by groups. Got " + self.sym_sizes()[1].str() + " channels and " + groups.str() + " groups");
-  return {self.impl().sizes, strides_for(self.suggest_memory_format(), self.impl().sizes), self.dtype(), self.device(), false};
+    throw UserError("channel_shuffle: Number of channels must be divisible by groups. Got " + self.sym_sizes()[1].str() +
+                    " channels and " + groups.str() + " groups");
+  return {self.impl().sizes, strides_for(self.suggest_memory_format(), self.impl().sizes), self.dtype(), self.device(),
+          false};
 }
 void channel_shuffle_kernel(const Tensor& self, SymInt groups, const Tensor& out) {
   if (out.numel() == 0) return;
   const SymInt per_group = floor_div(self.sym_sizes()[1], groups);
   const View from = split_dim(geometry(self), 1, per_group);
-  kernel::copy(rule::make(self, rule::transpose("channel_shuffle", from, 1, 2)), rule::make(out, split_dim(geometry(out), 1, groups)));
+  kernel::copy(rule::make(self, rule::transpose("channel_shuffle", from, 1, 2)),
+               rule::make(out, split_dim(geometry(out), 1, groups)));
 }
 
 // An empty tensor is given back as it is.
@@ -247,7 +278,9 @@ Meta diag_embed_rule(const Tensor& self, int64_t offset, int64_t dim1, int64_t d
   const int64_t n = self.dim() + 1;
   const int64_t a = wrap_dim(dim1, n, "diag_embed");
   const int64_t b = wrap_dim(dim2, n, "diag_embed");
-  if (a == b) throw UserError("diag_embed: diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
+  if (a == b)
+    throw UserError("diag_embed: diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " +
+                    std::to_string(dim2));
   SymInts sizes = self.impl().sizes;
   const SymInt length = sizes.back() + std::abs(offset);
   sizes.pop_back();
@@ -272,9 +305,12 @@ Meta block_diag_rule(TensorList tensors) {
   SymInt columns = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
-    if (t.dim() > 2) throw UserError("block_diag: Input tensors must have 2 or fewer dimensions. Input " + std::to_string(i) + " has " + std::to_string(t.dim()) + " dimensions");
+    if (t.dim() > 2)
+      throw UserError("block_diag: Input tensors must have 2 or fewer dimensions. Input " + std::to_string(i) + " has " +
+                      std::to_string(t.dim()) + " dimensions");
     if (!(t.device() == tensors[0].device()))
-      throw UserError("block_diag: input tensors must all be on the same device, found " + tensors[0].device().str() + " and " + t.device().str());
+      throw UserError("block_diag: input tensors must all be on the same device, found " + tensors[0].device().str() +
+                      " and " + t.device().str());
     promotion.add(t);
     rows += t.dim() == 2 ? t.sym_size(0) : SymInt(1);
     columns += t.dim() == 0 ? SymInt(1) : t.sym_size(-1);
@@ -289,7 +325,8 @@ void block_diag_kernel(TensorList tensors, const Tensor& out) {
   for (const Tensor& t : tensors) {
     const int64_t rows = t.dim() == 2 ? t.size(0) : 1;
     const int64_t columns = t.dim() == 0 ? 1 : t.size(-1);
-    kernel::copy(t, make_view(out, {rows, columns}, out.impl().strides, out.storage_offset() + row * out.stride(0) + column * out.stride(1)));
+    kernel::copy(t, make_view(out, {rows, columns}, out.impl().strides,
+                              out.storage_offset() + row * out.stride(0) + column * out.stride(1)));
     row += rows;
     column += columns;
   }
@@ -299,11 +336,20 @@ void block_diag_kernel(TensorList tensors, const Tensor& out) {
 
 void register_shaping(Library& aten);
 void register_shaping(Library& aten) {
-  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor").compute(roll_rule, roll_kernel).out("roll.out").tags(Tag::dense_out, Tag::strided_out);
-  aten.def("flip(Tensor self, int[] dims) -> Tensor").compute(flip_rule, flip_kernel).out("flip.out").tags(Tag::dense_out, Tag::strided_out, Tag::core);
+  aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
+      .compute(roll_rule, roll_kernel)
+      .out("roll.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("flip(Tensor self, int[] dims) -> Tensor")
+      .compute(flip_rule, flip_kernel)
+      .out("flip.out")
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
   aten.def("fliplr(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("fliplr", self, 1); });
   aten.def("flipud(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("flipud", self, 0); });
-  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").compute(rot90_rule, rot90_kernel).out("rot90.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
+      .compute(rot90_rule, rot90_kernel)
+      .out("rot90.out")
+      .tags(Tag::dense_out, Tag::strided_out);
 
   aten.def("tril(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<true>, triangle_kernel<true>)
@@ -315,29 +361,45 @@ void register_shaping(Library& aten) {
       .in_place("triu_")
       .out("triu.out")
       .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out);
-  aten.def("tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def(
+          "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? "
+          "device=None, bool? pin_memory=None) -> Tensor")
       .compute(triangle_indices_rule<true>, triangle_indices_kernel<true>);
-  aten.def("triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  aten.def(
+          "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? "
+          "device=None, bool? pin_memory=None) -> Tensor")
       .compute(triangle_indices_rule<false>, triangle_indices_kernel<false>);
 
   aten.def("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
-      .compute(pixel_shuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
+      .compute(pixel_shuffle_rule,
+               [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
       .out("pixel_shuffle.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
-      .compute(pixel_unshuffle_rule, [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
+      .compute(pixel_unshuffle_rule,
+               [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
       .out("pixel_unshuffle.out")
       .tags(Tag::dense_out, Tag::strided_out);
-  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor").own(channel_shuffle<true>, channel_shuffle<false>).out("channel_shuffle.out").tags(Tag::dense_out, Tag::may_alias);
-  aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor").compute(channel_shuffle_rule, channel_shuffle_kernel).tags(Tag::strided_out);
+  aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor")
+      .own(channel_shuffle<true>, channel_shuffle<false>)
+      .out("channel_shuffle.out")
+      .tags(Tag::dense_out, Tag::may_alias);
+  aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
+      .compute(channel_shuffle_rule, channel_shuffle_kernel)
+      .tags(Tag::strided_out);
 
   aten.def("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .compute(diag_embed_rule, diag_embed_kernel)
       .out("diag_embed.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("diag(Tensor self, int diagonal=0) -> Tensor").composite(diag_body).out("diag.out");
-  aten.def("diagflat(Tensor self, int offset=0) -> Tensor").composite([](const Tensor& self, int64_t offset) { return self.contiguous().view({-1}).diag(offset); });
-  aten.def("block_diag(Tensor[] tensors) -> Tensor").compute(block_diag_rule, block_diag_kernel).out("block_diag.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("diagflat(Tensor self, int offset=0) -> Tensor").composite([](const Tensor& self, int64_t offset) {
+    return self.contiguous().view({-1}).diag(offset);
+  });
+  aten.def("block_diag(Tensor[] tensors) -> Tensor")
+      .compute(block_diag_rule, block_diag_kernel)
+      .out("block_diag.out")
+      .tags(Tag::dense_out, Tag::strided_out);
 }
 
 }  // namespace calque

@@ -17,7 +17,8 @@ Meta forward_rule(const Tensor& self, int64_t dim, bool half_to_float) {
   if (half_to_float && self.device().type == DeviceType::cpu)
     throw UserError(std::string(op_name<is_log>) + " with half to float conversion is not supported on CPU");
   if (half_to_float && self.dtype() != DType::float16)
-    throw UserError(std::string(op_name<is_log>) + ": conversion is supported for Half type only, found " + std::string(name(self.dtype())));
+    throw UserError(std::string(op_name<is_log>) + ": conversion is supported for Half type only, found " +
+                    std::string(name(self.dtype())));
   return rule::contiguous_like(self, half_to_float ? DType::float32 : self.dtype());
 }
 template <bool is_log>
@@ -28,13 +29,18 @@ void forward_kernel(const Tensor& self, int64_t dim, bool, const Tensor& out) {
 template <bool is_log>
 Meta backward_rule(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
   rule::one_dim("softmax_backward", dim, grad);
-  if (grad.dim() != output.dim()) throw UserError("_softmax_backward_data: expected grad_output of sizes " + str(output.sym_sizes()) + ", found " + str(grad.sym_sizes()));
+  if (grad.dim() != output.dim())
+    throw UserError("_softmax_backward_data: expected grad_output of sizes " + str(output.sym_sizes()) + ", found " +
+                    str(grad.sym_sizes()));
   for (int64_t d = 0; d < grad.dim(); ++d)
     if (!check(grad.sym_size(d) == output.sym_size(d)))
-      throw UserError("_softmax_backward_data: expected grad_output of sizes " + str(output.sym_sizes()) + ", found " + str(grad.sym_sizes()));
+      throw UserError("_softmax_backward_data: expected grad_output of sizes " + str(output.sym_sizes()) + ", found " +
+                      str(grad.sym_sizes()));
   if (grad.dtype() != input_dtype && !(grad.dtype() == DType::float32 && input_dtype == DType::float16))
-    throw UserError("_softmax_backward_data: expected input and grad types to match, or input to be at::Half and grad to be at::Float, found " +
-                    std::string(name(input_dtype)) + " and " + std::string(name(grad.dtype())));
+    throw UserError(
+        "_softmax_backward_data: expected input and grad types to match, or input to be at::Half and grad to be at::Float, "
+        "found " +
+        std::string(name(input_dtype)) + " and " + std::string(name(grad.dtype())));
   return rule::contiguous_like(grad, input_dtype);
 }
 template <bool is_log>
@@ -45,8 +51,10 @@ void backward_kernel(const Tensor& grad, const Tensor& output, int64_t dim, DTyp
 template <bool is_log>
 Tensor with_dtype(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const Tensor in = dtype && *dtype != self.dtype() ? self.to(*dtype, Layout::strided, self.device()) : self;
-  if constexpr (is_log) return _log_softmax(in, dim, false);
-  else return _softmax(in, dim, false);
+  if constexpr (is_log)
+    return _log_softmax(in, dim, false);
+  else
+    return _softmax(in, dim, false);
 }
 
 // A slice that is masked off entirely (all -inf) gives zeros instead of NaN.
@@ -64,7 +72,10 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype)
 
 void register_softmax(Library& aten);
 void register_softmax(Library& aten) {
-  aten.def("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor").compute(forward_rule<false>, forward_kernel<false>).out("_softmax.out").tags(Tag::reduction, Tag::core);
+  aten.def("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
+      .compute(forward_rule<false>, forward_kernel<false>)
+      .out("_softmax.out")
+      .tags(Tag::reduction, Tag::core);
   aten.def("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
       .compute(forward_rule<true>, forward_kernel<true>)
       .out("_log_softmax.out")
@@ -77,11 +88,17 @@ void register_softmax(Library& aten) {
       .compute(backward_rule<true>, backward_kernel<true>)
       .out("_log_softmax_backward_data.out")
       .tags(Tag::reduction);
-  aten.def("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<false>).out("softmax.int_out");
-  aten.def("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>).out("log_softmax.int_out");
+  aten.def("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .composite(with_dtype<false>)
+      .out("softmax.int_out");
+  aten.def("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .composite(with_dtype<true>)
+      .out("log_softmax.int_out");
   aten.def("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").composite(with_dtype<false>);
   aten.def("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>);
-  aten.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor").own(safe_rule, safe_softmax).tags(Tag::reduction);
+  aten.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .own(safe_rule, safe_softmax)
+      .tags(Tag::reduction);
 }
 
 }  // namespace calque

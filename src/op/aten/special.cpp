@@ -18,7 +18,9 @@ Meta polygamma_rule(int64_t n, const Tensor& self) {
   if (n < 0) throw UserError("polygamma: polygamma(n, x) does not support negative n, found " + std::to_string(n));
   return rule::unary_float("polygamma", self);
 }
-void polygamma_kernel(int64_t n, const Tensor& self, const Tensor& out) { kernel::polygamma(n, float_type(self.dtype()), self, out); }
+void polygamma_kernel(int64_t n, const Tensor& self, const Tensor& out) {
+  kernel::polygamma(n, float_type(self.dtype()), self, out);
+}
 
 // PyTorch sums over a fresh dimension, hence the contiguous result.
 Meta mvlgamma_rule(const Tensor& self, int64_t p) {
@@ -36,36 +38,56 @@ void register_special(Library& aten);
 void register_special(Library& aten) {
   aten.def("digamma(Tensor self) -> Tensor")
       .compute(rule::Named<"digamma">::unary_float, in_float<Special::digamma>)
-      .in_place("digamma_").out("digamma.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("digamma_")
+      .out("digamma.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("erfinv(Tensor self) -> Tensor")
       .compute(rule::Named<"erfinv">::unary_float, in_float<Special::erfinv>)
-      .in_place("erfinv_").out("erfinv.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("erfinv_")
+      .out("erfinv.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("i0(Tensor self) -> Tensor")
       .compute(rule::Named<"i0">::unary_float, in_float<Special::i0>)
-      .in_place("i0_").out("i0.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("i0_")
+      .out("i0.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i0e(Tensor self) -> Tensor")
       .compute(rule::Named<"special_i0e">::unary_float, in_float<Special::special_i0e>)
-      .out("special_i0e.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_i0e.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i1(Tensor self) -> Tensor")
       .compute(rule::Named<"special_i1">::unary_float, in_float<Special::special_i1>)
-      .out("special_i1.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_i1.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i1e(Tensor self) -> Tensor")
       .compute(rule::Named<"special_i1e">::unary_float, in_float<Special::special_i1e>)
-      .out("special_i1e.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_i1e.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_ndtri(Tensor self) -> Tensor")
       .compute(rule::Named<"special_ndtri">::unary_float, in_float<Special::special_ndtri>)
-      .out("special_ndtri.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_ndtri.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_log_ndtr(Tensor self) -> Tensor")
       .compute(rule::Named<"special_log_ndtr">::unary_float, in_float<Special::special_log_ndtr>)
-      .out("special_log_ndtr.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_log_ndtr.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_erfcx(Tensor self) -> Tensor")
       .compute(rule::Named<"special_erfcx">::unary_float, in_float<Special::special_erfcx>)
-      .out("special_erfcx.out").tags(Tag::cast_out, Tag::pointwise);
-  aten.def("polygamma(int n, Tensor self) -> Tensor").compute(polygamma_rule, polygamma_kernel).out("polygamma.out").tags(Tag::cast_out, Tag::pointwise);
-  aten.def("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](const Tensor& self, int64_t n) { return polygamma(n, self, self); });
+      .out("special_erfcx.out")
+      .tags(Tag::cast_out, Tag::pointwise);
+  aten.def("polygamma(int n, Tensor self) -> Tensor")
+      .compute(polygamma_rule, polygamma_kernel)
+      .out("polygamma.out")
+      .tags(Tag::cast_out, Tag::pointwise);
+  aten.def("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](const Tensor& self, int64_t n) {
+    return polygamma(n, self, self);
+  });
   aten.def("mvlgamma(Tensor self, int p) -> Tensor")
-      .compute(mvlgamma_rule, [](const Tensor& self, int64_t p, const Tensor& out) { kernel::mvlgamma(p, float_type(self.dtype()), self, out); })
-      .in_place("mvlgamma_").out("mvlgamma.out").tags(Tag::cast_out, Tag::pointwise);
+      .compute(mvlgamma_rule, [](const Tensor& self, int64_t p,
+                                 const Tensor& out) { kernel::mvlgamma(p, float_type(self.dtype()), self, out); })
+      .in_place("mvlgamma_")
+      .out("mvlgamma.out")
+      .tags(Tag::cast_out, Tag::pointwise);
 }
 
 }  // namespace calque

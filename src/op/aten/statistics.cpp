@@ -23,7 +23,8 @@ template <bool root>
 constexpr const char* spread_name = root ? "std" : "var";
 
 void check_spread_dtype(DType d) {
-  if (!is_floating(d) && !is_complex(d)) throw UserError("std and var only support floating point and complex dtypes, found " + std::string(name(d)));
+  if (!is_floating(d) && !is_complex(d))
+    throw UserError("std and var only support floating point and complex dtypes, found " + std::string(name(d)));
 }
 template <bool root>
 Meta spread_rule(const Tensor& self, Dims dim, Correction, bool keepdim) {
@@ -54,7 +55,8 @@ void settle_infinite_means(const Tensor& self, uint64_t dims, const Tensor& mean
   double* settled = means.mutable_data_as<double>();
   for (int64_t i = 0; i < n; ++i) {
     const double* row = x + i * length;
-    if (std::isinf(m[i]) && std::any_of(row, row + length - 1, [](double v) { return std::isinf(v); })) settled[i] = std::numeric_limits<double>::quiet_NaN();
+    if (std::isinf(m[i]) && std::any_of(row, row + length - 1, [](double v) { return std::isinf(v); }))
+      settled[i] = std::numeric_limits<double>::quiet_NaN();
   }
   mean.copy_(means.view(mean.sym_sizes()), false);
 }
@@ -69,7 +71,9 @@ void spread_into(const Tensor& self, const Dims& dim, const Correction& correcti
   for (int64_t d = 0; d < self.dim(); ++d)
     if (dims >> d & 1U) count *= self.size(d);
   if (static_cast<double>(count) <= p.p && out.numel())
-    warn(std::string(spread_name<root>) + "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).");
+    warn(std::string(spread_name<root>) +
+         "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided "
+         "by output numel).");
   if (self.numel() == 0) {
     const Scalar nan(std::numeric_limits<double>::quiet_NaN());
     kernel::fill(out, nan);
@@ -80,19 +84,27 @@ void spread_into(const Tensor& self, const Dims& dim, const Correction& correcti
   if (mean.defined()) settle_infinite_means(self, dims, mean);
 }
 template <bool root>
-void spread_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out) { spread_into<root>(self, dim, correction, out, {}); }
+void spread_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out) {
+  spread_into<root>(self, dim, correction, out, {});
+}
 template <bool root>
-void spread_mean_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out, const Tensor& mean) { spread_into<root>(self, dim, correction, out, mean); }
+void spread_mean_kernel(const Tensor& self, Dims dim, Correction correction, bool, const Tensor& out, const Tensor& mean) {
+  spread_into<root>(self, dim, correction, out, mean);
+}
 
 // The out= forms compute in out's dtype, those of one number in self's; for 16-bit values PyTorch has no kernel that does the latter.
 template <bool root>
-Tensor spread_out(const char* op, const Tensor& self, const Dims& dim, const Correction& correction, bool keepdim, const Tensor& out) {
+Tensor spread_out(const char* op, const Tensor& self, const Dims& dim, const Correction& correction, bool keepdim,
+                  const Tensor& out) {
   check_spread_dtype(self.dtype());
-  bool wider = is_floating(out.dtype()) && promote_types(self.dtype(), out.dtype()) == out.dtype() && self.dtype() != out.dtype();
+  bool wider =
+      is_floating(out.dtype()) && promote_types(self.dtype(), out.dtype()) == out.dtype() && self.dtype() != out.dtype();
   const Meta meta = spread_rule<root>(self, dim, correction, keepdim);
   if (wider && guard_or(product(meta.sizes) == 1, false)) {
     if (is_reduced_float(self.dtype()) && !is_reduced_float(out.dtype()) && guard_or(self.sym_numel() != 0, true))
-      throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": no kernel reduces " + std::string(name(self.dtype())) + " to one " + std::string(name(out.dtype())));
+      throw UserError(ErrorKind::unsupported_operator, std::string(op) + ": no kernel reduces " +
+                                                           std::string(name(self.dtype())) + " to one " +
+                                                           std::string(name(out.dtype())));
     wider = false;
   }
   const Tensor x = wider ? self.to(out.dtype()) : self;
@@ -102,7 +114,8 @@ Tensor spread_out(const char* op, const Tensor& self, const Dims& dim, const Cor
 }
 template <bool root>
 Tensor spread_correction_out(const Tensor& self, Dims dim, Correction correction, bool keepdim, const Tensor& out) {
-  return spread_out<root>(root ? "aten::std.correction_out" : "aten::var.correction_out", self, dim, correction, keepdim, out);
+  return spread_out<root>(root ? "aten::std.correction_out" : "aten::var.correction_out", self, dim, correction, keepdim,
+                          out);
 }
 template <bool root>
 Tensor spread_dim_out(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const Tensor& out) {
@@ -150,41 +163,73 @@ void register_statistics(Library& aten) {
   aten.def("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<false>, spread_kernel<false>)
       .tags(Tag::reduction, Tag::core);
-  aten.def("var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
+  aten.def(
+          "var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) "
+          "out) -> Tensor(a!)")
       .composite(spread_correction_out<false>)
       .tags(Tag::out, Tag::cast_out);
   aten.def("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<true>, spread_kernel<true>)
       .tags(Tag::reduction);
-  aten.def("std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)")
+  aten.def(
+          "std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) "
+          "out) -> Tensor(a!)")
       .composite(spread_correction_out<true>)
       .tags(Tag::out, Tag::cast_out);
-  aten.def("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
+  aten.def(
+          "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+          "Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
       .tags(Tag::dense_out, Tag::reduction);
-  aten.def("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
+  aten.def(
+          "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+          "Tensor)")
       .compute(spread_mean_rule<true>, spread_mean_kernel<true>)
       .out("std_mean.correction_out")
       .tags(Tag::dense_out, Tag::reduction);
-  aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.var(Dims(), bessel(unbiased), false); });
+  aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor {
+    return self.var(Dims(), bessel(unbiased), false);
+  });
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.var(dim, bessel(unbiased), keepdim); })
+      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor {
+        return self.var(dim, bessel(unbiased), keepdim);
+      })
       .tags(Tag::core);
-  aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<false>).tags(Tag::out, Tag::cast_out);
-  aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor { return self.std(Dims(), bessel(unbiased), false); });
+  aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite(spread_dim_out<false>)
+      .tags(Tag::out, Tag::cast_out);
+  aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor {
+    return self.std(Dims(), bessel(unbiased), false);
+  });
   aten.def("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor { return self.std(dim, bessel(unbiased), keepdim); });
-  aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)").composite(spread_dim_out<true>).tags(Tag::out, Tag::cast_out);
-  aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
+      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor {
+        return self.std(dim, bessel(unbiased), keepdim);
+      });
+  aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
+      .composite(spread_dim_out<true>)
+      .tags(Tag::out, Tag::cast_out);
+  aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+      .composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
-      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return var_mean(self, dim, bessel(unbiased), keepdim); });
-  aten.def("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").composite([](const Tensor& self, bool unbiased) -> Two { return std_mean(self, Dims(), bessel(unbiased), false); });
+      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two {
+        return var_mean(self, dim, bessel(unbiased), keepdim);
+      });
+  aten.def("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+      .composite([](const Tensor& self, bool unbiased) -> Two { return std_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
-      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two { return std_mean(self, dim, bessel(unbiased), keepdim); });
+      .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two {
+        return std_mean(self, dim, bessel(unbiased), keepdim);
+      });
 
-  aten.def("median(Tensor self) -> Tensor").compute(median_rule, median_kernel<false>).out("median.out").tags(Tag::dense_out, Tag::reduction);
-  aten.def("nanmedian(Tensor self) -> Tensor").compute(median_rule, median_kernel<true>).out("nanmedian.out").tags(Tag::dense_out, Tag::reduction);
+  aten.def("median(Tensor self) -> Tensor")
+      .compute(median_rule, median_kernel<false>)
+      .out("median.out")
+      .tags(Tag::dense_out, Tag::reduction);
+  aten.def("nanmedian(Tensor self) -> Tensor")
+      .compute(median_rule, median_kernel<true>)
+      .out("nanmedian.out")
+      .tags(Tag::dense_out, Tag::reduction);
   aten.def("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<false>, median_dim_kernel<false>)
       .out("median.dim_values(values, indices)")
@@ -193,7 +238,10 @@ void register_statistics(Library& aten) {
       .compute(median_dim_rule<true>, median_dim_kernel<true>)
       .out("nanmedian.dim_values(values, indices)")
       .tags(Tag::reduction);
-  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)").compute(mode_rule, mode_kernel).out("mode.values(values, indices)").tags(Tag::reduction);
+  aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+      .compute(mode_rule, mode_kernel)
+      .out("mode.values(values, indices)")
+      .tags(Tag::reduction);
 }
 
 }  // namespace calque

@@ -20,7 +20,8 @@ Meta where_rule(const Tensor& condition, const Tensor& self, const Tensor& other
   if (condition.dtype() == DType::uint8)
     warn("where received a uint8 condition tensor. This behavior is deprecated; use a boolean condition instead.");
   else if (condition.dtype() != DType::bool_)
-    throw UserError("where: expected condition to be a boolean tensor, but got a tensor with dtype " + std::string(name(condition.dtype())));
+    throw UserError("where: expected condition to be a boolean tensor, but got a tensor with dtype " +
+                    std::string(name(condition.dtype())));
   return rule::pointwise("where", result_type(self, other), {&condition, &self, &other});
 }
 void where_kernel(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
@@ -32,7 +33,8 @@ Tensor number(const Tensor& condition, const Scalar& value, DType dtype) {
 
 // ---- masked_fill ----------------------------------------------------------------------------------------------------
 Meta masked_fill_rule(const Tensor& self, const Tensor& mask) {
-  if (mask.dtype() != DType::bool_) throw UserError("masked_fill: only supports boolean masks, but got mask with dtype " + std::string(name(mask.dtype())));
+  if (mask.dtype() != DType::bool_)
+    throw UserError("masked_fill: only supports boolean masks, but got mask with dtype " + std::string(name(mask.dtype())));
   Meta m;
   m.sizes = broadcast_sizes(self.sym_sizes(), mask.sym_sizes(), "masked_fill");
   m.strides = contiguous_strides(m.sizes);
@@ -41,7 +43,9 @@ Meta masked_fill_rule(const Tensor& self, const Tensor& mask) {
   return m;
 }
 Meta masked_fill_tensor_rule(const Tensor& self, const Tensor& mask, const Tensor& value) {
-  if (value.dim() != 0) throw UserError("masked_fill: only supports a 0-dimensional value tensor, but got tensor with " + std::to_string(value.dim()) + " dimension(s).");
+  if (value.dim() != 0)
+    throw UserError("masked_fill: only supports a 0-dimensional value tensor, but got tensor with " +
+                    std::to_string(value.dim()) + " dimension(s).");
   return masked_fill_rule(self, mask);
 }
 // The number is converted with a check for overflow, as PyTorch's scalars are.
@@ -50,9 +54,12 @@ void masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& va
   dispatch(value.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T x = *value.data_as<T>();
-    if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>) number = Scalar(x);
-    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) number = Scalar(std::complex<double>(x));
-    else number = Scalar(static_cast<double>(static_cast<float>(x)));
+    if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>)
+      number = Scalar(x);
+    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
+      number = Scalar(std::complex<double>(x));
+    else
+      number = Scalar(static_cast<double>(static_cast<float>(x)));
   });
   kernel::masked_fill(self, mask, number, out);
 }
@@ -71,14 +78,17 @@ Meta clamp_rule(const Tensor& self, const Tensor& min, const Tensor& max) {
 void clamp_kernel(const Tensor& self, const Tensor& min, const Tensor& max, const Tensor& out) {
   const DType d = clamp_rule(self, min, max).dtype;
   if (min.defined() && max.defined() && d == DType::bool_) kernel::not_implemented("clamp_cpu", d);
-  if (min.defined() && max.defined()) kernel::ternary(Ternary::clamp, d, self, min, max, Scalar(1), out);
-  else kernel::binary(min.defined() ? Binary::maximum : Binary::minimum, d, self, min.defined() ? min : max, out);
+  if (min.defined() && max.defined())
+    kernel::ternary(Ternary::clamp, d, self, min, max, Scalar(1), out);
+  else
+    kernel::binary(min.defined() ? Binary::maximum : Binary::minimum, d, self, min.defined() ? min : max, out);
 }
 
 // ---- lerp, addcmul, addcdiv -----------------------------------------------------------------------------------------
 void same_dtype(const char* op, const char* what, const Tensor& self, const Tensor& other) {
   if (self.dtype() != other.dtype())
-    throw UserError(std::string(op) + ": expected dtype " + std::string(name(self.dtype())) + " for `" + what + "` but got dtype " + std::string(name(other.dtype())));
+    throw UserError(std::string(op) + ": expected dtype " + std::string(name(self.dtype())) + " for `" + what +
+                    "` but got dtype " + std::string(name(other.dtype())));
 }
 Meta lerp_scalar_rule(const Tensor& self, const Tensor& end, const Scalar&) {
   same_dtype("lerp", "end", self, end);
@@ -90,7 +100,9 @@ Meta lerp_tensor_rule(const Tensor& self, const Tensor& end, const Tensor& weigh
   return rule::pointwise("lerp", self.dtype(), {&self, &end, &weight});
 }
 
-DType type_of_three(const Tensor& a, const Tensor& b, const Tensor& c) { return TypePromotion().add(a).add(b).add(c).result(); }
+DType type_of_three(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return TypePromotion().add(a).add(b).add(c).result();
+}
 Meta addcmul_rule(const Tensor& self, const Tensor& t1, const Tensor& t2, const Scalar&) {
   return rule::pointwise("addcmul", type_of_three(self, t1, t2), {&self, &t1, &t2});
 }
@@ -101,8 +113,9 @@ void addcmul_kernel(const Tensor& self, const Tensor& t1, const Tensor& t2, cons
 }
 Meta addcdiv_rule(const Tensor& self, const Tensor& t1, const Tensor& t2, const Scalar&) {
   if (is_integral(t1.dtype()) && is_integral(t2.dtype()))
-    throw UserError("addcdiv: integer division is no longer supported, found tensor1 of dtype " + std::string(name(t1.dtype())) + " and tensor2 of dtype " +
-                    std::string(name(t2.dtype())) + "; use self + value * trunc(tensor1 / tensor2) or convert them to a floating dtype");
+    throw UserError("addcdiv: integer division is no longer supported, found tensor1 of dtype " +
+                    std::string(name(t1.dtype())) + " and tensor2 of dtype " + std::string(name(t2.dtype())) +
+                    "; use self + value * trunc(tensor1 / tensor2) or convert them to a floating dtype");
   return rule::pointwise("addcdiv", type_of_three(self, t1, t2), {&self, &t1, &t2});
 }
 void addcdiv_kernel(const Tensor& self, const Tensor& t1, const Tensor& t2, const Scalar& value, const Tensor& out) {
@@ -112,11 +125,13 @@ void addcdiv_kernel(const Tensor& self, const Tensor& t1, const Tensor& t2, cons
 // ---- comparing whole tensors ----------------------------------------------------------------------------------------
 Tensor isclose_body(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   if (self.dtype() != other.dtype())
-    throw UserError("isclose: expected other of dtype " + std::string(name(self.dtype())) + ", found " + std::string(name(other.dtype())));
+    throw UserError("isclose: expected other of dtype " + std::string(name(self.dtype())) + ", found " +
+                    std::string(name(other.dtype())));
   if (!(rtol >= 0)) throw UserError("isclose: rtol must be greater than or equal to zero, but got " + Scalar(rtol).str());
   if (!(atol >= 0)) throw UserError("isclose: atol must be greater than or equal to zero, but got " + Scalar(atol).str());
   Tensor close = eq(self, other);
-  if (equal_nan && (is_floating(self.dtype()) || is_complex(self.dtype()))) bitwise_or_(close, bitwise_and(isnan(self), isnan(other)));
+  if (equal_nan && (is_floating(self.dtype()) || is_complex(self.dtype())))
+    bitwise_or_(close, bitwise_and(isnan(self), isnan(other)));
   if (rtol == 0 && atol == 0) return close;
   const Tensor compared = self.dtype() == DType::bool_ ? to(self, default_dtype()) : self;
   const Tensor reference = is_integral(self.dtype()) ? to(other, default_dtype()) : other;
@@ -136,11 +151,15 @@ bool all_true(const Tensor& flags) {
 }
 
 [[noreturn]] void needs_values(const char* op) {
-  throw UserError(ErrorKind::data_dependent, std::string(op) + ": the answer is data-dependent: it needs the values of tensors that have none (fake or meta)");
+  throw UserError(
+      ErrorKind::data_dependent,
+      std::string(op) + ": the answer is data-dependent: it needs the values of tensors that have none (fake or meta)");
 }
 
 bool equal_kernel(const Tensor& self, const Tensor& other) {
-  if (!(self.device() == other.device())) throw UserError("equal: expected both tensors on one device, found " + self.device().str() + " and " + other.device().str());
+  if (!(self.device() == other.device()))
+    throw UserError("equal: expected both tensors on one device, found " + self.device().str() + " and " +
+                    other.device().str());
   if (self.dtype() != other.dtype() || self.sizes().size() != other.sizes().size()) return false;
   for (size_t i = 0; i < self.sizes().size(); ++i)
     if (self.sizes()[i] != other.sizes()[i]) return false;
@@ -152,7 +171,9 @@ bool equal_kernel(const Tensor& self, const Tensor& other) {
 bool is_nonzero_body(const Tensor& self) {
   const SymInt n = self.sym_numel();
   if (guard(n == 0)) throw UserError("is_nonzero: Boolean value of Tensor with no values is ambiguous");
-  if (!guard(n == 1)) throw UserError("is_nonzero: Boolean value of Tensor with more than one value is ambiguous, found sizes " + str(self.sym_sizes()));
+  if (!guard(n == 1))
+    throw UserError("is_nonzero: Boolean value of Tensor with more than one value is ambiguous, found sizes " +
+                    str(self.sym_sizes()));
   const Scalar value = item(self);
   if (value.is_symbolic()) return guard(value.sym_int() != 0);
   return value.to_bool();
@@ -164,7 +185,8 @@ void register_ternary(Library& aten);
 void register_ternary(Library& aten) {
   aten.def("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
       .compute(where_rule, where_kernel)
-      .out("where.self_out").tags(Tag::pointwise, Tag::core);
+      .out("where.self_out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
       .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
         const DType d = result_type(self, other);
@@ -184,45 +206,74 @@ void register_ternary(Library& aten) {
         return where(condition, number(condition, self, d), second);
       });
   aten.def("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
-      .compute([](const Tensor& self, const Tensor& mask, const Scalar& value) {
-                 // A value that the dtype cannot hold is refused before anything is written.
-                 if (!value.is_symbolic()) dispatch(self.dtype(), [&](auto tag) { static_cast<void>(value.to<typename decltype(tag)::type>()); });
-                 return masked_fill_rule(self, mask);
-               },
-               [](const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) { kernel::masked_fill(self, mask, value, out); })
-      .in_place("masked_fill_.Scalar").out("masked_fill.Scalar_out").tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
+      .compute(
+          [](const Tensor& self, const Tensor& mask, const Scalar& value) {
+            // A value that the dtype cannot hold is refused before anything is written.
+            if (!value.is_symbolic())
+              dispatch(self.dtype(), [&](auto tag) { static_cast<void>(value.to<typename decltype(tag)::type>()); });
+            return masked_fill_rule(self, mask);
+          },
+          [](const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
+            kernel::masked_fill(self, mask, value, out);
+          })
+      .in_place("masked_fill_.Scalar")
+      .out("masked_fill.Scalar_out")
+      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
   aten.def("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
       .compute(masked_fill_tensor_rule, masked_fill_tensor)
-      .in_place("masked_fill_.Tensor").out("masked_fill.Tensor_out").tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
+      .in_place("masked_fill_.Tensor")
+      .out("masked_fill.Tensor_out")
+      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
-      .in_place("clamp_.Tensor").out("clamp.Tensor_out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("clamp_.Tensor")
+      .out("clamp.Tensor_out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .compute([](const Tensor& self, const Tensor& min) { return clamp_rule(self, min, {}); },
                [](const Tensor& self, const Tensor& min, const Tensor& out) { clamp_kernel(self, min, {}, out); })
-      .in_place("clamp_min_.Tensor").out("clamp_min.Tensor_out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("clamp_min_.Tensor")
+      .out("clamp_min.Tensor_out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .compute([](const Tensor& self, const Tensor& max) { return clamp_rule(self, {}, max); },
                [](const Tensor& self, const Tensor& max, const Tensor& out) { clamp_kernel(self, {}, max, out); })
-      .in_place("clamp_max_.Tensor").out("clamp_max.Tensor_out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("clamp_max_.Tensor")
+      .out("clamp_max.Tensor_out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
       .compute(lerp_scalar_rule,
-               [](const Tensor& self, const Tensor& end, const Scalar& weight, const Tensor& out) { kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, out); })
-      .in_place("lerp_.Scalar").out("lerp.Scalar_out").tags(Tag::cast_out, Tag::pointwise);
+               [](const Tensor& self, const Tensor& end, const Scalar& weight, const Tensor& out) {
+                 kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, out);
+               })
+      .in_place("lerp_.Scalar")
+      .out("lerp.Scalar_out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .compute(lerp_tensor_rule,
-               [](const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) { kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, Scalar(1), out); })
-      .in_place("lerp_.Tensor").out("lerp.Tensor_out").tags(Tag::pointwise);
+               [](const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {
+                 kernel::ternary(Ternary::lerp, self.dtype(), self, end, weight, Scalar(1), out);
+               })
+      .in_place("lerp_.Tensor")
+      .out("lerp.Tensor_out")
+      .tags(Tag::pointwise);
   aten.def("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcmul_rule, addcmul_kernel)
-      .in_place("addcmul_").out("addcmul.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("addcmul_")
+      .out("addcmul.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcdiv_rule, addcdiv_kernel)
-      .in_place("addcdiv_").out("addcdiv.out").tags(Tag::cast_out, Tag::pointwise);
-  aten.def("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor").composite(isclose_body);
+      .in_place("addcdiv_")
+      .out("addcdiv.out")
+      .tags(Tag::cast_out, Tag::pointwise);
+  aten.def("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+      .composite(isclose_body);
   aten.def("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
       .own([](const Tensor&, const Tensor&, double, double, bool) -> bool { needs_values("allclose"); },
-           [](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) { return all_true(isclose_body(self, other, rtol, atol, equal_nan)); })
+           [](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+             return all_true(isclose_body(self, other, rtol, atol, equal_nan));
+           })
       .tags(Tag::data_dependent);
   aten.def("equal(Tensor self, Tensor other) -> bool")
       .own([](const Tensor&, const Tensor&) -> bool { needs_values("equal"); }, equal_kernel)

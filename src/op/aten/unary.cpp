@@ -27,8 +27,10 @@ void in_float(const Tensor& self, const Tensor& out) {
 // Integers are whole already.
 template <Unary fn>
 void whole_numbers(const Tensor& self, const Tensor& out) {
-  if (is_integral(self.dtype(), false)) kernel::copy(self, out);
-  else kernel::unary(fn, self.dtype(), self, out);
+  if (is_integral(self.dtype(), false))
+    kernel::copy(self, out);
+  else
+    kernel::unary(fn, self.dtype(), self, out);
 }
 
 // Where ATen makes the result by empty_like before it computes.
@@ -39,7 +41,8 @@ Meta like_float(const Tensor& self) {
 
 // No integer is infinite: ATen answers with zeros_like, and with a comparison of other dtypes.
 Meta isinf_rule(const Tensor& self) {
-  return is_integral(self.dtype()) ? rule::like("isinf", self, DType::bool_, {}, {}, {}, {}) : rule::pointwise_with_number("isinf", DType::bool_, self);
+  return is_integral(self.dtype()) ? rule::like("isinf", self, DType::bool_, {}, {}, {}, {})
+                                   : rule::pointwise_with_number("isinf", DType::bool_, self);
 }
 Meta neg_rule(const Tensor& self) {
   if (self.dtype() == DType::bool_)
@@ -57,7 +60,8 @@ void bitwise_not_kernel(const Tensor& self, const Tensor& out) {
 }
 
 Tensor isfinite_body(const Tensor& self) {
-  if (is_integral(self.dtype())) return ones_like(self, DType::bool_, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve);
+  if (is_integral(self.dtype()))
+    return ones_like(self, DType::bool_, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::preserve);
   return mul(eq(self, self), ne(abs(self), Scalar(std::numeric_limits<double>::infinity())));
 }
 
@@ -78,11 +82,15 @@ void round_decimals(const Tensor& self, int64_t decimals, const Tensor& out) {
     return kernel::unary(Unary::round, self.dtype(), self, out);
   }
   const double power = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
-  kernel::activation(decimals < 0 ? Activation::round_down : Activation::round_up, self.dtype(), self, {Scalar(power)}, false, out);
+  kernel::activation(decimals < 0 ? Activation::round_down : Activation::round_up, self.dtype(), self, {Scalar(power)},
+                     false, out);
 }
 
 double rounded(DType d, double x) {
-  return d == DType::float64 ? x : d == DType::float16 ? static_cast<float>(Half(static_cast<float>(x))) : d == DType::bfloat16 ? static_cast<float>(BFloat16(static_cast<float>(x))) : static_cast<float>(x);
+  return d == DType::float64    ? x
+         : d == DType::float16  ? static_cast<float>(Half(static_cast<float>(x)))
+         : d == DType::bfloat16 ? static_cast<float>(BFloat16(static_cast<float>(x)))
+                                : static_cast<float>(x);
 }
 
 // log(x / (1 - x)), x within [eps, 1 - eps]. PyTorch rounds each step to the dtype, which shows in 16-bit floats.
@@ -103,14 +111,17 @@ void logit_kernel(const Tensor& self, std::optional<double> eps, const Tensor& o
   kernel::unary(Unary::log, common, odds, out);
 }
 
-void nan_to_num_kernel(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf, const Tensor& out) {
+void nan_to_num_kernel(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                       std::optional<double> neginf, const Tensor& out) {
   const DType d = self.dtype();
   if (is_integral(d)) return kernel::copy(self, out);
   const double largest = d == DType::float64    ? std::numeric_limits<double>::max()
                          : d == DType::float16  ? 65504.0
                          : d == DType::bfloat16 ? 0x1.fep127
                                                 : static_cast<double>(std::numeric_limits<float>::max());
-  kernel::activation(Activation::nan_to_num, d, self, {Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest)), Scalar(neginf.value_or(-largest))}, false, out);
+  kernel::activation(Activation::nan_to_num, d, self,
+                     {Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest)), Scalar(neginf.value_or(-largest))}, false,
+                     out);
 }
 
 }  // namespace
@@ -120,164 +131,261 @@ void register_unary(Library& aten) {
   aten.def("abs(Tensor self) -> Tensor")
       .compute(
           [](const Tensor& self) {
-            if (self.dtype() == DType::bool_) throw UserError(ErrorKind::unsupported_operator, "\"abs\" not implemented for 'bool'");
+            if (self.dtype() == DType::bool_)
+              throw UserError(ErrorKind::unsupported_operator, "\"abs\" not implemented for 'bool'");
             return rule::unary("abs", self);
           },
           in_own_type<Unary::abs>)
-      .in_place("abs_").out("abs.out").tags(Tag::pointwise, Tag::core);
+      .in_place("abs_")
+      .out("abs.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("neg(Tensor self) -> Tensor")
       .compute(neg_rule, in_own_type<Unary::neg>)
-      .in_place("neg_").out("neg.out").tags(Tag::pointwise, Tag::core);
+      .in_place("neg_")
+      .out("neg.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("positive(Tensor(a) self) -> Tensor(a)").composite(positive_body);
   aten.def("bitwise_not(Tensor self) -> Tensor")
       .compute(rule::Named<"bitwise_not">::unary, bitwise_not_kernel)
-      .in_place("bitwise_not_").out("bitwise_not.out").tags(Tag::pointwise, Tag::core);
+      .in_place("bitwise_not_")
+      .out("bitwise_not.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("logical_not(Tensor self) -> Tensor")
       .compute(rule::Named<"logical_not">::unary_bool, in_own_type<Unary::logical_not>)
-      .in_place("logical_not_").out("logical_not.out").tags(Tag::any_out, Tag::pointwise, Tag::core);
+      .in_place("logical_not_")
+      .out("logical_not.out")
+      .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("sign(Tensor self) -> Tensor")
       .compute(rule::Named<"sign">::unary, in_own_type<Unary::sign>)
-      .in_place("sign_").out("sign.out").tags(Tag::pointwise, Tag::core);
+      .in_place("sign_")
+      .out("sign.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("sgn(Tensor self) -> Tensor")
       .compute(rule::Named<"sgn">::unary, in_own_type<Unary::sign>)
-      .in_place("sgn_").out("sgn.out").tags(Tag::pointwise);
+      .in_place("sgn_")
+      .out("sgn.out")
+      .tags(Tag::pointwise);
   aten.def("signbit(Tensor self) -> Tensor")
       .compute(rule::Named<"signbit">::unary_bool, in_own_type<Unary::signbit>)
-      .out("signbit.out").tags(Tag::pointwise);
+      .out("signbit.out")
+      .tags(Tag::pointwise);
   aten.def("isnan(Tensor self) -> Tensor")
       .compute(rule::Named<"isnan">::unary_bool, in_own_type<Unary::isnan>)
-      .out("isnan.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
+      .out("isnan.out")
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isinf(Tensor self) -> Tensor")
       .compute(isinf_rule, in_own_type<Unary::isinf>)
-      .out("isinf.out").tags(Tag::dense_out, Tag::pointwise, Tag::core);
+      .out("isinf.out")
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("isposinf(Tensor self) -> Tensor")
       .compute(rule::Named<"isposinf">::unary_bool, in_own_type<Unary::isposinf>)
-      .out("isposinf.out").tags(Tag::pointwise);
+      .out("isposinf.out")
+      .tags(Tag::pointwise);
   aten.def("isneginf(Tensor self) -> Tensor")
       .compute(rule::Named<"isneginf">::unary_bool, in_own_type<Unary::isneginf>)
-      .out("isneginf.out").tags(Tag::pointwise);
+      .out("isneginf.out")
+      .tags(Tag::pointwise);
   aten.def("isfinite(Tensor self) -> Tensor").composite(isfinite_body);
   aten.def("isreal(Tensor self) -> Tensor").composite(isreal_body);
   aten.def("ceil(Tensor self) -> Tensor")
       .compute(rule::Named<"ceil">::unary, whole_numbers<Unary::ceil>)
-      .in_place("ceil_").out("ceil.out").tags(Tag::pointwise, Tag::core);
+      .in_place("ceil_")
+      .out("ceil.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("floor(Tensor self) -> Tensor")
       .compute(rule::Named<"floor">::unary, whole_numbers<Unary::floor>)
-      .in_place("floor_").out("floor.out").tags(Tag::pointwise, Tag::core);
+      .in_place("floor_")
+      .out("floor.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("trunc(Tensor self) -> Tensor")
       .compute(rule::Named<"trunc">::unary, whole_numbers<Unary::trunc>)
-      .in_place("trunc_").out("trunc.out").tags(Tag::pointwise, Tag::core);
+      .in_place("trunc_")
+      .out("trunc.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("round(Tensor self) -> Tensor")
       .compute(rule::Named<"round">::unary, whole_numbers<Unary::round>)
-      .in_place("round_").out("round.out").tags(Tag::pointwise, Tag::core);
+      .in_place("round_")
+      .out("round.out")
+      .tags(Tag::pointwise, Tag::core);
   aten.def("round.decimals(Tensor self, *, int decimals) -> Tensor")
       .compute([](const Tensor& self, int64_t) { return rule::unary("round", self); }, round_decimals)
-      .in_place("round_.decimals").out("round.decimals_out").tags(Tag::pointwise);
+      .in_place("round_.decimals")
+      .out("round.decimals_out")
+      .tags(Tag::pointwise);
   aten.def("frac(Tensor self) -> Tensor")
       .compute(rule::Named<"frac">::unary, in_own_type<Unary::frac>)
-      .in_place("frac_").out("frac.out").tags(Tag::pointwise);
+      .in_place("frac_")
+      .out("frac.out")
+      .tags(Tag::pointwise);
   aten.def("angle(Tensor self) -> Tensor")
       .compute(rule::Named<"angle">::unary_float, in_float<Unary::angle>)
-      .out("angle.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("angle.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("acos(Tensor self) -> Tensor")
       .compute(rule::Named<"acos">::unary_float, in_float<Unary::acos>)
-      .in_place("acos_").out("acos.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("acos_")
+      .out("acos.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("acosh(Tensor self) -> Tensor")
       .compute(rule::Named<"acosh">::unary_float, in_float<Unary::acosh>)
-      .in_place("acosh_").out("acosh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("acosh_")
+      .out("acosh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("asin(Tensor self) -> Tensor")
       .compute(rule::Named<"asin">::unary_float, in_float<Unary::asin>)
-      .in_place("asin_").out("asin.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("asin_")
+      .out("asin.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("asinh(Tensor self) -> Tensor")
       .compute(rule::Named<"asinh">::unary_float, in_float<Unary::asinh>)
-      .in_place("asinh_").out("asinh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("asinh_")
+      .out("asinh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("atan(Tensor self) -> Tensor")
       .compute(rule::Named<"atan">::unary_float, in_float<Unary::atan>)
-      .in_place("atan_").out("atan.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("atan_")
+      .out("atan.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("atanh(Tensor self) -> Tensor")
       .compute(rule::Named<"atanh">::unary_float, in_float<Unary::atanh>)
-      .in_place("atanh_").out("atanh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("atanh_")
+      .out("atanh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("cos(Tensor self) -> Tensor")
       .compute(rule::Named<"cos">::unary_float, in_float<Unary::cos>)
-      .in_place("cos_").out("cos.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("cos_")
+      .out("cos.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("cosh(Tensor self) -> Tensor")
       .compute(rule::Named<"cosh">::unary_float, in_float<Unary::cosh>)
-      .in_place("cosh_").out("cosh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("cosh_")
+      .out("cosh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("deg2rad(Tensor self) -> Tensor")
       .compute(like_float<"deg2rad">, in_float<Unary::deg2rad>)
-      .in_place("deg2rad_").out("deg2rad.out").tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
+      .in_place("deg2rad_")
+      .out("deg2rad.out")
+      .tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
   aten.def("erf(Tensor self) -> Tensor")
       .compute(rule::Named<"erf">::unary_float, in_float<Unary::erf>)
-      .in_place("erf_").out("erf.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("erf_")
+      .out("erf.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("erfc(Tensor self) -> Tensor")
       .compute(rule::Named<"erfc">::unary_float, in_float<Unary::erfc>)
-      .in_place("erfc_").out("erfc.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("erfc_")
+      .out("erfc.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("exp(Tensor self) -> Tensor")
       .compute(rule::Named<"exp">::unary_float, in_float<Unary::exp>)
-      .in_place("exp_").out("exp.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("exp_")
+      .out("exp.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("exp2(Tensor self) -> Tensor")
       .compute(rule::Named<"exp2">::unary_float, in_float<Unary::exp2>)
-      .in_place("exp2_").out("exp2.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("exp2_")
+      .out("exp2.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("expm1(Tensor self) -> Tensor")
       .compute(rule::Named<"expm1">::unary_float, in_float<Unary::expm1>)
-      .in_place("expm1_").out("expm1.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("expm1_")
+      .out("expm1.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("lgamma(Tensor self) -> Tensor")
       .compute(rule::Named<"lgamma">::unary_float, in_float<Unary::lgamma>)
-      .in_place("lgamma_").out("lgamma.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("lgamma_")
+      .out("lgamma.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("log(Tensor self) -> Tensor")
       .compute(rule::Named<"log">::unary_float, in_float<Unary::log>)
-      .in_place("log_").out("log.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("log_")
+      .out("log.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log10(Tensor self) -> Tensor")
       .compute(rule::Named<"log10">::unary_float, in_float<Unary::log10>)
-      .in_place("log10_").out("log10.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("log10_")
+      .out("log10.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log1p(Tensor self) -> Tensor")
       .compute(rule::Named<"log1p">::unary_float, in_float<Unary::log1p>)
-      .in_place("log1p_").out("log1p.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("log1p_")
+      .out("log1p.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("log2(Tensor self) -> Tensor")
       .compute(rule::Named<"log2">::unary_float, in_float<Unary::log2>)
-      .in_place("log2_").out("log2.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("log2_")
+      .out("log2.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("rad2deg(Tensor self) -> Tensor")
       .compute(like_float<"rad2deg">, in_float<Unary::rad2deg>)
-      .in_place("rad2deg_").out("rad2deg.out").tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
+      .in_place("rad2deg_")
+      .out("rad2deg.out")
+      .tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise);
   aten.def("reciprocal(Tensor self) -> Tensor")
       .compute(rule::Named<"reciprocal">::unary_float, in_float<Unary::reciprocal>)
-      .in_place("reciprocal_").out("reciprocal.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("reciprocal_")
+      .out("reciprocal.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("rsqrt(Tensor self) -> Tensor")
       .compute(rule::Named<"rsqrt">::unary_float, in_float<Unary::rsqrt>)
-      .in_place("rsqrt_").out("rsqrt.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("rsqrt_")
+      .out("rsqrt.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sigmoid(Tensor self) -> Tensor")
       .compute(rule::Named<"sigmoid">::unary_float, in_float<Unary::sigmoid>)
-      .in_place("sigmoid_").out("sigmoid.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("sigmoid_")
+      .out("sigmoid.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sin(Tensor self) -> Tensor")
       .compute(rule::Named<"sin">::unary_float, in_float<Unary::sin>)
-      .in_place("sin_").out("sin.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("sin_")
+      .out("sin.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sinc(Tensor self) -> Tensor")
       .compute(rule::Named<"sinc">::unary_float, in_float<Unary::sinc>)
-      .in_place("sinc_").out("sinc.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("sinc_")
+      .out("sinc.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("sinh(Tensor self) -> Tensor")
       .compute(rule::Named<"sinh">::unary_float, in_float<Unary::sinh>)
-      .in_place("sinh_").out("sinh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("sinh_")
+      .out("sinh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sqrt(Tensor self) -> Tensor")
       .compute(rule::Named<"sqrt">::unary_float, in_float<Unary::sqrt>)
-      .in_place("sqrt_").out("sqrt.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("sqrt_")
+      .out("sqrt.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("tan(Tensor self) -> Tensor")
       .compute(rule::Named<"tan">::unary_float, in_float<Unary::tan>)
-      .in_place("tan_").out("tan.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("tan_")
+      .out("tan.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("tanh(Tensor self) -> Tensor")
       .compute(rule::Named<"tanh">::unary_float, in_float<Unary::tanh>)
-      .in_place("tanh_").out("tanh.out").tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .in_place("tanh_")
+      .out("tanh.out")
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("special_entr(Tensor self) -> Tensor")
       .compute(rule::Named<"special_entr">::unary_float, in_float<Unary::special_entr>)
-      .out("special_entr.out").tags(Tag::cast_out, Tag::pointwise);
+      .out("special_entr.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("logit(Tensor self, float? eps=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<double>) { return rule::unary_float("logit", self); }, logit_kernel)
-      .in_place("logit_").out("logit.out").tags(Tag::cast_out, Tag::pointwise);
+      .in_place("logit_")
+      .out("logit.out")
+      .tags(Tag::cast_out, Tag::pointwise);
   aten.def("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
-      .compute([](const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) { return rule::like("nan_to_num", self, {}, {}, {}, {}, {}); },
+      .compute([](const Tensor& self, std::optional<double>, std::optional<double>,
+                  std::optional<double>) { return rule::like("nan_to_num", self, {}, {}, {}, {}, {}); },
                nan_to_num_kernel)
-      .in_place("nan_to_num_").out("nan_to_num.out").tags(Tag::made_like_self, Tag::pointwise);
+      .in_place("nan_to_num_")
+      .out("nan_to_num.out")
+      .tags(Tag::made_like_self, Tag::pointwise);
   aten.def("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("conj", self); });
-  aten.def("conj_physical(Tensor self) -> Tensor").composite([](const Tensor& self) { return itself("conj_physical", self); });
+  aten.def("conj_physical(Tensor self) -> Tensor").composite([](const Tensor& self) {
+    return itself("conj_physical", self);
+  });
 }
 
 }  // namespace calque

@@ -1,7 +1,7 @@
 // Unpooling by the places that max pooling found, fractional max pooling, and two relatives of convolution and sampling.
+#include "kernel/cpu/unpooling.h"
 #include "calque/base/error.h"
 #include "kernel/cpu/copy.h"
-#include "kernel/cpu/unpooling.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pooling.h"
 #include "op/stanza.h"
@@ -22,10 +22,12 @@ int64_t planes_of(const Tensor& self, int64_t spatial) {
 }
 void check_plane_dims(const char* op, const Tensor& self, int64_t spatial) {
   if (self.dim() != spatial + 1 && self.dim() != spatial + 2)
-    throw UserError(std::string(op) + ": expected " + std::to_string(spatial + 1) + "D or " + std::to_string(spatial + 2) + "D tensor, but got: " + str(self.sym_sizes()));
+    throw UserError(std::string(op) + ": expected " + std::to_string(spatial + 1) + "D or " + std::to_string(spatial + 2) +
+                    "D tensor, but got: " + str(self.sym_sizes()));
   for (int64_t d = self.dim() - spatial - 1; d < self.dim(); ++d)
     if ((d > 0 || self.dim() == spatial + 2) && guard_or(self.sym_size(d) == 0, false))
-      throw UserError(std::string(op) + ": expected input to have non-zero size for non-batch dimensions, but got " + str(self.sym_sizes()) + " with dimension " + std::to_string(d) + " being empty");
+      throw UserError(std::string(op) + ": expected input to have non-zero size for non-batch dimensions, but got " +
+                      str(self.sym_sizes()) + " with dimension " + std::to_string(d) + " being empty");
 }
 
 // ---- unpooling ------------------------------------------------------------------------------------------------------
@@ -36,12 +38,16 @@ template <int spatial>
 Meta unpool_meta(const Tensor& self, const Tensor& indices, SymIntList output_size) {
   const char* op = unpool_name<spatial>;
   if (output_size.size() != spatial)
-    throw UserError(std::string(op) + ": there should be exactly " + (spatial == 2 ? "two elements (height, width)" : "three elements (depth, height, width)") + " in output_size, but got " +
-                    std::to_string(output_size.size()) + " elements");
-  if (indices.dtype() != DType::int64) throw UserError(std::string(op) + ": elements in indices should be type int64 but got: " + std::string(name(indices.dtype())));
+    throw UserError(std::string(op) + ": there should be exactly " +
+                    (spatial == 2 ? "two elements (height, width)" : "three elements (depth, height, width)") +
+                    " in output_size, but got " + std::to_string(output_size.size()) + " elements");
+  if (indices.dtype() != DType::int64)
+    throw UserError(std::string(op) +
+                    ": elements in indices should be type int64 but got: " + std::string(name(indices.dtype())));
   check_plane_dims(op, self, spatial);
   if (!rule::equal_sizes(self.sym_sizes(), indices.sym_sizes()))
-    throw UserError(std::string(op) + ": expected shape of indices to be same as that of the input tensor (" + str(self.sym_sizes()) + ") but got indices tensor with shape: " + str(indices.sym_sizes()));
+    throw UserError(std::string(op) + ": expected shape of indices to be same as that of the input tensor (" +
+                    str(self.sym_sizes()) + ") but got indices tensor with shape: " + str(indices.sym_sizes()));
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end() - spatial);
   for (const SymInt s : output_size) sizes.push_back(s);
   return rule::pooled(self, std::move(sizes), spatial, spatial == 2);
@@ -52,12 +58,17 @@ void unpool_into(const char* op, const Tensor& self, const Tensor& indices, int6
   kernel::max_unpool(op, in_order(self), in_order(indices), planes_of(self, spatial), dense);
   kernel::copy(dense, out);
 }
-Meta unpool2_rule(const Tensor& self, const Tensor& indices, SymIntList output_size) { return unpool_meta<2>(self, indices, output_size); }
-void unpool2_kernel(const Tensor& self, const Tensor& indices, SymIntList, const Tensor& out) { unpool_into("max_unpool2d", self, indices, 2, out); }
+Meta unpool2_rule(const Tensor& self, const Tensor& indices, SymIntList output_size) {
+  return unpool_meta<2>(self, indices, output_size);
+}
+void unpool2_kernel(const Tensor& self, const Tensor& indices, SymIntList, const Tensor& out) {
+  unpool_into("max_unpool2d", self, indices, 2, out);
+}
 Meta unpool3_rule(const Tensor& self, const Tensor& indices, SymIntList output_size, IntList stride, IntList padding) {
   for (const auto& [what, list] : {std::pair("stride", stride), std::pair("padding", padding)})
     if (list.size() != 3)
-      throw UserError(std::string("max_unpool3d: there should be exactly three elements (depth, height, width) in ") + what + ", but got: " + std::to_string(list.size()) + " elements");
+      throw UserError(std::string("max_unpool3d: there should be exactly three elements (depth, height, width) in ") + what +
+                      ", but got: " + std::to_string(list.size()) + " elements");
   const Meta m = unpool_meta<3>(self, indices, output_size);
   for (const int64_t s : stride)
     if (s <= 0) throw UserError("max_unpool3d: strides should be greater than zero, but got stride: " + str(stride));
@@ -72,25 +83,35 @@ void check_samples(const std::string& op, const Tensor& self, int64_t spatial, c
   const bool batched = self.dim() == spatial + 2;
   const SymInt n = batched ? self.sym_size(0) : SymInt(1);
   const SymInt channels = self.sym_size(batched ? 1 : 0);
-  if (!guard(random_samples.sym_size(0) >= n)) throw UserError(op + ": expect _random_samples.size(0) no less then input batch size");
-  if (!guard(random_samples.sym_size(1) == channels)) throw UserError(op + ": expect _random_samples.size(1) equals to input channel size");
-  if (!guard(random_samples.sym_size(2) == spatial)) throw UserError(op + ": expect _random_samples.size(2) equals to " + std::to_string(spatial));
+  if (!guard(random_samples.sym_size(0) >= n))
+    throw UserError(op + ": expect _random_samples.size(0) no less then input batch size");
+  if (!guard(random_samples.sym_size(1) == channels))
+    throw UserError(op + ": expect _random_samples.size(1) equals to input channel size");
+  if (!guard(random_samples.sym_size(2) == spatial))
+    throw UserError(op + ": expect _random_samples.size(2) equals to " + std::to_string(spatial));
 }
 template <int spatial>
-std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, IntList output_size, const Tensor& random_samples) {
+std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, IntList output_size,
+                                    const Tensor& random_samples) {
   const std::string op = spatial == 2 ? "fractional_max_pool2d" : "fractional_max_pool3d";
-  if (kernel_size.size() != spatial) throw UserError(op + ": kernel_size must either be a single Int or tuple of Ints, found " + str(kernel_size));
-  if (output_size.size() != spatial) throw UserError(op + ": output_size must either be a single Int or tuple of Ints, found " + str(output_size));
+  if (kernel_size.size() != spatial)
+    throw UserError(op + ": kernel_size must either be a single Int or tuple of Ints, found " + str(kernel_size));
+  if (output_size.size() != spatial)
+    throw UserError(op + ": output_size must either be a single Int or tuple of Ints, found " + str(output_size));
   check_plane_dims(op.c_str(), self, spatial);
-  if (random_samples.dtype() != self.dtype()) throw UserError(op + ": expect _random_samples to have the same dtype as input, found " + std::string(name(random_samples.dtype())));
-  if (random_samples.dim() != 3) throw UserError(op + ": expect _random_samples to have 3 dimensions, got " + std::to_string(random_samples.dim()));
+  if (random_samples.dtype() != self.dtype())
+    throw UserError(op + ": expect _random_samples to have the same dtype as input, found " +
+                    std::string(name(random_samples.dtype())));
+  if (random_samples.dim() != 3)
+    throw UserError(op + ": expect _random_samples to have 3 dimensions, got " + std::to_string(random_samples.dim()));
   if (spatial == 2) check_samples(op, self, spatial, random_samples);  // PyTorch's rule for volumes has no guard for it
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end() - spatial);
   for (int d = 0; d < spatial; ++d) {
     const auto i = static_cast<size_t>(d);
     const SymInt in = self.sym_size(self.dim() - spatial + d);
     if (!guard(SymInt(output_size[i] + kernel_size[i] - 1) <= in))
-      throw UserError(op + ": pool size " + std::to_string(kernel_size[i]) + " too large relative to input size " + in.str() + " in dimension " + std::to_string(d));
+      throw UserError(op + ": pool size " + std::to_string(kernel_size[i]) + " too large relative to input size " +
+                      in.str() + " in dimension " + std::to_string(d));
     sizes.push_back(output_size[i]);
   }
   Meta places = rule::contiguous_like(self, sizes);
@@ -98,13 +119,16 @@ std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, Int
   return {rule::contiguous_like(self, sizes), places};
 }
 template <int spatial>
-void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_size, const Tensor& random_samples, const Tensor& out, const Tensor& indices) {
+void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_size, const Tensor& random_samples,
+                       const Tensor& out, const Tensor& indices) {
   if (spatial == 3) check_samples("fractional_max_pool3d", self, spatial, random_samples);
   const std::span<const int64_t> sizes(self.sizes().end() - spatial, spatial);
   const Tensor dense = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
   const Tensor places = indices.is_contiguous() ? indices : make_tensor(indices.sizes(), indices.dtype());
-  kernel::fractional_max_pool(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame", in_order(self), in_order(random_samples), sizes,
-                              {kernel_size.data(), kernel_size.size()}, {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), dense, places);
+  kernel::fractional_max_pool(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame",
+                              in_order(self), in_order(random_samples), sizes, {kernel_size.data(), kernel_size.size()},
+                              {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), dense,
+                              places);
   if (!out.is_contiguous()) kernel::copy(dense, out);
   if (!indices.is_contiguous()) kernel::copy(places, indices);
 }
@@ -112,13 +136,19 @@ void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_s
 // ---- convolution over time first ------------------------------------------------------------------------------------
 Meta conv_tbc_rule(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
   const char* op = "conv_tbc";
-  if (self.dim() != 3) throw UserError(std::string(op) + ": input must have 3 dims: time, batch, in_channel, found " + str(self.sym_sizes()));
-  if (weight.dim() != 3) throw UserError(std::string(op) + ": weight tensor must have 3 dims: kernel_width, in_channels, out_channels, found " + str(weight.sym_sizes()));
+  if (self.dim() != 3)
+    throw UserError(std::string(op) + ": input must have 3 dims: time, batch, in_channel, found " + str(self.sym_sizes()));
+  if (weight.dim() != 3)
+    throw UserError(std::string(op) + ": weight tensor must have 3 dims: kernel_width, in_channels, out_channels, found " +
+                    str(weight.sym_sizes()));
   if (bias.dim() != 1) throw UserError(std::string(op) + ": bias must be 1-D, found " + str(bias.sym_sizes()));
-  if (!guard(self.sym_size(2) == weight.sym_size(1))) throw UserError(std::string(op) + ": input dim 2 (input channels) is not == dim 1 in the weight tensor");
-  if (!guard(weight.sym_size(2) == bias.sym_size(0))) throw UserError(std::string(op) + ": bias size must equal dim 2 in the weight tensor (output channels)");
+  if (!guard(self.sym_size(2) == weight.sym_size(1)))
+    throw UserError(std::string(op) + ": input dim 2 (input channels) is not == dim 1 in the weight tensor");
+  if (!guard(weight.sym_size(2) == bias.sym_size(0)))
+    throw UserError(std::string(op) + ": bias size must equal dim 2 in the weight tensor (output channels)");
   const SymInt length = self.sym_size(0) + 2 * pad - weight.sym_size(0) + 1;
-  if (guard_or(length < 0, false)) throw UserError(std::string(op) + ": trying to create tensor with negative dimension " + length.str());
+  if (guard_or(length < 0, false))
+    throw UserError(std::string(op) + ": trying to create tensor with negative dimension " + length.str());
   return rule::contiguous_like(self, SymInts{length, self.sym_size(1), weight.sym_size(2)});
 }
 void conv_tbc_kernel(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad, const Tensor& out) {
@@ -144,9 +174,13 @@ Tensor steps(const Tensor& theta, int64_t n, bool align_corners) {
 }
 Meta affine_grid_rule(const Tensor& theta, SymIntList size, bool) {
   const size_t spatial = size.size() - 2;
-  if (size.size() != 4 && size.size() != 5) throw UserError("affine_grid_generator: needs 4d (spatial) or 5d (volumetric) inputs, found a size of " + std::to_string(size.size()) + " dimensions");
-  if (theta.dim() != 3 || !guard(theta.sym_size(0) == size[0]) || !guard(theta.sym_size(2) == static_cast<int64_t>(spatial) + 1))
-    throw UserError("affine_grid_generator: expected theta of sizes [" + size[0].str() + ", " + std::to_string(spatial) + ", " + std::to_string(spatial + 1) + "], found " + str(theta.sym_sizes()));
+  if (size.size() != 4 && size.size() != 5)
+    throw UserError("affine_grid_generator: needs 4d (spatial) or 5d (volumetric) inputs, found a size of " +
+                    std::to_string(size.size()) + " dimensions");
+  if (theta.dim() != 3 || !guard(theta.sym_size(0) == size[0]) ||
+      !guard(theta.sym_size(2) == static_cast<int64_t>(spatial) + 1))
+    throw UserError("affine_grid_generator: expected theta of sizes [" + size[0].str() + ", " + std::to_string(spatial) +
+                    ", " + std::to_string(spatial + 1) + "], found " + str(theta.sym_sizes()));
   SymInts sizes{size[0]};
   for (size_t d = 2; d < size.size(); ++d) sizes.push_back(size[d]);
   sizes.push_back(static_cast<int64_t>(spatial));
@@ -167,28 +201,43 @@ void affine_grid_kernel(const Tensor& theta, SymIntList size, bool align_corners
   }
   base.select(-1, spatial).fill_(1);
   const int64_t batch = out.size(0);
-  kernel::copy(base.view({batch, points, spatial + 1}).bmm(theta.transpose(1, 2)).view(SymInts(out.sym_sizes().begin(), out.sym_sizes().end())), out);
+  kernel::copy(base.view({batch, points, spatial + 1})
+                   .bmm(theta.transpose(1, 2))
+                   .view(SymInts(out.sym_sizes().begin(), out.sym_sizes().end())),
+               out);
 }
 
 }  // namespace
 
 void register_unpooling(Library& aten);
 void register_unpooling(Library& aten) {
-  aten.def("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor").python("torch._C._nn.max_unpool2d")
+  aten.def("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor")
+      .python("torch._C._nn.max_unpool2d")
       .compute(unpool2_rule, unpool2_kernel)
       .out("max_unpool2d.out(out)")
       .tags(Tag::restrides_out);
-  aten.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor").python("torch._C._nn.max_unpool3d")
+  aten.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor")
+      .python("torch._C._nn.max_unpool3d")
       .compute(unpool3_rule, unpool3_kernel)
       .out("max_unpool3d.out(out)");
-  aten.def("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)").python("torch._C._nn.fractional_max_pool2d")
+  aten.def(
+          "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, "
+          "Tensor)")
+      .python("torch._C._nn.fractional_max_pool2d")
       .compute(fractional_rule<2>, fractional_kernel<2>)
       .out("fractional_max_pool2d.output(output, indices)");
-  aten.def("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)").python("torch._C._nn.fractional_max_pool3d")
+  aten.def(
+          "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
+          "Tensor)")
+      .python("torch._C._nn.fractional_max_pool3d")
       .compute(fractional_rule<3>, fractional_kernel<3>)
       .out("fractional_max_pool3d.output(output, indices)");
-  aten.def("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor").python("torch.conv_tbc").compute(conv_tbc_rule, conv_tbc_kernel).out("conv_tbc.out(out)");
-  aten.def("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor").python("torch.affine_grid_generator")
+  aten.def("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+      .python("torch.conv_tbc")
+      .compute(conv_tbc_rule, conv_tbc_kernel)
+      .out("conv_tbc.out(out)");
+  aten.def("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
+      .python("torch.affine_grid_generator")
       .compute(affine_grid_rule, affine_grid_kernel)
       .out("affine_grid_generator.out(out)");
 }

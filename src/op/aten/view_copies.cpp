@@ -15,7 +15,8 @@ using OptSymInt = std::optional<SymInt>;
 View permuted(const Tensor& self, IntList dims) { return rule::permute("permute_copy", geometry(self), dims); }
 View transposed(const Tensor& self, int64_t a, int64_t b) { return rule::transpose("transpose_copy", geometry(self), a, b); }
 View t_of(const Tensor& self) {
-  if (self.dim() > 2) throw UserError("t_copy: expects a tensor with <= 2 dimensions, but self is " + std::to_string(self.dim()) + "D");
+  if (self.dim() > 2)
+    throw UserError("t_copy: expects a tensor with <= 2 dimensions, but self is " + std::to_string(self.dim()) + "D");
   return rule::transpose("t_copy", geometry(self), 0, self.dim() < 2 ? 0 : 1);
 }
 View squeezed(const Tensor& self) { return rule::squeeze(geometry(self)); }
@@ -23,11 +24,21 @@ View squeezed_dim(const Tensor& self, int64_t dim) { return rule::squeeze("squee
 View squeezed_dims(const Tensor& self, IntList dims) { return rule::squeeze("squeeze_copy", geometry(self), dims); }
 View unsqueezed(const Tensor& self, int64_t dim) { return rule::unsqueeze("unsqueeze_copy", geometry(self), dim); }
 View expanded(const Tensor& self, SymIntList size, bool) { return rule::expand("expand_copy", geometry(self), size); }
-View sliced(const Tensor& self, int64_t dim, OptSymInt start, OptSymInt end, SymInt step) { return rule::slice("slice_copy", geometry(self), dim, start, end, step); }
-View selected(const Tensor& self, int64_t dim, SymInt index) { return rule::select("select_copy", geometry(self), dim, index); }
-View strided(const Tensor& self, SymIntList size, SymIntList stride, OptSymInt offset) { return rule::as_strided("as_strided_copy", self, size, stride, offset); }
-View diagonal_of(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) { return rule::diagonal("diagonal_copy", geometry(self), offset, dim1, dim2); }
-View unfolded(const Tensor& self, int64_t dimension, int64_t size, int64_t step) { return rule::unfold("unfold_copy", geometry(self), dimension, size, step); }
+View sliced(const Tensor& self, int64_t dim, OptSymInt start, OptSymInt end, SymInt step) {
+  return rule::slice("slice_copy", geometry(self), dim, start, end, step);
+}
+View selected(const Tensor& self, int64_t dim, SymInt index) {
+  return rule::select("select_copy", geometry(self), dim, index);
+}
+View strided(const Tensor& self, SymIntList size, SymIntList stride, OptSymInt offset) {
+  return rule::as_strided("as_strided_copy", self, size, stride, offset);
+}
+View diagonal_of(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  return rule::diagonal("diagonal_copy", geometry(self), offset, dim1, dim2);
+}
+View unfolded(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  return rule::unfold("unfold_copy", geometry(self), dimension, size, step);
+}
 View narrowed(const Tensor& self, int64_t dim, SymInt start, SymInt length) {
   if (self.dim() == 0) throw UserError("narrow_copy: cannot be applied to a 0-dim tensor");
   if (!check(length >= 0)) throw UserError("narrow_copy: length must be non-negative, found " + length.str());
@@ -35,7 +46,8 @@ View narrowed(const Tensor& self, int64_t dim, SymInt start, SymInt length) {
   const SymInt size = self.sym_sizes()[d];
   if (guard(start < 0)) start += size;
   if (!check(sym_and(start >= 0, start + length <= size)))
-    throw UserError("narrow_copy: start (" + start.str() + ") + length (" + length.str() + ") exceeds dimension size (" + size.str() + ")");
+    throw UserError("narrow_copy: start (" + start.str() + ") + length (" + length.str() + ") exceeds dimension size (" +
+                    size.str() + ")");
   return rule::narrow(geometry(self), d, start, length);
 }
 View itself(const Tensor& self) { return geometry(self); }
@@ -46,10 +58,14 @@ struct Copied;
 template <class... A, View (*view_of)(const Tensor&, A...)>
 struct Copied<view_of> {
   static Meta rule(const Tensor& self, A... args) { return rule::contiguous_like(self, view_of(self, args...).sizes); }
-  static void kernel(const Tensor& self, A... args, const Tensor& out) { kernel::copy(rule::make(self, view_of(self, args...)), out); }
+  static void kernel(const Tensor& self, A... args, const Tensor& out) {
+    kernel::copy(rule::make(self, view_of(self, args...)), out);
+  }
 };
 
-Meta view_copy_rule(const Tensor& self, SymIntList size) { return rule::contiguous_like(self, rule::infer_size("view_copy", size, self.sym_numel())); }
+Meta view_copy_rule(const Tensor& self, SymIntList size) {
+  return rule::contiguous_like(self, rule::infer_size("view_copy", size, self.sym_numel()));
+}
 void view_copy_kernel(const Tensor& self, SymIntList, const Tensor& out) {
   // In self's shape, through contiguous memory where out is not.
   const Tensor dense = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
@@ -60,7 +76,8 @@ void view_copy_kernel(const Tensor& self, SymIntList, const Tensor& out) {
 // ---- scatters -------------------------------------------------------------------------------------------------------
 // A clone that keeps even the gaps between elements, so that the same view of it is the same place.
 Meta scatter_meta(const Tensor& self) {
-  return {self.impl().sizes, has_internal_overlap(self) ? rule::preserved_strides(self) : self.impl().strides, self.dtype(), self.device(), false};
+  return {self.impl().sizes, has_internal_overlap(self) ? rule::preserved_strides(self) : self.impl().strides, self.dtype(),
+          self.device(), false};
 }
 void check_source(const char* op, const Tensor& src, const View& place, bool asks = true) {
   const SymIntList own = src.sym_sizes();
@@ -70,7 +87,8 @@ void check_source(const char* op, const Tensor& src, const View& place, bool ask
     fits = unknown && !asks ? true : check(own[d] == place.sizes[d]);
   }
   if (!fits)
-    throw UserError(std::string(op) + ": expected src to have a size equal to the slice of self. src size = " + str(src.sym_sizes()) + ", slice size = " + str(SymIntList(place.sizes)));
+    throw UserError(std::string(op) + ": expected src to have a size equal to the slice of self. src size = " +
+                    str(src.sym_sizes()) + ", slice size = " + str(SymIntList(place.sizes)));
 }
 void overwrite(const Tensor& self, const Tensor& src, const Tensor& out, const View& place) {
   kernel::copy(self, out);
@@ -80,8 +98,10 @@ void overwrite(const Tensor& self, const Tensor& src, const Tensor& out, const V
 Meta select_scatter_rule(const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
   // No guards on symbolic sizes: ATen's fake execution makes none.
   View place = geometry(self);
-  if (self.is_symbolic() && self.dim() > 0) place.sizes.erase(place.sizes.begin() + wrap_dim(dim, self.dim(), "select_scatter"));
-  else place = rule::select("select_scatter", place, dim, index);
+  if (self.is_symbolic() && self.dim() > 0)
+    place.sizes.erase(place.sizes.begin() + wrap_dim(dim, self.dim(), "select_scatter"));
+  else
+    place = rule::select("select_scatter", place, dim, index);
   check_source("select_scatter", src, place, false);
   return scatter_meta(self);
 }
@@ -97,10 +117,12 @@ Meta diagonal_scatter_rule(const Tensor& self, const Tensor& src, int64_t offset
 // The place may reach beyond self within its storage: the whole storage is copied.
 Tensor as_strided_scatter_rule(const Tensor& self, const Tensor& src, SymIntList size, SymIntList stride, OptSymInt offset) {
   const Tensor out = make_tensor(scatter_meta(self), true);
-  check_source("as_strided_scatter", src, rule::as_strided("as_strided_scatter", has_internal_overlap(self) ? out : self, size, stride, offset));
+  check_source("as_strided_scatter", src,
+               rule::as_strided("as_strided_scatter", has_internal_overlap(self) ? out : self, size, stride, offset));
   return out;
 }
-Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntList size, SymIntList stride, OptSymInt offset) {
+Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntList size, SymIntList stride,
+                                 OptSymInt offset) {
   Tensor out;
   if (has_internal_overlap(self)) {
     out = make_tensor(scatter_meta(self));
@@ -121,21 +143,41 @@ Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntLi
 
 void register_view_copies(Library& aten);
 void register_view_copies(Library& aten) {
-  aten.def("view_copy(Tensor self, SymInt[] size) -> Tensor").compute(view_copy_rule, view_copy_kernel).out("view_copy.out").tags(Tag::dense_out, Tag::strided_out);
-  aten.def("_reshape_copy(Tensor self, SymInt[] size) -> Tensor").compute(view_copy_rule, view_copy_kernel).tags(Tag::strided_out);
-  aten.def("permute_copy(Tensor self, int[] dims) -> Tensor").compute(Copied<permuted>::rule, Copied<permuted>::kernel).out("permute_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("view_copy(Tensor self, SymInt[] size) -> Tensor")
+      .compute(view_copy_rule, view_copy_kernel)
+      .out("view_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("_reshape_copy(Tensor self, SymInt[] size) -> Tensor")
+      .compute(view_copy_rule, view_copy_kernel)
+      .tags(Tag::strided_out);
+  aten.def("permute_copy(Tensor self, int[] dims) -> Tensor")
+      .compute(Copied<permuted>::rule, Copied<permuted>::kernel)
+      .out("permute_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
       .compute(Copied<transposed>::rule, Copied<transposed>::kernel)
       .out("transpose_copy.int_out")
       .tags(Tag::dense_out, Tag::strided_out);
-  aten.def("t_copy(Tensor self) -> Tensor").compute(Copied<t_of>::rule, Copied<t_of>::kernel).out("t_copy.out").tags(Tag::dense_out, Tag::strided_out);
-  aten.def("squeeze_copy(Tensor self) -> Tensor").compute(Copied<squeezed>::rule, Copied<squeezed>::kernel).out("squeeze_copy.out").tags(Tag::dense_out, Tag::strided_out);
-  aten.def("squeeze_copy.dim(Tensor self, int dim) -> Tensor").compute(Copied<squeezed_dim>::rule, Copied<squeezed_dim>::kernel).out("squeeze_copy.dim_out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("t_copy(Tensor self) -> Tensor")
+      .compute(Copied<t_of>::rule, Copied<t_of>::kernel)
+      .out("t_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("squeeze_copy(Tensor self) -> Tensor")
+      .compute(Copied<squeezed>::rule, Copied<squeezed>::kernel)
+      .out("squeeze_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("squeeze_copy.dim(Tensor self, int dim) -> Tensor")
+      .compute(Copied<squeezed_dim>::rule, Copied<squeezed_dim>::kernel)
+      .out("squeeze_copy.dim_out")
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
       .compute(Copied<squeezed_dims>::rule, Copied<squeezed_dims>::kernel)
       .out("squeeze_copy.dims_out")
       .tags(Tag::dense_out, Tag::strided_out);
-  aten.def("unsqueeze_copy(Tensor self, int dim) -> Tensor").compute(Copied<unsqueezed>::rule, Copied<unsqueezed>::kernel).out("unsqueeze_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("unsqueeze_copy(Tensor self, int dim) -> Tensor")
+      .compute(Copied<unsqueezed>::rule, Copied<unsqueezed>::kernel)
+      .out("unsqueeze_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor")
       .compute(Copied<expanded>::rule, Copied<expanded>::kernel)
       .out("expand_copy.out")
@@ -164,8 +206,14 @@ void register_view_copies(Library& aten) {
       .compute(Copied<narrowed>::rule, Copied<narrowed>::kernel)
       .out("narrow_copy.out")
       .tags(Tag::strided_out);
-  aten.def("alias_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("alias_copy.out").tags(Tag::dense_out, Tag::strided_out);
-  aten.def("detach_copy(Tensor self) -> Tensor").compute(Copied<itself>::rule, Copied<itself>::kernel).out("detach_copy.out").tags(Tag::dense_out, Tag::strided_out);
+  aten.def("alias_copy(Tensor self) -> Tensor")
+      .compute(Copied<itself>::rule, Copied<itself>::kernel)
+      .out("alias_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def("detach_copy(Tensor self) -> Tensor")
+      .compute(Copied<itself>::rule, Copied<itself>::kernel)
+      .out("detach_copy.out")
+      .tags(Tag::dense_out, Tag::strided_out);
 
   aten.def("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .compute(select_scatter_rule,
@@ -174,9 +222,11 @@ void register_view_copies(Library& aten) {
                })
       .out("select_scatter.out")
       .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core);
-  aten.def("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
+  aten.def(
+          "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(slice_scatter_rule,
-               [](const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step, const Tensor& out) {
+               [](const Tensor& self, const Tensor& src, int64_t dim, OptSymInt start, OptSymInt end, SymInt step,
+                  const Tensor& out) {
                  overwrite(self, src, out, rule::slice("slice_scatter", geometry(out), dim, start, end, step));
                })
       .out("slice_scatter.out")
@@ -188,7 +238,9 @@ void register_view_copies(Library& aten) {
                })
       .out("diagonal_scatter.out")
       .tags(Tag::dense_out, Tag::strided_out);
-  aten.def("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
+  aten.def(
+          "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+          "Tensor")
       .own(as_strided_scatter_rule, as_strided_scatter_kernel)
       .out("as_strided_scatter.out")
       .tags(Tag::dense_out, Tag::allocates_own);

@@ -23,8 +23,22 @@ namespace {
 namespace fs = std::filesystem;
 
 // Written by hand in tensor.h, with the same meaning.
-const std::set<std::string_view> hand_written_methods = {"size", "stride", "numel", "dim", "is_contiguous", "data", "version", "str", "layout", "device",
-                                                         "is_floating_point", "sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "is_same_size"};
+const std::set<std::string_view> hand_written_methods = {"size",
+                                                         "stride",
+                                                         "numel",
+                                                         "dim",
+                                                         "is_contiguous",
+                                                         "data",
+                                                         "version",
+                                                         "str",
+                                                         "layout",
+                                                         "device",
+                                                         "is_floating_point",
+                                                         "sym_size",
+                                                         "sym_stride",
+                                                         "sym_numel",
+                                                         "sym_storage_offset",
+                                                         "is_same_size"};
 
 std::string read(const fs::path& path) {
   std::ifstream in(path);
@@ -89,7 +103,10 @@ std::string front_type(const SchemaType& t) {
 
 std::string default_text(const SchemaArgument& a) {
   const Value& v = *a.default_value;
-  if (v.is_none()) return a.type.kind == SchemaType::Kind::tensor ? "{}" : a.type.kind == SchemaType::Kind::generator ? "nullptr" : "std::nullopt";
+  if (v.is_none())
+    return a.type.kind == SchemaType::Kind::tensor      ? "{}"
+           : a.type.kind == SchemaType::Kind::generator ? "nullptr"
+                                                        : "std::nullopt";
   if (v.kind() == Value::Kind::list) {
     std::string s = "{";
     const Values& items = v.to_items();
@@ -115,7 +132,8 @@ std::string return_type(const Schema& s) {
   return t + ">";
 }
 
-const std::set<std::string_view> keywords = {"and", "or", "not", "xor", "int", "float", "double", "bool", "short", "long", "char", "new", "delete", "default"};
+const std::set<std::string_view> keywords = {"and",  "or",    "not",  "xor",  "int", "float",  "double",
+                                             "bool", "short", "long", "char", "new", "delete", "default"};
 
 std::string identifier(std::string name) {
   if (keywords.contains(name)) name += "_";
@@ -151,7 +169,8 @@ Front make_front(const Schema& s, bool method) {
 // A number beside a tensor calls the overload for two tensors, as it does in Python: x.add(2) is add.Tensor.
 std::optional<Schema> tensor_overload(const Schema& s, const std::vector<Schema>& all) {
   static constexpr std::string_view bases[] = {"add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_"};
-  if (!s.overload.starts_with("Scalar") || std::find(std::begin(bases), std::end(bases), s.name) == std::end(bases)) return std::nullopt;
+  if (!s.overload.starts_with("Scalar") || std::find(std::begin(bases), std::end(bases), s.name) == std::end(bases))
+    return std::nullopt;
   const std::string overload = "Tensor" + s.overload.substr(6);
   for (const Schema& other : all)
     if (other.name == s.name && other.overload == overload) return other;
@@ -169,7 +188,8 @@ std::string body(const Schema& called, bool method, const std::vector<Schema>& a
     if (wrapping && i == 1) name = "wrapped_scalar(" + name + ")";
     names += ", " + name;
   }
-  return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) + types + (method ? ">(op, {where, CallForm::method}" : ">(op, where") + names + ");\n}\n";
+  return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) +
+         types + (method ? ">(op, {where, CallForm::method}" : ">(op, where") + names + ");\n}\n";
 }
 
 int run(int argc, char** argv) {
@@ -177,9 +197,12 @@ int run(int argc, char** argv) {
   fs::path out_dir;
   for (int i = 1; i < argc; ++i) {
     const std::string_view a = argv[i];
-    if (a == "--out-dir" && i + 1 < argc) out_dir = argv[++i];
-    else if (a == "--stanzas") continue;
-    else stanzas.emplace_back(a);
+    if (a == "--out-dir" && i + 1 < argc)
+      out_dir = argv[++i];
+    else if (a == "--stanzas")
+      continue;
+    else
+      stanzas.emplace_back(a);
   }
   if (out_dir.empty()) throw UserError("usage: calque-opgen --stanzas FILE... --out-dir DIR");
   std::sort(stanzas.begin(), stanzas.end());
@@ -190,7 +213,8 @@ int run(int argc, char** argv) {
   std::string declarations;
   for (const fs::path& p : stanzas) {
     for (Schema& s : scan(read(p))) {
-      if (!names.insert(s.full_name()).second) throw UserError(p.string() + ": " + s.full_name() + " is defined twice; an operator has one stanza");
+      if (!names.insert(s.full_name()).second)
+        throw UserError(p.string() + ": " + s.full_name() + " is defined twice; an operator has one stanza");
       schemas.push_back(std::move(s));
     }
     const std::string function = "register_" + p.stem().string();
@@ -199,7 +223,10 @@ int run(int argc, char** argv) {
   }
 
   const std::string banner = "// Generated by calque-opgen from the operator stanzas in src/op/aten; do not edit.\n";
-  std::string header = banner + "// Typed fronts: one free function per operator, overloaded as ATen's are.\n#pragma once\n\n#include <cmath>\n\n#include \"calque/op/library.h\"\n#include \"calque/tensor/optional_list.h\"\n\nnamespace calque {\n\n";
+  std::string header =
+      banner +
+      "// Typed fronts: one free function per operator, overloaded as ATen's are.\n#pragma once\n\n#include "
+      "<cmath>\n\n#include \"calque/op/library.h\"\n#include \"calque/tensor/optional_list.h\"\n\nnamespace calque {\n\n";
   std::string methods = banner;
   constexpr size_t parts = 4;
   std::vector<std::string> sources(parts, banner + "#include \"calque/op/ops.h\"\n\nnamespace calque {\n\n");
@@ -208,7 +235,8 @@ int run(int argc, char** argv) {
   size_t count = 0;
   for (const Schema& s : schemas) {
     if (s.name.starts_with("__")) continue;  // operator spellings: called by name
-    const bool is_method = !s.arguments.empty() && s.arguments[0].name == "self" && s.arguments[0].type == SchemaType{} && !s.arguments.back().is_written();
+    const bool is_method = !s.arguments.empty() && s.arguments[0].name == "self" && s.arguments[0].type == SchemaType{} &&
+                           !s.arguments.back().is_written();
     std::string& source = sources[count++ % parts];
     Front f = make_front(s, false);
     if (!seen.insert(f.name + "(" + f.key).second) f.name += "_" + s.overload;
@@ -226,7 +254,11 @@ int run(int argc, char** argv) {
   write_if_changed(out_dir / "include/calque/op/ops.h", header);
   write_if_changed(out_dir / "include/calque/tensor/tensor_methods.inc", methods);
   for (size_t i = 0; i < parts; ++i) {
-    if (i == 0) sources[i] += declarations + "\nvoid register_builtin_operators();\nvoid register_builtin_operators() {\n  Library aten(\"aten\");\n" + registrations + "}\n\n";
+    if (i == 0)
+      sources[i] +=
+          declarations +
+          "\nvoid register_builtin_operators();\nvoid register_builtin_operators() {\n  Library aten(\"aten\");\n" +
+          registrations + "}\n\n";
     write_if_changed(out_dir / ("src/ops_front_" + std::to_string(i) + ".cpp"), sources[i] + "}  // namespace calque\n");
   }
   return 0;

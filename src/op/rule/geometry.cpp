@@ -14,7 +14,9 @@ bool any_symbolic(SymIntList values) {
   return std::any_of(values.begin(), values.end(), [](SymInt v) { return v.is_symbolic(); });
 }
 
-size_t wrap(int64_t d, size_t ndim, const char* op) { return static_cast<size_t>(wrap_dim(d, static_cast<int64_t>(ndim), op)); }
+size_t wrap(int64_t d, size_t ndim, const char* op) {
+  return static_cast<size_t>(wrap_dim(d, static_cast<int64_t>(ndim), op));
+}
 
 // Multiplication that wraps around: the stride of a slice whose step is so large that it has at most one element.
 SymInt wrapping_product(SymInt a, SymInt b) {
@@ -47,7 +49,9 @@ SymInt unknown(const char* op, std::initializer_list<SymInt> from) {
 View geometry(const Tensor& self) { return {self.impl().sizes, self.impl().strides, self.impl().offset}; }
 
 SymInts infer_size(const char* op, SymIntList shape, SymInt numel) {
-  const auto invalid = [&] { return UserError(named(op) + "shape '" + str(shape) + "' is invalid for input of size " + numel.str()); };
+  const auto invalid = [&] {
+    return UserError(named(op) + "shape '" + str(shape) + "' is invalid for input of size " + numel.str());
+  };
   SymInts out(shape.begin(), shape.end());
   std::optional<size_t> inferred;
   SymInt known = 1;
@@ -56,7 +60,9 @@ SymInts infer_size(const char* op, SymIntList shape, SymInt numel) {
       if (inferred) throw UserError(named(op) + "only one dimension can be inferred, found -1 twice in " + str(shape));
       inferred = d;
     } else {
-      if (!check(shape[d] >= 0)) throw UserError(named(op) + "invalid shape dimension " + shape[d].str() + " at index " + std::to_string(d) + " of shape " + str(shape));
+      if (!check(shape[d] >= 0))
+        throw UserError(named(op) + "invalid shape dimension " + shape[d].str() + " at index " + std::to_string(d) +
+                        " of shape " + str(shape));
       known *= shape[d];
     }
   }
@@ -78,8 +84,9 @@ SymInts infer_size(const char* op, SymIntList shape, SymInt numel) {
 std::optional<SymInts> view_strides(SymIntList sizes, SymIntList strides, SymIntList shape) {
   if (sizes.empty()) return SymInts(shape.size(), 1);
   const bool empty = guard_or(product(sizes) == 0, false);
-  if (empty && sizes.size() == shape.size() &&
-      std::equal(sizes.begin(), sizes.end(), shape.begin(), [](SymInt a, SymInt b) { return identical(a, b) || guard_or(a == b, false); }))
+  if (empty && sizes.size() == shape.size() && std::equal(sizes.begin(), sizes.end(), shape.begin(), [](SymInt a, SymInt b) {
+        return identical(a, b) || guard_or(a == b, false);
+      }))
     return SymInts(strides.begin(), strides.end());
   if (empty) return contiguous_strides(shape);
 
@@ -113,7 +120,8 @@ std::optional<SymInts> view_strides(const Tensor& self, const SymInts& shape) {
   if (!self.is_symbolic() && !any_symbolic(shape)) return view_strides(self.sym_sizes(), self.sym_strides(), shape);
   // With symbolic sizes the two common cases are decided without looking at products of sizes.
   const SymIntList sizes = self.sym_sizes();
-  if (sizes.size() == shape.size() && std::equal(sizes.begin(), sizes.end(), shape.begin(), [](SymInt a, SymInt b) { return identical(a, b); }))
+  if (sizes.size() == shape.size() &&
+      std::equal(sizes.begin(), sizes.end(), shape.begin(), [](SymInt a, SymInt b) { return identical(a, b); }))
     return SymInts(self.sym_strides().begin(), self.sym_strides().end());
   if (!sizes.empty() && self.is_contiguous()) return contiguous_strides(shape);
   return view_strides(sizes, self.sym_strides(), shape);
@@ -123,16 +131,21 @@ View view(const char* op, const Tensor& self, SymIntList shape) {
   SymInts sizes = infer_size(op, shape, self.sym_numel());
   std::optional<SymInts> strides = view_strides(self, sizes);
   if (!strides)
-    throw UserError(named(op) + "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-                                "subspaces): sizes " + str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + ", requested " + str(SymIntList(sizes)) +
-                    ". Use reshape(...) instead");
+    throw UserError(named(op) +
+                    "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                    "two contiguous "
+                    "subspaces): sizes " +
+                    str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + ", requested " +
+                    str(SymIntList(sizes)) + ". Use reshape(...) instead");
   return {std::move(sizes), std::move(*strides), self.sym_storage_offset()};
 }
 
 View permute(const char* op, View v, IntList dims) {
   const size_t n = v.sizes.size();
   if (dims.size() != n)
-    throw UserError(named(op) + "number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = " +
+    throw UserError(named(op) +
+                    "number of dimensions in the tensor input does not match the length of the desired ordering of "
+                    "dimensions i.e. input.dim() = " +
                     std::to_string(n) + " is not equal to len(dims) = " + std::to_string(dims.size()));
   View out{SymInts(n), SymInts(n), v.offset};
   SmallVector<bool, 16> seen(n, false);
@@ -176,7 +189,8 @@ void check_count(const char* op, SymIntList sizes) {
   int64_t count = 1;
   for (const SymInt s : sizes) {
     if (s.is_symbolic() || s.as_int() == 0) return;
-    if (__builtin_mul_overflow(count, s.as_int(), &count)) throw UserError(named(op) + "numel: integer multiplication overflow for sizes " + str(sizes));
+    if (__builtin_mul_overflow(count, s.as_int(), &count))
+      throw UserError(named(op) + "numel: integer multiplication overflow for sizes " + str(sizes));
   }
 }
 
@@ -200,12 +214,15 @@ View expand(const char* op, View v, SymIntList sizes) {
   const size_t n = sizes.size();
   const size_t own = v.sizes.size();
   if (n < own)
-    throw UserError(named(op) + "the number of sizes provided (" + std::to_string(n) + ") must be greater or equal to the number of dimensions in the tensor (" +
-                    std::to_string(own) + "); tensor sizes " + str(SymIntList(v.sizes)) + ", target sizes " + str(sizes));
+    throw UserError(named(op) + "the number of sizes provided (" + std::to_string(n) +
+                    ") must be greater or equal to the number of dimensions in the tensor (" + std::to_string(own) +
+                    "); tensor sizes " + str(SymIntList(v.sizes)) + ", target sizes " + str(sizes));
   View out{SymInts(n), SymInts(n), v.offset};
   if (own == 0) {  // every element is the same one, even where there is but one
     for (size_t i = 0; i < n; ++i) {
-      if (!check(sizes[i] >= 0)) throw UserError(named(op) + "negative size " + sizes[i].str() + " at dimension " + std::to_string(i) + " of target sizes " + str(sizes));
+      if (!check(sizes[i] >= 0))
+        throw UserError(named(op) + "negative size " + sizes[i].str() + " at dimension " + std::to_string(i) +
+                        " of target sizes " + str(sizes));
       out.sizes[i] = sizes[i];
       out.strides[i] = 0;
     }
@@ -219,16 +236,21 @@ View expand(const char* op, View v, SymIntList sizes) {
     SymInt target = sizes[i];
     if (guard_or(target == -1, false)) {
       if (!exists)
-        throw UserError(named(op) + "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " + std::to_string(i) + "; target sizes " + str(sizes));
+        throw UserError(named(op) +
+                        "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " +
+                        std::to_string(i) + "; target sizes " + str(sizes));
       target = size;
     }
     if (!identical(size, target)) {
       if (guard_or(size == 1, false)) {
         if (!guard_or(target == 1, false)) stride = 0;
-        if (!check(target >= 0)) throw UserError(named(op) + "negative size " + target.str() + " at dimension " + std::to_string(i) + " of target sizes " + str(sizes));
+        if (!check(target >= 0))
+          throw UserError(named(op) + "negative size " + target.str() + " at dimension " + std::to_string(i) +
+                          " of target sizes " + str(sizes));
       } else if (!check(size == target)) {
-        throw UserError(named(op) + "The expanded size of the tensor (" + target.str() + ") must match the existing size (" + size.str() + ") at non-singleton dimension " +
-                        std::to_string(i) + ". Target sizes: " + str(sizes) + ". Tensor sizes: " + str(SymIntList(v.sizes)));
+        throw UserError(named(op) + "The expanded size of the tensor (" + target.str() + ") must match the existing size (" +
+                        size.str() + ") at non-singleton dimension " + std::to_string(i) + ". Target sizes: " + str(sizes) +
+                        ". Tensor sizes: " + str(SymIntList(v.sizes)));
       }
       size = target;
     }
@@ -244,10 +266,14 @@ View select(const char* op, View v, int64_t dim, SymInt index) {
   const size_t d = wrap(dim, v.sizes.size(), op);
   const SymInt size = v.sizes[d];
   if (guard_or(index >= size, false) || guard_or(index < -size, false))
-    throw UserError(named(op) + "index " + index.str() + " out of range for tensor of size " + str(SymIntList(v.sizes)) + " at dimension " + std::to_string(d));
-  if (guard_or(index >= 0, false)) v.offset += index * v.strides[d];
-  else if (guard_or(index < 0, false)) v.offset += (index + size) * v.strides[d];
-  else v.offset = unknown(op, {index, size});
+    throw UserError(named(op) + "index " + index.str() + " out of range for tensor of size " + str(SymIntList(v.sizes)) +
+                    " at dimension " + std::to_string(d));
+  if (guard_or(index >= 0, false))
+    v.offset += index * v.strides[d];
+  else if (guard_or(index < 0, false))
+    v.offset += (index + size) * v.strides[d];
+  else
+    v.offset = unknown(op, {index, size});
   v.sizes.erase(v.sizes.begin() + d);
   v.strides.erase(v.strides.begin() + d);
   return v;
@@ -269,17 +295,23 @@ View slice(const char* op, View v, int64_t dim, std::optional<SymInt> start, std
   };
   SymInt length;
   if (first && last) {
-    if (guard_or(*last >= *first, false)) length = count(*last - *first);
-    else if (guard_or(*first >= *last, false)) length = 0;
-    else length = count(sym_max(*last - *first, 0));
+    if (guard_or(*last >= *first, false))
+      length = count(*last - *first);
+    else if (guard_or(*first >= *last, false))
+      length = 0;
+    else
+      length = count(sym_max(*last - *first, 0));
   } else {
     length = unknown(op, {start.value_or(0), end.value_or(0), size});
-    if (!check(length >= 0) || !check(length <= size)) throw UserError(named(op) + "a slice cannot be longer than its dimension");
+    if (!check(length >= 0) || !check(length <= size))
+      throw UserError(named(op) + "a slice cannot be longer than its dimension");
   }
   v.sizes[d] = length;
   v.strides[d] = wrapping_product(stride, step);
-  if (first) v.offset += *first * stride;
-  else v.offset = unknown(op, {start.value_or(0), size});
+  if (first)
+    v.offset += *first * stride;
+  else
+    v.offset = unknown(op, {start.value_or(0), size});
   return v;
 }
 
@@ -293,12 +325,16 @@ View diagonal(const char* op, View v, int64_t offset, int64_t dim1, int64_t dim2
   const size_t a = wrap(dim1, v.sizes.size(), op);
   const size_t b = wrap(dim2, v.sizes.size(), op);
   if (v.sizes.empty() || a == b)
-    throw UserError(named(op) + "diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
-  const SymInt length = offset >= 0 ? sym_max(sym_min(v.sizes[a], v.sizes[b] - offset), 0) : sym_max(sym_min(v.sizes[a] + offset, v.sizes[b]), 0);
+    throw UserError(named(op) + "diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " +
+                    std::to_string(dim2));
+  const SymInt length = offset >= 0 ? sym_max(sym_min(v.sizes[a], v.sizes[b] - offset), 0)
+                                    : sym_max(sym_min(v.sizes[a] + offset, v.sizes[b]), 0);
   const SymInt stride = v.strides[a] + v.strides[b];
   if (length.is_symbolic() || length.as_int() != 0) {
-    if (offset >= 0) v.offset += v.strides[b] * offset;
-    else v.offset -= v.strides[a] * offset;
+    if (offset >= 0)
+      v.offset += v.strides[b] * offset;
+    else
+      v.offset -= v.strides[a] * offset;
   }
   for (const size_t d : {std::max(a, b), std::min(a, b)}) {
     v.sizes.erase(v.sizes.begin() + d);
@@ -315,7 +351,8 @@ View unfold(const char* op, View v, int64_t dimension, int64_t size, int64_t ste
   const SymInt available = scalar ? SymInt(1) : v.sizes[d];
   if (size < 0) throw UserError(named(op) + "size is " + std::to_string(size) + " but must be >= 0");
   if (!check(available >= size))
-    throw UserError(named(op) + "maximum size for tensor at dimension " + std::to_string(d) + " is " + available.str() + " but size is " + std::to_string(size));
+    throw UserError(named(op) + "maximum size for tensor at dimension " + std::to_string(d) + " is " + available.str() +
+                    " but size is " + std::to_string(size));
   if (step <= 0) throw UserError(named(op) + "step is " + std::to_string(step) + " but must be > 0");
   const SymInt stride = scalar ? SymInt(1) : v.strides[d];
   if (!scalar) {
@@ -329,18 +366,22 @@ View unfold(const char* op, View v, int64_t dimension, int64_t size, int64_t ste
 
 View as_strided(const char* op, const Tensor& self, SymIntList size, SymIntList stride, std::optional<SymInt> offset) {
   if (size.size() != stride.size())
-    throw UserError(named(op) + "mismatch in length of strides and shape: " + std::to_string(stride.size()) + " strides, " + std::to_string(size.size()) + " sizes");
-  View v{SymInts(size.begin(), size.end()), SymInts(stride.begin(), stride.end()), offset.value_or(self.sym_storage_offset())};
+    throw UserError(named(op) + "mismatch in length of strides and shape: " + std::to_string(stride.size()) + " strides, " +
+                    std::to_string(size.size()) + " sizes");
+  View v{SymInts(size.begin(), size.end()), SymInts(stride.begin(), stride.end()),
+         offset.value_or(self.sym_storage_offset())};
   bool symbolic = v.offset.is_symbolic();
   SymInt last = 1;
   for (size_t d = 0; d < size.size(); ++d) {
     symbolic = symbolic || size[d].is_symbolic() || stride[d].is_symbolic();
     if (!stride[d].is_symbolic() && stride[d].as_int() < 0)
       throw UserError(named(op) + "Negative strides are not supported at the moment, got strides: " + str(stride));
-    if (!size[d].is_symbolic() && size[d].as_int() < 0) throw UserError(named(op) + "negative size at dimension " + std::to_string(d) + " of " + str(size));
+    if (!size[d].is_symbolic() && size[d].as_int() < 0)
+      throw UserError(named(op) + "negative size at dimension " + std::to_string(d) + " of " + str(size));
   }
   if (symbolic) return v;
-  if (v.offset.as_int() < 0) throw UserError(named(op) + "invalid storage offset " + v.offset.str() + "; it must be 0 or more");
+  if (v.offset.as_int() < 0)
+    throw UserError(named(op) + "invalid storage offset " + v.offset.str() + "; it must be 0 or more");
   for (size_t d = 0; d < size.size(); ++d) {
     if (size[d].as_int() == 0) return v;
     last += (size[d] - 1) * stride[d];
@@ -350,8 +391,9 @@ View as_strided(const char* op, const Tensor& self, SymIntList size, SymIntList 
   if (self.is_fake() && available == 0) return v;
   const SymInt needed = (v.offset + last) * self.element_size();
   if (!check(needed <= available))
-    throw UserError(named(op) + "sizes " + str(size) + ", strides " + str(stride) + ", storage offset " + v.offset.str() + ", and itemsize " +
-                    std::to_string(self.element_size()) + " requiring a storage size of " + needed.str() + " are out of bounds for storage of size " + std::to_string(available));
+    throw UserError(named(op) + "sizes " + str(size) + ", strides " + str(stride) + ", storage offset " + v.offset.str() +
+                    ", and itemsize " + std::to_string(self.element_size()) + " requiring a storage size of " +
+                    needed.str() + " are out of bounds for storage of size " + std::to_string(available));
   return v;
 }
 
@@ -360,7 +402,8 @@ DimSet dim_set(const char* op, IntList dims, int64_t ndim) {
   DimSet set = 0;
   for (const int64_t dim : dims) {
     const DimSet bit = DimSet{1} << wrap(dim, static_cast<size_t>(ndim), op);
-    if (set & bit) throw UserError(named(op) + "dim " + std::to_string(dim) + " appears multiple times in the list of dims " + str(dims));
+    if (set & bit)
+      throw UserError(named(op) + "dim " + std::to_string(dim) + " appears multiple times in the list of dims " + str(dims));
     set |= bit;
   }
   return set;
@@ -372,7 +415,8 @@ Meta contiguous_like(const Tensor& self, SymInts sizes) {
 }
 
 bool equal_sizes(SymIntList a, SymIntList b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](SymInt x, SymInt y) { return identical(x, y) || guard(x == y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](SymInt x, SymInt y) { return identical(x, y) || guard(x == y); });
 }
 
 }  // namespace calque::rule

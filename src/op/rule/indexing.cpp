@@ -1,5 +1,5 @@
-#include "op/rule/factory.h"
 #include "op/rule/indexing.h"
+#include "op/rule/factory.h"
 
 #include <algorithm>
 #include <string>
@@ -20,8 +20,9 @@ void expand_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
   for (int64_t j = 0; j < mask.dim(); ++j) {
     const auto d = at + static_cast<size_t>(j);
     if (d >= static_cast<size_t>(self.dim()) || !check(mask.sym_sizes()[static_cast<size_t>(j)] == self.sym_sizes()[d]))
-      throw UserError(std::string(op) + ": The shape of the mask " + str(mask.sym_sizes()) + " at index " + std::to_string(j) +
-                      " does not match the shape of the indexed tensor " + str(self.sym_sizes()) + " at index " + std::to_string(d));
+      throw UserError(std::string(op) + ": The shape of the mask " + str(mask.sym_sizes()) + " at index " +
+                      std::to_string(j) + " does not match the shape of the indexed tensor " + str(self.sym_sizes()) +
+                      " at index " + std::to_string(d));
   }
   Tensor coordinates;
   if (mask.is_fake()) {
@@ -32,7 +33,8 @@ void expand_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
     coordinates = kernel::nonzero(mask);
   }
   for (int64_t j = 0; j < mask.dim(); ++j)
-    out.push_back(make_view(coordinates, {coordinates.sym_sizes()[0]}, {1}, coordinates.sym_storage_offset() + coordinates.sym_strides()[1] * j));
+    out.push_back(make_view(coordinates, {coordinates.sym_sizes()[0]}, {1},
+                            coordinates.sym_storage_offset() + coordinates.sym_strides()[1] * j));
 }
 
 // Index tensors with dimensions of size 1 around them, as reshape would stride those.
@@ -80,8 +82,11 @@ SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer
 SymInt fresh_size(const char* op, std::initializer_list<const Tensor*> inputs) {
   for (const Tensor* t : inputs)
     if (t->defined() && t->impl().env) return t->impl().env->create_unbacked_size();
-  throw UserError(ErrorKind::data_dependent, std::string(op) + ": the size of the result depends on the values of the input, which a fake tensor does not have, and " +
-                                                 "there is no shape environment to make a symbol in; trace with dynamic shapes or keep this call out of the trace");
+  throw UserError(
+      ErrorKind::data_dependent,
+      std::string(op) +
+          ": the size of the result depends on the values of the input, which a fake tensor does not have, and " +
+          "there is no shape environment to make a symbol in; trace with dynamic shapes or keep this call out of the trace");
 }
 
 void limit_by_numel(SymInt size, const Tensor& of) {
@@ -102,20 +107,23 @@ void check_indices(const char* op, const Tensor& self, TensorList indices) {
       continue;
     }
     if (!is_mask(t) && t.dtype() != DType::int64 && t.dtype() != DType::int32)
-      throw UserError(std::string(op) + ": tensors used as indices must be long, int, byte or bool tensors, but index " + std::to_string(i) + " is " +
-                      std::string(name(t.dtype())));
+      throw UserError(std::string(op) + ": tensors used as indices must be long, int, byte or bool tensors, but index " +
+                      std::to_string(i) + " is " + std::string(name(t.dtype())));
     used += is_mask(t) ? t.dim() : 1;
   }
   if (used > self.dim())
-    throw UserError(std::string(op) + ": too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " + std::to_string(used) + ")");
+    throw UserError(std::string(op) + ": too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " +
+                    std::to_string(used) + ")");
 }
 
 Indexed lay_indices(const char* op, const Tensor& self, TensorList indices) {
   check_indices(op, self, indices);
   std::vector<Tensor> all;
   for (const Tensor& t : indices) {
-    if (t.defined() && is_mask(t)) expand_mask(op, self, t, all);
-    else all.push_back(t);
+    if (t.defined() && is_mask(t))
+      expand_mask(op, self, t, all);
+    else
+      all.push_back(t);
   }
   Indexed x;
   x.self = self;
@@ -130,8 +138,8 @@ Indexed lay_indices(const char* op, const Tensor& self, TensorList indices) {
       try {
         x.index_sizes = broadcast_sizes(x.index_sizes, sizes, op);
       } catch (const UserError&) {
-        throw UserError(std::string(op) + ": shape mismatch: indexing tensors could not be broadcast together with shapes " + str(SymIntList(x.index_sizes)) + ", " +
-                        str(sizes));
+        throw UserError(std::string(op) + ": shape mismatch: indexing tensors could not be broadcast together with shapes " +
+                        str(SymIntList(x.index_sizes)) + ", " + str(sizes));
       }
     }
   }
@@ -139,7 +147,9 @@ Indexed lay_indices(const char* op, const Tensor& self, TensorList indices) {
   while (begin < all.size() && !all[begin].defined()) ++begin;
   size_t end = all.size();
   while (end > begin && !all[end - 1].defined()) --end;
-  const bool adjacent = std::all_of(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end), [](const Tensor& t) { return t.defined(); });
+  const bool adjacent =
+      std::all_of(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end),
+                  [](const Tensor& t) { return t.defined(); });
   if (first) throw UserError(std::string(op) + ": at least one index must be provided, found none that selects a dimension");
   const SymIntList sizes = self.sym_sizes();
   if (adjacent) {
@@ -164,15 +174,17 @@ Indexed lay_indices(const char* op, const Tensor& self, TensorList indices) {
   for (const SymInt n : x.index_sizes) x.sizes.push_back(n);
   for (size_t d = to; d < own.size(); ++d) x.sizes.push_back(own[d]);
   const auto zero = [](SymInt n) { return guard_or(n == 0, false); };
-  if (std::any_of(own.begin() + from, own.begin() + to, zero) && std::none_of(x.index_sizes.begin(), x.index_sizes.end(), zero))
+  if (std::any_of(own.begin() + from, own.begin() + to, zero) &&
+      std::none_of(x.index_sizes.begin(), x.index_sizes.end(), zero))
     throw UserError(std::string(op) + ": index is out of bounds for dimension with size 0");
   return x;
 }
 
 SymInts selection_strides(const Indexed& x) {
   const auto first = static_cast<size_t>(x.first);
-  if (strictly_contiguous(x.self) &&
-      std::all_of(x.tensors.begin(), x.tensors.end(), [&](const Tensor& t) { return strictly_contiguous(t) && identical_sizes(t.sym_sizes(), x.index_sizes); }))
+  if (strictly_contiguous(x.self) && std::all_of(x.tensors.begin(), x.tensors.end(), [&](const Tensor& t) {
+        return strictly_contiguous(t) && identical_sizes(t.sym_sizes(), x.index_sizes);
+      }))
     return contiguous_strides(x.sizes);
   const SymIntList own = x.self.sym_strides();
   const size_t after = own.size() - first - x.tensors.size();
@@ -192,12 +204,16 @@ Meta preserved(const Tensor& self) {
   return m;
 }
 Meta contiguous(const Tensor& self) { return contiguous(self.sym_sizes(), self.dtype(), self.device()); }
-Meta contiguous(SymIntList sizes, DType dtype, Device device) { return {SymInts(sizes.begin(), sizes.end()), contiguous_strides(sizes), dtype, device, false}; }
+Meta contiguous(SymIntList sizes, DType dtype, Device device) {
+  return {SymInts(sizes.begin(), sizes.end()), contiguous_strides(sizes), dtype, device, false};
+}
 
 void check_no_overlap(const char* op, const Tensor& written, const Tensor& input) {
   const Overlap o = memory_overlap(written, input);
   if (o == Overlap::partial || o == Overlap::full)
-    throw UserError(std::string(op) + ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location; clone() one of them first");
+    throw UserError(std::string(op) +
+                    ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                    "memory location; clone() one of them first");
 }
 
 bool known_different(SymInt a, SymInt b) {

@@ -31,9 +31,11 @@ Meta cat(const char* op, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     if (!t.defined()) throw UserError(prefix + "expected a Tensor at position " + std::to_string(i) + ", found None");
-    if (t.dim() == 0) throw UserError(prefix + "zero-dimensional tensor (at position " + std::to_string(i) + ") cannot be concatenated");
+    if (t.dim() == 0)
+      throw UserError(prefix + "zero-dimensional tensor (at position " + std::to_string(i) + ") cannot be concatenated");
     if (!(t.device() == tensors[0].device()))
-      throw UserError(prefix + "expected all tensors to be on the same device, found " + tensors[0].device().str() + " and " + t.device().str());
+      throw UserError(prefix + "expected all tensors to be on the same device, found " + tensors[0].device().str() +
+                      " and " + t.device().str());
     promotion.add(t);
     if (!example && !is_skipped(t)) example = &t;
   }
@@ -53,12 +55,14 @@ Meta cat(const char* op, TensorList tensors, int64_t dim) {
     if (is_skipped(t)) continue;
     const SymIntList sizes = t.sym_sizes();
     if (sizes.size() != m.sizes.size())
-      throw UserError(prefix + "Tensors must have same number of dimensions: got " + std::to_string(m.sizes.size()) + " and " + std::to_string(sizes.size()));
+      throw UserError(prefix + "Tensors must have same number of dimensions: got " + std::to_string(m.sizes.size()) +
+                      " and " + std::to_string(sizes.size()));
     for (size_t k = 0; k < sizes.size(); ++k) {
       if (k == d) continue;
       if (!identical(sizes[k], m.sizes[k]) && !check(sizes[k] == m.sizes[k]))
-        throw UserError(prefix + "Sizes of tensors must match except in dimension " + std::to_string(d) + ". Expected size " + m.sizes[k].str() + " but got size " +
-                        sizes[k].str() + " for tensor number " + std::to_string(i) + " in the list");
+        throw UserError(prefix + "Sizes of tensors must match except in dimension " + std::to_string(d) +
+                        ". Expected size " + m.sizes[k].str() + " but got size " + sizes[k].str() + " for tensor number " +
+                        std::to_string(i) + " in the list");
       if (m.sizes[k].is_symbolic() && !sizes[k].is_symbolic()) m.sizes[k] = sizes[k];
     }
     total += sizes[d];

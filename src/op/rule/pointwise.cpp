@@ -44,9 +44,11 @@ SymInts pointwise_strides(const SymInts& sizes, ListRef<const Tensor*> inputs) {
       return std::all_of(inputs.begin(), inputs.end(), [&](const Tensor* t) { return !t->defined() || holds(*t); });
     };
     if (all([](const Tensor& t) { return t.is_contiguous(); })) return contiguous_strides(sizes);
-    if (n == 4 && all([](const Tensor& t) { return t.is_contiguous(MemoryFormat::channels_last); })) return strides_for(MemoryFormat::channels_last, sizes);
+    if (n == 4 && all([](const Tensor& t) { return t.is_contiguous(MemoryFormat::channels_last); }))
+      return strides_for(MemoryFormat::channels_last, sizes);
     const SymIntList strides = first->sym_strides();
-    if (all([&](const Tensor& t) { return t.is_non_overlapping_and_dense() && same_sizes(t.sym_strides(), strides); })) return SymInts(strides.begin(), strides.end());
+    if (all([&](const Tensor& t) { return t.is_non_overlapping_and_dense() && same_sizes(t.sym_strides(), strides); }))
+      return SymInts(strides.begin(), strides.end());
   }
 
   std::vector<SymInts> strides;
@@ -106,13 +108,17 @@ Meta pointwise(const char* op, DType dtype, std::initializer_list<const Tensor*>
   for (const Tensor* t : inputs) {
     if (!t->defined()) continue;
     const SymIntList sizes = t->sym_sizes();
-    if (first) m.sizes = SymInts(sizes.begin(), sizes.end());
-    else if (!same_sizes(m.sizes, sizes)) m.sizes = broadcast_sizes(m.sizes, sizes, op);
+    if (first)
+      m.sizes = SymInts(sizes.begin(), sizes.end());
+    else if (!same_sizes(m.sizes, sizes))
+      m.sizes = broadcast_sizes(m.sizes, sizes, op);
     // A 0-d cpu tensor follows the others' device.
     const bool movable = t->dim() == 0 && t->device().type == DeviceType::cpu;
-    if (first || (device_from_scalar && !movable)) m.device = t->device();
+    if (first || (device_from_scalar && !movable))
+      m.device = t->device();
     else if (!movable && !(t->device() == m.device))
-      throw UserError(std::string(op) + ": expected all tensors to be on the same device, found " + m.device.str() + " and " + t->device().str());
+      throw UserError(std::string(op) + ": expected all tensors to be on the same device, found " + m.device.str() +
+                      " and " + t->device().str());
     device_from_scalar = device_from_scalar && movable;
     first = false;
   }

@@ -22,7 +22,9 @@ inline Meta unary(const char* op, const Tensor& self) { return pointwise(op, sel
 inline Meta unary_float(const char* op, const Tensor& self) { return pointwise(op, float_type(self.dtype()), {&self}); }
 inline Meta unary_bool(const char* op, const Tensor& self) { return pointwise(op, DType::bool_, {&self}); }
 inline Meta binary(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, result_type(a, b), {&a, &b}); }
-inline Meta binary_float(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, float_type(result_type(a, b)), {&a, &b}); }
+inline Meta binary_float(const char* op, const Tensor& a, const Tensor& b) {
+  return pointwise(op, float_type(result_type(a, b)), {&a, &b});
+}
 inline Meta comparison(const char* op, const Tensor& a, const Tensor& b) { return pointwise(op, DType::bool_, {&a, &b}); }
 
 // Ready-made rules that carry the operator's name: `.compute(rule::Named<"mul">::binary, ...)`.
@@ -39,10 +41,14 @@ struct Named {
   static Meta unary_float(const Tensor& self) { return rule::unary_float(op.text, self); }
   static Meta unary_bool(const Tensor& self) { return rule::unary_bool(op.text, self); }
   static Meta binary(const Tensor& a, const Tensor& b) { return rule::binary(op.text, a, b); }
-  static Meta binary_scalar(const Tensor& a, const Scalar& b) { return rule::pointwise_with_number(op.text, result_type(a, b), a); }
+  static Meta binary_scalar(const Tensor& a, const Scalar& b) {
+    return rule::pointwise_with_number(op.text, result_type(a, b), a);
+  }
   static Meta binary_float(const Tensor& a, const Tensor& b) { return rule::binary_float(op.text, a, b); }
   static Meta comparison(const Tensor& a, const Tensor& b) { return rule::comparison(op.text, a, b); }
-  static Meta comparison_scalar(const Tensor& a, const Scalar&) { return rule::pointwise_with_number(op.text, DType::bool_, a); }
+  static Meta comparison_scalar(const Tensor& a, const Scalar&) {
+    return rule::pointwise_with_number(op.text, DType::bool_, a);
+  }
 };
 
 }  // namespace calque::rule

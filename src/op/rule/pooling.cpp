@@ -9,13 +9,15 @@ namespace {
 void fill(const char* op, const char* what, IntList from, int spatial, int64_t* to) {
   const auto n = static_cast<size_t>(spatial);
   if (from.size() != 1 && from.size() != n)
-    throw UserError(std::string(op) + ": " + what + " must either be a single int, or a tuple of " + std::to_string(spatial) + " ints, found " + str(from));
+    throw UserError(std::string(op) + ": " + what + " must either be a single int, or a tuple of " +
+                    std::to_string(spatial) + " ints, found " + str(from));
   for (size_t d = 0; d < n; ++d) to[3 - n + d] = from[from.size() == 1 ? 0 : d];
 }
 
 }  // namespace
 
-kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size, IntList stride, IntList padding, IntList dilation) {
+kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size, IntList stride, IntList padding,
+                               IntList dilation) {
   kernel::PoolWindow w;
   w.spatial = spatial;
   fill(op, "kernel_size", kernel_size, spatial, w.kernel);
@@ -30,8 +32,9 @@ kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size,
     if (w.dilation[d] <= 0) throw UserError(name + ": dilation should be greater than zero, found " + str(dilation));
     if (w.padding[d] < 0) throw UserError(name + ": pad must be non-negative, but got padding " + str(padding));
     if (w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2)
-      throw UserError(name + ": pad should be at most half of effective kernel size, but got pad=" + std::to_string(w.padding[d]) + ", kernel_size=" +
-                      std::to_string(w.kernel[d]) + " and dilation=" + std::to_string(w.dilation[d]));
+      throw UserError(name +
+                      ": pad should be at most half of effective kernel size, but got pad=" + std::to_string(w.padding[d]) +
+                      ", kernel_size=" + std::to_string(w.kernel[d]) + " and dilation=" + std::to_string(w.dilation[d]));
   }
   return w;
 }
@@ -43,13 +46,14 @@ SymInts pooled_sizes(const char* op, const Tensor& input, const kernel::PoolWind
   for (int d = 0; d < w.spatial; ++d) {
     const int at = 3 - w.spatial + d;
     const SymInt size = in[lead + static_cast<size_t>(d)];
-    const SymInt padded = size + 2 * w.padding[at] - w.dilation[at] * (w.kernel[at] - 1) - 1 + (ceil_mode ? w.stride[at] - 1 : 0);
+    const SymInt padded =
+        size + 2 * w.padding[at] - w.dilation[at] * (w.kernel[at] - 1) - 1 + (ceil_mode ? w.stride[at] - 1 : 0);
     SymInt out = floor_div(padded, w.stride[at]) + 1;
     // The last window must start inside the image or its left padding.
     if (ceil_mode && guard((out - 1) * w.stride[at] >= size + w.padding[at])) out = out - 1;
     if (!check(out >= 1))
-      throw UserError(std::string(op) + ": Given input size: " + str(in) + ". Calculated output size: " + out.str() + " in spatial dimension " + std::to_string(d) +
-                      ". Output size is too small");
+      throw UserError(std::string(op) + ": Given input size: " + str(in) + ". Calculated output size: " + out.str() +
+                      " in spatial dimension " + std::to_string(d) + ". Output size is too small");
     sizes.push_back(out);
   }
   return sizes;
@@ -69,7 +73,8 @@ Meta pooled(const Tensor& input, SymInts sizes, int spatial, bool channels_last_
   m.dtype = input.dtype();
   m.device = input.device();
   const bool batched = input.dim() == spatial + 2;
-  const MemoryFormat format = channels_last_allowed && batched && spatial >= 2 ? input.suggest_memory_format() : MemoryFormat::contiguous;
+  const MemoryFormat format =
+      channels_last_allowed && batched && spatial >= 2 ? input.suggest_memory_format() : MemoryFormat::contiguous;
   m.strides = strides_for(format, sizes);
   m.sizes = std::move(sizes);
   return m;

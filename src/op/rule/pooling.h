@@ -7,7 +7,8 @@
 namespace calque::rule {
 
 // kernel_size, stride (empty: as kernel_size), padding and dilation, each one number or `spatial` of them.
-kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size, IntList stride, IntList padding, IntList dilation);
+kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size, IntList stride, IntList padding,
+                               IntList dilation);
 
 // Batch and channels of input, then the pooled sizes.
 SymInts pooled_sizes(const char* op, const Tensor& input, const kernel::PoolWindow& window, bool ceil_mode);

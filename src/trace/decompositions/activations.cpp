@@ -37,15 +37,22 @@ void decompose_activations(DecompositionBuilder& table) {
     const Tensor rhs = is_default ? expm1(a) : expm1(a / alpha) * alpha;
     return where(a > Scalar(0), a, rhs);
   });
-  table.add_promoted("softplus", {0}, Kind::standard, [](const Tensor& a, const Scalar& beta, const Scalar& threshold) -> Tensor { return softplus_of(a, beta, threshold); });
-  table.add_promoted("threshold", {0}, Kind::standard, [](const Tensor& a, const Scalar& threshold, const Scalar& value) -> Tensor { return where(a <= threshold, value, a); });
+  table.add_promoted("softplus", {0}, Kind::standard,
+                     [](const Tensor& a, const Scalar& beta, const Scalar& threshold) -> Tensor {
+                       return softplus_of(a, beta, threshold);
+                     });
+  table.add_promoted("threshold", {0}, Kind::standard,
+                     [](const Tensor& a, const Scalar& threshold, const Scalar& value) -> Tensor {
+                       return where(a <= threshold, value, a);
+                     });
   table.add_promoted("glu", {0}, Kind::standard, [](const Tensor& a, int64_t dim) -> Tensor {
     dim = wrap_dim(dim, a.dim(), "glu");
     require(a.sym_size(dim) % SymInt(2) == SymInt(0), "glu", "the dimension to halve must have an even size");
     const std::vector<Tensor> halves = tensor_split(a, SymInt(2), dim);
     return halves[0] * sigmoid(halves[1]);
   });
-  table.add("hardshrink", [](const Tensor& a, const Scalar& lambd) -> Tensor { return where(abs(a) <= lambd, Scalar(0), a); });
+  table.add("hardshrink",
+            [](const Tensor& a, const Scalar& lambd) -> Tensor { return where(abs(a) <= lambd, Scalar(0), a); });
   table.add("softshrink", [](const Tensor& a, const Scalar& lambd) -> Tensor {
     const Tensor beyond = abs(a) > lambd;
     const Tensor shrunk = a - sign(a) * lambd;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "calque/sym/sym_math.h"
 #include "calque/op/index.h"
+#include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 
@@ -25,7 +25,8 @@ bool is_one(const Scalar& s) { return !s.is_symbolic() && (s.is_floating() ? s.t
 Tensor index_add_of(const Tensor& x, int64_t dim, const Tensor& index, Tensor source, const Scalar& alpha, bool in_place) {
   dim = canonical_dim(dim, x.dim(), "index_add");
   const SymInt indices = index.dim() == 1 ? index.sym_size(0) : SymInt(1);
-  require((source.dim() > 0 ? source.sym_size(dim) : SymInt(1)) == indices, "index_add", "there are not as many indices as slices of the source");
+  require((source.dim() > 0 ? source.sym_size(dim) : SymInt(1)) == indices, "index_add",
+          "there are not as many indices as slices of the source");
   if (!is_one(alpha)) source = source * alpha;
   const bool no_dims = x.dim() == 0;
   const Tensor target = no_dims ? x.unsqueeze(0) : x;
@@ -44,8 +45,11 @@ Tensor index_copy_of(const Tensor& x, int64_t dim, Tensor index, const Tensor& s
     if (!sizes.empty()) sizes.erase(sizes.begin() + dim);
     return sizes;
   };
-  if (source.dim() > 0 || x.dim() == 0) require(sym_eq(without(x), without(source)), "index_copy", "source and destination have slices of different sizes");
-  if (source.dim() != 0) require(index.sym_numel() == source.sym_size(dim), "index_copy", "there are not as many indices as slices of the source");
+  if (source.dim() > 0 || x.dim() == 0)
+    require(sym_eq(without(x), without(source)), "index_copy", "source and destination have slices of different sizes");
+  if (source.dim() != 0)
+    require(index.sym_numel() == source.sym_size(dim), "index_copy",
+            "there are not as many indices as slices of the source");
   const bool no_dims = x.dim() == 0;
   const Tensor target = no_dims ? x.unsqueeze(0) : x;
   if (index.dim() == 0) index = index.unsqueeze(0);
@@ -69,11 +73,14 @@ Tensor index_fill_of(const Tensor& x, int64_t dim, const Tensor& index, const Te
   }
   Tensor out = index_copy(y, dim, index, values);
   if (no_dims) out = clone(out.squeeze(0));
-  if (x.dim() > 0 && !guard(sym_eq(out.sym_strides(), x.sym_strides())) && x.is_non_overlapping_and_dense()) out = call("prims::copy_strided", {out, Argument<SymIntList>::box(x.sym_strides())}).to_tensor();
+  if (x.dim() > 0 && !guard(sym_eq(out.sym_strides(), x.sym_strides())) && x.is_non_overlapping_and_dense())
+    out = call("prims::copy_strided", {out, Argument<SymIntList>::box(x.sym_strides())}).to_tensor();
   return out;
 }
 
-Tensor fill_value(const Scalar& value, const Tensor& x) { return scalar_tensor(value, x.dtype(), Layout::strided, x.device(), false); }
+Tensor fill_value(const Scalar& value, const Tensor& x) {
+  return scalar_tensor(value, x.dtype(), Layout::strided, x.device(), false);
+}
 
 Tensor isin_by_comparing(const Tensor& elements, const Tensor& test_elements, bool invert) {
   if (guard(elements.sym_numel() == SymInt(0))) return empty_like(elements, DType::bool_, std::nullopt, std::nullopt, false);
@@ -115,7 +122,9 @@ Tensor isin_by_sorting(const Tensor& elements, const Tensor& test_elements, bool
   return reshape(found, elements.sym_sizes());
 }
 
-Tensor masked_fill_of(const Tensor& a, const Tensor& mask, const Tensor& value) { return contiguous(where(mask, converted(value, a.dtype()), a)); }
+Tensor masked_fill_of(const Tensor& a, const Tensor& mask, const Tensor& value) {
+  return contiguous(where(mask, converted(value, a.dtype()), a));
+}
 
 // aten::_unsafe_masked_index and _unsafe_masked_index_put_accumulate as they decompose.
 Tensor masked_index(const Tensor& x, const Tensor& mask, const Tensor& index, const Scalar& fill) {
@@ -134,27 +143,62 @@ Tensor masked_index_put_accumulate(const Tensor& x, const Tensor& mask, const Te
 
 void decompose_indexing(DecompositionBuilder& table) {
   table.add("_unsafe_index.Tensor", [](const Tensor& self, TensorList indices) -> Tensor { return index(self, indices); });
-  table.add("_unsafe_index_put", [](const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) -> Tensor { return index_put(self, indices, values, accumulate); });
-  table.add("index_add", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) -> Tensor { return index_add_of(self, dim, index, source, alpha, false); });
-  table.add("index_add_", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) -> Tensor { return index_add_of(self, dim, index, source, alpha, true); });
-  table.add("index_copy", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) -> Tensor { return index_copy_of(self, dim, index, source, false); });
-  table.add("index_copy_", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) -> Tensor { return index_copy_of(self, dim, index, source, true); });
-  table.add("index_fill.int_Scalar", [](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) -> Tensor { return index_fill_of(self, dim, index, fill_value(value, self), false); });
-  table.add("index_fill.int_Tensor", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) -> Tensor { return index_fill_of(self, dim, index, value, false); });
-  table.add("index_fill_.int_Scalar", [](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) -> Tensor { return index_fill_of(self, dim, index, fill_value(value, self), true); });
-  table.add("index_fill_.int_Tensor", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) -> Tensor { return index_fill_of(self, dim, index, value, true); });
-  table.add("isin.Tensor_Tensor", [](const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) -> Tensor {
-    // Comparing all with all is cheaper for few; this is where PyTorch draws the line.
-    const SymFloat few = SymFloat(10.0) * sym_float_pow(sym_float(elements.sym_numel()), SymFloat(0.145));
-    if (guard_or(sym_float(test_elements.sym_numel()) < few, false)) return isin_by_comparing(elements, test_elements, invert);
-    return isin_by_sorting(elements, test_elements, assume_unique, invert);
+  table.add("_unsafe_index_put",
+            [](const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) -> Tensor {
+              return index_put(self, indices, values, accumulate);
+            });
+  table.add("index_add",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) -> Tensor {
+              return index_add_of(self, dim, index, source, alpha, false);
+            });
+  table.add("index_add_",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) -> Tensor {
+              return index_add_of(self, dim, index, source, alpha, true);
+            });
+  table.add("index_copy", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) -> Tensor {
+    return index_copy_of(self, dim, index, source, false);
   });
-  table.add("isin.Tensor_Scalar", [](const Tensor& elements, const Scalar& test_element, bool, bool invert) -> Tensor { return invert ? ne(elements, test_element) : eq(elements, test_element); });
-  table.add("isin.Scalar_Tensor", [](const Scalar& element, const Tensor& test_elements, bool assume_unique, bool invert) -> Tensor {
-    return isin(scalar_tensor(element, std::nullopt, std::nullopt, test_elements.device(), false), test_elements, assume_unique, invert);
+  table.add("index_copy_", [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) -> Tensor {
+    return index_copy_of(self, dim, index, source, true);
   });
-  table.add("masked_fill.Scalar", [](const Tensor& a, const Tensor& mask, const Scalar& value) -> Tensor { return contiguous(where(mask, converted(value, a.dtype()), a)); });
-  table.add("masked_fill.Tensor", [](const Tensor& a, const Tensor& mask, const Tensor& value) -> Tensor { return masked_fill_of(a, mask, value); });
+  table.add("index_fill.int_Scalar",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) -> Tensor {
+              return index_fill_of(self, dim, index, fill_value(value, self), false);
+            });
+  table.add("index_fill.int_Tensor",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) -> Tensor {
+              return index_fill_of(self, dim, index, value, false);
+            });
+  table.add("index_fill_.int_Scalar",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) -> Tensor {
+              return index_fill_of(self, dim, index, fill_value(value, self), true);
+            });
+  table.add("index_fill_.int_Tensor",
+            [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) -> Tensor {
+              return index_fill_of(self, dim, index, value, true);
+            });
+  table.add("isin.Tensor_Tensor",
+            [](const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) -> Tensor {
+              // Comparing all with all is cheaper for few; this is where PyTorch draws the line.
+              const SymFloat few = SymFloat(10.0) * sym_float_pow(sym_float(elements.sym_numel()), SymFloat(0.145));
+              if (guard_or(sym_float(test_elements.sym_numel()) < few, false))
+                return isin_by_comparing(elements, test_elements, invert);
+              return isin_by_sorting(elements, test_elements, assume_unique, invert);
+            });
+  table.add("isin.Tensor_Scalar", [](const Tensor& elements, const Scalar& test_element, bool, bool invert) -> Tensor {
+    return invert ? ne(elements, test_element) : eq(elements, test_element);
+  });
+  table.add("isin.Scalar_Tensor",
+            [](const Scalar& element, const Tensor& test_elements, bool assume_unique, bool invert) -> Tensor {
+              return isin(scalar_tensor(element, std::nullopt, std::nullopt, test_elements.device(), false), test_elements,
+                          assume_unique, invert);
+            });
+  table.add("masked_fill.Scalar", [](const Tensor& a, const Tensor& mask, const Scalar& value) -> Tensor {
+    return contiguous(where(mask, converted(value, a.dtype()), a));
+  });
+  table.add("masked_fill.Tensor", [](const Tensor& a, const Tensor& mask, const Tensor& value) -> Tensor {
+    return masked_fill_of(a, mask, value);
+  });
   table.add("select_scatter", [](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) -> Tensor {
     dim = wrap_dim(dim, self.dim(), "select_scatter");
     SymInts shape(static_cast<size_t>(self.dim()), SymInt(1));
@@ -175,24 +219,26 @@ void decompose_indexing(DecompositionBuilder& table) {
     const Tensor distance = columns - arange_on(a, Scalar(a.sym_size(-2))).unsqueeze(-1);
     return contiguous(masked(ge(distance, Scalar(diagonal)), a));
   });
-  table.add("embedding_dense_backward", [](const Tensor& grad_output, const Tensor& given, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor {
-    Tensor grad = converted(grad_output, computation_dtype(grad_output.dtype()));
-    const Tensor indices = converted(given, DType::int64);
-    const Tensor from_zero = ge(indices, Scalar(0));
-    const Tensor valid = bitwise_and(from_zero, lt(indices, Scalar(num_weights)));
-    if (scale_grad_by_freq) {
-      Tensor counts = new_zeros(indices, SymInts{num_weights}, std::nullopt, std::nullopt, std::nullopt, false);
-      const Tensor each = ones_like(indices, std::nullopt, std::nullopt, std::nullopt, false);
-      counts = masked_index_put_accumulate(counts, valid, indices, each);
-      const Tensor frequency = masked_index(counts, valid, indices, Scalar(1));
-      grad = grad / frequency.unsqueeze(-1);
-    }
-    const Tensor mask = unsqueezed_to(bitwise_and(valid, ne(indices, Scalar(padding_idx))), grad.dim());
-    SymInts shape{num_weights};
-    for (int64_t d = indices.dim(); d < grad.dim(); ++d) shape.push_back(grad.sym_size(d));
-    const Tensor weight = new_zeros(grad, shape, std::nullopt, std::nullopt, std::nullopt, false);
-    return converted(masked_index_put_accumulate(weight, mask, indices, grad), grad_output.dtype());
-  });
+  table.add("embedding_dense_backward",
+            [](const Tensor& grad_output, const Tensor& given, SymInt num_weights, SymInt padding_idx,
+               bool scale_grad_by_freq) -> Tensor {
+              Tensor grad = converted(grad_output, computation_dtype(grad_output.dtype()));
+              const Tensor indices = converted(given, DType::int64);
+              const Tensor from_zero = ge(indices, Scalar(0));
+              const Tensor valid = bitwise_and(from_zero, lt(indices, Scalar(num_weights)));
+              if (scale_grad_by_freq) {
+                Tensor counts = new_zeros(indices, SymInts{num_weights}, std::nullopt, std::nullopt, std::nullopt, false);
+                const Tensor each = ones_like(indices, std::nullopt, std::nullopt, std::nullopt, false);
+                counts = masked_index_put_accumulate(counts, valid, indices, each);
+                const Tensor frequency = masked_index(counts, valid, indices, Scalar(1));
+                grad = grad / frequency.unsqueeze(-1);
+              }
+              const Tensor mask = unsqueezed_to(bitwise_and(valid, ne(indices, Scalar(padding_idx))), grad.dim());
+              SymInts shape{num_weights};
+              for (int64_t d = indices.dim(); d < grad.dim(); ++d) shape.push_back(grad.sym_size(d));
+              const Tensor weight = new_zeros(grad, shape, std::nullopt, std::nullopt, std::nullopt, false);
+              return converted(masked_index_put_accumulate(weight, mask, indices, grad), grad_output.dtype());
+            });
 }
 
 }  // namespace calque

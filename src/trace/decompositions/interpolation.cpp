@@ -26,7 +26,8 @@ std::optional<Value> with_factors(const Operator& op, const Values& args) {
 
 // x.to(dtype) as an export records it: with an assertion of what x is.
 Tensor exported_to(const Tensor& x, DType dtype) {
-  if (python_bodies() && !from_factors) _assert_tensor_metadata(x, std::nullopt, std::nullopt, x.dtype(), x.device(), Layout::strided);
+  if (python_bodies() && !from_factors)
+    _assert_tensor_metadata(x, std::nullopt, std::nullopt, x.dtype(), x.device(), Layout::strided);
   return converted(x, dtype);
 }
 
@@ -50,9 +51,14 @@ Tensor nearest(const Tensor& self, SymIntList output_size, const std::vector<May
 
 template <bool exact>
 void add_nearest(DecompositionBuilder& table, const std::string& stem) {
-  table.add(stem + "1d", [](const Tensor& self, SymIntList size, MaybeDouble w) -> Tensor { return nearest(self, size, {w}, exact); });
-  table.add(stem + "2d", [](const Tensor& self, SymIntList size, MaybeDouble h, MaybeDouble w) -> Tensor { return nearest(self, size, {h, w}, exact); });
-  table.add(stem + "3d", [](const Tensor& self, SymIntList size, MaybeDouble d, MaybeDouble h, MaybeDouble w) -> Tensor { return nearest(self, size, {d, h, w}, exact); });
+  table.add(stem + "1d",
+            [](const Tensor& self, SymIntList size, MaybeDouble w) -> Tensor { return nearest(self, size, {w}, exact); });
+  table.add(stem + "2d", [](const Tensor& self, SymIntList size, MaybeDouble h, MaybeDouble w) -> Tensor {
+    return nearest(self, size, {h, w}, exact);
+  });
+  table.add(stem + "3d", [](const Tensor& self, SymIntList size, MaybeDouble d, MaybeDouble h, MaybeDouble w) -> Tensor {
+    return nearest(self, size, {d, h, w}, exact);
+  });
 }
 
 }  // namespace
@@ -60,8 +66,10 @@ void add_nearest(DecompositionBuilder& table, const std::string& stem) {
 void decompose_interpolation(DecompositionBuilder& table) {
   add_nearest<false>(table, "upsample_nearest");
   add_nearest<true>(table, "_upsample_nearest_exact");
-  for (const char* name : {"upsample_nearest1d.vec", "upsample_nearest3d.vec", "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"})
-    table.add_boxed(name, [&op = get_operator(std::string("aten::") + name)](const Values& args) { return with_factors(op, args); });
+  for (const char* name : {"upsample_nearest1d.vec", "upsample_nearest3d.vec", "_upsample_nearest_exact1d.vec",
+                           "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"})
+    table.add_boxed(
+        name, [&op = get_operator(std::string("aten::") + name)](const Values& args) { return with_factors(op, args); });
   table.add("native_channel_shuffle", [](const Tensor& self, SymInt groups) -> Tensor {
     const Tensor split = view(self, SymInts{self.sym_size(0), groups, floor_div(self.sym_size(1), groups), SymInt(-1)});
     return reshape(contiguous(permute(split, IntList{0, 2, 1, 3})), self.sym_sizes());

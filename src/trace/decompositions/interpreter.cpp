@@ -7,7 +7,8 @@
 
 namespace calque {
 
-DecompositionInterpreter::DecompositionInterpreter(const TracedGraph& source, const DecompositionTable& table, DecomposeOptions options)
+DecompositionInterpreter::DecompositionInterpreter(const TracedGraph& source, const DecompositionTable& table,
+                                                   DecomposeOptions options)
     : Interpreter(source.graph()), source_(source), table_(table), options_(options) {}
 
 Value DecompositionInterpreter::run_node(const Node& node) {
@@ -38,12 +39,17 @@ TracedGraph DecompositionInterpreter::trace(const Values& inputs, MakeFxOptions 
 }
 
 TracedGraph DecompositionInterpreter::decompose() {
-  if (!source_.fake) throw UserError("DecompositionInterpreter: the graph was traced on real tensors; give the arguments to run it on");
+  if (!source_.fake)
+    throw UserError("DecompositionInterpreter: the graph was traced on real tensors; give the arguments to run it on");
   Values inputs;
-  for (const Node* n : source_.graph().placeholders()) inputs.push_back(fresh(n->meta.val));  // a trace that writes must not reach the graph's own
-  return trace(inputs, {.mode = source_.env ? TracingMode::symbolic : TracingMode::fake, .env = source_.env, .fake = source_.fake});
+  for (const Node* n : source_.graph().placeholders())
+    inputs.push_back(fresh(n->meta.val));  // a trace that writes must not reach the graph's own
+  return trace(inputs,
+               {.mode = source_.env ? TracingMode::symbolic : TracingMode::fake, .env = source_.env, .fake = source_.fake});
 }
 
-TracedGraph DecompositionInterpreter::decompose(const Values& args) { return trace(tree_flatten(tuple(args)).leaves, {.mode = TracingMode::real}); }
+TracedGraph DecompositionInterpreter::decompose(const Values& args) {
+  return trace(tree_flatten(tuple(args)).leaves, {.mode = TracingMode::real});
+}
 
 }  // namespace calque

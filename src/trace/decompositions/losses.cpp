@@ -12,7 +12,8 @@ using Kind = DecompositionBuilder::Kind;
 
 enum Reduction : int64_t { none_of_them = 0, by_mean = 1, by_sum = 2 };
 
-std::tuple<Tensor, Tensor> nll_loss_of(Tensor self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index) {
+std::tuple<Tensor, Tensor> nll_loss_of(Tensor self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                                       SymInt ignore_index) {
   const int64_t dims = self.dim();
   const int64_t channel = dims < 2 ? 0 : 1;
   Tensor w;
@@ -30,7 +31,8 @@ std::tuple<Tensor, Tensor> nll_loss_of(Tensor self, const Tensor& target, const 
   const Tensor index = safe_target.unsqueeze(channel);
   Tensor result = -gather(self, channel, index).squeeze(channel);
   result = where(ne(target, Scalar(ignore_index)), result, Scalar(0));
-  if (reduction == none_of_them && dims > 1) return {result, new_full(self, SymIntList{}, Scalar(0.0), std::nullopt, std::nullopt, std::nullopt, false)};
+  if (reduction == none_of_them && dims > 1)
+    return {result, new_full(self, SymIntList{}, Scalar(0.0), std::nullopt, std::nullopt, std::nullopt, false)};
   Tensor total_weight;
   if (weight.defined()) {
     w = expand(w, self.sym_sizes());
@@ -40,12 +42,15 @@ std::tuple<Tensor, Tensor> nll_loss_of(Tensor self, const Tensor& target, const 
   } else {
     total_weight = to(sum(ne(target, Scalar(ignore_index))), self);
   }
-  if (reduction == by_sum) result = sum(result);
-  else if (reduction == by_mean) result = sum(result) / total_weight;
+  if (reduction == by_sum)
+    result = sum(result);
+  else if (reduction == by_mean)
+    result = sum(result) / total_weight;
   return {result, total_weight};
 }
 
-Tensor nll_loss_backward_of(Tensor grad_output, const Tensor& self, Tensor target, const Tensor& weight, int64_t reduction, SymInt ignore_index, const Tensor& total_weight) {
+Tensor nll_loss_backward_of(Tensor grad_output, const Tensor& self, Tensor target, const Tensor& weight, int64_t reduction,
+                            SymInt ignore_index, const Tensor& total_weight) {
   const int64_t channel = self.dim() < 2 ? 0 : 1;
   if (reduction == by_mean) grad_output = grad_output / total_weight;
   if (self.dim() == 1 && target.dim() > 0) target = select(target, 0, SymInt(0));
@@ -68,13 +73,15 @@ Scalar gradient_share(const Tensor& self, int64_t reduction, double share) {
   return reduction == by_mean ? Scalar(SymFloat(share) / sym_float(self.sym_numel())) : Scalar(share);
 }
 
-Tensor multi_margin_loss_of(const Tensor& self, const Tensor& given, const Scalar& p, const Scalar& margin, const Tensor& given_weight, int64_t reduction) {
+Tensor multi_margin_loss_of(const Tensor& self, const Tensor& given, const Scalar& p, const Scalar& margin,
+                            const Tensor& given_weight, int64_t reduction) {
   const Tensor input = atleast_2d(self);
   const Tensor labels = atleast_1d(given);
   const SymInt classes = input.sym_size(1);
   require(labels.sym_numel() == input.sym_size(0), "multi_margin_loss", "there are not as many targets as inputs");
   const Tensor weight = given_weight.defined() ? atleast_1d(given_weight) : given_weight;
-  if (weight.defined()) require(weight.sym_numel() == classes, "multi_margin_loss", "there are not as many weights as classes");
+  if (weight.defined())
+    require(weight.sym_numel() == classes, "multi_margin_loss", "there are not as many weights as classes");
   const Tensor target = labels.unsqueeze(1);
   const Tensor of_target = gather(input, 1, target);
   Tensor z = sub(number_tensor(margin), of_target) + input;
@@ -105,8 +112,10 @@ std::tuple<Tensor, Tensor> multilabel_margin_loss_of(const Tensor& self, const T
   Tensor z = sub(number_tensor(1.0), numpy_T(of_targets).unsqueeze(-1)) + input;
   z = clamp_min(z, Scalar(0)) / Scalar(classes);
   z = where(is_target, Scalar(0), z);
-  if (reduction == by_mean) z = mean(sum(z, IntList{0, -1}));
-  else z = reduction == by_sum ? sum(z) : sum(z, IntList{0, -1});
+  if (reduction == by_mean)
+    z = mean(sum(z, IntList{0, -1}));
+  else
+    z = reduction == by_sum ? sum(z) : sum(z, IntList{0, -1});
   return {z, reshape(converted(is_target, input.dtype()), given.sym_sizes())};
 }
 
@@ -115,51 +124,62 @@ Scalar negative(const Scalar& s) { return Scalar(-s.sym_float()); }
 }  // namespace
 
 void decompose_losses(DecompositionBuilder& table) {
-  table.add_cast("mse_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor { return reduced_loss(pow(self - target, Scalar(2)), reduction); });
-  table.add_cast("mse_loss_backward", [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
-    const Scalar norm = gradient_share(self, reduction, 2.0);
-    return (self - target) * norm * grad_output;
+  table.add_cast("mse_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
+    return reduced_loss(pow(self - target, Scalar(2)), reduction);
   });
-  table.add_cast("binary_cross_entropy", [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) -> Tensor {
-    const auto floor = [&] { return new_full(self, SymIntList{}, Scalar(-100), std::nullopt, std::nullopt, std::nullopt, false); };
-    const Tensor other = target - 1;
-    const Tensor log_other = log1p(-self);
-    const Tensor first = other * maximum(log_other, floor());
-    const Tensor log_self = log(self);
-    Tensor loss = first - target * maximum(log_self, floor());
-    if (weight.defined()) loss = loss * weight;
-    return reduced_loss(loss, reduction);
-  });
-  table.add("binary_cross_entropy_with_logits", [](const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight, int64_t reduction) -> Tensor {
-    Tensor loss;
-    if (pos_weight.defined()) {
-      const Tensor log_weight = (pos_weight - 1) * target + 1;
-      const Tensor other = (1 - target) * self;
-      loss = other - log_weight * log_sigmoid(self);
-    } else {
-      const Tensor other = (1 - target) * self;
-      loss = other - log_sigmoid(self);
-    }
-    if (weight.defined()) loss = loss * weight;
-    return reduced_loss(converted(loss, target.dtype()), reduction);
-  });
-  table.add_promoted("huber_loss", {0, 1}, Kind::standard, [](const Tensor& input, const Tensor& target, int64_t reduction, double delta) -> Tensor {
-    require(SymBool(delta > 0), "huber_loss", "delta must be positive");
-    const Tensor z = abs(input - target);
-    const Tensor inside = z < Scalar(delta);
-    const Tensor square = z * 0.5 * z;
-    return reduced_loss(where(inside, square, (z - 0.5 * delta) * delta), reduction);
-  });
-  table.add_cast("huber_loss_backward", [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) -> Tensor {
-    const Scalar norm = gradient_share(self, reduction, 1.0);
-    const Tensor x = self - target;
-    const Tensor below = x < Scalar(-delta);
-    const Tensor low = grad_output * negative(norm) * delta;
-    const Tensor above = x > Scalar(delta);
-    const Tensor high = grad_output * norm * delta;
-    const Tensor middle = x * norm * grad_output;
-    return where(below, low, where(above, high, middle));
-  });
+  table.add_cast("mse_loss_backward",
+                 [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
+                   const Scalar norm = gradient_share(self, reduction, 2.0);
+                   return (self - target) * norm * grad_output;
+                 });
+  table.add_cast("binary_cross_entropy",
+                 [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) -> Tensor {
+                   const auto floor = [&] {
+                     return new_full(self, SymIntList{}, Scalar(-100), std::nullopt, std::nullopt, std::nullopt, false);
+                   };
+                   const Tensor other = target - 1;
+                   const Tensor log_other = log1p(-self);
+                   const Tensor first = other * maximum(log_other, floor());
+                   const Tensor log_self = log(self);
+                   Tensor loss = first - target * maximum(log_self, floor());
+                   if (weight.defined()) loss = loss * weight;
+                   return reduced_loss(loss, reduction);
+                 });
+  table.add("binary_cross_entropy_with_logits",
+            [](const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
+               int64_t reduction) -> Tensor {
+              Tensor loss;
+              if (pos_weight.defined()) {
+                const Tensor log_weight = (pos_weight - 1) * target + 1;
+                const Tensor other = (1 - target) * self;
+                loss = other - log_weight * log_sigmoid(self);
+              } else {
+                const Tensor other = (1 - target) * self;
+                loss = other - log_sigmoid(self);
+              }
+              if (weight.defined()) loss = loss * weight;
+              return reduced_loss(converted(loss, target.dtype()), reduction);
+            });
+  table.add_promoted("huber_loss", {0, 1}, Kind::standard,
+                     [](const Tensor& input, const Tensor& target, int64_t reduction, double delta) -> Tensor {
+                       require(SymBool(delta > 0), "huber_loss", "delta must be positive");
+                       const Tensor z = abs(input - target);
+                       const Tensor inside = z < Scalar(delta);
+                       const Tensor square = z * 0.5 * z;
+                       return reduced_loss(where(inside, square, (z - 0.5 * delta) * delta), reduction);
+                     });
+  table.add_cast(
+      "huber_loss_backward",
+      [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) -> Tensor {
+        const Scalar norm = gradient_share(self, reduction, 1.0);
+        const Tensor x = self - target;
+        const Tensor below = x < Scalar(-delta);
+        const Tensor low = grad_output * negative(norm) * delta;
+        const Tensor above = x > Scalar(delta);
+        const Tensor high = grad_output * norm * delta;
+        const Tensor middle = x * norm * grad_output;
+        return where(below, low, where(above, high, middle));
+      });
   table.add_cast("smooth_l1_loss", [](const Tensor& self, const Tensor& target, int64_t reduction, double beta) -> Tensor {
     Tensor loss = abs(self - target);
     const Tensor inside = loss < Scalar(beta);
@@ -167,32 +187,42 @@ void decompose_losses(DecompositionBuilder& table) {
     loss = where(inside, square, loss - 0.5 * beta);
     return reduced_loss(loss, reduction);
   });
-  table.add_cast("smooth_l1_loss_backward", [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) -> Tensor {
-    const Scalar norm = gradient_share(self, reduction, 1.0);
-    const Tensor x = self - target;
-    const Tensor distance = abs(x);
-    const Tensor share = grad_output * norm;
-    const Tensor inside = distance < Scalar(beta);
-    const Tensor near = share * x / beta;
-    const Tensor far = share * sign(x);
-    return where(inside, near, far);
+  table.add_cast(
+      "smooth_l1_loss_backward",
+      [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) -> Tensor {
+        const Scalar norm = gradient_share(self, reduction, 1.0);
+        const Tensor x = self - target;
+        const Tensor distance = abs(x);
+        const Tensor share = grad_output * norm;
+        const Tensor inside = distance < Scalar(beta);
+        const Tensor near = share * x / beta;
+        const Tensor far = share * sign(x);
+        return where(inside, near, far);
+      });
+  table.add_cast("soft_margin_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
+    return reduced_loss(log1p(exp(-self * target)), reduction);
   });
-  table.add_cast("soft_margin_loss", [](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor { return reduced_loss(log1p(exp(-self * target)), reduction); });
-  table.add("multi_margin_loss", [](const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin, const Tensor& weight, int64_t reduction) -> Tensor {
-    return multi_margin_loss_of(self, target, p, margin, weight, reduction);
-  });
-  table.add("multilabel_margin_loss_forward", [](const Tensor& self, const Tensor& target, int64_t reduction) -> std::tuple<Tensor, Tensor> {
-    return multilabel_margin_loss_of(self, target, reduction);
-  });
-  table.add("nll_loss_forward", [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index) -> std::tuple<Tensor, Tensor> {
-    if (self.dim() != 1 || target.dim() != 0) require(self.sym_size(0) == target.sym_size(0), "nll_loss_forward", "input and target have different batch sizes");
-    return nll_loss_of(self, target, weight, reduction, ignore_index);
-  });
-  table.add("nll_loss2d_forward", [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index) -> std::tuple<Tensor, Tensor> {
-    return nll_loss_of(self, target, weight, reduction, ignore_index);
-  });
+  table.add("multi_margin_loss",
+            [](const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin, const Tensor& weight,
+               int64_t reduction) -> Tensor { return multi_margin_loss_of(self, target, p, margin, weight, reduction); });
+  table.add("multilabel_margin_loss_forward",
+            [](const Tensor& self, const Tensor& target, int64_t reduction) -> std::tuple<Tensor, Tensor> {
+              return multilabel_margin_loss_of(self, target, reduction);
+            });
+  table.add("nll_loss_forward",
+            [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+               SymInt ignore_index) -> std::tuple<Tensor, Tensor> {
+              if (self.dim() != 1 || target.dim() != 0)
+                require(self.sym_size(0) == target.sym_size(0), "nll_loss_forward",
+                        "input and target have different batch sizes");
+              return nll_loss_of(self, target, weight, reduction, ignore_index);
+            });
+  table.add("nll_loss2d_forward",
+            [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index)
+                -> std::tuple<Tensor, Tensor> { return nll_loss_of(self, target, weight, reduction, ignore_index); });
   table.add({"nll_loss_backward", "nll_loss2d_backward"},
-            [](const Tensor& grad_output, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore_index, const Tensor& total_weight) -> Tensor {
+            [](const Tensor& grad_output, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+               SymInt ignore_index, const Tensor& total_weight) -> Tensor {
               return nll_loss_backward_of(grad_output, self, target, weight, reduction, ignore_index, total_weight);
             });
 }

@@ -30,9 +30,13 @@ std::vector<int64_t> range_of(int64_t first, int64_t last) {
   return out;
 }
 
-ThreeTensors layer_norm_backward(const Tensor& grad_out, const Tensor& input, SymIntList normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias, BoolMask mask) {
+ThreeTensors layer_norm_backward(const Tensor& grad_out, const Tensor& input, SymIntList normalized_shape,
+                                 const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias,
+                                 BoolMask mask) {
   const DType computation = computation_dtype(input.dtype());
-  const auto cast = [&](const Tensor& x) { return x.defined() ? to(x, computation, false, false, MemoryFormat::contiguous) : x; };
+  const auto cast = [&](const Tensor& x) {
+    return x.defined() ? to(x, computation, false, false, MemoryFormat::contiguous) : x;
+  };
   const Tensor grad = cast(grad_out), in = cast(input), w = cast(weight), b = cast(bias);
   const int64_t axis = input.dim() - static_cast<int64_t>(normalized_shape.size());
   const SymIntList sizes = input.sym_sizes();
@@ -43,7 +47,9 @@ ThreeTensors layer_norm_backward(const Tensor& grad_out, const Tensor& input, Sy
   bool known = false;
   if (((m == SymInt(0)).is_known(known) && known) || ((n == SymInt(0)).is_known(known) && known)) {
     const SymInts tail(sizes.begin() + axis, sizes.end());
-    const auto none_or_zeros = [&](bool wanted, SymIntList size) { return wanted ? new_zeros(input, size, std::nullopt, std::nullopt, std::nullopt, false) : Tensor(); };
+    const auto none_or_zeros = [&](bool wanted, SymIntList size) {
+      return wanted ? new_zeros(input, size, std::nullopt, std::nullopt, std::nullopt, false) : Tensor();
+    };
     const Tensor d_input = none_or_zeros(mask[0], sizes);
     const Tensor d_weight = none_or_zeros(mask[1], tail);
     return {d_input, d_weight, none_or_zeros(mask[2], tail)};
@@ -65,7 +71,8 @@ ThreeTensors layer_norm_backward(const Tensor& grad_out, const Tensor& input, Sy
   return {first, second, back_to(d_bias, bias)};
 }
 
-ThreeTensors group_norm_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, SymInt n, SymInt c, SymInt hxw, int64_t group, BoolMask mask) {
+ThreeTensors group_norm_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& gamma, SymInt n, SymInt c, SymInt hxw, int64_t group, BoolMask mask) {
   require(input.sym_numel() == n * c * hxw, "native_group_norm_backward", "the input has not N*C*HxW elements");
   const SymInt per_group = floor_div(c, SymInt(group));
   require(c == per_group * SymInt(group), "native_group_norm_backward", "the channels cannot be divided among the groups");
@@ -86,7 +93,8 @@ ThreeTensors group_norm_backward(const Tensor& grad_output, const Tensor& input,
       ds_val = sum(reshape(ds, grouped), IntList{2});
       db_val = sum(reshape(db, grouped), IntList{2});
       const Tensor inverse = rstd.unsqueeze(-1);
-      c1 = mul(inverse, ones(SymInts{SymInt(1), SymInt(group), per_group}, std::nullopt, std::nullopt, rstd.device(), false));
+      c1 =
+          mul(inverse, ones(SymInts{SymInt(1), SymInt(group), per_group}, std::nullopt, std::nullopt, rstd.device(), false));
     }
     Tensor c2 = (db_val * mean - ds_val) * rstd * rstd * rstd * s;
     const Tensor against = -c2 * mean;
@@ -109,9 +117,12 @@ ThreeTensors group_norm_backward(const Tensor& grad_output, const Tensor& input,
   return {d_input, d_gamma, d_bias};
 }
 
-ThreeTensors batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight, const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, BoolMask mask) {
+ThreeTensors batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight,
+                                 const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
+                                 const Tensor& save_invstd, bool train, double eps, BoolMask mask) {
   const DType computation = computation_dtype(input.dtype());
-  const Tensor grad = converted(grad_out, computation), in = converted(input, computation), w = converted(weight, computation);
+  const Tensor grad = converted(grad_out, computation), in = converted(input, computation),
+               w = converted(weight, computation);
   const Tensor mean_of_run = converted(running_mean, computation), var_of_run = converted(running_var, computation);
   Tensor mean = converted(save_mean, computation), invstd = converted(save_invstd, computation);
   const int64_t rank = input.dim();
@@ -134,7 +145,8 @@ ThreeTensors batch_norm_backward(const Tensor& grad_out, const Tensor& input, co
   const Tensor grad_mean = with_ones_around(grad_sum * norm, channels, rank);
   const Tensor scaled = dot_p * norm;
   const Tensor proj_scale = with_ones_around(mul(scaled, invstd * invstd), channels, rank);
-  const Tensor grad_scale = w.defined() ? with_ones_around(invstd * w, channels, rank) : with_ones_around(invstd, channels, rank) * 1.0;
+  const Tensor grad_scale =
+      w.defined() ? with_ones_around(invstd * w, channels, rank) : with_ones_around(invstd, channels, rank) * 1.0;
   Tensor grad_input;
   if (train) {
     const Tensor proj = (in - mean) * proj_scale;
@@ -153,32 +165,43 @@ ThreeTensors batch_norm_backward(const Tensor& grad_out, const Tensor& input, co
 }  // namespace
 
 void decompose_normalization(DecompositionBuilder& table) {
-  table.add("_fused_rms_norm", [](const Tensor& input, IntList normalized_shape, const Tensor& weight, std::optional<double> eps) -> std::tuple<Tensor, Tensor> {
-    std::vector<int64_t> dims;
-    for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(input.dim() - static_cast<int64_t>(i) - 1);
-    const DType computation = computation_dtype(input.dtype());
-    const Tensor in = converted(input, computation);
-    const bool single = computation == DType::float32 || computation == DType::complex64;
-    const double epsilon = eps.value_or(single ? static_cast<double>(std::numeric_limits<float>::epsilon()) : std::numeric_limits<double>::epsilon());
-    Tensor inverse = rsqrt(call("aten::add.Scalar", {mean(pow(in, Scalar(2)), dims, true), epsilon}).to_tensor());
-    Tensor result = mul(in, inverse);
-    if (weight.defined()) result = mul(result, weight);
-    const MemoryFormat format = input.suggest_memory_format();
-    if (format != MemoryFormat::channels_last && format != MemoryFormat::channels_last_3d) {
-      result = contiguous(result);
-      inverse = contiguous(inverse);
-    }
-    return {type_as(result, input), inverse};
-  });
-  table.add("native_layer_norm_backward", [](const Tensor& grad_out, const Tensor& input, SymIntList normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias, BoolMask mask) -> ThreeTensors {
-    return layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask);
-  });
-  table.add_cast("native_group_norm_backward", [](const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, SymInt n, SymInt c, SymInt hxw, int64_t group, BoolMask mask) -> ThreeTensors {
-    return group_norm_backward(grad_out, input, mean, rstd, weight, n, c, hxw, group, mask);
-  });
-  table.add("native_batch_norm_backward", [](const Tensor& grad_out, const Tensor& input, const Tensor& weight, const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, BoolMask mask) -> ThreeTensors {
-    return batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask);
-  });
+  table.add("_fused_rms_norm",
+            [](const Tensor& input, IntList normalized_shape, const Tensor& weight,
+               std::optional<double> eps) -> std::tuple<Tensor, Tensor> {
+              std::vector<int64_t> dims;
+              for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(input.dim() - static_cast<int64_t>(i) - 1);
+              const DType computation = computation_dtype(input.dtype());
+              const Tensor in = converted(input, computation);
+              const bool single = computation == DType::float32 || computation == DType::complex64;
+              const double epsilon = eps.value_or(single ? static_cast<double>(std::numeric_limits<float>::epsilon())
+                                                         : std::numeric_limits<double>::epsilon());
+              Tensor inverse = rsqrt(call("aten::add.Scalar", {mean(pow(in, Scalar(2)), dims, true), epsilon}).to_tensor());
+              Tensor result = mul(in, inverse);
+              if (weight.defined()) result = mul(result, weight);
+              const MemoryFormat format = input.suggest_memory_format();
+              if (format != MemoryFormat::channels_last && format != MemoryFormat::channels_last_3d) {
+                result = contiguous(result);
+                inverse = contiguous(inverse);
+              }
+              return {type_as(result, input), inverse};
+            });
+  table.add("native_layer_norm_backward",
+            [](const Tensor& grad_out, const Tensor& input, SymIntList normalized_shape, const Tensor& mean,
+               const Tensor& rstd, const Tensor& weight, const Tensor& bias, BoolMask mask) -> ThreeTensors {
+              return layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask);
+            });
+  table.add_cast("native_group_norm_backward",
+                 [](const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                    const Tensor& weight, SymInt n, SymInt c, SymInt hxw, int64_t group, BoolMask mask) -> ThreeTensors {
+                   return group_norm_backward(grad_out, input, mean, rstd, weight, n, c, hxw, group, mask);
+                 });
+  table.add("native_batch_norm_backward",
+            [](const Tensor& grad_out, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
+               const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
+               BoolMask mask) -> ThreeTensors {
+              return batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train,
+                                         eps, mask);
+            });
   table.add("_weight_norm_interface", [](const Tensor& v, const Tensor& g, int64_t dim) -> std::tuple<Tensor, Tensor> {
     std::vector<int64_t> dims;
     for (int64_t i = 0; i < v.dim(); ++i)
@@ -194,22 +217,32 @@ void decompose_normalization(DecompositionBuilder& table) {
     const Tensor nothing = zeros_like(out, std::nullopt, std::nullopt, std::nullopt, false);
     return where(rows, nothing, out);
   });
-  table.add_cast("_softmax_backward_data", [](const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) -> Tensor {
-    const Tensor product = grad_output * output;
-    const Tensor grad_input = product - output * sum(product, IntList{dim}, true);
-    return contiguous(grad_output.dtype() == input_dtype ? grad_input : to(grad_input, input_dtype));
-  }, DecompositionBuilder::Kind::standard, true);
-  table.add_cast("_log_softmax_backward_data", [](const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) -> Tensor {
-    const Tensor probabilities = exp(output);
-    const Tensor grad_input = grad_output - probabilities * sum(grad_output, IntList{dim}, true);
-    return grad_output.dtype() == input_dtype ? grad_input : to(grad_input, input_dtype);
-  }, DecompositionBuilder::Kind::standard, true);
+  table.add_cast(
+      "_softmax_backward_data",
+      [](const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) -> Tensor {
+        const Tensor product = grad_output * output;
+        const Tensor grad_input = product - output * sum(product, IntList{dim}, true);
+        return contiguous(grad_output.dtype() == input_dtype ? grad_input : to(grad_input, input_dtype));
+      },
+      DecompositionBuilder::Kind::standard, true);
+  table.add_cast(
+      "_log_softmax_backward_data",
+      [](const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) -> Tensor {
+        const Tensor probabilities = exp(output);
+        const Tensor grad_input = grad_output - probabilities * sum(grad_output, IntList{dim}, true);
+        return grad_output.dtype() == input_dtype ? grad_input : to(grad_input, input_dtype);
+      },
+      DecompositionBuilder::Kind::standard, true);
   table.add("_scaled_dot_product_flash_attention_for_cpu",
-            [](const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool is_causal, const Tensor& attn_mask, std::optional<double> scale) -> std::tuple<Tensor, Tensor> {
-              require(query.sym_size(3) == value.sym_size(3), "_scaled_dot_product_flash_attention_for_cpu", "query, key and value must have the same head size");
-              require(key.sym_size(3) == value.sym_size(3), "_scaled_dot_product_flash_attention_for_cpu", "query, key and value must have the same head size");
+            [](const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool is_causal,
+               const Tensor& attn_mask, std::optional<double> scale) -> std::tuple<Tensor, Tensor> {
+              require(query.sym_size(3) == value.sym_size(3), "_scaled_dot_product_flash_attention_for_cpu",
+                      "query, key and value must have the same head size");
+              require(key.sym_size(3) == value.sym_size(3), "_scaled_dot_product_flash_attention_for_cpu",
+                      "query, key and value must have the same head size");
               const bool grouped = guard(query.sym_size(1) != key.sym_size(1));
-              auto [output, attention] = _scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, Tensor(), scale, grouped);
+              auto [output, attention] = _scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p,
+                                                                            is_causal, Tensor(), scale, grouped);
               output = permute(contiguous(permute(output, IntList{2, 0, 1, 3})), IntList{1, 2, 0, 3});
               return {output, attention};
             });

@@ -30,7 +30,9 @@ Tensor xlogy_of(const Tensor& a, const Tensor& b) {
   return where(isnan(b), Scalar(std::numeric_limits<double>::quiet_NaN()), rhs);
 }
 
-Tensor scalar_tensor_like(const Scalar& value, const Tensor& like) { return call("prims::scalar_tensor", {value}, {{"dtype", like.dtype()}, {"device", like.device()}}).to_tensor(); }
+Tensor scalar_tensor_like(const Scalar& value, const Tensor& like) {
+  return call("prims::scalar_tensor", {value}, {{"dtype", like.dtype()}, {"device", like.device()}}).to_tensor();
+}
 
 // Both in their common sizes; a number of the processor's stays one.
 std::pair<Tensor, Tensor> broadcast(const Tensor& a, const Tensor& b) {
@@ -70,27 +72,42 @@ Tensor is_infinity(const Tensor& a, double infinity) {
 }  // namespace
 
 void decompose_pointwise(DecompositionBuilder& table) {
-  table.add_promoted("addcdiv", {0, 1, 2}, Kind::int_to_float, [](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) -> Tensor {
-    return self + tensor1 * value / tensor2;
-  });
-  table.add_promoted("addcmul", {0, 1, 2}, Kind::standard, [](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) -> Tensor {
-    return self + tensor1 * value * tensor2;
-  });
+  table.add_promoted("addcdiv", {0, 1, 2}, Kind::int_to_float,
+                     [](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) -> Tensor {
+                       return self + tensor1 * value / tensor2;
+                     });
+  table.add_promoted("addcmul", {0, 1, 2}, Kind::standard,
+                     [](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) -> Tensor {
+                       return self + tensor1 * value * tensor2;
+                     });
   table.add("clamp_max", [](const Tensor& self, const Scalar& max) -> Tensor { return clamp(self, std::nullopt, max); });
   table.add("clamp_min", [](const Tensor& self, const Scalar& min) -> Tensor { return clamp(self, min); });
-  table.add("clamp_max.Tensor", [](const Tensor& self, const Tensor& max) -> Tensor { return clamp_Tensor(self, Tensor(), max); });
-  table.add("clamp_min.Tensor", [](const Tensor& self, const Tensor& min) -> Tensor { return clamp_Tensor(self, min, Tensor()); });
-  table.add_promoted("deg2rad", {0}, Kind::int_to_float, [](const Tensor& self) -> Tensor { return self * 0.017453292519943295; });
-  table.add_promoted("rad2deg", {0}, Kind::int_to_float, [](const Tensor& self) -> Tensor { return self * 57.29577951308232; });
+  table.add("clamp_max.Tensor",
+            [](const Tensor& self, const Tensor& max) -> Tensor { return clamp_Tensor(self, Tensor(), max); });
+  table.add("clamp_min.Tensor",
+            [](const Tensor& self, const Tensor& min) -> Tensor { return clamp_Tensor(self, min, Tensor()); });
+  table.add_promoted("deg2rad", {0}, Kind::int_to_float,
+                     [](const Tensor& self) -> Tensor { return self * 0.017453292519943295; });
+  table.add_promoted("rad2deg", {0}, Kind::int_to_float,
+                     [](const Tensor& self) -> Tensor { return self * 57.29577951308232; });
   table.add("floor_divide", [](const Tensor& self, const Tensor& other) -> Tensor { return div(self, other, "floor"); });
-  table.add("floor_divide.Scalar", [](const Tensor& self, const Scalar& other) -> Tensor { return div(self, number_tensor(other), "floor"); });
+  table.add("floor_divide.Scalar",
+            [](const Tensor& self, const Scalar& other) -> Tensor { return div(self, number_tensor(other), "floor"); });
   table.add_promoted("frac", {0}, Kind::standard, [](const Tensor& x) -> Tensor { return sub(x, trunc(x)); });
-  table.add_promoted("isneginf", {0}, Kind::always_bool, [](const Tensor& a) -> Tensor { return is_infinity(a, -std::numeric_limits<double>::infinity()); });
-  table.add_promoted("isposinf", {0}, Kind::always_bool, [](const Tensor& a) -> Tensor { return is_infinity(a, std::numeric_limits<double>::infinity()); });
-  table.add_promoted("lerp.Scalar", {0, 1, 2}, Kind::standard, [](const Tensor& start, const Tensor& end, const Scalar& weight) -> Tensor {
-    return laid_out_like(lerp_of(start, end, new_full(start, SymIntList{}, weight, std::nullopt, std::nullopt, std::nullopt, false)), {start, end});
-  });
-  table.add_promoted("lerp.Tensor", {0, 1, 2}, Kind::standard, [](const Tensor& start, const Tensor& end, const Tensor& weight) -> Tensor { return laid_out_like(lerp_of(start, end, weight), {start, end, weight}); });
+  table.add_promoted("isneginf", {0}, Kind::always_bool,
+                     [](const Tensor& a) -> Tensor { return is_infinity(a, -std::numeric_limits<double>::infinity()); });
+  table.add_promoted("isposinf", {0}, Kind::always_bool,
+                     [](const Tensor& a) -> Tensor { return is_infinity(a, std::numeric_limits<double>::infinity()); });
+  table.add_promoted(
+      "lerp.Scalar", {0, 1, 2}, Kind::standard, [](const Tensor& start, const Tensor& end, const Scalar& weight) -> Tensor {
+        return laid_out_like(
+            lerp_of(start, end, new_full(start, SymIntList{}, weight, std::nullopt, std::nullopt, std::nullopt, false)),
+            {start, end});
+      });
+  table.add_promoted("lerp.Tensor", {0, 1, 2}, Kind::standard,
+                     [](const Tensor& start, const Tensor& end, const Tensor& weight) -> Tensor {
+                       return laid_out_like(lerp_of(start, end, weight), {start, end, weight});
+                     });
   table.add_promoted("logaddexp", {0, 1}, Kind::standard, [](const Tensor& given_a, const Tensor& given_b) -> Tensor {
     const auto [a, b] = broadcast(given_a, given_b);
     const Tensor mask = ge(a, b);
@@ -120,17 +137,23 @@ void decompose_pointwise(DecompositionBuilder& table) {
   });
   table.add_promoted("mvlgamma", {0}, Kind::int_to_float, [](const Tensor& a, int64_t p) -> Tensor {
     const double c = 0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(std::numbers::pi);
-    const Tensor b = arange_start_step(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
+    const Tensor b =
+        arange_start_step(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
     return sum(lgamma(a.unsqueeze(-1) + b), IntList{-1}) + c;
   });
-  table.add("nan_to_num", [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) -> Tensor {
-    if (is_integral(a.dtype())) return clone(a);
-    Tensor result = where(isnan(a), Scalar(nan.value_or(0.0)), a);
-    result = where(isneginf(a), Scalar(neginf.value_or(-largest(a.dtype()))), result);
-    return where(isposinf(a), Scalar(posinf.value_or(largest(a.dtype()))), result);
+  table.add(
+      "nan_to_num",
+      [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) -> Tensor {
+        if (is_integral(a.dtype())) return clone(a);
+        Tensor result = where(isnan(a), Scalar(nan.value_or(0.0)), a);
+        result = where(isneginf(a), Scalar(neginf.value_or(-largest(a.dtype()))), result);
+        return where(isposinf(a), Scalar(posinf.value_or(largest(a.dtype()))), result);
+      });
+  table.add("rsub.Tensor",
+            [](const Tensor& self, const Tensor& other, const Scalar& alpha) -> Tensor { return sub(other, self, alpha); });
+  table.add("rsub.Scalar", [](const Tensor& self, const Scalar& other, const Scalar& alpha) -> Tensor {
+    return sub(number_tensor(other), self, alpha);
   });
-  table.add("rsub.Tensor", [](const Tensor& self, const Tensor& other, const Scalar& alpha) -> Tensor { return sub(other, self, alpha); });
-  table.add("rsub.Scalar", [](const Tensor& self, const Scalar& other, const Scalar& alpha) -> Tensor { return sub(number_tensor(other), self, alpha); });
   table.add_promoted("sgn", {0}, Kind::standard, [](const Tensor& a) -> Tensor {
     if (!is_complex(a.dtype())) return sign(a);
     const Tensor magnitude = abs(a);
@@ -159,9 +182,12 @@ void decompose_pointwise(DecompositionBuilder& table) {
     const Tensor from_right = log1p(-erfc(t) / 2);
     return where(below, from_left, from_right);
   });
-  table.add_promoted("xlogy.Tensor", {0, 1}, Kind::int_to_float, [](const Tensor& a, const Tensor& b) -> Tensor { return xlogy_of(a, b); });
-  table.add_promoted("xlogy.Scalar_Other", {0, 1}, Kind::int_to_float, [](const Tensor& a, const Scalar& b) -> Tensor { return xlogy_of(a, scalar_tensor_like(b, a)); });
-  table.add_promoted("xlogy.Scalar_Self", {0, 1}, Kind::int_to_float, [](const Scalar& a, const Tensor& b) -> Tensor { return xlogy_of(scalar_tensor_like(a, b), b); });
+  table.add_promoted("xlogy.Tensor", {0, 1}, Kind::int_to_float,
+                     [](const Tensor& a, const Tensor& b) -> Tensor { return xlogy_of(a, b); });
+  table.add_promoted("xlogy.Scalar_Other", {0, 1}, Kind::int_to_float,
+                     [](const Tensor& a, const Scalar& b) -> Tensor { return xlogy_of(a, scalar_tensor_like(b, a)); });
+  table.add_promoted("xlogy.Scalar_Self", {0, 1}, Kind::int_to_float,
+                     [](const Scalar& a, const Tensor& b) -> Tensor { return xlogy_of(scalar_tensor_like(a, b), b); });
 }
 
 }  // namespace calque

@@ -56,7 +56,8 @@ void gather_tensors(const Value& v, Values& out) {
 DType complex_of(DType d) { return d == DType::float64 || d == DType::complex128 ? DType::complex128 : DType::complex64; }
 
 Value converted_tree(const Value& v, DType dtype) {
-  if (v.is_tensor()) return v.to_tensor().defined() && !is_number_tensor(v.to_tensor()) ? Value(converted(v.to_tensor(), dtype)) : v;
+  if (v.is_tensor())
+    return v.to_tensor().defined() && !is_number_tensor(v.to_tensor()) ? Value(converted(v.to_tensor(), dtype)) : v;
   return map_items(v, [&](const Value& item) { return converted_tree(item, dtype); });
 }
 
@@ -68,7 +69,8 @@ Value promoted_value(const Value& v, DType dtype) {
     if (const auto symbolic = symbolic_number(t)) return Value(number_tensor(converted(*symbolic, dtype)));
     return Value(number_tensor(converted(t.item(), dtype)));
   }
-  if (v.kind() == Value::Kind::boolean || v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating) return Value(converted(v.to_scalar(), dtype));
+  if (v.kind() == Value::Kind::boolean || v.kind() == Value::Kind::integer || v.kind() == Value::Kind::floating)
+    return Value(converted(v.to_scalar(), dtype));
   return converted_tree(v, dtype);
 }
 
@@ -88,11 +90,16 @@ ElementwiseDTypes elementwise_dtypes(const Values& args, Kind kind) {
     slot = slot ? promote_types(*slot, dtype) : dtype;
   }
   DType result = DType::bool_;
-  if (with_dims) result = *with_dims;
-  else if (without) result = *without;
-  else if (found.highest == 1) result = DType::int64;
-  else if (found.highest == 2) result = default_dtype();
-  else if (found.highest == 3) result = complex_of(default_dtype());
+  if (with_dims)
+    result = *with_dims;
+  else if (without)
+    result = *without;
+  else if (found.highest == 1)
+    result = DType::int64;
+  else if (found.highest == 2)
+    result = default_dtype();
+  else if (found.highest == 3)
+    result = complex_of(default_dtype());
   switch (kind) {
     case Kind::standard: return {computation_dtype(result), result};
     case Kind::int_to_float: {
@@ -157,18 +164,28 @@ Scalar times(const Scalar& a, const Scalar& b) {
 
 Tensor number_tensor(const Scalar& value) { return wrapped_scalar(value); }
 
-Tensor arange_on(const Tensor& like, const Scalar& end, std::optional<DType> dtype) { return arange(end, dtype, std::nullopt, like.device(), false); }
-Tensor arange_on(const Tensor& like, const Scalar& start, const Scalar& end, std::optional<DType> dtype) { return arange(start, end, dtype, std::nullopt, like.device(), false); }
-Tensor zeros_on(const Tensor& like, SymIntList size, DType dtype) { return zeros(size, dtype, std::nullopt, like.device(), false); }
+Tensor arange_on(const Tensor& like, const Scalar& end, std::optional<DType> dtype) {
+  return arange(end, dtype, std::nullopt, like.device(), false);
+}
+Tensor arange_on(const Tensor& like, const Scalar& start, const Scalar& end, std::optional<DType> dtype) {
+  return arange(start, end, dtype, std::nullopt, like.device(), false);
+}
+Tensor zeros_on(const Tensor& like, SymIntList size, DType dtype) {
+  return zeros(size, dtype, std::nullopt, like.device(), false);
+}
 
 Tensor unsqueezed_to(Tensor x, int64_t dim) {
   for (int64_t i = x.dim(); i < dim; ++i) x = x.unsqueeze(-1);
   return x;
 }
 
-Tensor masked(const Tensor& mask, const Tensor& x) { return x.dtype() == DType::bool_ ? mask.logical_and(x) : where(mask, x, Scalar(0)); }
+Tensor masked(const Tensor& mask, const Tensor& x) {
+  return x.dtype() == DType::bool_ ? mask.logical_and(x) : where(mask, x, Scalar(0));
+}
 
-Tensor reduced_loss(const Tensor& loss, int64_t reduction) { return reduction == 1 ? mean(loss) : reduction == 2 ? sum(loss) : loss; }
+Tensor reduced_loss(const Tensor& loss, int64_t reduction) {
+  return reduction == 1 ? mean(loss) : reduction == 2 ? sum(loss) : loss;
+}
 
 void require(SymBool condition, const char* op, const char* what) {
   if (!check(condition)) throw UserError(std::string(op) + ": " + what);

@@ -45,8 +45,12 @@ State gru_cell(const Tensor& from_input, const State& state, const Weights& w) {
   return {(state.h - fresh) * update + fresh, {}};
 }
 
-State tanh_cell(const Tensor& from_input, const State& state, const Weights& w) { return {(linear(state.h, w.hh, w.hh_bias) + from_input).tanh(), {}}; }
-State relu_cell(const Tensor& from_input, const State& state, const Weights& w) { return {(linear(state.h, w.hh, w.hh_bias) + from_input).relu(), {}}; }
+State tanh_cell(const Tensor& from_input, const State& state, const Weights& w) {
+  return {(linear(state.h, w.hh, w.hh_bias) + from_input).tanh(), {}};
+}
+State relu_cell(const Tensor& from_input, const State& state, const Weights& w) {
+  return {(linear(state.h, w.hh, w.hh_bias) + from_input).relu(), {}};
+}
 
 struct Settings {
   Cell cell;
@@ -59,7 +63,9 @@ struct Settings {
 std::vector<Weights> weights_of(const Settings& net, TensorList params, bool projects) {
   const size_t each = 2 + (net.has_biases ? 2U : 0U) + (projects ? 1U : 0U);
   const size_t expected = each * static_cast<size_t>(net.num_layers) * (net.bidirectional ? 2U : 1U);
-  if (params.size() != expected) throw UserError("a recurrent network: expected " + std::to_string(expected) + " weights, found " + std::to_string(params.size()));
+  if (params.size() != expected)
+    throw UserError("a recurrent network: expected " + std::to_string(expected) + " weights, found " +
+                    std::to_string(params.size()));
   std::vector<Weights> out;
   for (size_t at = 0; at < params.size(); at += each) {
     Weights w{params[at], params[at + 1], {}, {}, {}};
@@ -71,7 +77,8 @@ std::vector<Weights> weights_of(const Settings& net, TensorList params, bool pro
 }
 
 // The outputs of all steps and the last state.
-std::pair<Tensor, State> one_layer(const Settings& net, const Tensor& input, const State& start, const Weights& w, bool reverse) {
+std::pair<Tensor, State> one_layer(const Settings& net, const Tensor& input, const State& start, const Weights& w,
+                                   bool reverse) {
   State state;
   if (start.c.defined()) state = {start.h.unsqueeze(0), start.c.unsqueeze(0)};
   Tensor from_input = linear(input, w.ih, w.ih_bias);
@@ -94,7 +101,8 @@ Triple run(const Settings& net, const Tensor& given, const Tensor& h0, const Ten
   const std::vector<Tensor> hidden = h0.unbind(0);
   const std::vector<Tensor> cells = c0.defined() ? c0.unbind(0) : std::vector<Tensor>(hidden.size());
   if (hidden.size() != weights.size() || cells.size() != weights.size())
-    throw UserError("a recurrent network: expected a state for each of " + std::to_string(weights.size()) + " layers and directions, found " + std::to_string(hidden.size()));
+    throw UserError("a recurrent network: expected a state for each of " + std::to_string(weights.size()) +
+                    " layers and directions, found " + std::to_string(hidden.size()));
   Tensor input = net.batch_first ? given.transpose(0, 1) : given;
   std::vector<Tensor> last_h, last_c;
   const size_t directions = net.bidirectional ? 2 : 1;
@@ -108,7 +116,8 @@ Triple run(const Settings& net, const Tensor& given, const Tensor& h0, const Ten
       last_c.push_back(state.c);
     }
     input = directions == 2 ? cat(sides, sides[0].dim() - 1) : sides[0];
-    if (net.dropout != 0 && net.train && layer + 1 < static_cast<size_t>(net.num_layers)) input = dropout(input, net.dropout, true);
+    if (net.dropout != 0 && net.train && layer + 1 < static_cast<size_t>(net.num_layers))
+      input = dropout(input, net.dropout, true);
   }
   if (net.batch_first) input = input.transpose(0, 1);
   const Tensor h = stack(last_h, 0);
@@ -117,19 +126,25 @@ Triple run(const Settings& net, const Tensor& given, const Tensor& h0, const Ten
 
 template <Cell cell>
 void add_plain(DecompositionBuilder& table, const char* name) {
-  table.add(name, [](const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) -> Pair {
-    const auto [out, h, c] = run({cell, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx, {}, params);
-    return {out, h};
-  });
+  table.add(name,
+            [](const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout,
+               bool train, bool bidirectional, bool batch_first) -> Pair {
+              const auto [out, h, c] =
+                  run({cell, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx, {}, params);
+              return {out, h};
+            });
 }
 
 }  // namespace
 
 void decompose_recurrent(DecompositionBuilder& table) {
-  table.add("lstm.input", [](const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) -> Triple {
-    if (hx.size() != 2) throw UserError("lstm: expects two hidden states, found " + std::to_string(hx.size()));
-    return run({lstm_cell, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx[0], hx[1], params);
-  });
+  table.add("lstm.input",
+            [](const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers, double dropout,
+               bool train, bool bidirectional, bool batch_first) -> Triple {
+              if (hx.size() != 2) throw UserError("lstm: expects two hidden states, found " + std::to_string(hx.size()));
+              return run({lstm_cell, has_biases, num_layers, dropout, train, bidirectional, batch_first}, input, hx[0],
+                         hx[1], params);
+            });
   add_plain<gru_cell>(table, "gru.input");
   add_plain<tanh_cell>(table, "rnn_tanh.input");
   add_plain<relu_cell>(table, "rnn_relu.input");

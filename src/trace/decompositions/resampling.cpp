@@ -30,7 +30,9 @@ template <auto index_of>
 Tensor padded(const Tensor& a, SymIntList padding) {
   const auto dims = static_cast<int64_t>(padding.size() / 2);
   const int64_t first = a.dim() - dims;
-  if (first != 1 && first != 2) throw UserError("pad: padding of " + std::to_string(dims) + " dimensions needs an input of " + std::to_string(dims + 1) + " or " + std::to_string(dims + 2) + ", found " + std::to_string(a.dim()));
+  if (first != 1 && first != 2)
+    throw UserError("pad: padding of " + std::to_string(dims) + " dimensions needs an input of " + std::to_string(dims + 1) +
+                    " or " + std::to_string(dims + 2) + ", found " + std::to_string(a.dim()));
   Tensor result = a;
   for (int64_t i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 * (dims - 1 - i));
@@ -44,7 +46,9 @@ Tensor padded(const Tensor& a, SymIntList padding) {
 // Where the elements of the blocks lie along one dimension: kernel by blocks.
 Tensor block_indices(const Tensor& like, SymInt size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
   const SymInt reach = size + SymInt(padding * 2) - SymInt(dilation * (kernel - 1));
-  const auto range = [&](SymInt end, int64_t step) { return arange_start_step(Scalar(0), Scalar(end), Scalar(step), DType::int64, std::nullopt, like.device(), false); };
+  const auto range = [&](SymInt end, int64_t step) {
+    return arange_start_step(Scalar(0), Scalar(end), Scalar(step), DType::int64, std::nullopt, like.device(), false);
+  };
   const Tensor blocks = range(reach, stride).unsqueeze(0);
   const Tensor grid = range(SymInt(kernel * dilation), dilation).unsqueeze(-1);
   return blocks + grid;
@@ -58,7 +62,8 @@ Tensor im2col_of(const Tensor& self, IntList kernel, IntList dilation, IntList p
   const bool batched = self.dim() == 4;
   for (const int64_t d : {-2, -1}) {
     const auto i = static_cast<size_t>(d + 2);
-    require(blocks_along(self.sym_size(d), kernel[i], dilation[i], padding[i], stride[i]) > SymInt(0), "im2col", "there is no room for a single block");
+    require(blocks_along(self.sym_size(d), kernel[i], dilation[i], padding[i], stride[i]) > SymInt(0), "im2col",
+            "there is no room for a single block");
   }
   const Tensor input = batched ? self : self.unsqueeze(0);
   Tensor rows = block_indices(input, input.sym_size(2), kernel[0], dilation[0], padding[0], stride[0]);
@@ -67,17 +72,21 @@ Tensor im2col_of(const Tensor& self, IntList kernel, IntList dilation, IntList p
   rows = rows.unsqueeze(-1).unsqueeze(-1);
   Tensor output = index(room, TensorList{Tensor(), Tensor(), rows, columns});
   output = permute(output, IntList{0, 1, 2, 4, 3, 5});
-  output = reshape(output, SymInts{input.sym_size(0), input.sym_size(1) * SymInt(kernel[0] * kernel[1]), rows.sym_size(1) * columns.sym_size(1)});
+  output = reshape(output, SymInts{input.sym_size(0), input.sym_size(1) * SymInt(kernel[0] * kernel[1]),
+                                   rows.sym_size(1) * columns.sym_size(1)});
   return batched ? output : output.squeeze(0);
 }
 
-Tensor col2im_of(const Tensor& self, SymIntList output_size, IntList kernel, IntList dilation, IntList padding, IntList stride) {
+Tensor col2im_of(const Tensor& self, SymIntList output_size, IntList kernel, IntList dilation, IntList padding,
+                 IntList stride) {
   const bool batched = self.dim() == 3;
   const SymInt area(kernel[0] * kernel[1]);
   require(self.sym_size(-2) % area == SymInt(0), "col2im", "the channels cannot be divided by the kernel's size");
   SymInts blocks;
-  for (size_t i = 0; i < 2; ++i) blocks.push_back(blocks_along(output_size[i], kernel[i], dilation[i], padding[i], stride[i]));
-  require(self.sym_size(-1) == blocks[0] * blocks[1], "col2im", "there are not as many blocks as the output's size asks for");
+  for (size_t i = 0; i < 2; ++i)
+    blocks.push_back(blocks_along(output_size[i], kernel[i], dilation[i], padding[i], stride[i]));
+  require(self.sym_size(-1) == blocks[0] * blocks[1], "col2im",
+          "there are not as many blocks as the output's size asks for");
   Tensor input = batched ? self : self.unsqueeze(0);
   const SymInt batch = input.sym_size(0), channels = floor_div(input.sym_size(1), area);
   input = reshape(input, SymInts{batch, channels, SymInt(kernel[0]), SymInt(kernel[1]), blocks[0], blocks[1]});
@@ -100,7 +109,8 @@ Scalar scale_of(SymInt in, SymInt out, bool align_corners, std::optional<double>
   return Scalar(sym_true_div(in, out));
 }
 
-Tensor upsample_linear_of(const Tensor& input, SymIntList output_size, bool align_corners, const std::vector<std::optional<double>>& scales) {
+Tensor upsample_linear_of(const Tensor& input, SymIntList output_size, bool align_corners,
+                          const std::vector<std::optional<double>>& scales) {
   const auto dims = static_cast<size_t>(input.dim() - 2);
   const DType dtype = elementwise_dtypes({input}, Kind::int_to_float).result;
   std::vector<Tensor> exact, low, high;
@@ -137,7 +147,8 @@ Tensor upsample_linear_of(const Tensor& input, SymIntList output_size, bool alig
 Tensor unpooled(const Tensor& self, const Tensor& indices, SymIntList output_size) {
   const auto dims = static_cast<int64_t>(output_size.size());
   const int64_t outer = self.dim() - dims;
-  for (int64_t d = 0; d < self.dim(); ++d) require(self.sym_size(d) == indices.sym_size(d), "max_unpool", "input and indices have different sizes");
+  for (int64_t d = 0; d < self.dim(); ++d)
+    require(self.sym_size(d) == indices.sym_size(d), "max_unpool", "input and indices have different sizes");
   SymInts shape(self.sym_sizes().begin(), self.sym_sizes().begin() + outer), broadcast = shape;
   SymInt planes = 1, area = 1;
   for (const SymInt s : shape) planes = planes * s;
@@ -173,13 +184,17 @@ Tensor grid_along(const Tensor& theta, SymInt size, size_t dim, size_t rank, boo
 
 Tensor affine_grid(const Tensor& theta, SymIntList size, bool align_corners) {
   const size_t dims = size.size() - 2;  // of the image
-  if (dims != 2 && dims != 3) throw UserError("affine_grid_generator: expects sizes of 4 or 5 dimensions, found " + std::to_string(size.size()));
+  if (dims != 2 && dims != 3)
+    throw UserError("affine_grid_generator: expects sizes of 4 or 5 dimensions, found " + std::to_string(size.size()));
   const auto coordinates = static_cast<int64_t>(dims + 1);
   // x is the last dimension of the image and the first coordinate.
   std::vector<Tensor> parts;
-  for (size_t k = 0; k < dims; ++k) parts.push_back(grid_along(theta, size[size.size() - 1 - k], dims - 1 - k, dims + 1, align_corners));
+  for (size_t k = 0; k < dims; ++k)
+    parts.push_back(grid_along(theta, size[size.size() - 1 - k], dims - 1 - k, dims + 1, align_corners));
   parts.push_back(ones(SymInts(dims + 1, SymInt(1)), theta.dtype(), std::nullopt, theta.device(), false));
-  for (size_t k = 0; k < parts.size(); ++k) parts[k] = pad(parts[k], SymInts{SymInt(static_cast<int64_t>(k)), SymInt(coordinates - 1 - static_cast<int64_t>(k))}, "constant", 0.0);
+  for (size_t k = 0; k < parts.size(); ++k)
+    parts[k] = pad(parts[k], SymInts{SymInt(static_cast<int64_t>(k)), SymInt(coordinates - 1 - static_cast<int64_t>(k))},
+                   "constant", 0.0);
   Tensor base = parts[0];
   for (size_t k = 1; k < parts.size(); ++k) base = base + parts[k];
   const Tensor left = view(base, SymInts{-1, coordinates, 1});
@@ -193,18 +208,32 @@ Tensor affine_grid(const Tensor& theta, SymIntList size, bool align_corners) {
 }  // namespace
 
 void decompose_resampling(DecompositionBuilder& table) {
-  for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<reflected>(self, padding); });
-  for (const char* name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"}) table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<replicated>(self, padding); });
-  table.add("max_unpool2d", [](const Tensor& self, const Tensor& indices, SymIntList output_size) -> Tensor { return unpooled(self, indices, output_size); });
-  table.add("max_unpool3d", [](const Tensor& self, const Tensor& indices, SymIntList output_size, IntList, IntList) -> Tensor { return unpooled(self, indices, output_size); });
-  table.add_cast("affine_grid_generator", [](const Tensor& theta, SymIntList size, bool align_corners) -> Tensor { return affine_grid(theta, size, align_corners); });
-  table.add("im2col", [](const Tensor& self, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor { return im2col_of(self, kernel_size, dilation, padding, stride); });
-  table.add_cast("col2im", [](const Tensor& self, SymIntList output_size, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor {
-    return col2im_of(self, output_size, kernel_size, dilation, padding, stride);
+  for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"})
+    table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<reflected>(self, padding); });
+  for (const char* name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"})
+    table.add_cast(name, [](const Tensor& self, SymIntList padding) -> Tensor { return padded<replicated>(self, padding); });
+  table.add("max_unpool2d", [](const Tensor& self, const Tensor& indices, SymIntList output_size) -> Tensor {
+    return unpooled(self, indices, output_size);
   });
-  table.add_cast("upsample_linear1d", [](const Tensor& self, SymIntList output_size, bool align_corners, std::optional<double> scales) -> Tensor {
-    return upsample_linear_of(self, output_size, align_corners, {scales});
+  table.add("max_unpool3d",
+            [](const Tensor& self, const Tensor& indices, SymIntList output_size, IntList, IntList) -> Tensor {
+              return unpooled(self, indices, output_size);
+            });
+  table.add_cast("affine_grid_generator", [](const Tensor& theta, SymIntList size, bool align_corners) -> Tensor {
+    return affine_grid(theta, size, align_corners);
   });
+  table.add("im2col",
+            [](const Tensor& self, IntList kernel_size, IntList dilation, IntList padding, IntList stride) -> Tensor {
+              return im2col_of(self, kernel_size, dilation, padding, stride);
+            });
+  table.add_cast(
+      "col2im",
+      [](const Tensor& self, SymIntList output_size, IntList kernel_size, IntList dilation, IntList padding,
+         IntList stride) -> Tensor { return col2im_of(self, output_size, kernel_size, dilation, padding, stride); });
+  table.add_cast("upsample_linear1d",
+                 [](const Tensor& self, SymIntList output_size, bool align_corners, std::optional<double> scales) -> Tensor {
+                   return upsample_linear_of(self, output_size, align_corners, {scales});
+                 });
 }
 
 }  // namespace calque

@@ -38,11 +38,14 @@ std::vector<Tensor> split_evenly(const Tensor& self, SymInt split_size, int64_t 
 Tensor rolled(const Tensor& a, SymIntList shifts, std::vector<int64_t> dims) {
   for (int64_t& d : dims) d = wrap_dim(d, std::max<int64_t>(a.dim(), 1), "roll");
   if (guard(a.sym_numel() == SymInt(0))) return clone(a);
-  if (a.dim() == 0 && !dims.empty()) throw UserError("roll: dimension " + std::to_string(dims[0]) + " of a tensor that has none");
+  if (a.dim() == 0 && !dims.empty())
+    throw UserError("roll: dimension " + std::to_string(dims[0]) + " of a tensor that has none");
   if (shifts.empty()) throw UserError("roll: `shifts` required");
   if (shifts.size() != 1 || dims.size() != 1) {
     if (dims.empty() && shifts.size() == 1) return view(roll(flatten(a), shifts, IntList{0}), a.sym_sizes());
-    if (shifts.size() != dims.size()) throw UserError("roll: shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) + ", dims: " + std::to_string(dims.size()));
+    if (shifts.size() != dims.size())
+      throw UserError("roll: shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
+                      ", dims: " + std::to_string(dims.size()));
     const Tensor first = roll(a, SymInts{shifts[0]}, IntList{dims[0]});
     return roll(first, SymInts(shifts.begin() + 1, shifts.end()), std::vector<int64_t>(dims.begin() + 1, dims.end()));
   }
@@ -78,15 +81,23 @@ void decompose_shaping(DecompositionBuilder& table) {
   table.add("_reshape_alias", [](const Tensor& self, SymIntList size, SymIntList) -> Tensor { return view(self, size); });
   table.add("detach", [](const Tensor& self) -> Tensor { return alias(self); });
   table.add("t", [](const Tensor& self) -> Tensor {
-    if (self.dim() > 2) throw UserError("t: expects a tensor with <= 2 dimensions, but self is " + std::to_string(self.dim()) + "D");
+    if (self.dim() > 2)
+      throw UserError("t: expects a tensor with <= 2 dimensions, but self is " + std::to_string(self.dim()) + "D");
     return transpose(self, 0, self.dim() < 2 ? 0 : 1);
   });
-  table.add("transpose.int", [](const Tensor& self, int64_t dim0, int64_t dim1) -> Tensor { return transposed(self, dim0, dim1); });
+  table.add("transpose.int",
+            [](const Tensor& self, int64_t dim0, int64_t dim1) -> Tensor { return transposed(self, dim0, dim1); });
   table.add("squeeze", [](const Tensor& self) -> Tensor { return squeeze(self, range_of(self.dim())); });
   table.add("squeeze.dim", [](const Tensor& self, int64_t dim) -> Tensor { return squeeze(self, IntList{dim}); });
-  table.add("split.Tensor", [](const Tensor& self, SymInt split_size, int64_t dim) -> std::vector<Tensor> { return split_evenly(self, split_size, dim); });
-  table.add("unsafe_split.Tensor", [](const Tensor& self, SymInt split_size, int64_t dim) -> std::vector<Tensor> { return split(self, split_size, dim); });
-  table.add("unsafe_split_with_sizes", [](const Tensor& self, SymIntList split_sizes, int64_t dim) -> std::vector<Tensor> { return split_with_sizes(self, split_sizes, dim); });
+  table.add("split.Tensor", [](const Tensor& self, SymInt split_size, int64_t dim) -> std::vector<Tensor> {
+    return split_evenly(self, split_size, dim);
+  });
+  table.add("unsafe_split.Tensor", [](const Tensor& self, SymInt split_size, int64_t dim) -> std::vector<Tensor> {
+    return split(self, split_size, dim);
+  });
+  table.add("unsafe_split_with_sizes", [](const Tensor& self, SymIntList split_sizes, int64_t dim) -> std::vector<Tensor> {
+    return split_with_sizes(self, split_sizes, dim);
+  });
   table.add("unbind.int", [](const Tensor& self, int64_t dim) -> std::vector<Tensor> {
     dim = wrap_dim(dim, self.dim(), "unbind");
     if (guard(self.sym_size(dim) == SymInt(0))) return {};
@@ -100,7 +111,8 @@ void decompose_shaping(DecompositionBuilder& table) {
     if (at < tensors[0].dim()) {
       for (const Tensor& t : tensors) {
         if (t.dim() != tensors[0].dim()) throw UserError("stack: expects each tensor to be equal size");
-        for (int64_t d = 0; d < t.dim(); ++d) require(t.sym_size(d) == tensors[0].sym_size(d), "stack", "expects each tensor to be equal size");
+        for (int64_t d = 0; d < t.dim(); ++d)
+          require(t.sym_size(d) == tensors[0].sym_size(d), "stack", "expects each tensor to be equal size");
       }
       SymInts sizes = sizes_of(tensors[0]);
       sizes.insert(sizes.begin() + at, SymInt(tensors.size()));
@@ -115,7 +127,8 @@ void decompose_shaping(DecompositionBuilder& table) {
     SymInt columns = 0;
     for (const Tensor& t : tensors) blocks.push_back(t.dim() <= 1 ? view(t, SymInts{1, -1}) : t);
     for (const Tensor& t : blocks) {
-      if (t.dim() != 2) throw UserError("block_diag: input tensors must have 2 or fewer dimensions, found " + std::to_string(t.dim()));
+      if (t.dim() != 2)
+        throw UserError("block_diag: input tensors must have 2 or fewer dimensions, found " + std::to_string(t.dim()));
       columns += t.sym_size(1);
     }
     std::vector<Tensor> rows;
@@ -133,7 +146,9 @@ void decompose_shaping(DecompositionBuilder& table) {
     const int64_t rank = self.dim() + 1;
     dim1 = wrap_dim(dim1, rank, "diag_embed");
     dim2 = wrap_dim(dim2, rank, "diag_embed");
-    if (dim1 == dim2) throw UserError("diag_embed: diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
+    if (dim1 == dim2)
+      throw UserError("diag_embed: diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " +
+                      std::to_string(dim2));
     if (dim1 > dim2) {
       std::swap(dim1, dim2);
       offset = -offset;
@@ -156,12 +171,18 @@ void decompose_shaping(DecompositionBuilder& table) {
     shape[static_cast<size_t>(dim2)] = last;
     return contiguous(masked(reshape(condition, shape), t));
   });
-  table.add("roll", [](const Tensor& self, SymIntList shifts, IntList dims) -> Tensor { return rolled(self, shifts, std::vector<int64_t>(dims.begin(), dims.end())); });
+  table.add("roll", [](const Tensor& self, SymIntList shifts, IntList dims) -> Tensor {
+    return rolled(self, shifts, std::vector<int64_t>(dims.begin(), dims.end()));
+  });
   table.add("rot90", [](const Tensor& self, int64_t k, IntList dims) -> Tensor {
-    if (dims.size() != 2) throw UserError("rot90: expected total rotation dims == 2, but got dims = " + std::to_string(dims.size()));
-    if (self.dim() < 2) throw UserError("rot90: expected total dims >= 2, but got total dims = " + std::to_string(self.dim()));
+    if (dims.size() != 2)
+      throw UserError("rot90: expected total rotation dims == 2, but got dims = " + std::to_string(dims.size()));
+    if (self.dim() < 2)
+      throw UserError("rot90: expected total dims >= 2, but got total dims = " + std::to_string(self.dim()));
     const int64_t first = wrap_dim(dims[0], self.dim(), "rot90"), second = wrap_dim(dims[1], self.dim(), "rot90");
-    if (first == second) throw UserError("rot90: expected rotation dims to be different, but got dim0 = " + std::to_string(first) + " and dim1 = " + std::to_string(second));
+    if (first == second)
+      throw UserError("rot90: expected rotation dims to be different, but got dim0 = " + std::to_string(first) +
+                      " and dim1 = " + std::to_string(second));
     switch (((k % 4) + 4) % 4) {
       case 1: return transpose(flip(self, IntList{second}), first, second);
       case 2: return flip(self, IntList{first, second});
@@ -170,7 +191,8 @@ void decompose_shaping(DecompositionBuilder& table) {
     }
   });
   table.add("channel_shuffle", [](const Tensor& self, SymInt groups) -> Tensor {
-    if (self.dim() <= 2) throw UserError("channel_shuffle: expects input with > 2 dims, but got " + std::to_string(self.dim()));
+    if (self.dim() <= 2)
+      throw UserError("channel_shuffle: expects input with > 2 dims, but got " + std::to_string(self.dim()));
     const SymInt channels = self.sym_size(1);
     require(groups > SymInt(0), "channel_shuffle", "the number of groups must be positive");
     require(channels % groups == SymInt(0), "channel_shuffle", "the channels cannot be divided among the groups");
@@ -180,7 +202,8 @@ void decompose_shaping(DecompositionBuilder& table) {
     return contiguous(reshape(transpose(reshape(self, sizes), 1, 2), self.sym_sizes()));
   });
   table.add("pixel_shuffle", [](const Tensor& self, int64_t factor) -> Tensor {
-    if (self.dim() < 3) throw UserError("pixel_shuffle: expects input to have at least 3 dimensions, but got " + std::to_string(self.dim()));
+    if (self.dim() < 3)
+      throw UserError("pixel_shuffle: expects input to have at least 3 dimensions, but got " + std::to_string(self.dim()));
     const Batch batch(self);
     const SymInt r(factor), h = self.sym_size(-2), w = self.sym_size(-1);
     const SymInt channels = floor_div(self.sym_size(-3), SymInt(factor * factor));
@@ -189,7 +212,8 @@ void decompose_shaping(DecompositionBuilder& table) {
     return clone(reshape(moved, batch.with({channels, h * r, w * r})), self.suggest_memory_format());
   });
   table.add("pixel_unshuffle", [](const Tensor& self, int64_t factor) -> Tensor {
-    if (self.dim() < 3) throw UserError("pixel_unshuffle: expects input to have at least 3 dimensions, but got " + std::to_string(self.dim()));
+    if (self.dim() < 3)
+      throw UserError("pixel_unshuffle: expects input to have at least 3 dimensions, but got " + std::to_string(self.dim()));
     const Batch batch(self);
     const SymInt r(factor), channels = self.sym_size(-3);
     const SymInt h = floor_div(self.sym_size(-2), r), w = floor_div(self.sym_size(-1), r);

@@ -13,13 +13,33 @@ namespace {
 
 // Forms of decomposed operators that PyTorch's table leaves whole.
 constexpr std::array left_whole = {
-    "aten::_euclidean_dist.out", "aten::addr_",        "aten::baddbmm_",     "aten::bernoulli.out",         "aten::clamp_max_",          "aten::clamp_max_.Tensor",
-    "aten::clamp_min_",          "aten::clamp_min_.Tensor", "aten::fill.Scalar_out", "aten::fill.Tensor_out", "aten::floor_divide_.Scalar", "aten::floor_divide_.Tensor", "aten::logsumexp.out",
-    "aten::arange.out", "aten::detach_", "aten::ones.out", "aten::zeros.out",
+    "aten::_euclidean_dist.out",
+    "aten::addr_",
+    "aten::baddbmm_",
+    "aten::bernoulli.out",
+    "aten::clamp_max_",
+    "aten::clamp_max_.Tensor",
+    "aten::clamp_min_",
+    "aten::clamp_min_.Tensor",
+    "aten::fill.Scalar_out",
+    "aten::fill.Tensor_out",
+    "aten::floor_divide_.Scalar",
+    "aten::floor_divide_.Tensor",
+    "aten::logsumexp.out",
+    "aten::arange.out",
+    "aten::detach_",
+    "aten::ones.out",
+    "aten::zeros.out",
 };
 // In-place and out= forms that are decomposed though the functional operator is a core one.
 constexpr std::array only_written = {
-    "aten::elu_", "aten::gelu_", "aten::hardtanh_", "aten::leaky_relu_", "aten::upsample_bilinear2d.out", "aten::upsample_trilinear3d.out", "aten::std.out",
+    "aten::elu_",
+    "aten::gelu_",
+    "aten::hardtanh_",
+    "aten::leaky_relu_",
+    "aten::upsample_bilinear2d.out",
+    "aten::upsample_trilinear3d.out",
+    "aten::std.out",
 };
 
 template <size_t n>
@@ -44,7 +64,8 @@ Decomposition written_form(const Operator& op, const Operator& functional) {
       const Tensor& target = targets[i].to_tensor();
       const Tensor result = results[i].to_tensor_or_none();
       if (!result.defined()) continue;
-      if (is_out && (target.dim() != result.dim() || !guard(sym_eq(target.sym_sizes(), result.sym_sizes())))) target.resize_(result.sym_sizes());
+      if (is_out && (target.dim() != result.dim() || !guard(sym_eq(target.sym_sizes(), result.sym_sizes()))))
+        target.resize_(result.sym_sizes());
       target.copy_(result);
     }
     return targets.size() == 1 ? targets[0] : tuple(std::move(targets));
@@ -67,21 +88,24 @@ DecompositionTable make_core() {
   for (const Operator* op : all_operators()) {
     if (op->schema().name_space != "aten" || table.contains(op) || among(left_whole, *op)) continue;
     const Operator* functional = find_functional_form(*op);
-    if (functional && (table.contains(functional) || among(only_written, *op))) table.emplace(op, written_form(*op, *functional));
+    if (functional && (table.contains(functional) || among(only_written, *op)))
+      table.emplace(op, written_form(*op, *functional));
   }
   return table;
 }
 
 // Composite operators whose results may or may not be their arguments, whatever the schema says: they never stay whole.
 constexpr std::array may_give_arguments = {
-    "aten::dropout",    "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout", "aten::atleast_1d",   "aten::atleast_2d",
-    "aten::atleast_3d", "aten::cartesian_prod", "aten::batch_norm",     "aten::unsafe_chunk",          "aten::conj_physical",
+    "aten::dropout",    "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout",
+    "aten::atleast_1d", "aten::atleast_2d",    "aten::atleast_3d",      "aten::cartesian_prod",
+    "aten::batch_norm", "aten::unsafe_chunk",  "aten::conj_physical",
 };
 // Composite operators that are in the core set.
 constexpr std::array core_composites = {"aten::upsample_bilinear2d.vec", "aten::upsample_nearest2d.vec"};
 // Composite here, but a kernel of its own in PyTorch, or no operator of programs.
 constexpr std::array own_composites = {
-    "aten::_make_dep_token", "aten::is_same_size", "aten::sym_numel", "aten::sym_storage_offset", "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.float_float",
+    "aten::_make_dep_token",      "aten::is_same_size",        "aten::sym_numel",           "aten::sym_storage_offset",
+    "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.float_float",
 };
 
 DecompositionTable make_default() {
@@ -90,10 +114,11 @@ DecompositionTable make_default() {
   decompose_interpolation(builder);
   decompose_recurrent(builder);
   for (const Operator* op : all_operators())
-    if (can_stay_whole(*op) && !among(core_composites, *op)) table.emplace(op, [op](const Values& args) -> std::optional<Value> {
-      const CompositeBodyScope body(&args);
-      return op->run_eager(args);
-    });
+    if (can_stay_whole(*op) && !among(core_composites, *op))
+      table.emplace(op, [op](const Values& args) -> std::optional<Value> {
+        const CompositeBodyScope body(&args);
+        return op->run_eager(args);
+      });
   return table;
 }
 
@@ -120,7 +145,8 @@ const DecompositionTable& default_decompositions() {
 void DecompositionBuilder::put(std::string_view name, Decomposition body, size_t arity) {
   const Operator& op = get_operator("aten::" + std::string(name));
   if (arity != any_arity && arity != op.schema().arguments.size())
-    throw InternalError(op.name() + ": the decomposition takes " + std::to_string(arity) + " arguments, the operator " + std::to_string(op.schema().arguments.size()));
+    throw InternalError(op.name() + ": the decomposition takes " + std::to_string(arity) + " arguments, the operator " +
+                        std::to_string(op.schema().arguments.size()));
   if (!table_.emplace(&op, std::move(body)).second) throw InternalError(op.name() + ": is decomposed twice");
 }
 

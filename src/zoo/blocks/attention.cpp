@@ -25,8 +25,8 @@ static Tensor padding_mask(const Tensor& attention_mask) {
 
 // Padding of a batch without any: to read it once is cheaper than to apply it in every layer. Whoever records wants the graph for all.
 static bool without_padding(const Tensor& attention_mask) {
-  return attention_mask.defined() && attention_mask.dim() == 2 && !modes_active() && !attention_mask.is_fake() && attention_mask.numel() > 0 &&
-         attention_mask.ne(0).all().item_as<bool>();
+  return attention_mask.defined() && attention_mask.dim() == 2 && !modes_active() && !attention_mask.is_fake() &&
+         attention_mask.numel() > 0 && attention_mask.ne(0).all().item_as<bool>();
 }
 
 AttentionMask causal_mask(const Tensor& embeds, const Tensor& given_mask, const CausalMaskOptions& options) {
@@ -80,7 +80,8 @@ Tensor split_heads(const Tensor& x, int64_t heads, int64_t head_size) {
 
 Tensor join_heads(const Tensor& x) {
   const Tensor y = x.transpose(1, 2).contiguous();
-  return y.view({y.sym_size(0), y.sym_size(1), y.sym_size(2) * y.sym_size(3)});  // -1 could be anything when there are no tokens
+  return y.view(
+      {y.sym_size(0), y.sym_size(1), y.sym_size(2) * y.sym_size(3)});  // -1 could be anything when there are no tokens
 }
 
 Tensor repeat_heads(const Tensor& x, int64_t times) {
@@ -130,7 +131,8 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
 Tensor head_mask_of_layer(const Tensor& head_mask, size_t layer) {
   if (!head_mask.defined()) return {};
   if (head_mask.dim() != 1 && head_mask.dim() != 2)
-    throw UserError("head_mask has " + std::to_string(head_mask.dim()) + " dimensions, expected 1 (heads) or 2 (layers, heads)");
+    throw UserError("head_mask has " + std::to_string(head_mask.dim()) +
+                    " dimensions, expected 1 (heads) or 2 (layers, heads)");
   const Tensor factors = head_mask.dim() == 1 ? head_mask : head_mask.select(0, static_cast<int64_t>(layer));
   return factors.view({1, -1, 1, 1});
 }

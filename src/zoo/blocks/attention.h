@@ -11,7 +11,7 @@
 namespace calque {
 
 struct AttentionMask {
-  Tensor mask;            // [batch or 1, heads or 1, query or 1, key]; undefined: everybody may
+  Tensor mask;             // [batch or 1, heads or 1, query or 1, key]; undefined: everybody may
   bool is_causal = false;  // besides: position i looks at 0..i; only where there is no mask
 
   Value to_value() const;
@@ -21,9 +21,9 @@ struct AttentionMask {
 // Who may look at whom in a decoder: at the past and oneself, not at padding (`attention_mask` [batch, past + query], 1 is
 // kept), not farther back than `window`. A 4-D attention_mask is taken as it is.
 struct CausalMaskOptions {
-  SymInt past = 0;                              // tokens in the cache
+  SymInt past = 0;                               // tokens in the cache
   std::optional<int64_t> window = std::nullopt;  // sliding window
-  bool explicit_mask = false;                   // a tensor even where is_causal would say it
+  bool explicit_mask = false;                    // a tensor even where is_causal would say it
 };
 AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, const CausalMaskOptions& options = {});
 // In an encoder, or across to one: not at padding.

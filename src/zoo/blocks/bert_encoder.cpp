@@ -84,8 +84,7 @@ BertSelfAttention::Result BertAttention::forward(const Tensor& hidden_states, co
 void BertAttention::prune_heads(const std::vector<int64_t>& heads) {
   const PruneableHeads found = find_pruneable_heads_and_indices(heads, self->heads, self->size, pruned_heads);
   if (found.heads.empty()) return;
-  for (const Child<Linear>* layer : {&self->query, &self->key, &self->value})
-    prune_linear_layer(**layer, found.index);
+  for (const Child<Linear>* layer : {&self->query, &self->key, &self->value}) prune_linear_layer(**layer, found.index);
   prune_linear_layer(*output->dense, found.index, 1);
   self->heads -= static_cast<int64_t>(found.heads.size());
   pruned_heads.insert(found.heads.begin(), found.heads.end());
@@ -175,8 +174,7 @@ std::vector<Tensor> head_masks(const Tensor& head_mask, int64_t layers, DType dt
                     " dimensions, expected [heads] or [layers, heads]");
   const Tensor factors = head_mask.to(dtype).unsqueeze(-1).unsqueeze(-1);
   std::vector<Tensor> out;
-  for (int64_t i = 0; i < layers; ++i)
-    out.push_back((head_mask.dim() == 1 ? factors : factors.select(0, i)).unsqueeze(0));
+  for (int64_t i = 0; i < layers; ++i) out.push_back((head_mask.dim() == 1 ? factors : factors.select(0, i)).unsqueeze(0));
   return out;
 }
 
@@ -213,8 +211,7 @@ ModelOutput encoder_output(const EncoderResult& result, const Tensor& pooled) {
 
 BertEncoder::BertEncoder(const Config& c, const std::string& family)
     : FamilyModule(family), layer(child<ModuleList>("layer")) {
-  for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i)
-    layer->emplace<BertLayer>(c, family);
+  for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layer->emplace<BertLayer>(c, family);
 }
 
 }  // namespace calque

@@ -19,9 +19,11 @@ Tensor apply_chunking_to_forward(F&& fn, int64_t chunk_size, int64_t dim, const 
   const int64_t length = first.size(dim);
   for (const Tensor& one : {first, rest...})
     if (one.size(dim) != length)
-      throw UserError("All input tensors have to be of the same shape: " + std::to_string(length) + ", found shape " + std::to_string(one.size(dim)));
+      throw UserError("All input tensors have to be of the same shape: " + std::to_string(length) + ", found shape " +
+                      std::to_string(one.size(dim)));
   if (length % chunk_size != 0)
-    throw UserError("The dimension to be chunked " + std::to_string(length) + " has to be a multiple of the chunk size " + std::to_string(chunk_size));
+    throw UserError("The dimension to be chunked " + std::to_string(length) + " has to be a multiple of the chunk size " +
+                    std::to_string(chunk_size));
   std::vector<Tensor> results;
   for (int64_t start = 0; start < length; start += chunk_size) {
     const auto piece = [&](const Tensor& whole) { return whole.slice(dim, start, start + chunk_size); };

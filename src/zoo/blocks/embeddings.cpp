@@ -6,7 +6,8 @@
 
 namespace calque {
 
-ScaledWordEmbedding::ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale)
+ScaledWordEmbedding::ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding,
+                                         double scale)
     : Typed(words, size, EmbeddingOptions{.padding_idx = padding}), name(std::move(name)), scale(scale) {}
 
 Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
@@ -14,7 +15,8 @@ Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
   return scale == 1 ? found : found * scale;
 }
 
-OffsetPositions::OffsetPositions(const char* name, int64_t positions, int64_t size) : Typed(positions + offset, size), name(name) {}
+OffsetPositions::OffsetPositions(const char* name, int64_t positions, int64_t size)
+    : Typed(positions + offset, size), name(name) {}
 
 Tensor OffsetPositions::forward(const Tensor& position_ids) { return Embedding::forward(position_ids + offset); }
 

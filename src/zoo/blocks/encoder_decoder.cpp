@@ -46,8 +46,7 @@ ModelOutput given_encoder_outputs(const Value& encoder_outputs) {
         "encoder_outputs: expected last_hidden_state, hidden_states and attentions, or the first of them; found " +
         std::to_string(items.size()) + " items");
   const char* names[] = {"last_hidden_state", "hidden_states", "attentions"};
-  for (size_t i = 0; i < items.size(); ++i)
-    out.set(names[i], items[i]);
+  for (size_t i = 0; i < items.size(); ++i) out.set(names[i], items[i]);
   return out;
 }
 

@@ -7,8 +7,8 @@ namespace calque {
 
 static int64_t divided(int64_t hidden_size, int64_t heads) {
   if (heads <= 0 || hidden_size % heads != 0)
-    throw UserError(ErrorKind::bad_file, "the hidden size (" + std::to_string(hidden_size) + ") must be divisible by the number of heads (" +
-                                             std::to_string(heads) + ")");
+    throw UserError(ErrorKind::bad_file, "the hidden size (" + std::to_string(hidden_size) +
+                                             ") must be divisible by the number of heads (" + std::to_string(heads) + ")");
   return hidden_size / heads;
 }
 
@@ -22,8 +22,9 @@ ProjectedAttention::ProjectedAttention(const Options& o)
       q_proj(child<Linear>("q_proj", o.hidden_size, o.hidden_size, o.bias)),
       out_proj(child<Linear>("out_proj", o.hidden_size, o.hidden_size, o.bias)) {}
 
-ProjectedAttention::Result ProjectedAttention::forward(const Tensor& x, const AttentionMask& mask, const Tensor& key_value_states,
-                                                       const LayerCache& past, const Tensor& head_mask, bool eager) {
+ProjectedAttention::Result ProjectedAttention::forward(const Tensor& x, const AttentionMask& mask,
+                                                       const Tensor& key_value_states, const LayerCache& past,
+                                                       const Tensor& head_mask, bool eager) {
   const bool cross = key_value_states.defined();
   const Tensor query = split_heads(q_proj(x), heads, size);
   LayerCache now = past;

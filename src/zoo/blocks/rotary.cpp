@@ -26,7 +26,8 @@ void complete_rope_parameters(Config& config, double default_theta) {
   if (config.has("original_max_position_embeddings"))
     put("original_max_position_embeddings", config.integer("original_max_position_embeddings"));
   for (const auto& [name, value] : std::vector(items))
-    if (name.to_string() == "rope_type" && (value.to_string() == "llama3" || value.to_string() == "yarn" || value.to_string() == "longrope"))
+    if (name.to_string() == "rope_type" &&
+        (value.to_string() == "llama3" || value.to_string() == "yarn" || value.to_string() == "longrope"))
       put("original_max_position_embeddings", config.integer("max_position_embeddings"));
   config.set("rope_parameters", dict(std::move(items)));
 }
@@ -48,7 +49,8 @@ Tensor llama3_frequencies(const Tensor& inv_freq, const Config& rope) {
   const Tensor slowed = where(gt(wavelength, old_length / low), inv_freq / factor, inv_freq);
   const Tensor smooth = (old_length / wavelength - low) / (high - low);
   const Tensor mixed = (1 - smooth) * slowed / factor + smooth * slowed;
-  const Tensor between = bitwise_and(bitwise_not(lt(wavelength, old_length / high)), bitwise_not(gt(wavelength, old_length / low)));
+  const Tensor between =
+      bitwise_and(bitwise_not(lt(wavelength, old_length / high)), bitwise_not(gt(wavelength, old_length / low)));
   return where(between, mixed, slowed);
 }
 
@@ -96,11 +98,12 @@ Tensor proportional_frequencies(const Config& rope, int64_t head_size) {
 Tensor factors(const Config& rope, const char* key, int64_t count) {
   const Value* value = rope.find(key);
   if (!value || !value->is_container() || static_cast<int64_t>(value->to_items().size()) != count)
-    throw UserError(ErrorKind::bad_file, rope.where() + ": \"" + key + "\" is " + (value ? value->str() : "missing") + ", expected " +
-                                             std::to_string(count) + " numbers");
+    throw UserError(ErrorKind::bad_file, rope.where() + ": \"" + key + "\" is " + (value ? value->str() : "missing") +
+                                             ", expected " + std::to_string(count) + " numbers");
   std::vector<float> out;
   for (const Value& one : value->to_items())
-    out.push_back(static_cast<float>(one.kind() == Value::Kind::integer ? static_cast<double>(one.to_int()) : one.to_float()));
+    out.push_back(
+        static_cast<float>(one.kind() == Value::Kind::integer ? static_cast<double>(one.to_int()) : one.to_float()));
   return tensor_of<float>(out, {count});
 }
 
@@ -149,8 +152,9 @@ RotaryEmbedding::RotaryEmbedding(const Config& config, int64_t head_size, bool i
                         : factor <= 1                ? 1
                                                      : std::sqrt(1 + std::log(factor) / std::log(limit_));
   } else {
-    throw UserError(ErrorKind::bad_file, config.where() + ": rope_type is \"" + type +
-                                             "\", expected default, linear, dynamic, yarn, longrope, llama3 or proportional");
+    throw UserError(ErrorKind::bad_file,
+                    config.where() + ": rope_type is \"" + type +
+                        "\", expected default, linear, dynamic, yarn, longrope, llama3 or proportional");
   }
 }
 
@@ -163,7 +167,8 @@ Tensor RotaryEmbedding::frequencies(const Tensor& position_ids) const {
   const double size = static_cast<double>(2 * half);
   const Tensor growth = factor_ * clamp_min(length, limit_) / limit_ - (factor_ - 1);
   const Tensor base = theta_ * pow(growth, size / (size - 2));
-  const Tensor exponents = arange_start_step(0, 2 * half, 2, DType::int64, std::nullopt, position_ids.device()).to(DType::float32) / size;
+  const Tensor exponents =
+      arange_start_step(0, 2 * half, 2, DType::int64, std::nullopt, position_ids.device()).to(DType::float32) / size;
   return 1.0 / pow(base, exponents);
 }
 

@@ -31,9 +31,9 @@ struct RotaryEmbedding : Typed<RotaryEmbedding> {
   Tensor frequencies(const Tensor& position_ids) const;
 
   Length length_ = Length::any;
-  double limit_ = 0;                                           // the length that the model was trained with
-  double theta_ = 0, factor_ = 1;                              // of dynamic
-  std::optional<Buffer> long_inv_freq_;                        // of longrope
+  double limit_ = 0;                     // the length that the model was trained with
+  double theta_ = 0, factor_ = 1;        // of dynamic
+  std::optional<Buffer> long_inv_freq_;  // of longrope
 };
 
 Tensor rotate_half(const Tensor& x);

@@ -36,7 +36,8 @@ Tensor sines_of_ids(int64_t rows, int64_t columns, std::optional<int64_t> paddin
   std::vector<float> frequencies(static_cast<size_t>(half));
   for (size_t i = 0; i < frequencies.size(); ++i)
     frequencies[i] = static_cast<float>(std::exp(static_cast<double>(static_cast<float>(i) * -step)));
-  const Tensor angles = arange(rows, DType::int64).to(DType::float32).unsqueeze(1) * tensor_of<float>(frequencies, {1, half});
+  const Tensor angles =
+      arange(rows, DType::int64).to(DType::float32).unsqueeze(1) * tensor_of<float>(frequencies, {1, half});
   std::vector<Tensor> parts = {sin(angles), cos(angles)};
   if (columns % 2 == 1) parts.push_back(zeros({rows, 1}));
   const Tensor table = cat(parts, 1);

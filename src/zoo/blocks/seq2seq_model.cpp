@@ -93,8 +93,7 @@ Seq2SeqEncoder::Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& c)
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
-  for (int64_t i = 0; i < c.integer("encoder_layers"); ++i)
-    layers->emplace<Seq2SeqEncoderLayer>(style, c);
+  for (int64_t i = 0; i < c.integer("encoder_layers"); ++i) layers->emplace<Seq2SeqEncoderLayer>(style, c);
 }
 
 std::vector<std::string> Seq2SeqEncoder::argument_names() const {
@@ -135,8 +134,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
-  for (int64_t i = 0; i < c.integer("decoder_layers"); ++i)
-    layers->emplace<Seq2SeqDecoderLayer>(style, c);
+  for (int64_t i = 0; i < c.integer("decoder_layers"); ++i) layers->emplace<Seq2SeqDecoderLayer>(style, c);
 }
 
 std::vector<std::string> Seq2SeqDecoder::argument_names() const {

@@ -45,13 +45,16 @@ Tensor last_positions(const Tensor& hidden, int64_t keep);
 
 template <class D, class BaseModel, class Pretrained>
 struct CausalLM : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",     "attention_mask", "position_ids",      "past_key_values",     "inputs_embeds",
-                                                      "labels",        "use_cache",      "output_attentions", "output_hidden_states", "logits_to_keep"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "attention_mask", "position_ids",      "past_key_values",      "inputs_embeds",
+      "labels",    "use_cache",      "output_attentions", "output_hidden_states", "logits_to_keep"};
   // `features`: the size of the base model's output where it is not the hidden size.
-  CausalLM(const Config& c, const std::string& base, std::string embedding, bool bias = false, std::optional<int64_t> features = {})
+  CausalLM(const Config& c, const std::string& base, std::string embedding, bool bias = false,
+           std::optional<int64_t> features = {})
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),
-        lm_head(this->template child<Linear>("lm_head", features.value_or(c.integer("hidden_size")), c.integer("vocab_size"), bias)),
+        lm_head(this->template child<Linear>("lm_head", features.value_or(c.integer("hidden_size")), c.integer("vocab_size"),
+                                             bias)),
         tied_to_(base + "." + std::move(embedding) + ".weight") {}
 
   ModelOutput forward(const ModelInputs& in) override {
@@ -81,8 +84,9 @@ struct CausalLM : ModelOf<D, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct LastTokenClassification : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds",
-                                                      "labels",    "use_cache",      "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
+                                                      "past_key_values", "inputs_embeds",     "labels",
+                                                      "use_cache",       "output_attentions", "output_hidden_states"};
   LastTokenClassification(const Config& c, const std::string& base, std::optional<int64_t> features = {})
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),
@@ -106,18 +110,21 @@ struct LastTokenClassification : ModelOf<D, Pretrained> {
 // A label for each token.
 template <class D, class BaseModel, class Pretrained>
 struct DecoderTokenClassification : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values",   "attention_mask", "inputs_embeds",
-                                                      "labels",    "use_cache",         "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {
+      "input_ids", "past_key_values", "attention_mask",    "inputs_embeds",
+      "labels",    "use_cache",       "output_attentions", "output_hidden_states"};
   DecoderTokenClassification(const Config& c, const std::string& base)
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),
-        dropout(this->template child<Dropout>("dropout", c.optional_number("classifier_dropout").value_or(c.optional_number("hidden_dropout").value_or(0.1)))),
+        dropout(this->template child<Dropout>(
+            "dropout", c.optional_number("classifier_dropout").value_or(c.optional_number("hidden_dropout").value_or(0.1)))),
         classifier(this->template child<Linear>("classifier", c.integer("hidden_size"), num_labels(c))) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const Tensor logits = classifier(dropout(base["last_hidden_state"]));
     ModelOutput out;
-    if (in.labels.defined()) out.set("loss", functional::cross_entropy(logits.view({-1, num_labels(this->config())}), in.labels.view({-1})));
+    if (in.labels.defined())
+      out.set("loss", functional::cross_entropy(logits.view({-1, num_labels(this->config())}), in.labels.view({-1})));
     out.set("logits", logits);
     out.take(base, {"hidden_states", "attentions"});
     return out;
@@ -130,8 +137,9 @@ struct DecoderTokenClassification : ModelOf<D, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct QuestionAnswering : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask", "position_ids",      "past_key_values", "inputs_embeds",
-                                                      "start_positions", "end_positions",  "output_attentions", "output_hidden_states"};
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
+                                                      "past_key_values", "inputs_embeds",     "start_positions",
+                                                      "end_positions",   "output_attentions", "output_hidden_states"};
   QuestionAnswering(const Config& c, const std::string& base, std::optional<int64_t> features = {})
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),

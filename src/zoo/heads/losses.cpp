@@ -29,13 +29,15 @@ Tensor sequence_classification_loss(const Config& config, const Tensor& logits, 
   const int64_t count = num_labels(config);
   const bool whole = labels.dtype() == DType::int64 || labels.dtype() == DType::int32;
   const std::string type = config.optional_text("problem_type")
-                               .value_or(count == 1 ? "regression" : whole ? "single_label_classification" : "multi_label_classification");
-  if (type == "regression")
-    return count == 1 ? mse_loss(logits.squeeze(), labels.squeeze()) : mse_loss(logits, labels);
+                               .value_or(count == 1 ? "regression"
+                                         : whole    ? "single_label_classification"
+                                                    : "multi_label_classification");
+  if (type == "regression") return count == 1 ? mse_loss(logits.squeeze(), labels.squeeze()) : mse_loss(logits, labels);
   if (type == "single_label_classification") return functional::cross_entropy(logits.view({-1, count}), labels.view({-1}));
   if (type == "multi_label_classification") return functional::binary_cross_entropy_with_logits(logits, labels);
-  throw UserError(ErrorKind::bad_file, config.where() + ": \"problem_type\" is \"" + type +
-                                           "\", expected regression, single_label_classification or multi_label_classification");
+  throw UserError(ErrorKind::bad_file,
+                  config.where() + ": \"problem_type\" is \"" + type +
+                      "\", expected regression, single_label_classification or multi_label_classification");
 }
 
 Tensor question_answering_loss(const Tensor& start_logits, const Tensor& end_logits, const Tensor& start_positions,

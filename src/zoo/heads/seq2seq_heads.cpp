@@ -13,8 +13,7 @@ namespace {
 // The ties of a model that is a child of another.
 PretrainedModel::TiedWeights below(const std::string& prefix, const PretrainedModel::TiedWeights& ties) {
   PretrainedModel::TiedWeights out;
-  for (const auto& [name, source] : ties)
-    out.emplace_back(prefix + name, prefix + source);
+  for (const auto& [name, source] : ties) out.emplace_back(prefix + name, prefix + source);
   return out;
 }
 

@@ -25,7 +25,8 @@ struct SequenceSummary : Typed<SequenceSummary> {
         first_dropout(child_module<Module>("first_dropout", dropout_of(c, "summary_first_dropout"))),
         last_dropout(child_module<Module>("last_dropout", dropout_of(c, "summary_last_dropout"))) {
     if (summary_type != "last" && summary_type != "first" && summary_type != "mean" && summary_type != "cls_index")
-      throw UserError(ErrorKind::bad_file, c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
+      throw UserError(ErrorKind::bad_file,
+                      c.where() + ": \"summary_type\" is \"" + summary_type + "\", expected last, first, mean or cls_index");
   }
   static std::shared_ptr<Module> projection(const Config& c) {
     if (!c.flag("summary_use_proj")) return std::make_shared<Identity>();

@@ -19,7 +19,8 @@ Tensor states_at(const Tensor& hidden_states, const Tensor& positions) {
 }
 
 void check_start(const char* what, const Tensor& states, const Tensor& positions) {
-  if (!states.defined() && !positions.defined()) throw UserError(std::string(what) + ": one of start_states, start_positions should be given");
+  if (!states.defined() && !positions.defined())
+    throw UserError(std::string(what) + ": one of start_states, start_positions should be given");
 }
 
 Tensor squeezed(const Tensor& labels) { return labels.defined() && labels.dim() > 1 ? labels.squeeze(-1) : labels; }
@@ -35,10 +36,12 @@ Tensor PoolerStartLogits::forward(const Tensor& hidden_states, const Tensor& p_m
 PoolerEndLogits::PoolerEndLogits(const Config& c)
     : dense_0(child<Linear>("dense_0", 2 * c.integer("hidden_size"), c.integer("hidden_size"))),
       activation(child<Tanh>("activation")),
-      LayerNorm_(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+      LayerNorm_(
+          child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
       dense_1(child<Linear>("dense_1", c.integer("hidden_size"), 1)) {}
 
-Tensor PoolerEndLogits::forward(const Tensor& hidden_states, const Tensor& start_states, const Tensor& start_positions, const Tensor& p_mask) {
+Tensor PoolerEndLogits::forward(const Tensor& hidden_states, const Tensor& start_states, const Tensor& start_positions,
+                                const Tensor& p_mask) {
   check_start("PoolerEndLogits", start_states, start_positions);
   Tensor starts = start_states;
   if (start_positions.defined()) starts = states_at(hidden_states, start_positions).expand(hidden_states.sym_sizes());
@@ -51,7 +54,8 @@ PoolerAnswerClass::PoolerAnswerClass(const Config& c)
       activation(child<Tanh>("activation")),
       dense_1(child<Linear>("dense_1", c.integer("hidden_size"), 1, false)) {}
 
-Tensor PoolerAnswerClass::forward(const Tensor& hidden_states, const Tensor& start_states, const Tensor& start_positions, const Tensor& cls_index) {
+Tensor PoolerAnswerClass::forward(const Tensor& hidden_states, const Tensor& start_states, const Tensor& start_positions,
+                                  const Tensor& cls_index) {
   check_start("PoolerAnswerClass", start_states, start_positions);
   const Tensor start = start_positions.defined() ? states_at(hidden_states, start_positions).squeeze(-2) : start_states;
   const Tensor token = cls_index.defined() ? states_at(hidden_states, cls_index).squeeze(-2) : hidden_states.select(1, -1);
@@ -65,16 +69,19 @@ SQuADHead::SQuADHead(const Config& c)
       end_logits(child<PoolerEndLogits>("end_logits", c)),
       answer_class(child<PoolerAnswerClass>("answer_class", c)) {}
 
-ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_positions, const Tensor& end_positions, const Tensor& cls_index,
-                               const Tensor& is_impossible, const Tensor& p_mask) {
+ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_positions, const Tensor& end_positions,
+                               const Tensor& cls_index, const Tensor& is_impossible, const Tensor& p_mask) {
   const Tensor starts = start_logits(hidden_states, p_mask);
   ModelOutput out;
   if (start_positions.defined() && end_positions.defined()) {
-    const Tensor start = squeezed(start_positions), end = squeezed(end_positions), token = squeezed(cls_index), impossible = squeezed(is_impossible);
+    const Tensor start = squeezed(start_positions), end = squeezed(end_positions), token = squeezed(cls_index),
+                 impossible = squeezed(is_impossible);
     const Tensor ends = end_logits(hidden_states, Tensor(), start, p_mask);
     Tensor loss = (functional::cross_entropy(starts, start) + functional::cross_entropy(ends, end)) / 2;
     if (token.defined() && impossible.defined())
-      loss = loss + functional::binary_cross_entropy_with_logits(answer_class(hidden_states, Tensor(), start, token), impossible) * 0.5;
+      loss = loss +
+             functional::binary_cross_entropy_with_logits(answer_class(hidden_states, Tensor(), start, token), impossible) *
+                 0.5;
     out.set("loss", loss);
     return out;
   }

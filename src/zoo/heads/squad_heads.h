@@ -24,7 +24,8 @@ struct PoolerEndLogits : Typed<PoolerEndLogits> {
   static constexpr const char* torch_type = "transformers.modeling_utils.PoolerEndLogits";
   static constexpr const char* forward_arguments[] = {"hidden_states", "start_states", "start_positions", "p_mask"};
   explicit PoolerEndLogits(const Config& c);
-  Tensor forward(const Tensor& hidden_states, const Tensor& start_states = {}, const Tensor& start_positions = {}, const Tensor& p_mask = {});
+  Tensor forward(const Tensor& hidden_states, const Tensor& start_states = {}, const Tensor& start_positions = {},
+                 const Tensor& p_mask = {});
   Child<Linear> dense_0;
   Child<Tanh> activation;
   Child<LayerNorm> LayerNorm_;
@@ -36,7 +37,8 @@ struct PoolerAnswerClass : Typed<PoolerAnswerClass> {
   static constexpr const char* torch_type = "transformers.modeling_utils.PoolerAnswerClass";
   static constexpr const char* forward_arguments[] = {"hidden_states", "start_states", "start_positions", "cls_index"};
   explicit PoolerAnswerClass(const Config& c);
-  Tensor forward(const Tensor& hidden_states, const Tensor& start_states = {}, const Tensor& start_positions = {}, const Tensor& cls_index = {});
+  Tensor forward(const Tensor& hidden_states, const Tensor& start_states = {}, const Tensor& start_positions = {},
+                 const Tensor& cls_index = {});
   Child<Linear> dense_0;
   Child<Tanh> activation;
   Child<Linear> dense_1;
@@ -45,10 +47,11 @@ struct PoolerAnswerClass : Typed<PoolerAnswerClass> {
 // With labels: loss. Without: start_top_log_probs, start_top_index, end_top_log_probs, end_top_index, cls_logits.
 struct SQuADHead : Typed<SQuADHead> {
   static constexpr const char* torch_type = "transformers.modeling_utils.SQuADHead";
-  static constexpr const char* forward_arguments[] = {"hidden_states", "start_positions", "end_positions", "cls_index", "is_impossible", "p_mask"};
+  static constexpr const char* forward_arguments[] = {"hidden_states", "start_positions", "end_positions",
+                                                      "cls_index",     "is_impossible",   "p_mask"};
   explicit SQuADHead(const Config& c);
-  ModelOutput forward(const Tensor& hidden_states, const Tensor& start_positions = {}, const Tensor& end_positions = {}, const Tensor& cls_index = {},
-                      const Tensor& is_impossible = {}, const Tensor& p_mask = {});
+  ModelOutput forward(const Tensor& hidden_states, const Tensor& start_positions = {}, const Tensor& end_positions = {},
+                      const Tensor& cls_index = {}, const Tensor& is_impossible = {}, const Tensor& p_mask = {});
   int64_t start_n_top, end_n_top;
   Child<PoolerStartLogits> start_logits;
   Child<PoolerEndLogits> end_logits;

@@ -15,8 +15,12 @@ void add_layers(Programs& programs) {
   });
   add("matmul_batched", [](const Tensor& x, const Tensor& y) { return matmul(x, y); });
   add("matmul_broadcast", [](const Tensor& x, const Tensor& y) { return matmul(x, y); });
-  add("linears", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value { return tuple({linear(x, w, c), linear(x, w), linear(x.index_by({none}), w, c)}); });
-  add("batched", [](const Tensor& x, const Tensor& y) -> Value { return tuple({bmm(x, y), einsum("bij,bjk->bik", {x, y}), einsum("bij->bj", {x})}); });
+  add("linears", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value {
+    return tuple({linear(x, w, c), linear(x, w), linear(x.index_by({none}), w, c)});
+  });
+  add("batched", [](const Tensor& x, const Tensor& y) -> Value {
+    return tuple({bmm(x, y), einsum("bij,bjk->bik", {x, y}), einsum("bij->bj", {x})});
+  });
   add("affine", [](const Tensor& c, const Tensor& x, const Tensor& y) -> Value {
     const Tensor first = addmm(c, x, y);
     const Tensor second = addmm(c, x, y, 0.5, 2);
@@ -39,8 +43,12 @@ void add_layers(Programs& programs) {
     return y.transpose(1, 2).contiguous().view({batch, length, width});
   });
   add("attention", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v); });
-  add("attention_causal", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v, {}, 0.0, true); });
-  add("attention_masked", [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m) { return scaled_dot_product_attention(q, k, v, m); });
+  add("attention_causal", [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return scaled_dot_product_attention(q, k, v, {}, 0.0, true);
+  });
+  add("attention_masked", [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m) {
+    return scaled_dot_product_attention(q, k, v, m);
+  });
   add("rotary", [](const Tensor& x) {
     const Tensor positions = arange(x.sym_size(1), DType::float32);
     const Tensor exponents = calque::call("aten::arange.start", {0, 4}, {{"dtype", DType::float32}}).to_tensor() / 4;
@@ -61,12 +69,16 @@ void add_layers(Programs& programs) {
     y = max_pool2d(conv2d(y, v, {}, {1, 1}, {1, 1}), {2, 2});
     return adaptive_avg_pool2d(y, {1, 1}).flatten(1);
   });
-  add("convolution_1d", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value { return tuple({conv1d(x, w, c, {2}, {1}), avg_pool1d(x, {2})}); });
+  add("convolution_1d", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value {
+    return tuple({conv1d(x, w, c, {2}, {1}), avg_pool1d(x, {2})});
+  });
   add("convolution_transposed", [](const Tensor& x, const Tensor& w) -> Value {
     const Tensor first = conv_transpose2d(x, w, {}, {2, 2}, {1, 1});
     return tuple({first, avg_pool2d(x, {2, 2})});
   });
-  add("norms", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value { return tuple({layer_norm(x, {8}, w, c), rms_norm(x, {8}, w, 1e-6)}); });
+  add("norms", [](const Tensor& x, const Tensor& w, const Tensor& c) -> Value {
+    return tuple({layer_norm(x, {8}, w, c), rms_norm(x, {8}, w, 1e-6)});
+  });
   add("rms_by_hand", [](const Tensor& x, const Tensor& w) { return x * (x.pow(2).mean({-1}, true) + 1e-6).rsqrt() * w; });
   add("batch_norms", [](const Tensor& x, const Tensor& w, const Tensor& c, const Tensor& m, const Tensor& v) -> Value {
     return tuple({batch_norm(x, w, c, m, v.abs() + 1, false, 0.1, 1e-5, true), group_norm(x, 2, w, c)});

@@ -169,8 +169,9 @@ void add_modules(Programs& programs) {
   const Adder add(programs);
   add("conditional", [](const Tensor& x) {
     const Tensor positive = x.sum() > 0;
-    return cond(positive, [](const Values& in) -> Value { return tuple({in[0].to_tensor().sin()}); },
-                [](const Values& in) -> Value { return tuple({in[0].to_tensor().cos() + 1}); }, {x});
+    return cond(
+        positive, [](const Values& in) -> Value { return tuple({in[0].to_tensor().sin()}); },
+        [](const Values& in) -> Value { return tuple({in[0].to_tensor().cos() + 1}); }, {x});
   });
 }
 

@@ -44,7 +44,8 @@ void add_pointwise(Programs& programs) {
     return results(first, second, x.masked_fill(c, 3.0));
   });
   add("promotion", [](const Tensor& x, const Tensor& n) -> Value {
-    return tuple({x + n, n + 1, n + 1.5, n / 2, calque::call("aten::floor_divide", {n, wrapped_scalar(3)}), n % 3, n * true});
+    return tuple(
+        {x + n, n + 1, n + 1.5, n / 2, calque::call("aten::floor_divide", {n, wrapped_scalar(3)}), n % 3, n * true});
   });
   add("fused_arithmetic", [](const Tensor& x, const Tensor& y, const Tensor& z) {
     const Tensor first = addcmul(x, y, z, 0.5);
@@ -52,10 +53,15 @@ void add_pointwise(Programs& programs) {
     return sum + lerp(x, y, 0.25);
   });
   add("casts", [](const Tensor& x) -> Value {
-    return tuple({x.to(DType::float64), x.to(DType::int32), x.to(DType::bool_), x.to(DType::bfloat16).to(DType::float32), x.to(DType::float32)});
+    return tuple({x.to(DType::float64), x.to(DType::int32), x.to(DType::bool_), x.to(DType::bfloat16).to(DType::float32),
+                  x.to(DType::float32)});
   });
-  add("half_and_float", [](const Tensor& x, const Tensor& y) -> Value { return tuple({x * y, x + 1, x.type_as(y) * 2, y.to(x.dtype())}); });
-  add("like_factories", [](const Tensor& x) -> Value { return tuple({zeros_like(x), full_like(x, 2.0), ones_like(x, DType::int64), x.new_zeros({2, 3})}); });
+  add("half_and_float", [](const Tensor& x, const Tensor& y) -> Value {
+    return tuple({x * y, x + 1, x.type_as(y) * 2, y.to(x.dtype())});
+  });
+  add("like_factories", [](const Tensor& x) -> Value {
+    return tuple({zeros_like(x), full_like(x, 2.0), ones_like(x, DType::int64), x.new_zeros({2, 3})});
+  });
 
   add("in_place_chain", [](const Tensor& x) {
     const Tensor y = x.clone();

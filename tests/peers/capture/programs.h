@@ -22,8 +22,10 @@ class Adder {
   template <class F>
   void operator()(const std::string& name, F fn) const {
     programs_[name] = [fn](const Values& args) -> Value {
-      if constexpr (std::is_invocable_r_v<Value, F, const Values&>) return fn(args);
-      else return make_fx_detail::Callable<F>::call(fn, args);
+      if constexpr (std::is_invocable_r_v<Value, F, const Values&>)
+        return fn(args);
+      else
+        return make_fx_detail::Callable<F>::call(fn, args);
     };
   }
 

@@ -6,7 +6,8 @@ namespace calque::capture {
 void add_reductions(Programs& programs) {
   const Adder add(programs);
   add("reductions", [](const Tensor& x) -> Value {
-    return tuple({x.sum(), x.sum({0}), x.mean({1}, true), x.amax({0}), x.prod(), calque::call("aten::var.dim", {x, list({1})}), calque::call("aten::std.correction", {x})});
+    return tuple({x.sum(), x.sum({0}), x.mean({1}, true), x.amax({0}), x.prod(),
+                  calque::call("aten::var.dim", {x, list({1})}), calque::call("aten::std.correction", {x})});
   });
   add("extremes", [](const Tensor& x) -> Value {
     const auto [values, indices] = x.max(1);
@@ -24,11 +25,16 @@ void add_reductions(Programs& programs) {
   add("cumulative", [](const Tensor& x) -> Value {
     return tuple({x.cumsum(0), x.cumprod(1), x.logsumexp({1}), linalg_vector_norm(x), linalg_vector_norm(x, 2, {1})});
   });
-  add("counting", [](const Tensor& m, const Tensor& n) -> Value { return tuple({m.any(), m.all(1), m.sum(), n.sum({1}), (n > 3).sum({0})}); });
-  add("softmaxes", [](const Tensor& x) -> Value { return tuple({x.softmax(-1), x.log_softmax(0), softmax(x, 1, DType::float64)}); });
+  add("counting", [](const Tensor& m, const Tensor& n) -> Value {
+    return tuple({m.any(), m.all(1), m.sum(), n.sum({1}), (n > 3).sum({0})});
+  });
+  add("softmaxes", [](const Tensor& x) -> Value {
+    return tuple({x.softmax(-1), x.log_softmax(0), softmax(x, 1, DType::float64)});
+  });
   add("mean_by_hand", [](const Tensor& x) -> Value { return tuple({x.sum() / x.sym_numel(), x.sum({1}) / x.sym_size(1)}); });
   add("losses", [](const Tensor& x, const Tensor& n) -> Value {
-    return tuple({cross_entropy_loss(x, n), nll_loss_nd(x.log_softmax(1), n), functional::mse_loss(x, x * 2), functional::l1_loss(x, x + 1)});
+    return tuple({cross_entropy_loss(x, n), nll_loss_nd(x.log_softmax(1), n), functional::mse_loss(x, x * 2),
+                  functional::l1_loss(x, x + 1)});
   });
   add("shifted_loss", [](const Tensor& logits, const Tensor& labels) {
     const Tensor rows = logits.index_by({Slice(), Slice(none, -1)}).reshape({-1, logits.sym_size(-1)});

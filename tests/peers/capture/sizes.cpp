@@ -12,9 +12,12 @@ void add_sizes(Programs& programs) {
     return tuple({zeros({n, 4}), ones({2, n}), full({n}, 7.0), arange(n), eye(n)});
   });
   add("ranges", [](const Tensor& x) -> Value {
-    return tuple({arange(0, x.sym_size(1)) * 2, calque::call("aten::arange.start_step", {1, 10, 3}), linspace(0, 1, 5), arange(x.sym_size(0), DType::float32) + 0.5});
+    return tuple({arange(0, x.sym_size(1)) * 2, calque::call("aten::arange.start_step", {1, 10, 3}), linspace(0, 1, 5),
+                  arange(x.sym_size(0), DType::float32) + 0.5});
   });
-  add("literals", [](const Tensor& x) -> Value { return tuple({x + tensor({1.5, 2.5}), x * tensor(3), x - tensor({{1.0, 2.0}, {3.0, 4.0}})}); });
+  add("literals", [](const Tensor& x) -> Value {
+    return tuple({x + tensor({1.5, 2.5}), x * tensor(3), x - tensor({{1.0, 2.0}, {3.0, 4.0}})});
+  });
   add("literal_item", [](const Tensor& x) {
     const Scalar three = tensor(3.0).item();
     const Tensor product = x * three;
@@ -33,14 +36,17 @@ void add_sizes(Programs& programs) {
   add("size_arithmetic", [](const Tensor& x) -> Value {
     const SymInt n = x.sym_size(0);
     const SymInt m = x.sym_size(1);
-    return tuple({zeros({n * m}), zeros({n + m, 2}), zeros({10 - n}), zeros({n * m + n}), zeros({guard(2 > n) ? SymInt(2) : n})});
+    return tuple(
+        {zeros({n * m}), zeros({n + m, 2}), zeros({10 - n}), zeros({n * m + n}), zeros({guard(2 > n) ? SymInt(2) : n})});
   });
   add("size_division", [](const Tensor& x) -> Value {
     const SymInt n = x.sym_size(0);
     const SymInt m = x.sym_size(1);
     return tuple({zeros({floor_div(m, 2)}), zeros({m % 3 + 1}), zeros({floor_div(n + 1, 2), m}), zeros({sym_pow(n, 2)})});
   });
-  add("size_outputs", [](const Tensor& x) -> Value { return tuple({x.sym_size(0), x.sym_size(1) * 2, x + x.sym_size(0), x.sym_numel()}); });
+  add("size_outputs", [](const Tensor& x) -> Value {
+    return tuple({x.sym_size(0), x.sym_size(1) * 2, x + x.sym_size(0), x.sym_numel()});
+  });
   add("size_scaling", [](const Tensor& x) -> Value {
     const Tensor scaled = x / sym_float_pow(sym_float(x.sym_size(1)), 0.5);
     return results(scaled, x * (SymFloat(1.0) / sym_float(x.sym_size(0))));

@@ -150,7 +150,8 @@ struct MutatesBoth : Typed<MutatesBoth> {
 }  // namespace
 
 void add_module_cases(std::vector<ExportCase>& cases) {
-  const auto add = [&]<class M>(const std::string& name, std::shared_ptr<M> m, Values args, ExportOptions options = {}, std::vector<Values> others = {}, Kwargs kwargs = {}) {
+  const auto add = [&]<class M>(const std::string& name, std::shared_ptr<M> m, Values args, ExportOptions options = {},
+                                std::vector<Values> others = {}, Kwargs kwargs = {}) {
     std::vector<Values> inputs{args};
     inputs.insert(inputs.end(), others.begin(), others.end());
     if (!kwargs.empty()) inputs.clear();
@@ -169,9 +170,13 @@ void add_module_cases(std::vector<ExportCase>& cases) {
   const auto evaluated = std::make_shared<Convolutions>();
   evaluated->eval();
   add("convolutions", evaluated, {filled({2, 3, 8, 8})}, {.dynamic_shapes = batched}, {{filled({3, 3, 8, 8})}});
-  add("block", std::make_shared<Block>(), {filled({2, 3, 8})}, {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim("batch")}, {1, Dim("length")}})}})}, {{filled({4, 5, 8})}});
-  add("language", std::make_shared<Language>(), {filled({2, 5}, 0, DType::int64, 16)}, {.dynamic_shapes = DS::dict({{"tokens", DS::dict({{0, Dim("batch")}, {1, Dim("length")}})}})}, {{filled({3, 7}, 0, DType::int64, 16)}});
-  add("keywords", std::make_shared<Keywords>(), {filled({3})}, {}, {}, {{"shift", filled({3}, 1)}, {"scale", filled({3}, 2)}});
+  add("block", std::make_shared<Block>(), {filled({2, 3, 8})},
+      {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim("batch")}, {1, Dim("length")}})}})}, {{filled({4, 5, 8})}});
+  add("language", std::make_shared<Language>(), {filled({2, 5}, 0, DType::int64, 16)},
+      {.dynamic_shapes = DS::dict({{"tokens", DS::dict({{0, Dim("batch")}, {1, Dim("length")}})}})},
+      {{filled({3, 7}, 0, DType::int64, 16)}});
+  add("keywords", std::make_shared<Keywords>(), {filled({3})}, {}, {},
+      {{"shift", filled({3}, 1)}, {"scale", filled({3}, 2)}});
   add("frozen", std::make_shared<Frozen>(), {filled({3})});
   add("repeated", std::make_shared<Repeated>(), {filled({2, 3})});
   add("mutates_both", std::make_shared<MutatesBoth>(), {filled({3})});
