@@ -38,7 +38,7 @@ function(calque_group name size files result)
   set(${result} ${groups} PARENT_SCOPE)
 endfunction()
 
-# Every file of src/zoo registers its architectures: bert.cpp has register_bert.
+# Every file of src/zoo is a namespace and registers its architectures: bert.cpp has bert::register_models.
 function(calque_list_zoo result)
   file(GLOB families CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/zoo/*.cpp")
   list(SORT families)
@@ -46,8 +46,8 @@ function(calque_list_zoo result)
   set(calls)
   foreach(family IN LISTS families)
     cmake_path(GET family STEM name)
-    string(APPEND declarations "void register_${name}(ModelRegistry&);\n")
-    string(APPEND calls "  register_${name}(registry);\n")
+    string(APPEND declarations "namespace ${name} {\nvoid register_models(ModelRegistry&);\n}\n")
+    string(APPEND calls "  ${name}::register_models(registry);\n")
   endforeach()
   set(file "${PROJECT_BINARY_DIR}/generated/src/zoo.cpp")
   file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "// Made by CMake from the names of the files in src/zoo.
@@ -75,7 +75,7 @@ function(calque_collect_sources)
     list(FILTER room_simd INCLUDE REGEX "\\.simd\\.cpp$")
     list(APPEND simd ${room_simd})
     list(FILTER found EXCLUDE REGEX "\\.simd\\.cpp$|/src/op/gen/")
-    if(room MATCHES "^(sym|file|nn|graph|trace|export|hub|text|generate)$")
+    if(room MATCHES "^(sym|file|nn|graph|trace|export|hub|text|generate|zoo)$")
       calque_group(${room} 4 "${found}" found)
     endif()
     # The generator of the typed fronts is made of the rooms below op/ and the schema parser.

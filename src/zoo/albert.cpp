@@ -6,7 +6,7 @@
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::albert {
 
 namespace {
 
@@ -229,8 +229,8 @@ struct AlbertForMultipleChoice : MultipleChoice<AlbertForMultipleChoice, AlbertM
 
 }  // namespace
 
-void register_albert(ModelRegistry& registry);
-void register_albert(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "albert",
       .config_class = "AlbertConfig",
@@ -251,4 +251,4 @@ void register_albert(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::albert

@@ -1,7 +1,7 @@
 // BART: norms behind attention and feed-forward, learned positions with two rows in front, a norm of the embeddings.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::bart {
 
 namespace {
 
@@ -25,8 +25,8 @@ void complete_bart(Config& config) {
 
 }  // namespace
 
-void register_bart(ModelRegistry& registry);
-void register_bart(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "bart",
       .config_class = "BartConfig",
@@ -50,4 +50,4 @@ void register_bart(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::bart

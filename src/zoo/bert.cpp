@@ -4,7 +4,7 @@
 #include "calque/hub/registry.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::bert {
 
 namespace {
 
@@ -85,8 +85,8 @@ struct BertForQuestionAnswering : SpanClassification<BertForQuestionAnswering, B
 
 }  // namespace
 
-void register_bert(ModelRegistry& registry);
-void register_bert(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "bert",
       .config_class = "BertConfig",
@@ -108,4 +108,4 @@ void register_bert(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::bert

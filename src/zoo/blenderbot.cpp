@@ -1,7 +1,7 @@
 // Blenderbot: norms in front, learned positions.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::blenderbot {
 
 namespace {
 
@@ -10,8 +10,8 @@ const Seq2SeqStyle blenderbot_style{
 
 }  // namespace
 
-void register_blenderbot(ModelRegistry& registry);
-void register_blenderbot(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "blenderbot",
       .config_class = "BlenderbotConfig",
@@ -30,4 +30,4 @@ void register_blenderbot(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::blenderbot

@@ -2,7 +2,7 @@
 // The scale is that of transformers 4.40, for the ids of encoder and decoder; 5.x leaves the decoder's out.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::blenderbot_small {
 
 namespace {
 
@@ -14,8 +14,8 @@ const Seq2SeqStyle blenderbot_small_style{.module = "transformers.models.blender
 
 }  // namespace
 
-void register_blenderbot_small(ModelRegistry& registry);
-void register_blenderbot_small(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "blenderbot-small",
       .config_class = "BlenderbotSmallConfig",
@@ -35,4 +35,4 @@ void register_blenderbot_small(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::blenderbot_small

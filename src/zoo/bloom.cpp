@@ -13,7 +13,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::bloom {
 
 namespace {
 
@@ -236,8 +236,8 @@ void complete(Config& config) {
 
 }  // namespace
 
-void register_bloom(ModelRegistry& registry);
-void register_bloom(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "bloom",
       .config_class = "BloomConfig",
@@ -255,4 +255,4 @@ void register_bloom(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::bloom

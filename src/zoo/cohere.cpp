@@ -12,7 +12,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::cohere {
 
 namespace {
 
@@ -185,8 +185,8 @@ void complete(Config& config) {
 
 }  // namespace
 
-void register_cohere(ModelRegistry& registry);
-void register_cohere(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "cohere",
       .config_class = "CohereConfig",
@@ -202,4 +202,4 @@ void register_cohere(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::cohere

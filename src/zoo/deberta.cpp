@@ -10,7 +10,7 @@
 #include "calque/op/ops.h"
 #include "heads/deberta_heads.h"
 
-namespace calque {
+namespace calque::deberta {
 
 namespace {
 
@@ -201,8 +201,8 @@ struct DebertaForQuestionAnswering : SpanClassification<DebertaForQuestionAnswer
 
 }  // namespace
 
-void register_deberta(ModelRegistry& registry);
-void register_deberta(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "deberta",
       .config_class = "DebertaConfig",
@@ -223,4 +223,4 @@ void register_deberta(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::deberta

@@ -10,7 +10,7 @@
 #include "calque/op/ops.h"
 #include "heads/deberta_heads.h"
 
-namespace calque {
+namespace calque::deberta_v2 {
 
 namespace {
 
@@ -230,8 +230,8 @@ struct DebertaV2ForQuestionAnswering
 
 }  // namespace
 
-void register_deberta_v2(ModelRegistry& registry);
-void register_deberta_v2(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "deberta-v2",
       .config_class = "DebertaV2Config",
@@ -253,4 +253,4 @@ void register_deberta_v2(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::deberta_v2

@@ -9,7 +9,7 @@
 #include "calque/op/ops.h"
 #include "heads/encoder_heads.h"
 
-namespace calque {
+namespace calque::distilbert {
 
 namespace {
 
@@ -234,8 +234,8 @@ struct DistilBertForTokenClassification
 
 }  // namespace
 
-void register_distilbert(ModelRegistry& registry);
-void register_distilbert(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "distilbert",
       .config_class = "DistilBertConfig",
@@ -255,4 +255,4 @@ void register_distilbert(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::distilbert

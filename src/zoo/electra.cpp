@@ -7,7 +7,7 @@
 #include "calque/op/ops.h"
 #include "heads/encoder_heads.h"
 
-namespace calque {
+namespace calque::electra {
 
 namespace {
 
@@ -234,8 +234,8 @@ struct ElectraForQuestionAnswering : SpanClassification<ElectraForQuestionAnswer
 
 }  // namespace
 
-void register_electra(ModelRegistry& registry);
-void register_electra(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "electra",
       .config_class = "ElectraConfig",
@@ -258,4 +258,4 @@ void register_electra(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::electra

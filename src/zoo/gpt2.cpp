@@ -19,7 +19,7 @@
 #include "heads/decoder_heads.h"
 #include "heads/sequence_summary.h"
 
-namespace calque {
+namespace calque::gpt2 {
 
 namespace {
 
@@ -318,8 +318,8 @@ struct GPT2ForQuestionAnswering : QuestionAnswering<GPT2ForQuestionAnswering, GP
 
 }  // namespace
 
-void register_gpt2(ModelRegistry& registry);
-void register_gpt2(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "gpt2",
       .config_class = "GPT2Config",
@@ -342,4 +342,4 @@ void register_gpt2(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::gpt2

@@ -12,7 +12,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::gpt_neo {
 
 namespace {
 
@@ -224,8 +224,8 @@ void complete(Config& config) {
 
 }  // namespace
 
-void register_gpt_neo(ModelRegistry& registry);
-void register_gpt_neo(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "gpt_neo",
       .config_class = "GPTNeoConfig",
@@ -245,4 +245,4 @@ void register_gpt_neo(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::gpt_neo

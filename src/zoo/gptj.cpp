@@ -13,7 +13,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::gptj {
 
 namespace {
 
@@ -180,8 +180,8 @@ struct GPTJForQuestionAnswering : QuestionAnswering<GPTJForQuestionAnswering, GP
 
 }  // namespace
 
-void register_gptj(ModelRegistry& registry);
-void register_gptj(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "gptj",
       .config_class = "GPTJConfig",
@@ -201,4 +201,4 @@ void register_gptj(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::gptj

@@ -5,7 +5,7 @@
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::layoutlm {
 
 namespace {
 
@@ -126,8 +126,8 @@ struct LayoutLMForQuestionAnswering : SpanClassification<LayoutLMForQuestionAnsw
 
 }  // namespace
 
-void register_layoutlm(ModelRegistry& registry);
-void register_layoutlm(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "layoutlm",
       .config_class = "LayoutLMConfig",
@@ -146,4 +146,4 @@ void register_layoutlm(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::layoutlm

@@ -11,7 +11,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::llama {
 
 namespace {
 
@@ -173,8 +173,8 @@ void complete(Config& config) {
 
 }  // namespace
 
-void register_llama(ModelRegistry& registry);
-void register_llama(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "llama",
       .config_class = "LlamaConfig",
@@ -192,4 +192,4 @@ void register_llama(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::llama

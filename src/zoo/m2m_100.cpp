@@ -1,7 +1,7 @@
 // M2M100: norms in front, sines as positions that are counted over the ids that are no padding.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::m2m_100 {
 
 namespace {
 
@@ -15,8 +15,8 @@ const Seq2SeqStyle m2m_100_style{.module = "transformers.models.m2m_100.modeling
 
 }  // namespace
 
-void register_m2m_100(ModelRegistry& registry);
-void register_m2m_100(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "m2m_100",
       .config_class = "M2M100Config",
@@ -34,4 +34,4 @@ void register_m2m_100(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::m2m_100

@@ -1,7 +1,7 @@
 // Marian: BART without a norm of the embeddings, sines as positions, and vocabularies that encoder and decoder need not share.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::marian {
 
 namespace {
 
@@ -19,8 +19,8 @@ void complete_marian(Config& config) {
 
 }  // namespace
 
-void register_marian(ModelRegistry& registry);
-void register_marian(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "marian",
       .config_class = "MarianConfig",
@@ -41,4 +41,4 @@ void register_marian(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::marian

@@ -1,7 +1,7 @@
 // mBART: BART with norms in front, and shifted ids that start with their own last token, a language code.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::mbart {
 
 namespace {
 
@@ -16,8 +16,8 @@ const Seq2SeqStyle mbart_style{.module = "transformers.models.mbart.modeling_mba
 
 }  // namespace
 
-void register_mbart(ModelRegistry& registry);
-void register_mbart(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "mbart",
       .config_class = "MBartConfig",
@@ -40,4 +40,4 @@ void register_mbart(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::mbart

@@ -6,7 +6,7 @@
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::megatron_bert {
 
 namespace {
 
@@ -185,8 +185,8 @@ struct MegatronBertForQuestionAnswering
 
 }  // namespace
 
-void register_megatron_bert(ModelRegistry& registry);
-void register_megatron_bert(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "megatron-bert",
       .config_class = "MegatronBertConfig",
@@ -211,4 +211,4 @@ void register_megatron_bert(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::megatron_bert

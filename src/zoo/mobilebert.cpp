@@ -10,7 +10,7 @@
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::mobilebert {
 
 namespace {
 
@@ -411,8 +411,8 @@ void complete_mobilebert(Config& config) {
 
 }  // namespace
 
-void register_mobilebert(ModelRegistry& registry);
-void register_mobilebert(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "mobilebert",
       .config_class = "MobileBertConfig",
@@ -438,4 +438,4 @@ void register_mobilebert(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::mobilebert

@@ -10,7 +10,7 @@
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
 
-namespace calque {
+namespace calque::nezha {
 
 namespace {
 
@@ -183,8 +183,8 @@ struct NezhaForQuestionAnswering : SpanClassification<NezhaForQuestionAnswering,
 
 }  // namespace
 
-void register_nezha(ModelRegistry& registry);
-void register_nezha(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "nezha",
       .config_class = "NezhaConfig",
@@ -206,4 +206,4 @@ void register_nezha(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::nezha

@@ -13,7 +13,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::opt {
 
 namespace {
 
@@ -178,8 +178,8 @@ void complete(Config& config) {
 
 }  // namespace
 
-void register_opt(ModelRegistry& registry);
-void register_opt(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "opt",
       .config_class = "OPTConfig",
@@ -198,4 +198,4 @@ void register_opt(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::opt

@@ -1,7 +1,7 @@
 // Pegasus: norms in front, sines as positions, the scale behind the embedding.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::pegasus {
 
 namespace {
 
@@ -14,8 +14,8 @@ const Seq2SeqStyle pegasus_style{.module = "transformers.models.pegasus.modeling
 
 }  // namespace
 
-void register_pegasus(ModelRegistry& registry);
-void register_pegasus(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "pegasus",
       .config_class = "PegasusConfig",
@@ -34,4 +34,4 @@ void register_pegasus(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::pegasus

@@ -1,7 +1,7 @@
 // PLBart: BART for programs; shifted ids start with their own last token, a language code.
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::plbart {
 
 namespace {
 
@@ -15,8 +15,8 @@ const Seq2SeqStyle plbart_style{.module = "transformers.models.plbart.modeling_p
 
 }  // namespace
 
-void register_plbart(ModelRegistry& registry);
-void register_plbart(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "plbart",
       .config_class = "PLBartConfig",
@@ -38,4 +38,4 @@ void register_plbart(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::plbart

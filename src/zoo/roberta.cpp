@@ -6,7 +6,7 @@
 #include "calque/op/ops.h"
 #include "heads/encoder_heads.h"
 
-namespace calque {
+namespace calque::roberta {
 
 namespace {
 
@@ -181,8 +181,8 @@ struct RobertaForQuestionAnswering : SpanClassification<RobertaForQuestionAnswer
 
 }  // namespace
 
-void register_roberta(ModelRegistry& registry);
-void register_roberta(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "roberta",
       .config_class = "RobertaConfig",
@@ -203,4 +203,4 @@ void register_roberta(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::roberta

@@ -14,7 +14,7 @@
 #include "heads/losses.h"
 #include "heads/seq2seq_heads.h"
 
-namespace calque {
+namespace calque::t5 {
 
 namespace {
 
@@ -381,8 +381,8 @@ std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string
 
 }  // namespace
 
-void register_t5(ModelRegistry& registry);
-void register_t5(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   const std::vector<std::pair<std::string, std::string>> other_names = {{"hidden_size", "d_model"},
                                                                         {"num_attention_heads", "num_heads"},
                                                                         {"num_hidden_layers", "num_layers"},
@@ -415,4 +415,4 @@ void register_t5(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::t5

@@ -16,7 +16,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::trocr {
 
 namespace {
 
@@ -237,8 +237,8 @@ struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
 
 }  // namespace
 
-void register_trocr(ModelRegistry& registry);
-void register_trocr(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "trocr",
       .config_class = "TrOCRConfig",
@@ -256,4 +256,4 @@ void register_trocr(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::trocr

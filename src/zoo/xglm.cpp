@@ -16,7 +16,7 @@
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
 
-namespace calque {
+namespace calque::xglm {
 
 namespace {
 
@@ -187,8 +187,8 @@ struct XGLMForCausalLM : CausalLM<XGLMForCausalLM, XGLMModel, XGLMPretrained> {
 
 }  // namespace
 
-void register_xglm(ModelRegistry& registry);
-void register_xglm(ModelRegistry& registry) {
+void register_models(ModelRegistry& registry);
+void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "xglm",
       .config_class = "XGLMConfig",
@@ -206,4 +206,4 @@ void register_xglm(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque
+}  // namespace calque::xglm
