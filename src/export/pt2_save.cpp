@@ -31,7 +31,7 @@ std::string folder_name(const std::string& path) {
 // Several programs may be in one archive: files are numbered through.
 class ArchiveWriter {
  public:
-  ArchiveWriter(ZipWriter::Sink sink, const std::string& folder, const SaveOptions& options)
+  ArchiveWriter(ZipWriter::Sink sink, const std::string& folder, const SaveProgramOptions& options)
       : zip_(std::move(sink), folder), options_(options) {}
 
   void write(const Models& models) {
@@ -221,13 +221,13 @@ class ArchiveWriter {
   }
 
   ZipWriter zip_;
-  const SaveOptions& options_;
+  const SaveProgramOptions& options_;
   size_t weights_ = 0;
   size_t constants_ = 0;
   std::map<std::string, size_t> objects_;
 };
 
-void check_names(const Models& models, const SaveOptions& options) {
+void check_names(const Models& models, const SaveProgramOptions& options) {
   std::set<std::string> seen;
   const auto is_plain = [](const std::string& name) {
     return !name.empty() && name.find('\\') == std::string::npos && ("/" + name + "/").find("/../") == std::string::npos &&
@@ -246,18 +246,18 @@ void check_names(const Models& models, const SaveOptions& options) {
 
 }  // namespace
 
-void save_programs(const Models& models, const std::string& path, const SaveOptions& options) {
+void save_programs(const Models& models, const std::string& path, const SaveProgramOptions& options) {
   check_names(models, options);
   FileWriter file(path);
   ArchiveWriter([&](std::span<const std::byte> bytes) { file.write(bytes); }, folder_name(path), options).write(models);
   file.commit(options.sync);
 }
 
-void save_program(const ExportedProgram& program, const std::string& path, const SaveOptions& options) {
+void save_program(const ExportedProgram& program, const std::string& path, const SaveProgramOptions& options) {
   save_programs({{"model", &program}}, path, options);
 }
 
-std::string serialize_program(const ExportedProgram& program, const SaveOptions& options) {
+std::string serialize_program(const ExportedProgram& program, const SaveProgramOptions& options) {
   check_names({}, options);
   std::string out;
   ArchiveWriter(

@@ -68,7 +68,7 @@ TEST(SerdeRows, T363_SavedToMemoryAndLoaded) {
 }
 
 TEST(SerdeRows, T365_ExtraFilesComeBack) {
-  SaveOptions options;
+  SaveProgramOptions options;
   options.extra_files = {{"extra.txt", "moo"}};
   const auto bytes = std::make_shared<const std::string>(serialize_program(*load_golden("basic"), options));
   const auto archive = Pt2Archive::from_bytes(std::as_bytes(std::span(*bytes)), bytes);

@@ -200,7 +200,7 @@ TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
   const auto loaded = load_bytes(with_entry(archive, "models/model.json", program));
   EXPECT_EQ(difference(*loaded, "nested_inputs"), "");
   EXPECT_NE(entry(serialize_program(*loaded), "models/model.json").find(unknown), std::string::npos);
-  SaveOptions plain;
+  SaveProgramOptions plain;
   plain.plain_containers = true;
   const std::string saved = entry(serialize_program(*loaded, plain), "models/model.json");
   EXPECT_EQ(saved.find("some.package.Cache"), std::string::npos);
@@ -268,7 +268,7 @@ TEST(Pt2, AFailedSaveLeavesTheOldFileAlone) {
   EXPECT_THROW(save_program(broken, folder.path("program.pt2")), UserError);
   EXPECT_EQ(read_file(folder.path("program.pt2")), before);
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"program.pt2"}));
-  SaveOptions escaping;
+  SaveProgramOptions escaping;
   escaping.extra_files = {{"../outside", ""}};
   EXPECT_THROW(save_program(*load_golden("basic"), folder.path("program.pt2"), escaping), UserError);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <stdexcept>
@@ -111,6 +112,31 @@ std::vector<std::string> read_rooms(const fs::path& path) {
 
 std::vector<std::string> find_violations(const fs::path& root, const std::vector<std::string>& rooms) {
   return Checker(root, rooms).run();
+}
+
+std::vector<std::string> find_twins(const fs::path& root) {
+  static const std::regex opens_namespace(R"re(^namespace (\w[\w:]*) \{.*)re");
+  static const std::regex defines_type(R"re(^(?:struct|class|enum class) (\w+)(?: final)?(?: : .*)? \{.*)re");
+  std::map<std::string, std::string> seen;
+  std::vector<std::string> twins;
+  for (const char* folder : {"include/calque", "src"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& file : fs::recursive_directory_iterator(root / folder)) {
+      if (file.path().extension() != ".h") continue;
+      std::ifstream in(file.path());
+      const std::string name = fs::relative(file.path(), root).string();
+      std::string line, within;
+      for (std::smatch match; std::getline(in, line);) {
+        if (std::regex_match(line, match, opens_namespace)) within = match[1];
+        if (!std::regex_match(line, match, defines_type)) continue;
+        const std::string type = within + "::" + match[1].str();
+        const auto [first, added] = seen.emplace(type, name);
+        if (!added) twins.push_back(type + ": " + std::min(first->second, name) + " and " + std::max(first->second, name));
+      }
+    }
+  }
+  std::sort(twins.begin(), twins.end());
+  return twins;
 }
 
 }  // namespace calque::layering

@@ -15,4 +15,8 @@ std::vector<std::string> read_rooms(const std::filesystem::path& path);
 /// that is no room; "file:line: what is wrong", sorted.
 std::vector<std::string> find_violations(const std::filesystem::path& root, const std::vector<std::string>& rooms);
 
+/// One line for each type that two headers under these folders define in the same namespace. The linker takes them for one;
+/// nothing else notices where no file includes both. Types at the left margin count, nested ones and specialisations do not.
+std::vector<std::string> find_twins(const std::filesystem::path& root);
+
 }  // namespace calque::layering

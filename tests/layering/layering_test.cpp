@@ -20,6 +20,10 @@ TEST(Layering, NoRoomIncludesUpwards) {
   for (const auto& violation : find_violations(root, rooms)) ADD_FAILURE() << violation;
 }
 
+TEST(Layering, NoTwoHeadersDefineTheSameType) {
+  for (const auto& twin : find_twins(CALQUE_SOURCE_DIR)) ADD_FAILURE() << twin;
+}
+
 // The checker itself, on a house of three rooms made for each test.
 class Checker : public testing::Test {
  protected:
@@ -77,6 +81,13 @@ TEST_F(Checker, FindsFoldersAndIncludesOutsideTheListOfRooms) {
   write("src/op/a.cpp", "#include \"calque/cellar/b.h\"\n");
   EXPECT_THAT(violations(), ElementsAre("src/attic:0: 'attic' is not in the list of rooms",
                                         "src/op/a.cpp:1: 'calque/cellar/b.h' is in 'cellar', which is no room"));
+}
+
+TEST_F(Checker, FindsTypesThatTwoHeadersDefine) {
+  write("include/calque/op/a.h", "namespace calque {\nstruct Options {\n  struct Own {};\n};\n");
+  write("src/op/b.h", "namespace calque {\nclass Options final : public Base {\n  struct Own {};\n};\nstruct Other;\n");
+  write("src/op/c.h", "namespace calque::kernel {\nenum class Options { none };\ntemplate <>\nstruct Other<int> {\n};\n");
+  EXPECT_THAT(find_twins(root_), ElementsAre("calque::Options: include/calque/op/a.h and src/op/b.h"));
 }
 
 TEST_F(Checker, ReadsTheListOfRoomsWithoutItsComments) {

@@ -39,7 +39,7 @@ void run(const ExportedProgram& program, const json& entry) {
 }
 
 void save(const ExportedProgram& program, const std::string& path) {
-  SaveOptions options;
+  SaveProgramOptions options;
   options.sync = false;
   save_program(program, path, options);
   if (serialize_program(program) != serialize_program(program)) throw UserError("saving twice gives different bytes");

@@ -47,7 +47,7 @@ std::shared_ptr<const ExportedProgram> load_program(int descriptor, const LoadPr
 std::shared_ptr<const ExportedProgram> load_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                     const LoadProgramOptions& options = {});
 
-struct SaveOptions {
+struct SaveProgramOptions {
   std::map<std::string, std::string> extra_files = {};
   bool sync = true;  // the file is on the disk, not only handed to the system, when the call returns
   // Structures among inputs and outputs are written as dicts and tuples, so that PyTorch needs to know no class. By default
@@ -56,9 +56,9 @@ struct SaveOptions {
 };
 
 // The same program gives the same bytes. The file is there whole or not at all.
-void save_program(const ExportedProgram& program, const std::string& path, const SaveOptions& options = {});
+void save_program(const ExportedProgram& program, const std::string& path, const SaveProgramOptions& options = {});
 void save_programs(const std::vector<std::pair<std::string, const ExportedProgram*>>& models, const std::string& path,
-                   const SaveOptions& options = {});
-std::string serialize_program(const ExportedProgram& program, const SaveOptions& options = {});  // the file's bytes
+                   const SaveProgramOptions& options = {});
+std::string serialize_program(const ExportedProgram& program, const SaveProgramOptions& options = {});  // the file's bytes
 
 }  // namespace calque

@@ -11,7 +11,7 @@
 
 namespace calque {
 
-enum class AttentionMask {
+enum class MaskKind {
   none,
   boolean,         // uint8_t, nonzero: may attend
   additive,        // of the same type as q
@@ -33,7 +33,7 @@ struct Attention {
   T* out = nullptr;
   int64_t out_strides[3] = {};
 
-  AttentionMask mask_kind = AttentionMask::none;
+  MaskKind mask_kind = MaskKind::none;
   const void* mask = nullptr;
   int64_t mask_strides[4] = {};  // batch, query head, query position, key position; 0 broadcasts
 

@@ -45,7 +45,7 @@ template <class S, class T, int V>
 void panel_step(const Attention<S>& g, int64_t batch, Panel<T>& panel, const T* q, int64_t key, int64_t keys, const T* k,
                 int64_t k_row, const T* v, int64_t v_row, T* scores) {
   score_keys<T, V>(keys, g.head_dim, k, k_row, q, scores);
-  if (g.mask_kind != AttentionMask::none) add_mask<S, T>(g, batch, panel, key, keys, scores);
+  if (g.mask_kind != MaskKind::none) add_mask<S, T>(g, batch, panel, key, keys, scores);
   if (g.causal && key + keys - 1 > panel.least_position) apply_causal(panel, key, keys, scores);
   softmax_step<T, V>(panel, g.value_dim, keys, scores);
   add_values<T, V>(keys, g.value_dim, v, v_row, scores, panel.out);
@@ -258,7 +258,7 @@ void rows_few(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t fir
     for (; p < keys; ++p) score_few<S, T, R, 1>(g, q, k + (key + p) * g.k_strides[2], scores + p, key_block);
     for (int r = 0; r < R; ++r) {
       T* const s = scores + r * key_block;
-      if (g.mask_kind != AttentionMask::none) {
+      if (g.mask_kind != MaskKind::none) {
         const int64_t head = kv_head * g.group + (first + r) / g.q_length;
         const int64_t start =
             batch * g.mask_strides[0] + head * g.mask_strides[1] + position[r] * g.mask_strides[2] + key * g.mask_strides[3];

@@ -190,7 +190,7 @@ void panel_step(const Attention<BFloat16>& g, int64_t batch, Panel<float>& panel
   for (int64_t p = 0; p < padded; p += 32)
     multiply<V>(dim / tile_k, k + p * k_row, k_row, q, buffers.scores + p * width, false);
   auto scale = static_cast<float>(g.scale);
-  const bool masked = g.mask_kind != AttentionMask::none;
+  const bool masked = g.mask_kind != MaskKind::none;
   if (masked || !(scale > 0)) {
     for (int64_t i = 0; i < keys * width; i += 16) store(buffers.scores + i, load(buffers.scores + i) * scale);
     scale = 1;

@@ -85,20 +85,20 @@ void start_panel(const Attention<S>& g, int64_t kv_head, int64_t first, int64_t 
 template <class S, class T>
 T mask_value(const Attention<S>& g, int64_t offset) {
   switch (g.mask_kind) {
-    case AttentionMask::none: return 0;
-    case AttentionMask::boolean: return static_cast<const uint8_t*>(g.mask)[offset] != 0 ? T(0) : -infinity<T>;
-    case AttentionMask::additive: return widen(static_cast<const S*>(g.mask)[offset]);
-    case AttentionMask::additive_float: return static_cast<const float*>(g.mask)[offset];
+    case MaskKind::none: return 0;
+    case MaskKind::boolean: return static_cast<const uint8_t*>(g.mask)[offset] != 0 ? T(0) : -infinity<T>;
+    case MaskKind::additive: return widen(static_cast<const S*>(g.mask)[offset]);
+    case MaskKind::additive_float: return static_cast<const float*>(g.mask)[offset];
   }
   return 0;
 }
 
 /// A vector of them, from keys that lie next to each other. `kind` is the mask's, known when compiling.
-template <class S, class T, AttentionMask kind>
+template <class S, class T, MaskKind kind>
 CALQUE_INLINE Vec<T> load_mask(const void* mask, int64_t offset) {
   constexpr int L = lanes<T>;
   using Integer = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  if constexpr (kind == AttentionMask::boolean) {
+  if constexpr (kind == MaskKind::boolean) {
 #if defined(__AVX512F__)
     if constexpr (sizeof(T) == 4) {
       const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(mask) + offset));
@@ -109,7 +109,7 @@ CALQUE_INLINE Vec<T> load_mask(const void* mask, int64_t offset) {
     Bytes bytes;
     std::memcpy(&bytes, static_cast<const uint8_t*>(mask) + offset, sizeof bytes);
     return __builtin_convertvector(bytes, Vec<Integer>) != 0 ? Vec<T>{} : splat(-infinity<T>);
-  } else if constexpr (kind == AttentionMask::additive) {
+  } else if constexpr (kind == MaskKind::additive) {
     return load_wide(static_cast<const S*>(mask) + offset);
   } else {
     typedef float Floats __attribute__((vector_size(L * 4)));
@@ -120,7 +120,7 @@ CALQUE_INLINE Vec<T> load_mask(const void* mask, int64_t offset) {
 }
 
 /// scores[key, row] += mask[row, key].
-template <class S, class T, AttentionMask kind>
+template <class S, class T, MaskKind kind>
 void add_mask_of(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64_t key, int64_t keys, T* scores) {
   constexpr int L = lanes<T>;
   const int64_t width = panel.vectors * L;
@@ -164,11 +164,10 @@ void add_mask_of(const Attention<S>& g, int64_t batch, const Panel<T>& panel, in
 template <class S, class T>
 void add_mask(const Attention<S>& g, int64_t batch, const Panel<T>& panel, int64_t key, int64_t keys, T* scores) {
   switch (g.mask_kind) {
-    case AttentionMask::none: return;
-    case AttentionMask::boolean: return add_mask_of<S, T, AttentionMask::boolean>(g, batch, panel, key, keys, scores);
-    case AttentionMask::additive: return add_mask_of<S, T, AttentionMask::additive>(g, batch, panel, key, keys, scores);
-    case AttentionMask::additive_float:
-      return add_mask_of<S, T, AttentionMask::additive_float>(g, batch, panel, key, keys, scores);
+    case MaskKind::none: return;
+    case MaskKind::boolean: return add_mask_of<S, T, MaskKind::boolean>(g, batch, panel, key, keys, scores);
+    case MaskKind::additive: return add_mask_of<S, T, MaskKind::additive>(g, batch, panel, key, keys, scores);
+    case MaskKind::additive_float: return add_mask_of<S, T, MaskKind::additive_float>(g, batch, panel, key, keys, scores);
   }
 }
 

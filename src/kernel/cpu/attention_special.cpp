@@ -47,7 +47,7 @@ class Rows {
       if (s > most) most = s;
     }
     // Fewer scores than a vector holds: the maximum passes over NaN, and where it finds nothing else the row counts as masked.
-    const bool short_row = g_.mask_kind == AttentionMask::none && g_.kv_length < static_cast<int64_t>(64 / sizeof(A));
+    const bool short_row = g_.mask_kind == MaskKind::none && g_.kv_length < static_cast<int64_t>(64 / sizeof(A));
     if (nan && !(short_row && most == -std::numeric_limits<A>::infinity())) return;  // NaN throughout, as it stands
     A sum = 0;
     for (A& w : weights_) {
@@ -77,10 +77,10 @@ class Rows {
     s *= static_cast<A>(g_.scale);
     const int64_t at = b_ * g_.mask_strides[0] + h_ * g_.mask_strides[1] + i * g_.mask_strides[2] + j * g_.mask_strides[3];
     switch (g_.mask_kind) {
-      case AttentionMask::none: return s;
-      case AttentionMask::boolean: return s + (static_cast<const uint8_t*>(g_.mask)[at] ? A{0} : nothing);
-      case AttentionMask::additive: return s + static_cast<A>(static_cast<const T*>(g_.mask)[at]);
-      case AttentionMask::additive_float: return s + static_cast<A>(static_cast<const float*>(g_.mask)[at]);
+      case MaskKind::none: return s;
+      case MaskKind::boolean: return s + (static_cast<const uint8_t*>(g_.mask)[at] ? A{0} : nothing);
+      case MaskKind::additive: return s + static_cast<A>(static_cast<const T*>(g_.mask)[at]);
+      case MaskKind::additive_float: return s + static_cast<A>(static_cast<const float*>(g_.mask)[at]);
     }
     return s;
   }
@@ -96,7 +96,7 @@ class Rows {
 
 template <class T>
 void settle_special_values(const Attention<T>& g) {
-  const bool some_masked = g.causal || g.mask_kind != AttentionMask::none;
+  const bool some_masked = g.causal || g.mask_kind != MaskKind::none;
   const int64_t work = (g.q_length + g.kv_length) * g.value_dim;
   parallel_for(0, g.batch * g.heads, std::max<int64_t>(1, (int64_t{1} << 12) / std::max<int64_t>(1, work)),
                [&](int64_t begin, int64_t end) {

@@ -13,7 +13,7 @@ namespace {
 
 // What each output position reads: up to `taps` input positions with weights.
 template <class T>
-struct Axis {
+struct ResampleAxis {
   int64_t in = 1, out = 1, taps = 1;
   std::vector<int64_t> index;
   std::vector<T> weight;
@@ -64,7 +64,7 @@ T antialias_filter(T x, bool cubic) {
 }
 
 template <class T>
-void fill_antialias(Axis<T>& axis, T step, bool cubic) {
+void fill_antialias(ResampleAxis<T>& axis, T step, bool cubic) {
   const T half = cubic ? T(2) : T(1);
   const T support = step >= 1 ? half * step : half, inverse = step >= 1 ? 1 / step : T(1);
   axis.taps = std::min<int64_t>(static_cast<int64_t>(std::ceil(support)) * 2 + 1, std::max<int64_t>(1, axis.in));
@@ -89,9 +89,9 @@ void fill_antialias(Axis<T>& axis, T step, bool cubic) {
 }
 
 template <class T>
-Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, std::optional<double> scale,
-                  bool single_precision_index) {
-  Axis<T> axis;
+ResampleAxis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, std::optional<double> scale,
+                          bool single_precision_index) {
+  ResampleAxis<T> axis;
   axis.in = in;
   axis.out = out;
   const T step = step_of<T>(in, out, align_corners, scale);
@@ -135,7 +135,7 @@ Axis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_corners, st
 }
 
 // Bytes are resampled with weights of 16 bits, as large as the largest of them allows. Taps on one position count as one.
-void quantize(Axis<double>& axis) {
+void quantize(ResampleAxis<double>& axis) {
   if (axis.used.empty()) axis.used.assign(static_cast<size_t>(axis.out), axis.taps);
   double most = 0;
   for (int64_t i = 0; i < axis.out; ++i) {
@@ -161,7 +161,7 @@ void quantize(Axis<double>& axis) {
 
 // Resamples the middle dimension of [outer, in, inner].
 template <class T>
-void pass(const Axis<T>& axis, int64_t outer, int64_t inner, const T* from, T* to) {
+void pass(const ResampleAxis<T>& axis, int64_t outer, int64_t inner, const T* from, T* to) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < axis.out; ++i) {
       const int64_t* const index = &axis.index[static_cast<size_t>(i * axis.taps)];
@@ -194,7 +194,7 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
   // Channels-last images and volumes are indexed in single precision whatever their dtype.
   const MemoryFormat last = spatial == 3 ? MemoryFormat::channels_last_3d : MemoryFormat::channels_last;
   const bool single = spatial >= 2 && input.is_contiguous(last) && !input.is_contiguous();
-  Axis<T> axes[3];
+  ResampleAxis<T> axes[3];
   for (int d = 0; d < 3; ++d) {
     if (d < 3 - spatial)
       axes[d].index = {0}, axes[d].weight = {1};
@@ -221,7 +221,7 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
             for (int64_t y = 0; y < in_size[1]; ++y)
               load(source_plane + (z * in_stride[0] + y * in_stride[1]) * item, in_stride[2] * item,
                    from + (z * in_size[1] + y) * in_size[2], in_size[2]);
-          const auto next = [&](const Axis<T>& axis, int64_t outer, int64_t inner) {
+          const auto next = [&](const ResampleAxis<T>& axis, int64_t outer, int64_t inner) {
             if (axis.identity()) return;
             pass(axis, outer, inner, from, to);
             std::swap(from, to);

@@ -15,7 +15,7 @@ CALQUE_ISA_ARRAY(SortTable, sort_table)
 
 namespace {
 
-constexpr int64_t grain = 4096;
+constexpr int64_t sort_grain = 4096;
 constexpr int64_t radix_from = 96;  // shorter lines are sorted by comparison
 constexpr int digit_bits = 8;
 constexpr size_t digits = size_t{1} << digit_bits;
@@ -49,7 +49,7 @@ void each_line(const Tensor& self, int64_t dim, const Tensor& values, const Tens
     if (d != along) lines *= self.sizes()[d];
   const auto stride = [&](const Tensor& t, int64_t bytes) { return n == 0 ? bytes : t.strides()[along] * bytes; };
   const int64_t length = n == 0 ? 1 : self.sizes()[along];
-  parallel_for(0, lines, std::max<int64_t>(1, grain / std::max<int64_t>(1, length)), [&](int64_t b, int64_t e) {
+  parallel_for(0, lines, std::max<int64_t>(1, sort_grain / std::max<int64_t>(1, length)), [&](int64_t b, int64_t e) {
     fn([&](auto&& line_fn) {
       for (int64_t i = b; i < e; ++i) {
         Line line{static_cast<const char*>(self.data()),

@@ -70,9 +70,9 @@ void run_attention(const Tensor& query, const Tensor& key, const Tensor& value, 
     g.out_strides[d] = out.stride(d);
   }
   if (mask.defined()) {
-    g.mask_kind = mask.dtype() == DType::bool_    ? AttentionMask::boolean
-                  : mask.dtype() == query.dtype() ? AttentionMask::additive
-                                                  : AttentionMask::additive_float;
+    g.mask_kind = mask.dtype() == DType::bool_    ? MaskKind::boolean
+                  : mask.dtype() == query.dtype() ? MaskKind::additive
+                                                  : MaskKind::additive_float;
     g.mask = mask.data();
     for (int64_t d = 0; d < mask.dim(); ++d) {
       const int64_t at = 4 - mask.dim() + d;
