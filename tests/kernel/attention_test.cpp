@@ -24,7 +24,7 @@ double to_double(T x) {
 
 struct Case {
   int64_t batch = 1, heads = 2, q_length = 5, kv_length = 7, head_dim = 16, value_dim = 16, group = 1;
-  AttentionMask mask = AttentionMask::none;
+  MaskKind mask = MaskKind::none;
   bool causal = false;
   bool transposed = false;  // [batch, length, heads, dim] in memory, as projections make it
   bool mask_per_head = false, mask_one_row = false;
@@ -84,9 +84,9 @@ void check(const Case& c) {
     added_same[i] = T(added[i]);
   }
   g.mask_kind = c.mask;
-  if (c.mask == AttentionMask::boolean) g.mask = boolean.data();
-  if (c.mask == AttentionMask::additive) g.mask = added_same.data();
-  if (c.mask == AttentionMask::additive_float) g.mask = added.data();
+  if (c.mask == MaskKind::boolean) g.mask = boolean.data();
+  if (c.mask == MaskKind::additive) g.mask = added_same.data();
+  if (c.mask == MaskKind::additive_float) g.mask = added.data();
   g.mask_strides[0] = mask_heads * mask_rows * c.kv_length;
   g.mask_strides[1] = c.mask_per_head ? mask_rows * c.kv_length : 0;
   g.mask_strides[2] = c.mask_one_row ? 0 : c.kv_length;
@@ -112,9 +112,9 @@ void check(const Case& c) {
                      k[static_cast<size_t>(b * g.k_strides[0] + h / c.group * g.k_strides[1] + j * g.k_strides[2] + d)]);
           s *= g.scale;
           const auto m = static_cast<size_t>(b * g.mask_strides[0] + h * g.mask_strides[1] + i * g.mask_strides[2] + j);
-          if (c.mask == AttentionMask::boolean && boolean[m] == 0) s = -std::numeric_limits<double>::infinity();
-          if (c.mask == AttentionMask::additive) s += to_double(added_same[m]);
-          if (c.mask == AttentionMask::additive_float) s += added[m];
+          if (c.mask == MaskKind::boolean && boolean[m] == 0) s = -std::numeric_limits<double>::infinity();
+          if (c.mask == MaskKind::additive) s += to_double(added_same[m]);
+          if (c.mask == MaskKind::additive_float) s += added[m];
           if (c.causal && j > i) s = -std::numeric_limits<double>::infinity();
           score[static_cast<size_t>(j)] = s;
           top = std::max(top, s);
@@ -162,7 +162,7 @@ TYPED_TEST(AttentionTest, CausalForEveryPairOfLengths) {
 }
 
 TYPED_TEST(AttentionTest, Masks) {
-  for (const auto mask : {AttentionMask::boolean, AttentionMask::additive, AttentionMask::additive_float})
+  for (const auto mask : {MaskKind::boolean, MaskKind::additive, MaskKind::additive_float})
     for (const bool one_row : {false, true})
       for (const bool per_head : {false, true})
         for (const int64_t q : {1, 9, 50}) {
@@ -184,7 +184,7 @@ TYPED_TEST(AttentionTest, Masks) {
 }
 
 TYPED_TEST(AttentionTest, FullyMaskedRowsGiveZero) {
-  for (const auto mask : {AttentionMask::boolean, AttentionMask::additive})
+  for (const auto mask : {MaskKind::boolean, MaskKind::additive})
     check<TypeParam>({.q_length = 20, .kv_length = 150, .mask = mask, .masked_share = 1.1});
   check<TypeParam>({.q_length = 3, .kv_length = 0});
 }
