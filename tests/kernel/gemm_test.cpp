@@ -232,5 +232,29 @@ TEST(Gemm, NanAndInfinityStayInTheirRow) {
   }
 }
 
+// Instructions for bfloat16 take subnormal numbers for 0. PyTorch multiplies with them above 4096 multiplications only.
+TEST(Gemm, InfinityTimesASubnormalIsInfinityInSmallProducts) {
+  struct Shape {
+    int64_t m, n, k;
+  };
+  for (const Shape s : {Shape{1, 8, 8}, {5, 5, 5}, {8, 8, 8}, {8, 16, 32}, {16, 16, 16}, {40, 30, 3}})
+    for (const bool b_along_k : {true, false}) {
+      std::vector<BFloat16> a(static_cast<size_t>(s.m * s.k), BFloat16(1.0F)),
+          b(static_cast<size_t>(s.k * s.n), BFloat16(1.0F));
+      std::vector<BFloat16> c(static_cast<size_t>(s.m * s.n));
+      a[1] = BFloat16(std::numeric_limits<float>::infinity());
+      b[static_cast<size_t>(b_along_k ? 1 : s.n)] = BFloat16(1e-40F);
+      Gemm<BFloat16> g;
+      g.m = s.m, g.n = s.n, g.k = s.k;
+      g.a = a.data(), g.a_row = s.k, g.b = b.data(), g.c = c.data(), g.c_row = s.n;
+      if (b_along_k)
+        g.b_row = 1, g.b_col = s.k;
+      else
+        g.b_row = s.n, g.b_col = 1;
+      gemm(g);
+      EXPECT_EQ(static_cast<float>(c[0]), std::numeric_limits<float>::infinity()) << s.m << " " << s.n << " " << s.k;
+    }
+}
+
 }  // namespace
 }  // namespace calque

@@ -81,8 +81,12 @@ void gemm_float(const Gemm<S>& g) {
   const GemmKernels<S>& kernel = gemm_kernels<S>();
   const bool a_along_k = g.a_col == 1 || g.k <= 1, b_along_k = g.b_row == 1 || g.k <= 1;
   const bool a_along_m = g.a_row == 1, b_along_n = g.b_col == 1;
-  if (g.m <= kernel.dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);
-  if (g.n <= kernel.dot_columns && a_along_k) return run_dot(g, false);
+  // Tiles take 16 columns in the time of one; with a few the weights come from memory, which takes longer either way.
+  constexpr int64_t few_for_tiles = 4;
+  const bool tiles = std::is_same_v<S, BFloat16> && on_tiles(batch_count(g) * g.m * g.n * g.k);
+  const int64_t dot_columns = tiles ? few_for_tiles : kernel.dot_columns;
+  if (g.m <= dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);
+  if (g.n <= dot_columns && a_along_k) return run_dot(g, false);
   if (g.m <= kernel.stream_rows && b_along_n) return run_stream(g, false);
   if (g.n <= kernel.stream_rows && a_along_m) return run_stream(g, true);
   // Rows are best read in place. Of two that could be, the smaller is packed as long as that is little work; with many rows

@@ -22,6 +22,8 @@ const GemmKernels<S>& gemm_kernels() {
 #endif
 }
 
+bool on_tiles(int64_t multiplications) { return multiplications > 16 * 16 * 16 && has_amx_bf16(); }
+
 namespace {
 
 /// The part of one item, with a view to the next where the same thread goes on to it.
@@ -66,7 +68,7 @@ void detail::run_parts(int64_t items, PartFunction<S> part_of, const void* conte
   if (first.row_count <= 0 || first.col_count <= 0) return;
 #if defined(CALQUE_HAVE_ISA_AVX512)
   if constexpr (std::is_same_v<S, BFloat16>) {
-    if (first.k > 0 && has_amx_bf16()) {
+    if (on_tiles(items * first.row_count * first.col_count * first.k)) {
       const auto bytes = static_cast<size_t>(avx512::gemm_amx.scratch_size(first.k));
       constexpr int64_t times_faster = 8;
       split<S>(items, first, times_faster, part_of, context,

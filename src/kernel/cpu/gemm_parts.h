@@ -15,6 +15,10 @@ namespace calque {
 template <class S>
 const GemmKernels<S>& gemm_kernels();
 
+/// Whether so many multiplications of bfloat16 go to tiles. Tiles take subnormal numbers for 0, so that infinity times one of
+/// them is NaN; PyTorch has the same threshold for instructions that do so, and up to it the infinity.
+bool on_tiles(int64_t multiplications);
+
 /// Splits batch x size/unit pieces over the threads; fn(item index, first, last) gets a range of `size` of one item.
 template <class F>
 void parallel_pieces(int64_t batch, int64_t size, int64_t unit, int64_t work_per_unit, const F& fn) {
