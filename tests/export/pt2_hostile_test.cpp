@@ -200,14 +200,14 @@ TEST_F(HostileProgram, AFewBytesThatClaimToBeMany) {
 }
 
 TEST_F(HostileProgram, SampleInputsWithCode) {
+  using namespace std::string_literals;
   const std::string inputs = "data/sample_inputs/model.pt";
   EXPECT_EQ(error_of(with_entry(archive, inputs, "")), "");
   EXPECT_HAS(error_of(with_entry(archive, inputs, "nonsense")), "not a file of torch.save");
   const std::string good = entry(archive, inputs);
   const std::string bad = with_entry(good, "data.pkl",
-                                     std::string("\x80\x02"
-                                                 "cos\nsystem\nX\4\0\0\0true\x85R.",
-                                                 27));
+                                     "\x80\x02"
+                                     "cos\nsystem\nX\4\0\0\0true\x85R."s);
   EXPECT_HAS(error_of(with_entry(archive, inputs, bad)), "os.system");
 }
 

@@ -101,11 +101,11 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
 }
 
 TEST(Pickle, CodeIsRefusedAndNotRun) {
-  EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR.")), "");
-  const std::string system(
+  using namespace std::string_literals;
+  EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR."s)), "");
+  const std::string system =
       "\x80\x02"
-      "cos\nsystem\nX\4\0\0\0true\x85R.",
-      27);
+      "cos\nsystem\nX\4\0\0\0true\x85R."s;
   EXPECT_NE(error_of(zipped(system))
                 .find("the pickle calls os.system, which is not among the functions that rebuild tensors and plain "
                       "containers; it was not called"),
