@@ -1,12 +1,8 @@
 // The program's commands, run as a user runs them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -14,6 +10,8 @@
 #include <string>
 
 #include "calque/file/safetensors.h"
+#include "cli/cli_support.h"
+#include "support/folder_support.h"
 
 namespace calque {
 namespace {
@@ -22,28 +20,12 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Result {
-  int status;
-  std::string out;  // stdout and stderr
-};
-
-Result calque_run(const std::string& arguments) {
-  FILE* pipe = ::popen((std::string(CALQUE_TEST_BIN) + "/calque " + arguments + " 2>&1 </dev/null").c_str(), "r");
-  std::string out;
-  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
-}
+using cli_test::calque_run;
+using cli_test::Result;
 
 class Cli : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "calque-cli-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   std::string save(const std::string& name, const NamedTensors& tensors,
                    const std::optional<SafetensorsMetadata>& metadata = {}) const {
     save_safetensors(path(name), tensors, metadata);
@@ -51,7 +33,7 @@ class Cli : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -1,17 +1,15 @@
 // Models on the command line, run as a user runs them: tiny-lm, copies of it, and folders that are broken.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "calque/file/safetensors.h"
+#include "cli/cli_support.h"
+#include "support/folder_support.h"
 
 namespace calque {
 namespace {
@@ -22,36 +20,19 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Result {
-  int status;
-  std::string out;  // stdout and stderr
-};
-
-Result calque_run(const std::string& arguments) {
-  FILE* pipe = ::popen((std::string(CALQUE_TEST_BIN) + "/calque " + arguments + " 2>&1 </dev/null").c_str(), "r");
-  std::string out;
-  for (char buffer[4096]; const size_t n = std::fread(buffer, 1, sizeof buffer, pipe);) out.append(buffer, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
-}
+using cli_test::calque_run;
+using cli_test::Result;
 
 class Models : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "calque-models-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   std::string copy(const std::string& name) const {
-    fs::copy(fs::path(CALQUE_SOURCE_DIR) / "assets/tiny-lm", folder_ / name);
-    return path(name);
+    return folder_.copy(fs::path(CALQUE_SOURCE_DIR) / "assets/tiny-lm", name);
   }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path(name), std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
  private:
-  fs::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(Models, InfoSaysWhatAModelIs) {

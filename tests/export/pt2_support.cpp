@@ -120,27 +120,6 @@ std::string with_entry(const std::string& archive, const std::string& name, cons
   return out;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "calque_pt2_XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw UserError("no temporary folder");
-  folder_ = pattern;
-}
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-std::vector<std::string> TemporaryFolder::names() const {
-  std::vector<std::string> out;
-  for (const auto& e : std::filesystem::directory_iterator(folder_)) out.push_back(e.path().filename().string());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 ExportedProgram copy_of(const ExportedProgram& program) {
   ExportedProgram::Parts parts = program.parts();
   parts.graph_module = deep_copy(*parts.graph_module);

@@ -1,14 +1,16 @@
 // Golden programs of tests/export/golden (tools/golden/pt2.py makes them): load, run, compare, look into what is saved.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "calque/export/pt2.h"
+#include "support/folder_support.h"
 
 namespace calque::pt2_test {
+
+using namespace test;
 
 std::string golden(const std::string& name);  // the path
 std::shared_ptr<const ExportedProgram> load_golden(const std::string& name);
@@ -26,19 +28,6 @@ const nlohmann::json& node_of(const nlohmann::json& program, const std::string& 
 
 // The same archive with one entry replaced, or added.
 std::string with_entry(const std::string& archive, const std::string& name, const std::string& content);
-std::string read_file(const std::string& path);
-class TemporaryFolder {  // removed with its content
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::vector<std::string> names() const;  // what is in it
-
- private:
-  std::filesystem::path folder_;
-};
 // A copy whose graph may be changed.
 ExportedProgram copy_of(const ExportedProgram& program);
 

@@ -15,8 +15,8 @@ namespace {
 
 using file_test::file_of;
 using file_test::read_lines;
-using file_test::TemporaryFolder;
 using file_test::tensor_from;
+using test::TemporaryFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

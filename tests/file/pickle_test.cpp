@@ -11,7 +11,7 @@
 namespace calque {
 namespace {
 
-using file_test::TemporaryFolder;
+using test::TemporaryFolder;
 
 std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + name; }
 
@@ -145,9 +145,9 @@ TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
 }
 
 TEST(Pickle, CutOffAnywhereIsRefused) {
-  const std::string whole = file_test::read_whole(golden("checkpoint_legacy.pt"));
+  const std::string whole = test::read_file(golden("checkpoint_legacy.pt"));
   for (size_t length = 0; length + 1 < whole.size(); length += 7) EXPECT_NE(error_of(whole.substr(0, length)), "") << length;
-  const std::string zip = file_test::read_whole(golden("nested.pt"));
+  const std::string zip = test::read_file(golden("nested.pt"));
   for (size_t length = 0; length + 1 < zip.size(); length += 13) EXPECT_NE(error_of(zip.substr(0, length)), "") << length;
 }
 

@@ -22,9 +22,8 @@ namespace {
 using file_test::file_of;
 using file_test::from_hex;
 using file_test::read_lines;
-using file_test::read_whole;
-using file_test::TemporaryFolder;
 using file_test::tensor_from;
+using test::TemporaryFolder;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -228,7 +227,8 @@ TEST(Safetensors, H273_the_bytes_are_those_of_the_library) {
     TemporaryFolder folder;
     save_safetensors(folder.path("x"), tensors, metadata);
     const auto expected = from_hex(line["file"].get<std::string>());
-    EXPECT_EQ(read_whole(folder.path("x")), std::string(reinterpret_cast<const char*>(expected.data()), expected.size()));
+    EXPECT_EQ(test::read_file(folder.path("x")),
+              std::string(reinterpret_cast<const char*>(expected.data()), expected.size()));
   }
   EXPECT_GE(count, 35);
 }
@@ -452,7 +452,7 @@ TEST(SaveSafetensors, a_full_disk_leaves_the_old_file_and_no_other) {
   TemporaryFolder folder;
   const std::string path = folder.path("x");
   save_safetensors(path, {{"a", counting({3})}});
-  const std::string before = read_whole(path);
+  const std::string before = test::read_file(path);
   // A limit on the size of files fails a write() half-way, as a full disk does.
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -464,7 +464,7 @@ TEST(SaveSafetensors, a_full_disk_leaves_the_old_file_and_no_other) {
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
   EXPECT_THAT(message, AllOf(HasSubstr(path), HasSubstr("cannot write"), HasSubstr("nothing was left behind")));
-  EXPECT_EQ(read_whole(path), before);
+  EXPECT_EQ(test::read_file(path), before);
   EXPECT_THAT(folder.names(), ElementsAre("x"));
 }
 
@@ -475,7 +475,7 @@ TEST(SaveSafetensors, a_writer_that_is_not_committed_leaves_nothing) {
     writer.write("abc", 3);
     EXPECT_EQ(writer.size(), 3U);
     EXPECT_EQ(folder.names().size(), 1U);
-    EXPECT_NE(folder.names()[0], "x");
+    EXPECT_NE(*folder.names().begin(), "x");
   }
   EXPECT_THAT(folder.names(), IsEmpty());
   EXPECT_THAT(error_of([&] { FileWriter w(folder.path("no/x")); }, ErrorKind::bad_file), HasSubstr("No such file"));

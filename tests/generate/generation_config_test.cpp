@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <filesystem>
 
 #include "calque/base/error.h"
 #include "generate/generate_support.h"
+#include "support/folder_support.h"
 
 namespace calque {
 namespace {
@@ -85,8 +84,8 @@ TEST(GenerationConfig, H224_SettingsThatContradictEachOther) {
 }
 
 TEST(GenerationConfig, H225_AConfigWithProblemsIsNotSaved) {
-  const auto folder = std::filesystem::temp_directory_path() / ("calque-generation-config-" + std::to_string(::getpid()));
-  std::filesystem::create_directory(folder);
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path();
   EXPECT_THAT(error_of([&] { config_of(R"({"temperature": 0.5})").save(folder); }),
               AllOf(HasSubstr("fix these settings"), HasSubstr("temperature")));
   EXPECT_THAT(error_of([&] { config_of(R"({"max_new_tokens": -1})").save(folder); }), HasSubstr("max_new_tokens"));
@@ -95,7 +94,6 @@ TEST(GenerationConfig, H225_AConfigWithProblemsIsNotSaved) {
   clean.save(folder);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   EXPECT_EQ(GenerationConfig::from_file(folder).to_json(), clean.to_json());
-  std::filesystem::remove_all(folder);
 }
 
 TEST(GenerationConfig, H227_DerivedFromAModelsConfig) {

@@ -85,7 +85,7 @@ TEST(DTypes, H070_TheConfigNamesIt) {
   EXPECT_EQ(parameter_dtype(*model), DType::float16);
   Folder folder;
   model->config().save(folder.path());
-  EXPECT_THAT(read_text_of(folder / "config.json"), HasSubstr("\"dtype\": \"float16\""));
+  EXPECT_THAT(read_file(folder / "config.json"), HasSubstr("\"dtype\": \"float16\""));
   EXPECT_EQ(Config::from_file(folder.path()).dtype(), DType::float16);
 }
 

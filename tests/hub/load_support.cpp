@@ -18,40 +18,15 @@ namespace fs = std::filesystem;
 
 fs::path golden(const std::string& name) { return fs::path(CALQUE_SOURCE_DIR) / "tests/hub/golden" / name; }
 
-Folder::Folder() {
-  static std::atomic<int> count = 0;
-  path_ = fs::temp_directory_path() / ("calque-hub-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-  fs::remove_all(path_);
-  fs::create_directories(path_);
-}
-Folder::~Folder() { fs::remove_all(path_); }
-
-fs::path Folder::write(const std::string& name, const std::string& content) const {
-  fs::create_directories((path_ / name).parent_path());
-  std::ofstream(path_ / name, std::ios::binary) << content;
-  return path_ / name;
-}
-fs::path Folder::copy(const fs::path& from, const std::string& name) const {
-  fs::create_directories((path_ / name).parent_path());
-  fs::copy(from, path_ / name, fs::copy_options::recursive);
-  return path_ / name;
-}
 void Folder::tensors(const std::string& name, const NamedTensors& tensors,
                      const std::optional<SafetensorsMetadata>& metadata) const {
-  fs::create_directories((path_ / name).parent_path());
-  save_safetensors((path_ / name).string(), tensors, metadata);
+  fs::create_directories((*this / name).parent_path());
+  save_safetensors((*this / name).string(), tensors, metadata);
 }
 void Folder::pickle(const std::string& name, const NamedTensors& tensors) const {
   std::vector<std::pair<Value, Value>> items;
   for (const auto& [key, tensor] : tensors) items.emplace_back(key, tensor.detach());
   write(name, write_pickle(dict(std::move(items))));
-}
-
-std::string read_text_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
 }
 
 NamedTensors tensors_of(Module& module) {

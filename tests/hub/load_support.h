@@ -7,50 +7,28 @@
 #include <string_view>
 #include <vector>
 
-#include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/nn/linear.h"
+#include "support/folder_support.h"
 
 namespace calque::load_test {
 
+using namespace test;
+
 std::filesystem::path golden(const std::string& name);  // tests/hub/golden/<name>
 
-class Folder {  // temporary; removed with its content
+class Folder : public TemporaryFolder {
  public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  // Folders on the way are made.
-  std::filesystem::path write(const std::string& name, const std::string& content) const;
-  std::filesystem::path copy(const std::filesystem::path& from, const std::string& name) const;
   void tensors(const std::string& name, const NamedTensors& tensors,
                const std::optional<SafetensorsMetadata>& metadata = SafetensorsMetadata{{"format", "pt"}}) const;
   void pickle(const std::string& name, const NamedTensors& tensors) const;
-
- private:
-  std::filesystem::path path_;
 };
 
-std::string read_text_of(const std::filesystem::path& path);
 // A copy with some left out or others in their place.
 NamedTensors tensors_of(Module& module);
 NamedTensors without(const NamedTensors& tensors, const std::vector<std::string>& names);
-
-// The text of the UserError that fn must throw.
-template <class F>
-std::string error_of(F&& fn) {
-  try {
-    fn();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 class Warnings {  // those given while it lives
  public:

@@ -164,8 +164,8 @@ TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
   EXPECT_THAT(code, HasSubstr("unable to load weights from the checkpoint file"));
   EXPECT_THAT(code, HasSubstr("os.system"));
   EXPECT_THAT(refused(start + "\x80\x02}\xfe."), HasSubstr("opcode"));
-  EXPECT_THAT(refused(read_text_of(golden("pickles/legacy.bin")).substr(0, 3000)), HasSubstr("unable to load weights"));
-  EXPECT_THAT(refused(read_text_of(golden("pickles/zip.bin")).substr(0, 9000)), HasSubstr("unable to load weights"));
+  EXPECT_THAT(refused(read_file(golden("pickles/legacy.bin")).substr(0, 3000)), HasSubstr("unable to load weights"));
+  EXPECT_THAT(refused(read_file(golden("pickles/zip.bin")).substr(0, 9000)), HasSubstr("unable to load weights"));
 }
 
 TEST(Load, H014_TensorsOfOneStorageShareIt) {
@@ -227,7 +227,7 @@ TEST(Load, H021_AConfigOfAnotherArchitecture) {
   Folder folder;
   const auto model = new_model("BaseModel");
   save_test_model(*model, folder.path());
-  std::string text = read_text_of(folder / "config.json");
+  std::string text = read_file(folder / "config.json");
   text.replace(text.find("calque-test"), 11, "calque-past");
   folder.write("config.json", text);
   const Warnings warnings;
@@ -308,7 +308,7 @@ TEST(Load, AParameterThatTheConstructorMadeIsKept) {
 }
 
 TEST(Load, H025_TheGenerationConfigComesWithTheModel) {
-  EXPECT_EQ(from_pretrained(golden("tiny"))->generation_config_json, read_text_of(golden("tiny/generation_config.json")));
+  EXPECT_EQ(from_pretrained(golden("tiny"))->generation_config_json, read_file(golden("tiny/generation_config.json")));
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
@@ -418,7 +418,7 @@ TEST(LoadErrors, AnIndexThatIsNone) {
 TEST(LoadErrors, ACutOffDownload) {
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
-  const std::string whole = read_text_of(golden("tiny/model.safetensors"));
+  const std::string whole = read_file(golden("tiny/model.safetensors"));
   for (const size_t length : {size_t{0}, size_t{5}, size_t{100}, whole.size() - 1}) {
     folder.write("model.safetensors", whole.substr(0, length));
     const std::string text = error_of([&] { from_pretrained(folder.path()); });

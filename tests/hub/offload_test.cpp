@@ -28,14 +28,14 @@ TEST(Offload, H130_weights_are_raw_files) {
   const OffloadEntry entry = offload_weight(weight, "a.weight", folder.path());
   EXPECT_EQ(entry.dtype, "float32");
   EXPECT_EQ(entry.shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(read_text(folder / "a.weight.dat").size(), 24U);
+  EXPECT_EQ(read_file(folder / "a.weight.dat").size(), 24U);
   EXPECT_TRUE(same_bits(load_offloaded_weight(folder / "a.weight.dat", entry), weight));
   const OffloadEntry half = offload_weight(weight.to(DType::bfloat16), "b", folder.path());
   EXPECT_EQ(half.dtype, "bfloat16");
   EXPECT_TRUE(same_bits(load_offloaded_weight(folder / "b.dat", half), weight.to(DType::bfloat16)));
   const OffloadEntry scalar = offload_weight(weight.select(0, 1).select(0, 2), "c", folder.path());
   EXPECT_TRUE(scalar.shape.empty());
-  EXPECT_EQ(read_text(folder / "c.dat").size(), 4U);
+  EXPECT_EQ(read_file(folder / "c.dat").size(), 4U);
   EXPECT_EQ(load_offloaded_weight(folder / "c.dat", scalar).dim(), 0);
   EXPECT_NE(error_of([&] {
               load_offloaded_weight(folder / "c.dat", {.dtype = "float32", .shape = {2}});
@@ -46,9 +46,9 @@ TEST(Offload, H130_weights_are_raw_files) {
 TEST(Offload, H131_the_index_is_merged) {
   TemporaryFolder folder;
   save_offload_index({}, folder.path());
-  EXPECT_EQ(files_of(folder.path()), std::set<std::string>{});
+  EXPECT_EQ(names_in(folder.path()), std::set<std::string>{});
   save_offload_index({{"a", {.dtype = "float32", .shape = {2, 3}}}, {"s", {.dtype = "int64"}}}, folder.path());
-  EXPECT_EQ(read_text(folder / "index.json"),
+  EXPECT_EQ(read_file(folder / "index.json"),
             "{\n  \"a\": {\n    \"dtype\": \"float32\",\n    \"shape\": [\n      2,\n      3\n    ]\n  },\n  \"s\": {\n    "
             "\"dtype\": \"int64\",\n    \"shape\": []\n  }\n}");
   save_offload_index({{"b", {.dtype = "float16", .shape = {1}}}, {"a", {.dtype = "float32", .shape = {4}}}}, folder.path());
@@ -98,7 +98,7 @@ TEST(Offload, H128_a_bin_checkpoint_needs_a_folder) {
     save_pretrained(*loaded.model, folder / "again");
     EXPECT_EQ(difference(*from_pretrained(folder / "again"), *model), "");
   }
-  EXPECT_TRUE(files_of(folder / "weights").count("lm_head.weight.dat"));
+  EXPECT_TRUE(names_in(folder / "weights").count("lm_head.weight.dat"));
 }
 
 TEST(Offload, H133_planned_under_limits_the_logits_are_the_same) {

@@ -24,7 +24,7 @@ using Files = std::map<std::string, std::string>;
 Files contents(const fs::path& folder) {
   Files files;
   if (!fs::is_directory(folder)) return files;
-  for (const std::string& name : files_of(folder)) files[name] = read_text(folder / name);
+  for (const std::string& name : names_in(folder)) files[name] = read_file(folder / name);
   return files;
 }
 
@@ -38,7 +38,7 @@ struct Pair {
     for (size_t i = 0; i < 2; ++i) {
       const fs::path folder = work / ("expected" + std::to_string(i));
       save_pretrained(*models[i], folder, options[i]);
-      write_text(folder / "README.md", "kept");
+      write_file(folder / "README.md", "kept");
       files[i] = contents(folder);
     }
   }
@@ -71,7 +71,7 @@ void judge(CrashReport& report, const Pair& pair, const fs::path& folder, const 
 }
 
 void judge_leftovers(CrashReport& report, const fs::path& work) {
-  for (const std::string& name : files_of(work))
+  for (const std::string& name : names_in(work))
     if (name != "model" && name != "expected0" && name != "expected1") report.broken += "left behind: " + name + "\n";
 }
 
@@ -85,7 +85,7 @@ CrashReport kill_while_saving(const fs::path& work, int rounds, uint64_t seed, F
   }
   const fs::path folder = work / "model";
   pair.save(0, folder);
-  write_text(folder / "README.md", "kept");
+  write_file(folder / "README.md", "kept");
   std::mt19937_64 random(seed);
   CrashReport report;
   for (int round = 0; round < rounds; ++round) {
@@ -110,7 +110,7 @@ CrashReport fill_the_disk_while_saving(const fs::path& work, int steps) {
   const Pair pair(work);
   const fs::path folder = work / "model";
   pair.save(0, folder);
-  write_text(folder / "README.md", "kept");
+  write_file(folder / "README.md", "kept");
   size_t largest = 0;
   for (const auto& [name, text] : pair.files[1]) largest = std::max(largest, text.size());
   CrashReport report;

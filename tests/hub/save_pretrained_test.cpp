@@ -21,7 +21,7 @@ using Names = std::set<std::string>;
 // Every file that transformers wrote for the same model, options and version: JSON files text for text (whose weights' index
 // has the same map), safetensors files byte for byte, .bin files name for name.
 void compare_with_golden(const std::string& version) {
-  const nlohmann::json golden_cases = nlohmann::json::parse(read_text(golden("save/transformers" + version + ".json")));
+  const nlohmann::json golden_cases = nlohmann::json::parse(read_file(golden("save/transformers" + version + ".json")));
   for (const nlohmann::json& one : golden_cases["cases"]) {
     const std::string source = one["source"], limit = one["limit"], dtype = one["dtype"], variant = one["variant"];
     SCOPED_TRACE(source + " " + limit + " " + dtype + " " + variant + (one["safe"].get<bool>() ? "" : " bin"));
@@ -37,7 +37,7 @@ void compare_with_golden(const std::string& version) {
     Names expected;
     for (const auto& [name, file] : one["files"].items()) {
       expected.insert(name);
-      const std::string found = read_text(folder / name);
+      const std::string found = read_file(folder / name);
       if (file.contains("bytes")) {
         EXPECT_EQ(found.size(), file["bytes"].get<size_t>()) << name;
         EXPECT_EQ(crc32(std::as_bytes(std::span(found.data(), found.size()))), file["crc32"].get<uint32_t>()) << name;
@@ -49,7 +49,7 @@ void compare_with_golden(const std::string& version) {
         EXPECT_EQ(found, file["text"].get<std::string>()) << name;
       }
     }
-    EXPECT_EQ(files_of(folder.path()), expected);
+    EXPECT_EQ(names_in(folder.path()), expected);
   }
 }
 
@@ -60,20 +60,20 @@ TEST(SavePretrained, H028_default_save_writes_config_weights_and_generation_conf
   const auto model = tiny_llama();
   TemporaryFolder folder;
   const SaveResult result = save_pretrained(*model, folder / "m", {.transformers = 4});
-  EXPECT_EQ(files_of(folder / "m"), (Names{"config.json", "model.safetensors", "generation_config.json"}));
+  EXPECT_EQ(names_in(folder / "m"), (Names{"config.json", "model.safetensors", "generation_config.json"}));
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors"}));
-  const nlohmann::json config = nlohmann::json::parse(read_text(folder / "m/config.json"));
+  const nlohmann::json config = nlohmann::json::parse(read_file(folder / "m/config.json"));
   EXPECT_EQ(config["architectures"], nlohmann::json::array({"LlamaForCausalLM"}));
   EXPECT_EQ(config["torch_dtype"], "float32");
   EXPECT_EQ(SafetensorsFile::open((folder / "m/model.safetensors").string()).metadata(),
             (SafetensorsMetadata{{"format", "pt"}}));
   save_pretrained(*model, folder / "n");
-  const nlohmann::json five = nlohmann::json::parse(read_text(folder / "n/config.json"));
+  const nlohmann::json five = nlohmann::json::parse(read_file(folder / "n/config.json"));
   EXPECT_EQ(five["dtype"], "float32");
   EXPECT_FALSE(five.contains("torch_dtype"));
   const auto base = tiny_llama("LlamaModel");
   save_pretrained(*base, folder / "base");
-  EXPECT_EQ(files_of(folder / "base"), (Names{"config.json", "model.safetensors"}));
+  EXPECT_EQ(names_in(folder / "base"), (Names{"config.json", "model.safetensors"}));
 }
 
 TEST(SavePretrained, H029_either_format_reloads_equal) {
@@ -81,8 +81,8 @@ TEST(SavePretrained, H029_either_format_reloads_equal) {
   TemporaryFolder folder;
   save_pretrained(*model, folder / "safe");
   save_pretrained(*model, folder / "bin", {.safe_serialization = false});
-  EXPECT_TRUE(files_of(folder / "safe").count("model.safetensors"));
-  EXPECT_EQ(files_of(folder / "bin"), (Names{"config.json", "generation_config.json", "pytorch_model.bin"}));
+  EXPECT_TRUE(names_in(folder / "safe").count("model.safetensors"));
+  EXPECT_EQ(names_in(folder / "bin"), (Names{"config.json", "generation_config.json", "pytorch_model.bin"}));
   EXPECT_EQ(difference(*model, *from_pretrained(folder / "safe")), "");
   const NamedTensors loaded = load_pickle_tensors((folder / "bin/pytorch_model.bin").string());
   const StateDict state = model->state_dict();
@@ -94,19 +94,19 @@ TEST(SavePretrained, H030_H031_variants_have_their_names) {
   const auto model = tiny_llama();
   TemporaryFolder folder;
   save_pretrained(*model, folder / "a", {.variant = "v2"});
-  EXPECT_TRUE(files_of(folder / "a").count("model.v2.safetensors"));
-  EXPECT_FALSE(files_of(folder / "a").count("model.safetensors"));
+  EXPECT_TRUE(names_in(folder / "a").count("model.v2.safetensors"));
+  EXPECT_FALSE(names_in(folder / "a").count("model.safetensors"));
   save_pretrained(*model, folder / "b", {.safe_serialization = false, .variant = "v2"});
-  EXPECT_TRUE(files_of(folder / "b").count("pytorch_model.v2.bin"));
+  EXPECT_TRUE(names_in(folder / "b").count("pytorch_model.v2.bin"));
   const SaveResult sharded = save_pretrained(*model, folder / "c", {.max_shard_size = "6KB", .variant = "v2"});
   const size_t count = sharded.files.size() - 3;
   ASSERT_GT(count, 1U);
-  EXPECT_TRUE(files_of(folder / "c").count(shard_name("model.v2.safetensors", 1, count)));
+  EXPECT_TRUE(names_in(folder / "c").count(shard_name("model.v2.safetensors", 1, count)));
   EXPECT_EQ(shard_name("model.v2.safetensors", 1, 5), "model.v2-00001-of-00005.safetensors");
-  EXPECT_TRUE(files_of(folder / "c").count("model.safetensors.index.v2.json"));
+  EXPECT_TRUE(names_in(folder / "c").count("model.safetensors.index.v2.json"));
   save_pretrained(*model, folder / "d", {.max_shard_size = "6KB", .safe_serialization = false, .variant = "v2"});
-  EXPECT_TRUE(files_of(folder / "d").count("pytorch_model.bin.index.v2.json"));
-  EXPECT_TRUE(files_of(folder / "d").count(shard_name("pytorch_model.v2.bin", 1, count)));
+  EXPECT_TRUE(names_in(folder / "d").count("pytorch_model.bin.index.v2.json"));
+  EXPECT_TRUE(names_in(folder / "d").count(shard_name("pytorch_model.v2.bin", 1, count)));
 }
 
 TEST(SavePretrained, H032_another_variant_stays) {
@@ -114,7 +114,7 @@ TEST(SavePretrained, H032_another_variant_stays) {
   TemporaryFolder folder;
   save_pretrained(*model, folder.path(), {.safe_serialization = false, .variant = "v2"});
   save_pretrained(*model, folder.path(), {.safe_serialization = false});
-  EXPECT_EQ(files_of(folder.path()),
+  EXPECT_EQ(names_in(folder.path()),
             (Names{"config.json", "generation_config.json", "pytorch_model.bin", "pytorch_model.v2.bin"}));
 }
 
@@ -122,10 +122,10 @@ TEST(SavePretrained, H033_no_weights_of_an_older_save_stay) {
   const auto model = tiny_llama();
   TemporaryFolder folder;
   save_pretrained(*model, folder.path());
-  write_text(folder / "tokenizer.json", "{}");
-  write_text(folder / "README.md", "# a model");
+  write_file(folder / "tokenizer.json", "{}");
+  write_file(folder / "README.md", "# a model");
   std::filesystem::create_directories(folder / "onnx/deep");
-  write_text(folder / "onnx/deep/x", "y");
+  write_file(folder / "onnx/deep/x", "y");
   std::filesystem::create_symlink("README.md", folder / "link");
   const Names others{"tokenizer.json", "README.md", "onnx", "link", "config.json", "generation_config.json"};
   for (const SaveOptions& options : {SaveOptions{.max_shard_size = "3KB"}, SaveOptions{.max_shard_size = "9KB"},
@@ -135,21 +135,21 @@ TEST(SavePretrained, H033_no_weights_of_an_older_save_stay) {
     EXPECT_EQ(result.exchange, FolderWriter::Exchange::whole);
     Names expected = others;
     expected.insert(result.files.begin(), result.files.end());
-    EXPECT_EQ(files_of(folder.path()), expected);
+    EXPECT_EQ(names_in(folder.path()), expected);
   }
-  EXPECT_EQ(read_text(folder / "onnx/deep/x"), "y");
-  EXPECT_EQ(read_text(folder / "link"), "# a model");
+  EXPECT_EQ(read_file(folder / "onnx/deep/x"), "y");
+  EXPECT_EQ(read_file(folder / "link"), "# a model");
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
 }
 
 TEST(SavePretrained, H034_a_path_that_is_a_file_is_refused) {
   const auto model = tiny_llama();
   TemporaryFolder folder;
-  write_text(folder / "file", "text");
+  write_file(folder / "file", "text");
   EXPECT_EQ(error_of([&] { save_pretrained(*model, folder / "file"); }),
             "save_pretrained: " + (folder / "file").string() + " should be a directory, not a file");
-  EXPECT_EQ(read_text(folder / "file"), "text");
-  EXPECT_EQ(files_of(folder.path()), Names{"file"});
+  EXPECT_EQ(read_file(folder / "file"), "text");
+  EXPECT_EQ(names_in(folder.path()), Names{"file"});
 }
 
 struct IgnoresOne : PretrainedModel {
@@ -167,7 +167,9 @@ struct IgnoresOne : PretrainedModel {
   Child<Linear> one, two;
 };
 
-std::vector<std::string> names_in(const std::filesystem::path& file) { return SafetensorsFile::open(file.string()).names(); }
+std::vector<std::string> tensors_in(const std::filesystem::path& file) {
+  return SafetensorsFile::open(file.string()).names();
+}
 
 TEST(SavePretrained, H035_keys_to_ignore_are_not_saved) {
   IgnoresOne model(Config{});
@@ -175,15 +177,15 @@ TEST(SavePretrained, H035_keys_to_ignore_are_not_saved) {
   TemporaryFolder folder;
   save_pretrained(model, folder.path());
   EXPECT_TRUE(model.state_dict().contains("two.bias"));
-  EXPECT_EQ(names_in(folder / "model.safetensors"), (std::vector<std::string>{"one.bias", "one.weight", "two.weight"}));
+  EXPECT_EQ(tensors_in(folder / "model.safetensors"), (std::vector<std::string>{"one.bias", "one.weight", "two.weight"}));
 }
 
 TEST(SavePretrained, H036_a_partial_state_dict_and_no_main_process) {
   IgnoresOne model(Config{});
   TemporaryFolder folder;
   save_pretrained(model, folder.path(), {.state_dict = StateDict{{"one.bias", model.one->bias}}, .is_main_process = false});
-  EXPECT_EQ(files_of(folder.path()), Names{"model.safetensors"});
-  EXPECT_EQ(names_in(folder / "model.safetensors"), std::vector<std::string>{"one.bias"});
+  EXPECT_EQ(names_in(folder.path()), Names{"model.safetensors"});
+  EXPECT_EQ(tensors_in(folder / "model.safetensors"), std::vector<std::string>{"one.bias"});
 }
 
 TEST(SavePretrained, H037_views_side_by_side_are_saved_apart) {
@@ -220,7 +222,7 @@ TEST(SavePretrained, H084_tied_names_are_saved_once) {
   model.ties = {{"two.weight", "one.weight"}};
   TemporaryFolder folder;
   save_pretrained(model, folder.path());
-  EXPECT_EQ(names_in(folder / "model.safetensors"), (std::vector<std::string>{"one.bias", "one.weight", "two.bias"}));
+  EXPECT_EQ(tensors_in(folder / "model.safetensors"), (std::vector<std::string>{"one.bias", "one.weight", "two.bias"}));
   // Were every name of the group declared, the last in order would stay.
   const StateDict state = without_tied_weights(model.state_dict(), {"one.weight", "two.weight"});
   EXPECT_FALSE(state.contains("one.weight"));
@@ -234,7 +236,7 @@ TEST(SavePretrained, H085_sharing_that_nobody_declared_is_refused) {
             "save_pretrained: these tensors share memory, but the model does not declare them tied: {one.weight, "
             "two.weight}. A safetensors file would hold "
             "them as separate tensors. Save with safe_serialization=false, or undo the sharing.");
-  EXPECT_EQ(files_of(folder.path()), Names{});
+  EXPECT_EQ(names_in(folder.path()), Names{});
   save_pretrained(model, folder / "m", {.safe_serialization = false, .transformers = 4});
   const NamedTensors loaded = load_pickle_tensors((folder / "m/pytorch_model.bin").string());
   ASSERT_EQ(loaded.size(), 4U);
@@ -276,7 +278,7 @@ TEST(SavePretrained, a_cast_is_written_and_the_model_stays) {
   TemporaryFolder folder;
   save_pretrained(*model, folder.path(), {.dtype = DType::bfloat16});
   EXPECT_EQ(model->parameters()[0].dtype(), DType::float32);
-  EXPECT_EQ(nlohmann::json::parse(read_text(folder / "config.json"))["dtype"], "bfloat16");
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "config.json"))["dtype"], "bfloat16");
   const SafetensorsFile file = SafetensorsFile::open((folder / "model.safetensors").string());
   for (const SafetensorsEntry& entry : file.entries()) EXPECT_EQ(entry.dtype_name, "BF16") << entry.name;
 }
@@ -290,7 +292,7 @@ TEST(SavePretrained, saving_over_the_mapped_checkpoint_is_safe) {
   save_pretrained(*mapped, folder / "m");
   EXPECT_EQ(difference(*model, *mapped), "");
   EXPECT_EQ(difference(*model, *from_pretrained(folder / "m")), "");
-  EXPECT_EQ(files_of(folder.path()), Names{"m"});
+  EXPECT_EQ(names_in(folder.path()), Names{"m"});
 }
 
 TEST(SavePretrained, a_link_to_a_folder_stays_a_link) {
@@ -300,7 +302,7 @@ TEST(SavePretrained, a_link_to_a_folder_stays_a_link) {
   std::filesystem::create_directory_symlink("real", folder / "link");
   save_pretrained(*model, folder / "link");
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
-  EXPECT_TRUE(files_of(folder / "real").count("model.safetensors"));
+  EXPECT_TRUE(names_in(folder / "real").count("model.safetensors"));
 }
 
 TEST(SavePretrained, progress_counts_the_bytes) {

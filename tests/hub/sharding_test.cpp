@@ -103,7 +103,7 @@ TEST(Sharding, H045_saving_again_with_other_limits) {
     for (const char* limit : {"2kB", "3kB", "3KiB", "6kB", "8KiB"}) {
       const SaveResult result =
           save_pretrained(*model, folder.path(), {.max_shard_size = limit, .safe_serialization = safe, .sync = false});
-      const std::set<std::string> files = files_of(folder.path());
+      const std::set<std::string> files = names_in(folder.path());
       EXPECT_EQ(files, std::set<std::string>(result.files.begin(), result.files.end()));
       EXPECT_TRUE(files.count(safe ? "model.safetensors.index.json" : "pytorch_model.bin.index.json"));
       EXPECT_FALSE(files.count(safe ? "model.safetensors" : "pytorch_model.bin"));
@@ -122,7 +122,7 @@ TEST(Sharding, H046_the_index_is_sorted_json) {
   const auto model = tiny_llama("LlamaModel");
   TemporaryFolder folder;
   save_pretrained(*model, folder.path(), {.max_shard_size = "6kB", .transformers = 4});
-  const std::string index = read_text(folder / "model.safetensors.index.json");
+  const std::string index = read_file(folder / "model.safetensors.index.json");
   EXPECT_TRUE(index.starts_with("{\n  \"metadata\": {\n    \"total_size\": ")) << index;
   EXPECT_TRUE(index.find("  },\n  \"weight_map\": {\n    \"embed_tokens.weight\": \"model-00001-of-0000") !=
               std::string::npos)
