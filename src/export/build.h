@@ -10,6 +10,7 @@
 
 #include "calque/export/program.h"
 #include "calque/nn/module.h"
+#include "calque/sym/source.h"
 #include "calque/trace/fake.h"
 
 namespace calque {
@@ -43,6 +44,8 @@ void name_placeholders(GraphModule& module, GraphSignature& signature, const std
 // Paths of the leaves of a program's inputs, under the names of the unlifted module's arguments.
 std::vector<KeyPath> user_input_paths(const ModuleCallSignature& signature);
 std::vector<std::string> argument_names(const ModuleCallSignature& signature);
+// An input as the shape environment names it.
+Source source_of(const KeyPath& path);
 
 // The values of inputs require gradients as what they stand for does.
 void keep_requires_grad(const Graph& graph, const GraphSignature& signature, const StateDict& state,

@@ -13,6 +13,7 @@
 #include "export/program_module.h"
 #include "export/retrace.h"
 #include "export/runtime_asserts.h"
+#include "trace/recorder.h"
 
 namespace calque {
 namespace {
@@ -162,7 +163,8 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   Graph& graph = retraced.traced.graph();
   graph.eliminate_dead_code();
   const std::shared_ptr<ShapeEnv> env = retraced.traced.env;
-  if (env) insert_runtime_asserts(graph, *env);
+  const std::vector<KeyPath> user_inputs = user_input_paths(parts_.module_call_graph.at(0).signature.value());
+  if (env) insert_runtime_asserts(graph, *env, user_inputs);
 
   Parts parts = parts_;
   parts.signature = {};
@@ -193,8 +195,7 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   auto constants = lift_constants(*retraced.traced.module, parts.signature, no_paths, retraced.traced.fake.get());
   parts.constants.insert(parts.constants.end(), constants.begin(), constants.end());
   clear_boundary_meta(*retraced.traced.module);
-  name_placeholders(*retraced.traced.module, parts.signature,
-                    user_input_paths(parts_.module_call_graph.at(0).signature.value()));
+  name_placeholders(*retraced.traced.module, parts.signature, user_inputs);
   drop_copies(graph, parts.signature);
   update_module_calls(parts.module_call_graph, graph, parts_.signature, parts.signature);
   Values user_values;

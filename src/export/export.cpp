@@ -267,7 +267,7 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   solve_constraints(inputs);
 
   name_module_stacks(*traced.module);
-  insert_runtime_asserts(graph, *fake->env());
+  insert_runtime_asserts(graph, *fake->env(), names.paths);
   insert_metadata_asserts(graph);
 
   ExportedProgram::Parts parts;

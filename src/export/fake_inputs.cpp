@@ -8,12 +8,27 @@
 #include "calque/sym/export_env.h"
 #include "calque/sym/expr.h"
 #include "calque/tensor/tree.h"
+#include "export/build.h"
 #include "export/shape_walk.h"
 #include "sym/env_impl.h"
 #include "sym/python_print.h"
 #include "sym/range.h"
 
 namespace calque {
+
+Source source_of(const KeyPath& path) {
+  Source out = Source::local(path[0].key.to_string());
+  for (size_t i = 1; i < path.size(); ++i) {
+    const Value& key = path[i].key;
+    if (path[i].kind == TreeKey::Kind::attribute)
+      out = out.attribute(key.to_string());
+    else if (key.kind() == Value::Kind::integer)
+      out = out.item(key.to_int());
+    else
+      out = out.item(key.to_string());
+  }
+  return out;
+}
 
 namespace {
 
@@ -46,20 +61,6 @@ struct PhantomRoot {
   ValueRange range;
   int64_t value = 0;
 };
-
-Source source_of(const KeyPath& path) {
-  Source out = Source::local(path[0].key.to_string());
-  for (size_t i = 1; i < path.size(); ++i) {
-    const Value& key = path[i].key;
-    if (path[i].kind == TreeKey::Kind::attribute)
-      out = out.attribute(key.to_string());
-    else if (key.kind() == Value::Kind::integer)
-      out = out.item(key.to_int());
-    else
-      out = out.item(key.to_string());
-  }
-  return out;
-}
 
 // Reads the spec of every tensor; order matters, PyTorch names the first.
 class Promises {

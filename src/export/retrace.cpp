@@ -2,6 +2,7 @@
 
 #include "calque/trace/make_fx.h"
 #include "export/runtime_asserts.h"
+#include "trace/recorder.h"
 
 namespace calque {
 namespace {

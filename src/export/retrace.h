@@ -9,9 +9,6 @@
 
 namespace calque {
 
-// In meta while retracing: the name of the node that a node was made for.
-inline constexpr const char* from_node = "from_node";
-
 class Retracer : public Interpreter {
  public:
   // Without an environment nothing is renamed; with `names_origin` new nodes get a meta entry from_node.

@@ -10,6 +10,7 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
+#include "export/build.h"
 #include "export/expression_values.h"
 #include "sym/env_impl.h"
 #include "trace/expression_nodes.h"
@@ -136,9 +137,11 @@ class BindingFinder {
 
 class Inserter {
  public:
-  Inserter(Graph& graph, ShapeEnv& env) : graph_(graph), env_(env), bindings_(BindingFinder().run(graph)) {
+  Inserter(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs)
+      : graph_(graph), env_(env), bindings_(BindingFinder().run(graph)) {
     for (const RuntimeAssert& a : env.runtime_asserts())
       if (const Expr* e = a.condition.expr()) asserts_[a.symbol].push_back(e);
+    find_owners(user_inputs);
   }
 
   void run() {
@@ -212,10 +215,30 @@ class Inserter {
     return node;
   }
 
+  // Of the inputs that have a symbol among their sizes, the one whose size it was made for: the others came to have it by
+  // an equality.
+  void find_owners(const std::vector<KeyPath>& user_inputs) {
+    const std::vector<Node*> inputs = graph_.placeholders();
+    for (size_t i = 0; i < user_inputs.size(); ++i) {
+      Node* input = inputs.at(inputs.size() - user_inputs.size() + i);
+      if (!input->meta.val.is_tensor()) continue;
+      const std::string sizes = source_of(user_inputs[i]).name() + ".size()[";
+      for (const SymInt& s : input->meta.val.to_tensor().sym_sizes()) {
+        if (!s.is_symbolic() || s.expr()->kind() != ExprKind::symbol) continue;
+        const auto& sources = env_.impl().sources;
+        const auto at = sources.find(s.expr()->symbol_index());
+        if (at != sources.end() && !at->second.empty() && at->second[0].name().starts_with(sizes))
+          owners_.emplace(s.expr(), input);
+      }
+    }
+  }
+
   void read_input() {
     const Value& val = current_->meta.val;
     const auto symbol = [&](const SymInt& s) {
-      return s.is_symbolic() && s.expr()->kind() == ExprKind::symbol && !numbers_.contains(s.expr());
+      if (!s.is_symbolic() || s.expr()->kind() != ExprKind::symbol || numbers_.contains(s.expr())) return false;
+      const auto owner = owners_.find(s.expr());
+      return owner == owners_.end() || owner->second == current_;
     };
     if (val.kind() == Value::Kind::integer) {
       if (symbol(val.to_sym_int())) numbers_.emplace(val.to_sym_int().expr(), current_);
@@ -395,6 +418,7 @@ class Inserter {
   Graph& graph_;
   ShapeEnv& env_;
   Bindings bindings_;
+  std::unordered_map<const Expr*, const Node*> owners_;
   std::map<std::string, std::vector<const Expr*>> asserts_;  // by the symbol that they wait for
   std::unordered_map<const Expr*, Value> numbers_;           // what is computed already
   std::unordered_set<const Expr*> asserted_;
@@ -411,7 +435,9 @@ std::unordered_map<const Node*, UnbackedBindings> find_unbacked_bindings(const G
   return out;
 }
 
-void insert_runtime_asserts(Graph& graph, ShapeEnv& env) { Inserter(graph, env).run(); }
+void insert_runtime_asserts(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs) {
+  Inserter(graph, env, user_inputs).run();
+}
 
 void insert_metadata_asserts(Graph& graph) {
   static const Operator& check = get_operator("aten::_assert_tensor_metadata");

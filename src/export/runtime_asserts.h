@@ -4,6 +4,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <vector>
 
 #include "calque/graph/graph_module.h"
 #include "calque/sym/shape_env.h"
@@ -14,7 +15,8 @@ namespace calque {
 // Where each value from tensor data (unbacked symbol) is found first.
 std::unordered_map<const Node*, UnbackedBindings> find_unbacked_bindings(const Graph& graph);
 
-void insert_runtime_asserts(Graph& graph, ShapeEnv& env);
+// `user_inputs`: paths of the last placeholders. A size that several inputs have is read from the one that named it.
+void insert_runtime_asserts(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs);
 
 // A check of dtype, device and layout before each aten.to, whose meaning depends on them.
 void insert_metadata_asserts(Graph& graph);

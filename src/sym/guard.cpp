@@ -88,11 +88,10 @@ void ShapeEnv::Impl::throw_data_dependent(const Expr* e, std::source_location wh
   const std::string fixes = e->is_boolean() ? "If it always holds, say so with check(" + e->str() +
                                                   "); if it never does, with check(" + pool.logical_not(e)->str() + "); "
                                             : "";
-  throw UserError(ErrorKind::data_dependent,
-                  "cannot decide " + e->str() +
-                      " while tracing: it depends on values that are only known when the program runs (" + place(where) +
-                      "; of these, sizes: " + (sizes.empty() ? "none" : sizes) + "). " + fixes +
-                      "if either answer will do, use guard_or().");
+  throw UserError(ErrorKind::data_dependent, "could not guard on data-dependent expression " + e->str() +
+                                                 ": it depends on values that are only known when the program runs (" +
+                                                 place(where) + "; of these, sizes: " + (sizes.empty() ? "none" : sizes) +
+                                                 "). " + fixes + "if either answer will do, use guard_or().");
 }
 
 std::optional<Number> ShapeEnv::Impl::hint_of(const Expr* e) {

@@ -300,11 +300,24 @@ void check_devices(const Operator& op, const Values& args) {
           "; trace with a shape environment (symbolic sizes), or keep this call out of the traced part");
 }
 
+// A condition on sizes, which is no number that the operator could take: here it is learnt.
+bool asserts_symbolic(const Operator& op, const Values& args) {
+  static const Operator& plain = get_operator("aten::_assert_scalar");
+  static const Operator& functional = get_operator("aten::_functional_assert_scalar");
+  return (&op == &plain || &op == &functional) && args[0].kind() == Value::Kind::boolean &&
+         args[0].to_sym_bool().is_symbolic();
+}
+
 }  // namespace
 
 Value FakeMode::call(const Operator& op, const Values& args) { return answer(op, args); }
 
 Value FakeMode::answer(const Operator& op, const Values& given) {
+  if (asserts_symbolic(op, given)) {
+    Values known = given;
+    known[0] = check(given[0].to_sym_bool());
+    return answer(op, known);
+  }
   const Values* args = &given;
   Values converted;
   size_t fakes = 0;

@@ -148,6 +148,16 @@ void Recorder::describe(Node* node) {
   if (options_.record_module_stack) node->meta.nn_module_stack = modules_;
 }
 
+bool Recorder::in_same_call(const Node& node) const {
+  if (meta_of_origin) {
+    const Value* now = meta_of_origin->find(from_node);
+    const Value* then = node.meta.find(from_node);
+    return now && then && now->equals(*then);
+  }
+  const std::source_location now = call_site().where, then = node.meta.location;
+  return mode_detail::site && now.line() == then.line() && now.column() == then.column();
+}
+
 namespace {
 thread_local bool tracing_off = false;
 }  // namespace

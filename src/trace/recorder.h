@@ -18,6 +18,9 @@
 
 namespace calque {
 
+// In meta while a graph is recorded again: the name of the node that a node was made for.
+inline constexpr const char* from_node = "from_node";
+
 class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver, public RegionObserver {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
@@ -80,6 +83,8 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Value lifted(const Value& v);
   Value constant_values(const Value& v) const;
   void describe(Node* node);
+  // Was the node made by the call of the program, or for the node of a graph that is run again, that is going on now?
+  bool in_same_call(const Node& node) const;
   Value attribute(const Tensor& t);
   std::string numbered(const char* name, const char* separator = "");  // the next that is free
   Value number(const Expr* e);

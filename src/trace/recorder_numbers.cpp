@@ -45,9 +45,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   // it is over: a composite's own arithmetic does not decide how a later call, or the program itself, writes a number.
   if (Node* const* known = numbers_.find(e)) {
     const Node& before = **known;
-    const std::source_location now = call_site().where, then = before.meta.location;
-    const bool same_call = mode_detail::site && now.line() == then.line() && now.column() == then.column();
-    if ((same_call && !is_accessor(before)) || !is_unused(before, 4)) return;
+    if ((in_same_call(before) && !is_accessor(before)) || !is_unused(before, 4)) return;
   }
   const FunctionRef target = find_function(function);
   if (!target) return;

@@ -1,5 +1,6 @@
 // decompositions CASES.jsonl ANSWERS: traces each operator call of the case file, functionalised and decomposed by the
-// core table, with static and with symbolic sizes, and writes the graphs and what they compute as JSON lines.
+// core table (composite operators by the default one, as exports do it), with static and with symbolic sizes, and writes
+// the graphs and what they compute as JSON lines.
 // decompositions --list prints both tables. tests/peers/decompositions.py drives it and compares with PyTorch.
 #include <fstream>
 #include <iostream>
@@ -40,6 +41,10 @@ Json answer(const opcheck::CaseFile& file, size_t index, const std::string& mode
   try {
     const PythonBodiesScope as_exports_do;
     const Operator& op = get_operator(file.operator_at(index));
+    const bool is_core = core_aten_decompositions().contains(&op);
+    const DecompositionTable& table = is_core ? core_aten_decompositions() : default_decompositions();
+    const CompositesByTable by_table(table);
+    const CompositePolicyScope policy(is_core ? nullptr : &by_table);
     const auto traced = [&](bool with_table) {
       const opcheck::Arguments args = opcheck::make_arguments(file, entry, op, opcheck::Data::real);
       Values inputs;
@@ -54,7 +59,7 @@ Json answer(const opcheck::CaseFile& file, size_t index, const std::string& mode
         return call(op, std::move(positional), std::move(keyword));
       };
       MakeFxOptions options{.mode = mode == "fake" ? TracingMode::fake : TracingMode::symbolic};
-      if (with_table) options.decompositions = &core_aten_decompositions();
+      if (with_table) options.decompositions = &table;
       TracedGraph g = make_fx_values(functionalize(call_again), inputs, options);
       g.graph().eliminate_dead_code();
       return std::pair(std::move(g), std::move(inputs));

@@ -6,11 +6,12 @@ The tables must have the same operators, as far as Calque has them. For each ope
 run_decompositions() does. Compared are the nodes in their order with all their arguments, the sizes, strides and dtypes of
 every node, guards, and what the graphs compute. Calls that PyTorch refuses must be refused. Operators whose graphs are known
 to differ are in tests/trace/decomposition_gaps.tsv with what differs. --all: in-place and out= forms, the composite operators
-of the default table, and more calls of each.
+of the default table (by that table, as run_decompositions() goes by it), and more calls of each.
 """
 
 import argparse
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -27,6 +28,7 @@ from torch._decomp import _core_aten_decompositions_post_autograd, core_aten_dec
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch._aot_autograd.functional_utils import from_fun, to_fun
 from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
+from torch.export.exported_program import _override_composite_implicit_decomp, _split_decomp_table_to_cia_and_python_decomp, default_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -37,6 +39,7 @@ import capture  # noqa: E402
 import decompositions_cases  # noqa: E402
 
 TABLE = _core_aten_decompositions_post_autograd()
+COMPOSITE, REST = _split_decomp_table_to_cia_and_python_decomp(default_decompositions())
 
 
 def overload(name):
@@ -124,8 +127,9 @@ def traced(case, mode):
         return case.op(*a, **kw)
 
     inputs = [flat[k] for k in at]
-    with torch.no_grad(), enable_python_dispatcher():
-        gm = make_fx(functionalized(call), decomposition_table=TABLE, tracing_mode=mode)(*inputs)
+    composites = contextlib.nullcontext() if case.op in TABLE else _override_composite_implicit_decomp(COMPOSITE)
+    with torch.no_grad(), enable_python_dispatcher(), composites:
+        gm = make_fx(functionalized(call), decomposition_table=TABLE if case.op in TABLE else REST, tracing_mode=mode)(*inputs)
     gm.graph.eliminate_dead_code()
     gm.recompile()
     return gm, inputs

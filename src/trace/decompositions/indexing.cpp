@@ -208,7 +208,12 @@ void decompose_indexing(DecompositionBuilder& table) {
     const Tensor expanded = expand(unsqueeze(src, dim), self.sym_sizes());
     return where(mask, expanded, self);
   });
-  table.add("take", [](const Tensor& self, const Tensor& index) -> Tensor { return reshape(self, SymInts{-1})[index]; });
+  table.add("take", [](const Tensor& self, const Tensor& index) -> Tensor {
+    const Tensor flat = reshape(self, SymInts{-1});
+    // Python's indexing reads an index without dimensions as a number.
+    if (index.dim() == 0 && is_integral(index.dtype(), false)) return select(flat, 0, Value(index.item()).to_sym_int());
+    return flat[index];
+  });
   table.add("tril", [](const Tensor& a, SymInt diagonal) -> Tensor {
     const Tensor columns = arange_on(a, Scalar(a.sym_size(-1))).unsqueeze(-2);
     const Tensor distance = columns - arange_on(a, Scalar(a.sym_size(-2))).unsqueeze(-1);
