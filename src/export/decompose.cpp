@@ -36,6 +36,8 @@ DecompositionTable with_aliases(const DecompositionTable& table) {
   const auto same = [](const Values& args) -> std::optional<Value> { return args.at(0); };
   out.try_emplace(&get_operator("aten::lift_fresh_copy"), clone);
   out.try_emplace(&get_operator("aten::detach"), same);
+  // Where the program asks for a size it is read, before what follows.
+  for (const char* name : {"aten::sym_size.int", "aten::sym_stride.int"}) out.erase(&get_operator(name));
   return out;
 }
 

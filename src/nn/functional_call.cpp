@@ -69,7 +69,8 @@ FunctionalCall::FunctionalCall(Module& module, const StateDict& parameters_and_b
 }
 
 FunctionalCall::~FunctionalCall() {
-  for (auto& [slot, tensor] : own_) slot->tensor = std::move(tensor);
+  // Backwards: a slot of a module with several names was exchanged once for each of them.
+  for (auto it = own_.rbegin(); it != own_.rend(); ++it) it->first->tensor = std::move(it->second);
 }
 
 Value functional_call(Module& module, const StateDict& parameters_and_buffers, Values args, Kwargs kwargs,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/export/unflatten.h"
 #include "calque/graph/higher_order.h"
 #include "calque/graph/passes.h"
 #include "calque/trace/decompositions.h"
@@ -480,6 +481,36 @@ TEST(ExportState, preserved_signatures_name_nodes) {
                 export_program(m, {rand({4, 3})}, {}, {.preserve_module_call_signature = {"nowhere"}});
               }),
               HasSubstr("nowhere"));
+}
+
+struct SharedPart : Typed<SharedPart> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<Linear> lin = child<Linear>("lin", 3, 3);
+  Tensor forward(const Tensor& x) { return lin(x).relu(); }
+};
+struct UnderManyNames : Typed<UnderManyNames> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  std::shared_ptr<SharedPart> one = std::make_shared<SharedPart>();
+  Child<SharedPart> a = child_module("a", one);
+  Child<SharedPart> b = child_module("b", one);
+  Child<ModuleList> c = child<ModuleList>("c", std::vector<std::shared_ptr<Module>>{one, one});
+  Child<Sequential> d = child<Sequential>("d", std::vector<std::shared_ptr<Module>>{one, one});
+  Tensor forward(const Tensor& x) {
+    Tensor y = b(a(b(x)));
+    y = c->at<SharedPart>(1)(y);
+    for (size_t i = 0; i < c->size(); ++i) y = c->at<SharedPart>(static_cast<int64_t>(i))(y);
+    return (*d)(y);
+  }
+};
+
+TEST(ExportState, a_module_with_several_names_has_its_tensors_back) {
+  UnderManyNames m;
+  const Tensor weight = m.get_parameter("b.lin.weight");
+  const ExportedProgram p = export_program(m, {rand({2, 3})});
+  EXPECT_TRUE(m.get_parameter("a.lin.weight").is_same(weight));
+  EXPECT_EQ(p.graph_signature().input_specs.at(0).target, "a.lin.weight");
+  expect_equal_to_eager(m, p, {rand({2, 3})});
+  EXPECT_TRUE(same(unflatten(p)->call({ones({2, 3})}), m.call({ones({2, 3})})));
 }
 
 }  // namespace
