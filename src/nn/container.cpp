@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "nn/reached.h"
 #include "nn/text.h"
 
 namespace calque {
@@ -31,7 +32,11 @@ size_t ModuleSequence::position(int64_t index) const {
   return static_cast<size_t>(index < 0 ? index + count : index);
 }
 
-std::shared_ptr<Module> ModuleSequence::ptr(int64_t index) const { return module_slots()[position(index)]->module; }
+std::shared_ptr<Module> ModuleSequence::ptr(int64_t index) const {
+  const ModuleSlot& slot = *module_slots()[position(index)];
+  nn_detail::reached_slot = &slot;
+  return slot.module;
+}
 
 void ModuleSequence::wrong_class(int64_t index) const {
   throw UserError(class_name() + ": the module at " + std::to_string(index) + " is a " + (*this)[index].type_name() +
@@ -92,7 +97,10 @@ Value Sequential::forward_values(const Values& args, const Kwargs& kwargs) {
   bind_arguments(args, kwargs, std::span<const Value*>(&input, 1));
   if (!input) nn_detail::missing_argument(*this, 0);
   Value value = *input;
-  for (const auto& slot : module_slots()) value = slot->module->call({std::move(value)});
+  for (const auto& slot : module_slots()) {
+    nn_detail::reached_slot = slot.get();
+    value = slot->module->call({std::move(value)});
+  }
   return value;
 }
 

@@ -10,6 +10,7 @@
 
 #include "calque/nn/meta_parameters.h"
 #include "nn/hooks.h"
+#include "nn/reached.h"
 #include "nn/text.h"
 
 namespace calque {
@@ -274,6 +275,7 @@ Module& Module::get_submodule(std::string_view path) const {
     const ModuleSlot* slot = find_in(module->children_, name);
     if (!slot && !module->find_slot(name)) throw UserError(module->class_name() + " has no attribute `" + name + "`");
     if (!slot || !slot->module) throw UserError("`" + name + "` is not an nn.Module");
+    nn_detail::reached_slot = slot;
     module = slot->module.get();
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
   }

@@ -8,6 +8,7 @@
 #include "calque/nn/signature.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
+#include "nn/reached.h"
 
 namespace calque {
 
@@ -15,6 +16,7 @@ namespace nn_detail {
 
 thread_local constinit int active_observers = 0;
 thread_local constinit const std::source_location* call_line = nullptr;
+thread_local constinit const ModuleSlot* reached_slot = nullptr;
 
 namespace {
 thread_local std::vector<ModuleObserver*> observers;  // the innermost last

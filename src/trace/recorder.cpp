@@ -5,6 +5,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
+#include "nn/reached.h"
 #include "trace/value_items.h"
 
 namespace calque {
@@ -96,19 +97,36 @@ Value fresh(const Value& v) {
 
 // ---- modules --------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// The name by which the innermost module that is being called knows another: of several, the one by which it was reached.
+std::string name_in(Module& caller, const Module& called) {
+  const ModuleSlot* reached = std::exchange(nn_detail::reached_slot, nullptr);
+  for (const auto& slot : caller.module_slots())
+    if (slot.get() == reached && slot->module.get() == &called) return slot->name;
+  std::string first;
+  size_t names = 0;
+  const Module::NamedModules modules = caller.named_modules("", false);
+  for (const auto& [name, child] : modules)
+    if (child == &called && names++ == 0) first = name;
+  if (names < 2 || !reached) return first;
+  for (const auto& [name, owner] : modules)
+    for (const auto& slot : owner->module_slots())
+      if (slot.get() == reached && slot->module.get() == &called) return name + "." + slot->name;
+  return first;
+}
+
+}  // namespace
+
 void Recorder::enter(Module& module) {
   if (!options_.record_module_stack) return;
   outer_modules_.push_back(modules_);
   auto stack = modules_ ? std::make_shared<ModuleStack>(*modules_) : std::make_shared<ModuleStack>();
   std::string path;
   if (!module_path_.empty()) {
-    // The name by which the innermost module that is being called knows it.
-    for (const auto& [name, child] : module_path_.back()->named_modules())
-      if (child == &module) {
-        const std::string& outer = stack->back().path;
-        path = outer.empty() ? name : outer + "." + name;
-        break;
-      }
+    const std::string name = name_in(*module_path_.back(), module);
+    const std::string& outer = stack->back().path;
+    path = outer.empty() || name.empty() ? name : outer + "." + name;
   }
   // A module's second call is path@1.
   const size_t before = calls_[path]++;

@@ -211,20 +211,20 @@ Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, d
   const DType common = result_type(x1, x2);
   if (!is_floating(common))
     throw UserError("expected common dtype to be floating point, yet common dtype is " + std::string(name(common)));
-  const SymInts sizes = broadcast_sizes(x1.sym_sizes(), x2.sym_sizes(), "cosine_similarity");
-  const auto prepared = [&](const Tensor& t) {
-    const Tensor cast = t.dtype() == common ? t : t.to(common);
-    const SymIntList own = cast.sym_sizes();
-    bool same = own.size() == sizes.size();
-    for (size_t i = 0; same && i < own.size(); ++i) same = guard_or(own[i] == sizes[i], false);
-    return same ? cast : cast.expand(sizes);
-  };
-  const Tensor a = prepared(x1);
-  const Tensor b = prepared(x2);
+  Tensor a = is_floating(x1.dtype()) ? x1 : x1.to(common);
+  Tensor b = is_floating(x2.dtype()) ? x2 : x2.to(common);
+  bool same = a.dim() == b.dim();
+  for (int64_t d = 0; same && d < a.dim(); ++d) same = guard_or(a.sym_size(d) == b.sym_size(d), false);
+  if (!same) {
+    const SymInts sizes = broadcast_sizes(x1.sym_sizes(), x2.sym_sizes(), "cosine_similarity");
+    b = b.expand(sizes);
+    a = a.expand(sizes);
+  }
   // The vectors are divided by their norms before they are multiplied: large ones do not overflow.
   const Tensor a_norm = linalg_vector_norm(a, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
   const Tensor b_norm = linalg_vector_norm(b, Scalar(2), Dims(IntList({dim})), true, std::nullopt).clone();
-  const Tensor least = scalar_tensor(Scalar(eps), a_norm.dtype(), std::nullopt, a.device(), std::nullopt);
+  const DType computed = common == DType::float16 || common == DType::bfloat16 ? DType::float32 : common;
+  const Tensor least = scalar_tensor(Scalar(eps), computed, std::nullopt, a.device(), std::nullopt);
   a_norm.clamp_min_(least);
   b_norm.clamp_min_(least);
   const Tensor right = b.div(b_norm);

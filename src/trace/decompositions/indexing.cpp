@@ -211,7 +211,8 @@ void decompose_indexing(DecompositionBuilder& table) {
   table.add("take", [](const Tensor& self, const Tensor& index) -> Tensor {
     const Tensor flat = reshape(self, SymInts{-1});
     // Python's indexing reads an index without dimensions as a number.
-    if (index.dim() == 0 && is_integral(index.dtype(), false)) return select(flat, 0, Value(index.item()).to_sym_int());
+    if (index.dim() == 0 && is_integral(index.dtype(), false))
+      return select(flat, 0, Value(index.item()).to_sym_int().guard_int());
     return flat[index];
   });
   table.add("tril", [](const Tensor& a, SymInt diagonal) -> Tensor {
