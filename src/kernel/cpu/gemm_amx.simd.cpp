@@ -137,10 +137,15 @@ void multiply(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloat16*
   }
 }
 
-/// Where to ask for 32 lines for every tile of k, numbers apart.
+/// Where to ask for 8 lines in each quarter of a group of rows, for every tile of k. Four places at once are read faster than one.
 struct Ahead {
   const BFloat16* from;
-  int64_t step, line;
+  int64_t quarter, line, step;  // numbers
+
+  CALQUE_INLINE void ask(int64_t quarters) {
+    for (int64_t q = quarters; q < quarters + 2; ++q)
+      for (int64_t i = 0; i < group / 4; ++i) __builtin_prefetch(from + q * quarter + i * line, 0, 2);
+  }
 };
 
 /// sums[32, 32 or 16] = rows[32, k] * cols, asking for the rows to come.
@@ -154,7 +159,7 @@ void multiply_few(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloa
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t t = 0; t < tiles_k; ++t, ahead.from += ahead.step) {
-    for (int64_t i = 0; i < tile; ++i) __builtin_prefetch(ahead.from + i * ahead.line, 0, 2);
+    ahead.ask(0);
     _tile_loadd(4, a + t * tile_k, a_bytes);
     _tile_loadd(6, b + t * tile_numbers, 64);
     _tile_dpbf16ps(0, 4, 6);
@@ -162,7 +167,7 @@ void multiply_few(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloa
       _tile_loadd(7, b + b_tile + t * tile_numbers, 64);
       _tile_dpbf16ps(1, 4, 7);
     }
-    for (int64_t i = tile; i < group; ++i) __builtin_prefetch(ahead.from + i * ahead.line, 0, 2);
+    ahead.ask(2);
     _tile_loadd(5, a2 + t * tile_k, a_bytes);
     _tile_dpbf16ps(2, 5, 6);
     if constexpr (Two) _tile_dpbf16ps(3, 5, 7);
@@ -184,7 +189,8 @@ int64_t few_columns(const GemmPart<BFloat16>& g, const BFloat16* packed, float* 
   int64_t row = 0;
   for (; row + group <= g.row_count; row += group) {
     const BFloat16* const a = g.rows + row * g.rows_row;
-    const Ahead ahead = {a + group * g.rows_row, dense ? group * tile_k : tile_k, dense ? tile_k : g.rows_row};
+    const Ahead ahead = {a + group * g.rows_row, group / 4 * g.rows_row, dense ? tile_k : g.rows_row,
+                         dense ? group / 4 * tile_k : tile_k};
     const auto multiply_rows = g.col_count > tile ? multiply_few<true> : multiply_few<false>;
     multiply_rows(tiles_k, a, g.rows_row, packed, tiles_k * tile_numbers, sums, sums_row, ahead);
     finish(g, row, group, 0, g.col_count, sums, sums_row);
