@@ -305,17 +305,13 @@ constexpr int dot_rows = tile_vectors, dot_cols = tile_rows;
 constexpr int64_t far_bytes = 1 << 20, ahead_bytes = 8192;
 
 template <class S, int R, int C>
-void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_t cols) {
+void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_t cols, int64_t ahead) {
   if constexpr (C > 1) {
-    if (cols < C) return dot_tiles<S, (C - 1 <= 2 ? 4 : R), C - 1>(g, x, col, cols);
+    if (cols < C) return dot_tiles<S, (C - 1 <= 2 ? 4 : R), C - 1>(g, x, col, cols, ahead);
   }
   int64_t row = 0;
-  constexpr int64_t size = sizeof(S);
-  if (C <= 4 && g.rows_row > 0 && g.row_count * g.k * size > far_bytes) {
-    const int64_t tile_bytes = R * g.rows_row * size;
-    const int64_t ahead = R * g.rows_row * (tile_bytes >= ahead_bytes ? 1 : (ahead_bytes + tile_bytes - 1) / tile_bytes);
+  if (ahead != 0)
     for (; row + R <= g.row_count; row += R) dot_tile<S, R, C, true>(g, x, row, col, ahead);
-  }
   for (; row + R <= g.row_count; row += R) dot_tile<S, R, C, false>(g, x, row, col, 0);
   for (; row < g.row_count; ++row) dot_tile<S, 1, C, false>(g, x, row, col, 0);
 }
@@ -323,14 +319,18 @@ void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_
 template <class S>
 void dot(const GemmPart<S>& g, const void* packed_cols) {
   const auto* x = static_cast<const Accumulate<S>*>(packed_cols);
-  // Rows in stretches that stay in cache while every group of columns goes over them.
+  // Rows in stretches that stay in cache while every group of columns goes over them; the first group asks for the next stretch.
   constexpr int64_t stretch = 12;
-  if (g.col_count <= dot_cols) return dot_tiles<S, dot_rows, dot_cols>(g, x, 0, g.col_count);
+  const int64_t row_bytes = g.rows_row * static_cast<int64_t>(sizeof(S));
+  int64_t ahead = 0;
+  if (row_bytes > 0 && g.row_count * g.k * static_cast<int64_t>(sizeof(S)) > far_bytes)
+    ahead = g.rows_row * round_up((ahead_bytes + row_bytes - 1) / row_bytes, stretch);
+  if (g.col_count <= dot_cols) return dot_tiles<S, dot_rows, dot_cols>(g, x, 0, g.col_count, ahead);
   GemmPart<S> part = g;
   for (int64_t row = 0; row < g.row_count; row += stretch) {
     part.row_count = min(stretch, g.row_count - row);
     for (int64_t col = 0; col < g.col_count; col += dot_cols)
-      dot_tiles<S, dot_rows, dot_cols>(part, x, col, min(dot_cols, g.col_count - col));
+      dot_tiles<S, dot_rows, dot_cols>(part, x, col, min(dot_cols, g.col_count - col), col == 0 ? ahead : 0);
     part.rows += stretch * g.rows_row;
     part.out += stretch * g.out_row;
     if (part.bias != nullptr) part.bias += stretch * g.bias_row;
