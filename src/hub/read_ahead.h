@@ -1,6 +1,6 @@
-// Mapped files brought into memory behind the caller's back, in order, so that weights are there when they are used. Parts that
-// are in the page cache already are left alone: they cost nothing more when they are touched. Nothing is copied. Keeps the
-// files mapped; stops when it is destroyed. Private to hub/.
+// Mapped files brought into memory behind the caller's back, in order, so that weights are there when they are used: read where they
+// are not in the page cache, and their pages mapped. Nothing is copied. Keeps the files mapped; stops when it is destroyed. Private
+// to hub/.
 #pragma once
 
 #include <atomic>

@@ -82,7 +82,7 @@ void gemm_float(const Gemm<S>& g) {
   const bool a_along_k = g.a_col == 1 || g.k <= 1, b_along_k = g.b_row == 1 || g.k <= 1;
   const bool a_along_m = g.a_row == 1, b_along_n = g.b_col == 1;
   // Tiles take 16 columns in the time of one; with a few the weights come from memory, which takes longer either way.
-  constexpr int64_t few_for_tiles = 4;
+  constexpr int64_t few_for_tiles = 2;
   const bool tiles = std::is_same_v<S, BFloat16> && on_tiles(batch_count(g) * g.m * g.n * g.k);
   const int64_t dot_columns = tiles ? few_for_tiles : kernel.dot_columns;
   if (g.m <= dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);

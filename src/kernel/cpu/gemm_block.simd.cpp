@@ -242,9 +242,9 @@ void pack_dot(const GemmPart<S>& g, void* packed_cols) {
   }
 }
 
-/// R rows of weights against C packed columns.
-template <class S, int R, int C>
-void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t col) {
+/// R rows of weights against C packed columns. `ahead`: from a number to the one to ask for meanwhile, in numbers; 0 for none.
+template <class S, int R, int C, bool Ahead>
+void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t col, int64_t ahead) {
   using T = Accumulate<S>;
   constexpr int L = lanes<T>;
   const int64_t stride = dot_stride(g.k);
@@ -263,6 +263,10 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
       for (int c = 0; c < C; ++c) xv[s][c] = load(x + c * stride + p + s * L);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+      if constexpr (Ahead) {
+        __builtin_prefetch(w + r * g.rows_row + p + ahead, 0, 2);
+        if constexpr (step * sizeof(S) > 64) __builtin_prefetch(w + r * g.rows_row + p + ahead + L, 0, 2);
+      }
       Vec<T> wv[sets];
       if constexpr (splits_pairs<S>) {
         Vec<uint32_t> u;
@@ -296,27 +300,37 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
 
 constexpr int dot_rows = tile_vectors, dot_cols = tile_rows;
 
+// A part beyond this comes from far memory, and reading runs at three quarters of its speed unless lines are asked for well ahead,
+// across the borders of pages, where the machine by itself stops.
+constexpr int64_t far_bytes = 1 << 20, ahead_bytes = 8192;
+
 template <class S, int R, int C>
-void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_t cols) {
+void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_t cols, int64_t ahead) {
   if constexpr (C > 1) {
-    if (cols < C) return dot_tiles<S, (C - 1 <= 2 ? 4 : R), C - 1>(g, x, col, cols);
+    if (cols < C) return dot_tiles<S, (C - 1 <= 2 ? 4 : R), C - 1>(g, x, col, cols, ahead);
   }
   int64_t row = 0;
-  for (; row + R <= g.row_count; row += R) dot_tile<S, R, C>(g, x, row, col);
-  for (; row < g.row_count; ++row) dot_tile<S, 1, C>(g, x, row, col);
+  if (ahead != 0)
+    for (; row + R <= g.row_count; row += R) dot_tile<S, R, C, true>(g, x, row, col, ahead);
+  for (; row + R <= g.row_count; row += R) dot_tile<S, R, C, false>(g, x, row, col, 0);
+  for (; row < g.row_count; ++row) dot_tile<S, 1, C, false>(g, x, row, col, 0);
 }
 
 template <class S>
 void dot(const GemmPart<S>& g, const void* packed_cols) {
   const auto* x = static_cast<const Accumulate<S>*>(packed_cols);
-  // Rows in stretches that stay in cache while every group of columns goes over them.
+  // Rows in stretches that stay in cache while every group of columns goes over them; the first group asks for the next stretch.
   constexpr int64_t stretch = 12;
-  if (g.col_count <= dot_cols) return dot_tiles<S, dot_rows, dot_cols>(g, x, 0, g.col_count);
+  const int64_t row_bytes = g.rows_row * static_cast<int64_t>(sizeof(S));
+  int64_t ahead = 0;
+  if (row_bytes > 0 && g.row_count * g.k * static_cast<int64_t>(sizeof(S)) > far_bytes)
+    ahead = g.rows_row * round_up((ahead_bytes + row_bytes - 1) / row_bytes, stretch);
+  if (g.col_count <= dot_cols) return dot_tiles<S, dot_rows, dot_cols>(g, x, 0, g.col_count, ahead);
   GemmPart<S> part = g;
   for (int64_t row = 0; row < g.row_count; row += stretch) {
     part.row_count = min(stretch, g.row_count - row);
     for (int64_t col = 0; col < g.col_count; col += dot_cols)
-      dot_tiles<S, dot_rows, dot_cols>(part, x, col, min(dot_cols, g.col_count - col));
+      dot_tiles<S, dot_rows, dot_cols>(part, x, col, min(dot_cols, g.col_count - col), col == 0 ? ahead : 0);
     part.rows += stretch * g.rows_row;
     part.out += stretch * g.out_row;
     if (part.bias != nullptr) part.bias += stretch * g.bias_row;
@@ -353,6 +367,7 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
   // the machine looks ahead well enough by itself, and the columns of a block are too many for the first-level cache.
   const bool two = g.row_count > stream_tile_rows;
   const bool ahead = two || U * cols * static_cast<int64_t>(sizeof(S)) <= stream_bytes;
+  const bool far = !two && g.k * g.col_count * static_cast<int64_t>(sizeof(S)) > far_bytes;
   const bool ahead_low = ahead && row == 0, ahead_high = ahead && (row != 0 || !two);
   int64_t j = 0;
   for (; j + L <= cols; j += L) {
@@ -361,7 +376,10 @@ void stream_rows(const GemmPart<S>& g, int64_t row, int64_t p, int64_t col, int6
     for (int r = 0; r < R; ++r) total[r] = load(out + r * cols + j);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
-      if (u < U / 2 ? ahead_low : ahead_high) __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 3);
+      if (far)
+        __builtin_prefetch(b + (u + 4 * U) * g.cols_k + j, 0, 2);
+      else if (u < U / 2 ? ahead_low : ahead_high)
+        __builtin_prefetch(b + (u + U) * g.cols_k + j, 0, 3);
       const Vec<T> bv = load_wide(b + u * g.cols_k + j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) total[r] = fma(av[r][u], bv, total[r]);
