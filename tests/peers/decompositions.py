@@ -41,7 +41,8 @@ import decompositions_cases  # noqa: E402
 TABLE = _core_aten_decompositions_post_autograd()
 # Composite for exports alone, in the middle of them: only a whole export shows what becomes of these.
 BY_EXPORT = {"aten::upsample_nearest1d.vec", "aten::upsample_nearest3d.vec", "aten::_upsample_nearest_exact1d.vec",
-             "aten::_upsample_nearest_exact2d.vec", "aten::_upsample_nearest_exact3d.vec"}
+             "aten::_upsample_nearest_exact2d.vec", "aten::_upsample_nearest_exact3d.vec", "aten::upsample_linear1d.vec",
+             "aten::upsample_trilinear3d.vec", "aten::upsample_bicubic2d.vec", "aten::rms_norm"}
 COMPOSITE, REST = _split_decomp_table_to_cia_and_python_decomp(default_decompositions())
 
 
