@@ -48,7 +48,8 @@ struct GenerateCommandOptions {
   std::string model;
   std::string prompt;  // "-": standard input
   std::string model_class, dtype;
-  std::optional<int64_t> max_new_tokens, top_k, num_beams, seed;
+  std::string assistant;  // the folder of a smaller model that proposes tokens
+  std::optional<int64_t> max_new_tokens, top_k, num_beams, seed, prompt_lookup;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::vector<std::string> stop;
   std::vector<std::string> set;  // KEY=VALUE of any other setting, the value as JSON

@@ -1,4 +1,5 @@
 // calque generate MODEL -p TEXT: text that goes on from a prompt, shown as it comes.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -58,6 +59,7 @@ GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string&
   take(config.min_p, o.min_p);
   take(config.repetition_penalty, o.repetition_penalty);
   take(config.num_beams, o.num_beams);
+  take(config.prompt_lookup_num_tokens, o.prompt_lookup);
   if (!o.stop.empty()) config.stop_strings = o.stop;
   // Whoever shapes the distribution means to draw from it.
   if (o.temperature || o.top_k || o.top_p || o.min_p || o.seed) config.do_sample = true;
@@ -78,6 +80,10 @@ GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string&
   if (!config.pad_token_id && config.eos_token_id)
     config.pad_token_id = config.eos_token_id->ids.at(0);  // of one row nothing is padded
   return config;
+}
+
+bool is_end_of_text(const GenerationConfig& config, int64_t id) {
+  return config.eos_token_id && std::ranges::find(config.eos_token_id->ids, id) != config.eos_token_id->ids.end();
 }
 
 std::string prompt_of(const GenerateCommandOptions& o) {
@@ -127,6 +133,12 @@ void run_generate(const GenerateCommandOptions& o) {
   options.tokenizer = &tokenizer;
   options.streamer = &counted;
   options.generator = &generator;
+  std::shared_ptr<PretrainedModel> assistant;
+  if (!o.assistant.empty()) {
+    assistant = load_model({o.assistant, "", o.dtype, ""});
+    options.assistant = assistant.get();
+    options.assistant_config = generation_config_of(model_folder(o.assistant));
+  }
   const Clock::time_point start = Clock::now();
   const ModelGenerateOutput out = generate(*model, inputs, config, options);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -147,6 +159,9 @@ void run_generate(const GenerateCommandOptions& o) {
   else
     for (const std::string& t : texts) fmt::print("{}\n", t);
   std::fflush(stdout);
+  if (!o.json && one && counted.tokens() == 1 && is_end_of_text(config, rows[0].back()))
+    fmt::print(stderr, "The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
+               ids.empty() && !encoder_decoder ? ", there being no prompt but the token that texts begin with" : "");
   if (o.stats)
     fmt::print(stderr, "{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n", counted.tokens(), seconds,
                1000 * counted.first_token_seconds(start), counted.tokens_per_second());

@@ -73,6 +73,10 @@ void add_generate(CLI::App& app) {
   command->add_option("--min-p", o->min_p, "sample among those at least this likely, beside the likeliest");
   command->add_option("--repetition-penalty", o->repetition_penalty, "above 1: tokens that have been are less likely");
   command->add_option("--num-beams", o->num_beams, "beam search with this many")->check(CLI::PositiveNumber);
+  command->add_option("--assistant", o->assistant, "a smaller model with the same tokenizer, which proposes tokens");
+  command
+      ->add_option("--prompt-lookup", o->prompt_lookup, "propose up to this many tokens that followed the last ones before")
+      ->check(CLI::PositiveNumber);
   command->add_option("--seed", o->seed, "sample, the same text each time");
   command->add_option("--stop", o->stop, "stop when this text has come (may be given several times)")
       ->allow_extra_args(false);

@@ -5,10 +5,12 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/generate/assisted.h"
 #include "calque/generate/beam_search.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"
+#include "generate/search.h"
 
 namespace calque {
 namespace {
@@ -58,15 +60,6 @@ Tensor prompt_of(const Tensor& input_ids, const GenerationConfig& config) {
   return input_ids;
 }
 
-// The last position's scores in float32, a copy of its own.
-Tensor last_scores(const Tensor& logits, int64_t rows) {
-  if (!logits.defined() || (logits.dim() != 2 && logits.dim() != 3) || logits.size(0) != rows || !logits.is_floating_point())
-    throw UserError("generate: expected logits [" + std::to_string(rows) + ", vocab] or [" + std::to_string(rows) +
-                    ", length, vocab], found " + (logits.defined() ? str(logits.sizes()) : std::string("none")));
-  const Tensor last = logits.dim() == 3 ? logits.select(1, logits.size(1) - 1) : logits;
-  return last.to(DType::float32, false, true);
-}
-
 template <class T>
 void check_not_made_already(const std::vector<T>& made, const std::vector<T>& own, const char* what) {
   for (const T& mine : own)
@@ -83,15 +76,6 @@ StoppingCriteriaList without_ends(const StoppingCriteriaList& criteria) {
     if (one.name != "EosTokenCriteria") out.push_back(one);
   return out;
 }
-
-// What a search starts from: rows already repeated for the beams.
-struct Search {
-  Tensor ids, mask;
-  const GenerationConfig& config;
-  const LogitsProcessorList& processors;
-  const StoppingCriteriaList& criteria;
-  const GenerateOptions& options;
-};
 
 BeamSettings beam_settings_of(const GenerationConfig& config) {
   BeamSettings out{config.num_beams.value_or(1), config.length_penalty.value_or(1), EarlyStopping::when_unlikely,
@@ -152,6 +136,14 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
 }
 
 }  // namespace
+
+Tensor last_scores(const Tensor& logits, int64_t rows) {
+  if (!logits.defined() || (logits.dim() != 2 && logits.dim() != 3) || logits.size(0) != rows || !logits.is_floating_point())
+    throw UserError("generate: expected logits [" + std::to_string(rows) + ", vocab] or [" + std::to_string(rows) +
+                    ", length, vocab], found " + (logits.defined() ? str(logits.sizes()) : std::string("none")));
+  const Tensor last = logits.dim() == 3 ? logits.select(1, logits.size(1) - 1) : logits;
+  return last.to(DType::float32, false, true);
+}
 
 LogitsProcessorList logits_processors_of(const GenerationConfig& config, int64_t prompt_length,
                                          const GenerateOptions& options) {
@@ -249,11 +241,17 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
                         const GenerateOptions& options) {
   GenerationConfig config = given;
   for (const std::string& issue : config.validate()) warn("generate: " + issue);
-  const GenerationMode mode = config.mode();
+  const GenerationMode mode = config.mode(options.candidates != nullptr);
+  const bool assisted = mode == GenerationMode::assisted_generation;
   const bool beams = mode == GenerationMode::beam_search || mode == GenerationMode::beam_sample;
-  if (!beams && mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
+  if (!beams && !assisted && mode != GenerationMode::greedy_search && mode != GenerationMode::sample)
     throw UserError("generate: the settings ask for " + std::string(name_of(mode)) +
-                    "; supported are greedy_search, sample, beam_search and beam_sample");
+                    "; supported are greedy_search, sample, beam_search, beam_sample and assisted_generation");
+  if (options.candidates && !assisted)
+    warn("generate: " + std::string(name_of(mode)) + " does not take candidates; they are ignored.");
+  if (assisted && config.num_return_sequences.value_or(1) > 1)
+    throw UserError("num_return_sequences has to be 1 when doing assisted generate, but is " +
+                    std::to_string(*config.num_return_sequences));
   if (beams && options.streamer && config.num_beams.value_or(1) > 1 && !options.streamer->takes_beams())
     throw UserError(
         "generate: a streamer shows tokens as they come, which beams do not allow; leave it out or set num_beams to 1");
@@ -285,7 +283,14 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
                     " ids are in the cache already, of a prompt of " + std::to_string(prompt) +
                     "; at least one has to be new");
   if (options.streamer) options.streamer->put(ids);
-  if (beams) return beam_search(next_logits, {ids, mask, config, processors, criteria, options});
+  const Search search{ids, mask, config, processors, criteria, options};
+  if (beams) return beam_search(next_logits, search);
+  if (assisted) {
+    if (options.candidates) return assisted_search(next_logits, search, *options.candidates);
+    PromptLookupCandidates lookup(*config.prompt_lookup_num_tokens, config.max_matching_ngram_size.value_or(2),
+                                  options.vocab_size, options.max_position_embeddings);
+    return assisted_search(next_logits, search, lookup);
+  }
   GenerateOutput out;
   std::vector<bool> done(static_cast<size_t>(rows), false);
   int64_t seen = options.cache_position;

@@ -18,6 +18,7 @@ namespace {
 void read(const Json& j, bool& v) { v = j.to_bool(); }
 void read(const Json& j, int64_t& v) { v = j.to_int(); }
 void read(const Json& j, double& v) { v = j.to_float(); }
+void read(const Json& j, std::string& v) { v = std::string(j.to_string()); }
 void read(const Json& j, TokenIds& v) {
   v.clear();
   for (const Json& item : j.items()) v.push_back(item.to_int());
@@ -126,7 +127,9 @@ void for_each_field(Config& c, F&& f) {
 #define FIELD(name) f(#name, c.name)
   FIELD(max_length), FIELD(max_new_tokens), FIELD(min_length), FIELD(min_new_tokens), FIELD(early_stopping), FIELD(max_time);
   FIELD(stop_strings), FIELD(do_sample), FIELD(use_cache), FIELD(num_beams), FIELD(num_beam_groups), FIELD(penalty_alpha);
-  FIELD(length_penalty), FIELD(diversity_penalty), FIELD(prompt_lookup_num_tokens), FIELD(temperature), FIELD(top_k);
+  FIELD(length_penalty), FIELD(diversity_penalty), FIELD(prompt_lookup_num_tokens), FIELD(max_matching_ngram_size);
+  FIELD(num_assistant_tokens), FIELD(num_assistant_tokens_schedule), FIELD(assistant_confidence_threshold);
+  FIELD(temperature), FIELD(top_k);
   FIELD(top_p), FIELD(min_p), FIELD(top_h), FIELD(typical_p), FIELD(epsilon_cutoff), FIELD(eta_cutoff);
   FIELD(repetition_penalty), FIELD(encoder_repetition_penalty), FIELD(no_repeat_ngram_size);
   FIELD(encoder_no_repeat_ngram_size), FIELD(bad_words_ids), FIELD(sequence_bias), FIELD(renormalize_logits);

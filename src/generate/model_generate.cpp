@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
+#include "calque/generate/assisted.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/op/mode.h"
@@ -49,6 +50,20 @@ KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
   return out;
 }
 
+// The first tokens of a cache.
+KeyValueCache cropped(const KeyValueCache& cache, int64_t length) {
+  if (cache.empty() || cache.length().as_int() <= length) return cache;
+  KeyValueCache out;
+  for (const LayerCache& layer : cache.layers) {
+    LayerCache& made = out.layers.emplace_back();
+    made.key = layer.key.narrow(2, 0, length);
+    made.value = layer.value.narrow(2, 0, length);
+    made.cross_key = layer.cross_key;
+    made.cross_value = layer.cross_value;
+  }
+  return out;
+}
+
 // The model as the loop's callback.
 class Steps {
  public:
@@ -67,13 +82,14 @@ class Steps {
       cache_ = {};
     else if (cache_.empty())
       cache_ = inputs_.past_key_values;
+    cache_ = cropped(cache_, step.cache_position);
 
     ModelInputs in;
     in.use_cache = config_.use_cache.value_or(true);
     in.past_key_values = cache_;
     in.output_attentions = wants(config_.output_attentions);
     in.output_hidden_states = wants(config_.output_hidden_states);
-    if (takes("logits_to_keep")) in.logits_to_keep = 1;
+    if (takes("logits_to_keep")) in.logits_to_keep = step.logits_to_keep;
     // Without padding there is nothing that the model would not do by itself, and does faster.
     const bool padded = !all_ones(step.attention_mask);
     if (encoder_decoder_) {
@@ -188,6 +204,17 @@ Tensor decoder_prompt(const ModelInputs& inputs, int64_t rows, int64_t start, Te
   return cat({first, given}, 1);
 }
 
+void check_assistant(const PretrainedModel& model, const PretrainedModel& assistant) {
+  check_class(assistant);
+  if (model.is_encoder_decoder() != assistant.is_encoder_decoder())
+    throw UserError("generate: " + model.class_name() + " and its assistant " + assistant.class_name() +
+                    " are not of a kind: one is an encoder-decoder");
+  const int64_t mine = model.config().integer("vocab_size"), its = assistant.config().integer("vocab_size");
+  if (mine != its)
+    throw UserError("generate: the assistant has to have the model's tokenizer, but has a vocabulary of " +
+                    std::to_string(its) + " instead of " + std::to_string(mine));
+}
+
 int64_t rows_of_source(const ModelInputs& inputs) {
   if (inputs.input_ids.defined()) return inputs.input_ids.size(0);
   if (inputs.inputs_embeds.defined()) return inputs.inputs_embeds.size(0);
@@ -235,9 +262,29 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
   }
+  const auto on = [](const std::optional<bool>& what) { return what.value_or(false); };
+  if (config.mode(options.assistant || options.candidates) == GenerationMode::assisted_generation &&
+      on(config.return_dict_in_generate) && (on(config.output_attentions) || on(config.output_hidden_states)))
+    throw UserError("generate: assisted generation gives no attentions and no hidden states");
+  if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
   Steps steps(model, inputs, config, out);
+  // The assistant reads the same prompt or, with an encoder of its own, the same source.
+  std::optional<Steps> assistant_steps;
+  std::optional<AssistantCandidates> candidates;
+  ModelInputs assistant_inputs = inputs;
+  const GenerationConfig assistant_config;
+  ModelGenerateOutput unused;
+  if (options.assistant) {
+    check_assistant(model, *options.assistant);
+    assistant_inputs.past_key_values = {};
+    assistant_inputs.encoder_outputs = {};
+    assistant_steps.emplace(*options.assistant, assistant_inputs, assistant_config, unused);
+    candidates.emplace([&](const GenerationStep& step) { return (*assistant_steps)(step); }, options.assistant_config);
+    options.candidates = &*candidates;
+  }
   GenerateOutput made = generate([&](const GenerationStep& step) { return steps(step); }, prompt, config, options);
   static_cast<GenerateOutput&>(out) = std::move(made);
+  out.past_key_values = cropped(out.past_key_values, out.sequences.size(1) - 1);
   return out;
 }
 

@@ -115,6 +115,16 @@ void prune_linear_layer(Linear& layer, const std::vector<int64_t>& index, int64_
   (dim == 0 ? layer.out_features : layer.in_features) = static_cast<int64_t>(index.size());
 }
 
+void prune_attention(const std::vector<int64_t>& heads, int64_t& count, int64_t head_size, std::set<int64_t>& gone,
+                     std::initializer_list<Linear*> projections, Linear& output) {
+  const PruneableHeads found = find_pruneable_heads_and_indices(heads, count, head_size, gone);
+  if (found.heads.empty()) return;
+  for (Linear* layer : projections) prune_linear_layer(*layer, found.index);
+  prune_linear_layer(output, found.index, 1);
+  count -= static_cast<int64_t>(found.heads.size());
+  gone.insert(found.heads.begin(), found.heads.end());
+}
+
 void prune_layer(Module& layer, const std::vector<int64_t>& index, std::optional<int64_t> dim) {
   if (auto* linear = dynamic_cast<Linear*>(&layer)) return prune_linear_layer(*linear, index, dim.value_or(0));
   if (layer.class_name() != "Conv1D")

@@ -168,4 +168,20 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
   return embedding;
 }
 
+void resize_position_embeddings(PretrainedModel& model, int64_t count) {
+  if (count < 1)
+    throw UserError("resize_position_embeddings: the number of positions has to be positive, found " +
+                    std::to_string(count));
+  const GradModeScope no_grad(false);
+  bool found = false;
+  for (Module* module : model.modules())
+    if (auto* positions = dynamic_cast<ResizablePositions*>(module)) {
+      positions->resize_positions(count);
+      found = true;
+    }
+  if (!found) throw UserError("resize_position_embeddings: " + model.class_name() + " cannot have other positions");
+  for (Module* module : model.modules())
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) part->config().set("max_position_embeddings", count);
+}
+
 }  // namespace calque

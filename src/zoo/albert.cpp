@@ -14,7 +14,7 @@ constexpr const char* albert_family = "transformers.models.albert.modeling_alber
 
 LayerNormOptions albert_norm(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
 
-struct AlbertAttention : Typed<AlbertAttention> {
+struct AlbertAttention : Typed<AlbertAttention>, PrunableAttention {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "eager"};
   explicit AlbertAttention(const Config& c)
@@ -34,6 +34,10 @@ struct AlbertAttention : Typed<AlbertAttention> {
                                             split_heads(value(x), heads, size), mask, options);
     return {norm(x + output_dropout(dense(attended.output))), attended.weights};
   }
+  void prune_heads(const std::vector<int64_t>& asked) override {
+    prune_attention(asked, heads, size, pruned_heads, {&*query, &*key, &*value}, *dense);
+  }
+  std::set<int64_t> pruned_heads;
   int64_t heads, size;
   Child<Dropout> attention_dropout, output_dropout;
   Child<Linear> query, key, value, dense;

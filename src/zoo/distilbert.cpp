@@ -6,6 +6,7 @@
 #include "blocks/bert_encoder.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
+#include "calque/hub/resize.h"
 #include "calque/op/ops.h"
 #include "heads/encoder_heads.h"
 
@@ -15,11 +16,19 @@ namespace {
 
 constexpr LayerNormOptions distilbert_norm{.eps = 1e-12};
 
-struct DistilBertEmbeddings : Typed<DistilBertEmbeddings> {
+// [positions, size]: sines and cosines take turns.
+Tensor alternating_sinusoids(int64_t positions, int64_t size) {
+  const Tensor steps = pow(10000.0, arange((size + 1) / 2, DType::float64) * 2 / static_cast<double>(size));
+  const Tensor angles = arange(positions, DType::float64).unsqueeze(1) / steps;
+  return stack({sin(angles), cos(angles)}, -1).flatten(1).slice(1, 0, size).to(DType::float32);
+}
+
+struct DistilBertEmbeddings : Typed<DistilBertEmbeddings>, ResizablePositions {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.Embeddings";
   static constexpr const char* forward_arguments[] = {"input_ids", "inputs_embeds", "position_ids"};
   explicit DistilBertEmbeddings(const Config& c)
-      : word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("dim"),
+      : sinusoidal(c.flag("sinusoidal_pos_embds")),
+        word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("dim"),
                                          EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
         position_embeddings(child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("dim"))),
         norm(child<LayerNorm>("LayerNorm", c.integer("dim"), distilbert_norm)),
@@ -30,13 +39,25 @@ struct DistilBertEmbeddings : Typed<DistilBertEmbeddings> {
     const Tensor positions = given_positions.defined() ? given_positions : position_ids->slice(1, 0, words.sym_size(1));
     return dropout(norm(words + position_embeddings(positions)));
   }
+  void resize_positions(int64_t count) override {
+    Embedding& table = *position_embeddings;
+    const Tensor old = table.weight->detach();
+    Tensor now = sinusoidal ? alternating_sinusoids(count, old.size(1)) : randn({count, old.size(1)});
+    if (const int64_t kept = std::min(count, old.size(0)); !sinusoidal) now.slice(0, 0, kept).copy_(old.slice(0, 0, kept));
+    now = now.to(old.dtype());
+    now.set_requires_grad(table.weight->requires_grad());
+    table.weight = now;
+    table.num_embeddings = count;
+    position_ids = arange(count).unsqueeze(0);
+  }
+  bool sinusoidal;
   Child<Embedding> word_embeddings, position_embeddings;
   Child<LayerNorm> norm;
   Child<Dropout> dropout;
   Buffer position_ids;
 };
 
-struct DistilBertSelfAttention : Typed<DistilBertSelfAttention> {
+struct DistilBertSelfAttention : Typed<DistilBertSelfAttention>, PrunableAttention {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertSelfAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "eager"};
   explicit DistilBertSelfAttention(const Config& c)
@@ -58,6 +79,10 @@ struct DistilBertSelfAttention : Typed<DistilBertSelfAttention> {
                                             split_heads(v_lin(x), heads, size), mask, options);
     return {out_lin(attended.output), attended.weights};
   }
+  void prune_heads(const std::vector<int64_t>& asked) override {
+    prune_attention(asked, heads, size, pruned_heads, {&*q_lin, &*k_lin, &*v_lin}, *out_lin);
+  }
+  std::set<int64_t> pruned_heads;
   int64_t heads, size;
   Child<Linear> q_lin, k_lin, v_lin, out_lin;
   Child<Dropout> dropout;
@@ -112,12 +137,10 @@ struct DistilBertPretrained : PretrainedModel {
   void init_weights(Module& module) override {
     PretrainedModel::init_weights(module);
     auto* embeddings = dynamic_cast<DistilBertEmbeddings*>(&module);
-    if (!embeddings || !config().flag("sinusoidal_pos_embds")) return;
-    const int64_t length = config().integer("max_position_embeddings"), dim = config().integer("dim");
-    const Tensor steps = pow(10000.0, arange((dim + 1) / 2, DType::float64) * 2 / static_cast<double>(dim));
-    const Tensor angles = arange(length, DType::float64).unsqueeze(1) / steps;
+    if (!embeddings || !embeddings->sinusoidal) return;
     const GradModeScope no_grad(false);
-    embeddings->position_embeddings->weight->copy_(stack({sin(angles), cos(angles)}, -1).flatten(1).slice(1, 0, dim));
+    const Tensor& table = *embeddings->position_embeddings->weight;
+    table.copy_(alternating_sinusoids(table.size(0), table.size(1)));
   }
 };
 

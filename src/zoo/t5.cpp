@@ -367,7 +367,8 @@ void complete_t5(Config& config) {
 template <class M>
 ModelClass t5_class(const T5Style& style, const std::string& part, std::vector<std::string> tasks) {
   const std::string name = style.prefix + part;
-  return {name, std::move(tasks), [&style, name](const Config& config) { return std::make_shared<M>(style, name, config); }};
+  return {name, std::move(tasks),
+          [&style, name](const Config& config) { return finished_model(std::make_shared<M>(style, name, config)); }};
 }
 
 std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string> generation) {

@@ -25,16 +25,13 @@ struct TrOCRSinusoidalPositionalEmbedding : Typed<TrOCRSinusoidalPositionalEmbed
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRSinusoidalPositionalEmbedding";
   static constexpr const char* forward_arguments[] = {"input_ids", "past_key_values_length"};
   TrOCRSinusoidalPositionalEmbedding(int64_t positions, int64_t size, int64_t padding)
-      : size(size), padding(padding), weights(register_constant("weights", sinusoidal_table(positions, size, padding))) {}
+      : padding(padding), weights(register_constant("weights", sinusoidal_table(positions, size, padding))) {}
   Tensor forward(const Tensor& input_ids, const SymInt& past) {
-    const SymInt needed = padding + 1 + past + input_ids.sym_size(1);
-    if (!needed.is_symbolic() && needed.as_int() > weights->size(0))
-      weights = sinusoidal_table(needed.as_int(), size, padding);
     const Tensor kept = ne(input_ids, padding).to(DType::int64);
     const Tensor counted = (cumsum(kept, 1) + Scalar(past)) * kept + padding;
-    return index_select(weights, 0, counted.view({-1})).view({input_ids.sym_size(0), input_ids.sym_size(1), size});
+    return sinusoids_at(counted, padding + 1 + past + input_ids.sym_size(1), weights, padding);
   }
-  int64_t size, padding;
+  int64_t padding;
   Constant weights;
 };
 

@@ -25,17 +25,10 @@ struct XGLMSinusoidalPositionalEmbedding : Typed<XGLMSinusoidalPositionalEmbeddi
   static constexpr const char* forward_arguments[] = {"position_ids", "length"};
   static constexpr int64_t offset = 2;
   XGLMSinusoidalPositionalEmbedding(int64_t positions, int64_t size, std::optional<int64_t> padding)
-      : size(size),
-        padding(padding),
-        weights(register_buffer("weights", sinusoidal_table(positions + offset, size, padding), false)) {}
-  // `length`: of the whole text. A longer one than the table has gets a longer table.
+      : padding(padding), weights(register_buffer("weights", sinusoidal_table(positions + offset, size, padding), false)) {}
   Tensor forward(const Tensor& position_ids, const SymInt& length) {
-    if (!length.is_symbolic() && length.as_int() + offset > weights->size(0))
-      weights = sinusoidal_table(length.as_int() + offset, size, padding).to(weights->dtype());
-    const Tensor rows = index_select(weights, 0, (position_ids + offset).view({-1}));
-    return rows.view({position_ids.sym_size(0), position_ids.sym_size(1), size});
+    return sinusoids_at(position_ids + offset, length + offset, weights, padding);
   }
-  int64_t size;
   std::optional<int64_t> padding;
   Buffer weights;
 };

@@ -62,6 +62,13 @@ TEST_F(Models, GenerateReproducesTheReference) {
   EXPECT_EQ(alone.out, ", and the other\n");
 }
 
+TEST_F(Models, H245_with_candidates_the_text_is_the_same) {
+  const std::string command = "generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32";
+  const std::string plain = calque_run(command).out;
+  EXPECT_EQ(calque_run(command + " --assistant tiny-lm").out, plain);
+  EXPECT_EQ(calque_run(command + " --prompt-lookup 5").out, plain);
+}
+
 TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
   const std::string sample =
       "generate tiny-lm -p 'Call me' --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --repetition-penalty 1.1 -n 30 "
@@ -73,6 +80,10 @@ TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
   const Result stopped =
       calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32 --stop 'policy'");
   EXPECT_EQ(stopped.out, "The people of the United States, and the other States have been the same policy\n");
+  EXPECT_THAT(calque_run("generate tiny-lm -p '' --greedy").out,
+              HasSubstr("The model ended the text at once, there being no"));
+  EXPECT_EQ(calque_run("generate tiny-lm -p '' --greedy -n 4 --set min_new_tokens=4").out.find("at once"),
+            std::string::npos);
   EXPECT_THAT(calque_run("generate tiny-lm -p x --set do_samples=true").out, HasSubstr("there is no setting `do_samples`"));
   EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature -1").out, HasSubstr("temperature"));
 }

@@ -277,8 +277,8 @@ TEST(Generate, SaysWhatItCannotDo) {
       error_of([] {
         generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"penalty_alpha": 0.6, "top_k": 4, "max_new_tokens": 2})"));
       }),
-      HasSubstr(
-          "the settings ask for contrastive_search; supported are greedy_search, sample, beam_search and beam_sample"));
+      HasSubstr("the settings ask for contrastive_search; supported are greedy_search, sample, beam_search, beam_sample and "
+                "assisted_generation"));
   EXPECT_THAT(error_of([] {
                 generate(
                     [](const GenerationStep&) {

@@ -5,6 +5,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/registry.h"
+#include "calque/hub/resize.h"
 #include "calque/hub/save_pretrained.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
@@ -17,7 +18,8 @@ using namespace hub_test;
 
 Tensor pruned_logits(PretrainedModel& model, const Tensor& ids) {
   const GradModeScope no_grad(false);
-  return model({.input_ids = ids})["logits"];
+  const ModelOutput out = model({.input_ids = ids});
+  return out.has("logits") ? out["logits"] : out["last_hidden_state"];
 }
 double distance(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item().to_double(); }
 
@@ -47,7 +49,7 @@ TEST(Prune, H110_layers_are_pruned_by_their_output_features) {
 }
 
 class PrunedModels : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, PrunedModels, ::testing::Values("bert", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(All, PrunedModels, ::testing::Values("bert", "gpt2", "albert", "distilbert", "t5"));
 
 TEST_P(PrunedModels, H105_H106_H111_pruned_models_answer_as_in_transformers) {
   const std::string name = GetParam();
@@ -76,6 +78,23 @@ TEST_P(PrunedModels, H105_H106_H111_pruned_models_answer_as_in_transformers) {
   EXPECT_EQ(made->named_parameters().size(), model->named_parameters().size());
   for (const auto& [key, tensor] : made->named_parameters())
     EXPECT_EQ(tensor.numel(), model->get_parameter(key).numel()) << key;
+}
+
+TEST(Positions, learned_rows_stay_and_longer_texts_fit) {
+  const auto model = from_pretrained(golden("prune/distilbert"));
+  const Tensor ids = full({1, 20}, 3, DType::int64), shorter = ids.narrow(1, 0, 9);
+  const Tensor before = pruned_logits(*model, shorter);
+  resize_position_embeddings(*model, 24);
+  EXPECT_EQ(model->config().integer("max_position_embeddings"), 24);
+  EXPECT_EQ(pruned_logits(*model, ids).size(1), 20);
+  EXPECT_TRUE(same_bits(pruned_logits(*model, shorter), before));
+  resize_position_embeddings(*model, 9);
+  EXPECT_TRUE(same_bits(pruned_logits(*model, shorter), before));
+  TemporaryFolder folder;
+  save_pretrained(*model, folder.path());
+  EXPECT_TRUE(same_bits(pruned_logits(*from_pretrained(folder.path()), shorter), before));
+  EXPECT_EQ(error_of([&] { resize_position_embeddings(*tiny_llama(), 9); }),
+            "resize_position_embeddings: LlamaForCausalLM cannot have other positions");
 }
 
 TEST(Prune, a_class_that_cannot_says_so) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""generate beside transformers: greedy, sampled from the same seeds and with beams, with padding, processors and stop conditions,
-on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
+"""generate beside transformers: greedy, sampled from the same seeds, with beams and with candidates of an assistant or of the prompt,
+with padding, processors and stop conditions, on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
 ARCH takes one architecture. Where the two likeliest tokens are within 1e-4 of each other at some step, a case proves nothing and is left out.
 """
 import argparse
+import copy
 import json
 import logging
 import os
@@ -43,6 +44,17 @@ def random_model(name, folder):
             parameter.add_(torch.randn_like(parameter) * 0.2)
     model.save_pretrained(folder)
     return model
+
+
+def assistant_of(model, folder):
+    """A model that often, but not always, says what `model` says."""
+    assistant = copy.deepcopy(model)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in assistant.parameters():
+            parameter.add_(torch.randn_like(parameter) * parameter.abs().mean() * 0.15)
+    assistant.save_pretrained(folder)
+    return assistant
 
 
 def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
@@ -120,6 +132,54 @@ def cases(r, name, folder, model, tokenizer, count):
         yield ({"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": TINY if tokenizer else None}, out.sequences.tolist())
 
 
+def assisted_cases(r, folder, model, place, count):
+    """With an assistant or with prompt lookup, one row at a time; its greedy ids must also be those without."""
+    assistant = assistant_of(model, place)
+    vocab, pad = model.config.vocab_size, 1 if model.config.vocab_size < 1000 else 0
+    made = 0
+    while made < count:
+        words = [r.randrange(3, vocab) for _ in range(r.randrange(1, 5))]
+        x = {"input_ids": torch.tensor([(words * r.randrange(1, 4))[:9]])}
+        s = {"eos_token_id": model.config.eos_token_id, "pad_token_id": pad, "max_new_tokens": r.randrange(3, 25)}
+        if model.config.is_encoder_decoder:
+            s["decoder_start_token_id"] = model.config.decoder_start_token_id
+        if r.random() < 0.5 and not model.config.is_encoder_decoder:  # those draw other tokens from a seed: docs/status.md
+            s["do_sample"] = True
+            for key, value in (("temperature", 0.5), ("top_k", 5)):
+                if r.random() < 0.4:
+                    s[key] = value
+        for key, value in (("repetition_penalty", 1.2), ("no_repeat_ngram_size", 3), ("min_new_tokens", 5), ("suppress_tokens", [5, 7])):
+            if r.random() < 0.15:
+                s[key] = value
+        theirs = {}
+        if r.random() < 0.6:
+            for key, values in (("num_assistant_tokens", [1, 3, 8]), ("num_assistant_tokens_schedule", ["heuristic", "heuristic_transient"]), ("assistant_confidence_threshold", [0.0, 0.2])):
+                if r.random() < 0.5:
+                    theirs[key] = r.choice(values)
+            assistant.generation_config = GenerationConfig(**theirs)
+            extra = {"assistant_model": assistant}
+        else:
+            s["prompt_lookup_num_tokens"] = r.choice([2, 4, 10])
+            if r.random() < 0.5:
+                s["max_matching_ngram_size"] = r.choice([1, 3])
+            extra = {}
+        seed = r.randrange(1000)
+        torch.manual_seed(seed)
+        model.generation_config = GenerationConfig()
+        config = GenerationConfig(**s, return_dict_in_generate=True, output_scores=True)
+        out = model.generate(**x, generation_config=config, **extra)
+        if not s.get("do_sample"):
+            if close_call(model, out, s):
+                continue
+            plain = GenerationConfig(**{k: v for k, v in s.items() if k not in ("prompt_lookup_num_tokens", "max_matching_ngram_size")})
+            assert model.generate(**x, generation_config=plain).tolist() == out.sequences.tolist()
+        made += 1
+        case = {"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": None}
+        if extra:
+            case.update(assistant=place, assistant_settings=theirs)
+        yield case, out.sequences.tolist()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
@@ -144,6 +204,7 @@ def main():
             else:
                 continue
             made = list(cases(r, name, place, model, tokenizer, count))
+            made += assisted_cases(r, place, model, os.path.join(folder, name + "-assistant"), count // 2)
             lines = os.path.join(folder, "cases")
             with open(lines, "w") as f:
                 f.writelines(json.dumps(c) + "\n" for c, _ in made)
@@ -157,7 +218,7 @@ def main():
                     continue
                 wrong += 1
                 if wrong <= 3:
-                    print("DIFFERENT", name, json.dumps({k: case[k] for k in ("inputs", "settings", "seed")})[:500], "\n   found", answer.get("ids", answer.get("error")), "\n   expected", expected)
+                    print("DIFFERENT", name, json.dumps({k: case[k] for k in ("inputs", "settings", "seed", "assistant_settings") if k in case})[:500], "\n   found", answer.get("ids", answer.get("error")), "\n   expected", expected)
             failed += wrong
             print(f"{name:10} {len(made) - wrong:5} equal, {wrong} differ", flush=True)
     print(f"{total - failed} passed, {failed} failed")

@@ -1,5 +1,5 @@
 // generate_peer CASES: runs generate on model folders. CASES has one JSON object a line: {"model": folder, "inputs": {name: rows of
-// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null}. For each a line of JSON: {"ids": rows} or {"error": text}.
+// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null, "assistant": folder, "assistant_settings": its settings}. For each a line of JSON: {"ids": rows} or {"error": text}.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -25,8 +25,12 @@ Nlohmann run(const Nlohmann& c) {
   static std::map<std::string, std::shared_ptr<PretrainedModel>> models;
   static std::map<std::string, Tokenizer> tokenizers;
   const std::string folder = c.at("model");
-  std::shared_ptr<PretrainedModel>& model = models[folder];
-  if (!model) model = from_pretrained(folder, {.dtype = DType::float32});
+  const auto load = [](const std::string& from) {
+    std::shared_ptr<PretrainedModel>& model = models[from];
+    if (!model) model = from_pretrained(from, {.dtype = DType::float32});
+    return model;
+  };
+  const std::shared_ptr<PretrainedModel> model = load(folder);
   ModelInputs inputs;
   for (const auto& [name, rows] : c.at("inputs").items())
     inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
@@ -38,6 +42,12 @@ Nlohmann run(const Nlohmann& c) {
     options.tokenizer = found != tokenizers.end()
                             ? &found->second
                             : &tokenizers.emplace(name, Tokenizer::from_file(name.get<std::string>())).first->second;
+  }
+  std::shared_ptr<PretrainedModel> assistant;
+  if (c.contains("assistant")) {
+    assistant = load(c.at("assistant"));
+    options.assistant = assistant.get();
+    options.assistant_config = GenerationConfig::from_json(c.at("assistant_settings").dump());
   }
   const Tensor ids =
       generate(*model, inputs, GenerationConfig::from_json(c.at("settings").dump()), options).sequences.contiguous();

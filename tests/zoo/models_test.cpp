@@ -165,6 +165,32 @@ TEST_P(GoldenModel, ExportsWithDynamicSizes) {
   expect_same(leaves_of(ModelOutput::from_value(program.call({}, large))), leaves_of((*model)(others)));
 }
 
+// A table of sines ends somewhere; positions do not.
+TEST(Models, SinusoidalPositionsHaveNoLongestText) {
+  const GradModeScope no_grad(false);
+  for (const char* name : {"m2m_100", "xglm"}) {
+    SCOPED_TRACE(name);
+    const auto model = from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name);
+    const int64_t longer = model->config().integer("max_position_embeddings") + 20;
+    const Tensor ids = (arange(longer) * 7).remainder(40) + 5;
+    const auto texts = [&](int64_t length) {
+      Kwargs in{{"input_ids", ids.narrow(0, 0, length).expand({2, length})}};
+      if (model->is_encoder_decoder()) in.emplace_back("decoder_input_ids", in[0].second);
+      return in;
+    };
+    DynamicShapes::Entries shapes;
+    for (const auto& [argument, value] : texts(7)) {
+      const Dim length(argument == "input_ids" ? "length" : "target", 2, 1000);
+      shapes.emplace_back(Value(argument), DynamicShapes::dict({{Value(1), length}}));
+    }
+    const ExportedProgram program =
+        export_program(*model, {}, texts(7), {.dynamic_shapes = DynamicShapes::dict(std::move(shapes))});
+    ModelInputs inputs;
+    for (const auto& [argument, value] : texts(longer)) inputs.set(argument, value.to_tensor());
+    expect_same(leaves_of(ModelOutput::from_value(program.call({}, texts(longer)))), leaves_of((*model)(inputs)));
+  }
+}
+
 // Where transformers' own views of no tokens are ambiguous, the sizes are known here.
 TEST(Models, TextsOfNoTokensAndOfOne) {
   for (const char* name : {"llama", "gpt2"}) {

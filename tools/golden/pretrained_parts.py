@@ -95,7 +95,13 @@ def prune():
     for name, config, cls in (
             ("bert", transformers.BertConfig(vocab_size=30, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=20,
                                              max_position_embeddings=16), transformers.BertForMaskedLM),
-            ("gpt2", transformers.GPT2Config(vocab_size=30, n_embd=16, n_layer=2, n_head=4, n_positions=16), transformers.GPT2LMHeadModel)):
+            ("gpt2", transformers.GPT2Config(vocab_size=30, n_embd=16, n_layer=2, n_head=4, n_positions=16), transformers.GPT2LMHeadModel),
+            ("albert", transformers.AlbertConfig(vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=1,
+                                                 num_attention_heads=4, intermediate_size=20, max_position_embeddings=16), transformers.AlbertForMaskedLM),
+            ("distilbert", transformers.DistilBertConfig(vocab_size=30, dim=16, n_layers=2, n_heads=4, hidden_dim=20, max_position_embeddings=16),
+             transformers.DistilBertForMaskedLM),
+            ("t5", transformers.T5Config(vocab_size=30, d_model=16, d_kv=4, d_ff=20, num_layers=2, num_heads=4, relative_attention_num_buckets=8),
+             transformers.T5EncoderModel)):
         torch.manual_seed(5)
         folder = os.path.join(OUT, "prune", name)
         shutil.rmtree(folder, ignore_errors=True)
@@ -107,10 +113,10 @@ def prune():
         ids = torch.tensor([[3, 1, 4, 1, 5, 9]])
         out = {"input_ids": ids}
         with torch.no_grad():
-            out["before"] = model(ids).logits
+            out["before"] = model(ids)[0]
             model.prune_heads({0: [1, 2]})
             model.prune_heads({0: [3, 1], 1: [0]})
-            out["after"] = model(ids).logits
+            out["after"] = model(ids)[0]
         for key, value in model.state_dict().items():
             out["shape/" + key] = torch.tensor(value.shape, dtype=torch.long)
         save_file({k: v.contiguous() for k, v in out.items()}, os.path.join(folder, "pruned.safetensors"))

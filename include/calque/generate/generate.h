@@ -1,6 +1,6 @@
-// generate: greedy search, sampling and beams over anything that gives the logits of the next token. The loop owns nothing
-// of the model: a callback maps new ids to logits and keeps its own cache. Groups of beams, contrastive search and assistants
-// are a UserError.
+// generate: greedy search, sampling and beams over anything that gives the logits of the next token, with candidates where
+// there are any (assisted.h). The loop owns nothing of the model: a callback maps new ids to logits and keeps its own cache.
+// Groups of beams and contrastive search are a UserError.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,18 @@
 
 namespace calque {
 
+class CandidateGenerator;
+class PretrainedModel;
+
 // What the callback is asked: the ids that it has not seen [batch, n], how many it has, and which positions count.
 struct GenerationStep {
   Tensor input_ids;
-  int64_t cache_position = 0;  // 0: it starts anew
+  int64_t cache_position = 0;  // 0: it starts anew; fewer than it has seen: the others are to be forgotten
   Tensor attention_mask;       // int64 [batch, cache_position + n]
   Tensor rows = {};            // int64 [batch]: the rows of the step before that these continue; undefined: the same ones
+  int64_t logits_to_keep = 1;  // positions, from the last, whose logits are looked at; more than one with candidates
 };
-// Logits [batch, vocab], or [batch, n, vocab] of which the last position is taken.
+// Logits [batch, vocab], or [batch, n, vocab] of which the last positions are taken.
 using NextLogits = std::function<Tensor(const GenerationStep&)>;
 
 // Told of the prompt, then of each step's ids [batch].
@@ -59,9 +63,14 @@ struct GenerateOptions {
   Tensor encoder_input_ids = {};         // of an encoder-decoder: what its penalties look at
   const Tokenizer* tokenizer = nullptr;  // for stop strings
   Streamer* streamer = nullptr;
-  Generator* generator = nullptr;       // for sampling; the default one when null
-  int64_t max_position_embeddings = 0;  // of the model; 0: not known
-  int64_t cache_position = 0;           // how many of the prompt's ids the callback has seen already
+  Generator* generator = nullptr;            // for sampling; the default one when null
+  int64_t max_position_embeddings = 0;       // of the model; 0: not known
+  int64_t vocab_size = 0;                    // of the model; 0: not known
+  int64_t cache_position = 0;                // how many of the prompt's ids the callback has seen already
+  CandidateGenerator* candidates = nullptr;  // who proposes ids, beside the config's prompt_lookup_num_tokens
+  // For generate with a model: a smaller one with the same vocabulary that proposes ids, and its own settings.
+  PretrainedModel* assistant = nullptr;
+  GenerationConfig assistant_config = {};
 };
 
 struct GenerateOutput {

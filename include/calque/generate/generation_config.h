@@ -48,7 +48,11 @@ struct GenerationConfig {
   std::optional<bool> do_sample, use_cache;
   std::optional<int64_t> num_beams, num_beam_groups;
   std::optional<double> penalty_alpha, length_penalty, diversity_penalty;
-  std::optional<int64_t> prompt_lookup_num_tokens;
+  std::optional<int64_t> prompt_lookup_num_tokens, max_matching_ngram_size;
+  // Of a model that assists another.
+  std::optional<int64_t> num_assistant_tokens;
+  std::optional<std::string> num_assistant_tokens_schedule;
+  std::optional<double> assistant_confidence_threshold;
   // Scores.
   std::optional<double> temperature;
   std::optional<int64_t> top_k;

@@ -2,6 +2,7 @@
 // without those heads.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,6 +33,11 @@ struct PruneableHeads {
 // `count` heads are there now; `gone` are numbered as they were at first. UserError for a head that there is not.
 PruneableHeads find_pruneable_heads_and_indices(const std::vector<int64_t>& heads, int64_t count, int64_t head_size,
                                                 const std::set<int64_t>& gone);
+
+// Attention of the usual kind: a head is rows of the projections and columns of the layer behind them. `count` and `gone` are
+// brought up to date.
+void prune_attention(const std::vector<int64_t>& heads, int64_t& count, int64_t head_size, std::set<int64_t>& gone,
+                     std::initializer_list<Linear*> projections, Linear& output);
 
 // Keeps these entries of a layer's output features (dim 0 of a Linear, 1 of a Conv1D), with its bias, or of its input features. In
 // place: who holds the layer sees the smaller one.

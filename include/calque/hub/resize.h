@@ -1,4 +1,4 @@
-// Vocabularies that grow and shrink: the input embedding, everything tied to it, an untied head with its bias, and the configs.
+// Vocabularies and positions that grow and shrink: the input embedding, everything tied to it, an untied head with its bias, and the configs.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,14 @@ struct VocabularyColumns {
   virtual ~VocabularyColumns() = default;
   virtual Linear& vocabulary_columns() = 0;
 };
+
+// A table of positions that can have more or fewer rows.
+struct ResizablePositions {
+  virtual ~ResizablePositions() = default;
+  virtual void resize_positions(int64_t count) = 0;
+};
+// The longest text that the model takes. Learned rows stay; new ones are random. UserError for a class that cannot.
+void resize_position_embeddings(PretrainedModel& model, int64_t count);
 
 // The model's own, or its base model's. UserError for a class that has none.
 Embedding& get_input_embeddings(PretrainedModel& model);

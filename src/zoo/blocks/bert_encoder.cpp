@@ -82,12 +82,7 @@ BertSelfAttention::Result BertAttention::forward(const Tensor& hidden_states, co
 }
 
 void BertAttention::prune_heads(const std::vector<int64_t>& heads) {
-  const PruneableHeads found = find_pruneable_heads_and_indices(heads, self->heads, self->size, pruned_heads);
-  if (found.heads.empty()) return;
-  for (const Child<Linear>* layer : {&self->query, &self->key, &self->value}) prune_linear_layer(**layer, found.index);
-  prune_linear_layer(*output->dense, found.index, 1);
-  self->heads -= static_cast<int64_t>(found.heads.size());
-  pruned_heads.insert(found.heads.begin(), found.heads.end());
+  prune_attention(heads, self->heads, self->size, pruned_heads, {&*self->query, &*self->key, &*self->value}, *output->dense);
 }
 
 BertIntermediate::BertIntermediate(const Config& c, std::string family)

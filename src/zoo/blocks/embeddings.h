@@ -29,7 +29,12 @@ struct OffsetPositions : Typed<OffsetPositions, Embedding> {
   const char* name;
 };
 
-// [rows, size]: sines in the first half of a row, cosines in the second; the padding's row is zeros.
+// Positions as tensor2tensor has them: sines in the first half of a row, cosines in the second; the padding's row is zeros.
 Tensor sinusoidal_table(int64_t rows, int64_t size, std::optional<int64_t> padding);
+// The rows of such a table at `positions` of any shape, all of them below `length`. Where the table ends before, or while a
+// program is traced whose length is not known, the rows are computed from the positions, so that there is no longest text
+// and no module changes in its forward. (transformers grows its table; a program exported from there is bound to the
+// lengths on that side of the table's end which the example was on.)
+Tensor sinusoids_at(const Tensor& positions, const SymInt& length, const Tensor& table, std::optional<int64_t> padding);
 
 }  // namespace calque

@@ -28,23 +28,6 @@ Tensor sines(int64_t rows, int64_t columns) {
   return tensor_of<float>(values, {rows, columns});
 }
 
-// tensor2tensor's: other frequencies, angles in single precision, the padding row zero. An error of the last digit in a
-// frequency grows with the position, so each is rounded once, from double precision.
-Tensor sines_of_ids(int64_t rows, int64_t columns, std::optional<int64_t> padding_idx) {
-  const int64_t half = columns / 2;
-  const float step = static_cast<float>(std::log(10000.0) / static_cast<double>(half - 1));
-  std::vector<float> frequencies(static_cast<size_t>(half));
-  for (size_t i = 0; i < frequencies.size(); ++i)
-    frequencies[i] = static_cast<float>(std::exp(static_cast<double>(static_cast<float>(i) * -step)));
-  const Tensor angles =
-      arange(rows, DType::int64).to(DType::float32).unsqueeze(1) * tensor_of<float>(frequencies, {1, half});
-  std::vector<Tensor> parts = {sin(angles), cos(angles)};
-  if (columns % 2 == 1) parts.push_back(zeros({rows, 1}));
-  const Tensor table = cat(parts, 1);
-  if (padding_idx) table.select(0, *padding_idx).zero_();
-  return table;
-}
-
 // Half precision overflows in the layers of large models: back into its range.
 Tensor clamped(const Tensor& x, bool only_when_infinite) {
   if (x.dtype() != DType::float16) return x;
@@ -89,16 +72,12 @@ void PositionEmbedding::reset(double deviation) {
     case Positions::sinusoidal:
       if ((**weight).device().type != DeviceType::meta) (**weight).copy_(sines(rows, embedding_dim));
       break;
-    case Positions::sinusoidal_of_ids: (**weights).copy_(sines_of_ids(rows, embedding_dim, padding_idx)); break;
+    case Positions::sinusoidal_of_ids: (**weights).copy_(sinusoidal_table(rows, embedding_dim, padding_idx)); break;
   }
 }
 
 Tensor PositionEmbedding::forward(const Tensor& position_ids, const SymInt& rows) {
-  if (weights) {
-    if (rows.is_symbolic() || rows.as_int() <= (**weights).size(0)) return functional::embedding(position_ids, **weights);
-    const Tensor longer = sines_of_ids(rows.as_int(), embedding_dim, padding_idx).to((**weights).dtype());
-    return functional::embedding(position_ids, longer);
-  }
+  if (weights) return sinusoids_at(position_ids, rows, **weights, padding_idx);
   return functional::embedding(style->position_offset == 0 ? position_ids : position_ids + style->position_offset, **weight);
 }
 

@@ -47,7 +47,7 @@ struct PositionEmbedding : Typed<PositionEmbedding> {
                     std::optional<int64_t> padding_idx);
   std::string type_name() const override;
   std::string extra_repr() const override;
-  // A buffer of fewer than `rows` rows is computed anew, as long as is needed.
+  // `rows`: how many a table must have for these positions; a buffer that has fewer is not read (sinusoids_at).
   Tensor forward(const Tensor& position_ids, const SymInt& rows);
   // What the table starts with; learned ones are normal with this deviation.
   void reset(double deviation);

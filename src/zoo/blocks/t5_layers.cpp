@@ -99,6 +99,18 @@ Tensor T5Attention::bias(const SymInt& queries, const SymInt& keys, const SymInt
   return (*relative_attention_bias)(bucket).permute({2, 0, 1}).unsqueeze(0);
 }
 
+void T5Attention::prune_heads(const std::vector<int64_t>& asked) {
+  prune_attention(asked, heads, head_size, pruned_heads, {&*q, &*k, &*v}, *o);
+}
+
+Tensor T5Attention::of_heads_left(const Tensor& bias) const {
+  if (pruned_heads.empty() || !bias.defined()) return bias;
+  std::vector<int64_t> left;
+  for (int64_t head = 0; head < heads + std::ssize(pruned_heads); ++head)
+    if (!pruned_heads.count(head)) left.push_back(head);
+  return bias.index_select(1, tensor_of<int64_t>(left, {heads}));
+}
+
 T5Attention::Result T5Attention::forward(const Tensor& hidden_states, const AttentionMask& mask,
                                          const Tensor& key_value_states, const Tensor& position_bias, const LayerCache& past,
                                          const Tensor& head_mask, bool eager) {
@@ -121,7 +133,7 @@ T5Attention::Result T5Attention::forward(const Tensor& hidden_states, const Atte
                                            .dropout = training() ? dropout : 0,
                                            .eager = eager,
                                            .head_mask = head_mask.defined() ? head_mask.view({1, -1, 1, 1}) : head_mask,
-                                           .position_bias = added});
+                                           .position_bias = of_heads_left(added)});
   return {o(attended.output), added, attended.weights, now};
 }
 

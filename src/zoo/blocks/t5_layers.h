@@ -2,6 +2,7 @@
 // handed on to the others), feed-forward with or without a gate. `style` names their classes as transformers does.
 #pragma once
 
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 #include "attention.h"
 #include "calque/hub/cache.h"
 #include "calque/hub/config.h"
+#include "calque/hub/prune.h"
 #include "calque/nn/container.h"
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
@@ -62,7 +64,7 @@ struct T5LayerFF : Typed<T5LayerFF> {
 // The bucket of each distance: small ones have their own, larger ones share in logarithmic steps up to max_distance.
 Tensor relative_position_bucket(const Tensor& relative_position, bool bidirectional, int64_t buckets, int64_t max_distance);
 
-struct T5Attention : Typed<T5Attention> {
+struct T5Attention : Typed<T5Attention>, PrunableAttention {
   static constexpr const char* forward_arguments[] = {
       "hidden_states", "mask", "key_value_states", "position_bias", "past_key_values", "layer_head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor, Tensor, LayerCache>;  // output, position bias, weights, keys and values
@@ -72,9 +74,12 @@ struct T5Attention : Typed<T5Attention> {
   // With key_value_states it looks across to them; their keys and values are made once and kept in the cache.
   Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& key_value_states,
                  const Tensor& position_bias, const LayerCache& past, const Tensor& head_mask, bool eager);
+  void prune_heads(const std::vector<int64_t>& asked) override;
+  bool is_self_attention() const override { return !is_decoder; }  // layers are the encoder's
 
   const T5Style* style;
   bool is_decoder;
+  std::set<int64_t> pruned_heads;
   int64_t heads, head_size, buckets, max_distance;
   double dropout;
   Child<Linear> q, k, v, o;
@@ -82,6 +87,7 @@ struct T5Attention : Typed<T5Attention> {
 
  private:
   Tensor bias(const SymInt& queries, const SymInt& keys, const SymInt& past, const Tensor& like) const;
+  Tensor of_heads_left(const Tensor& bias) const;  // the bias that is handed on has all heads
 };
 
 // Attention to oneself ("SelfAttention") or across ("EncDecAttention"), with its norm in front.

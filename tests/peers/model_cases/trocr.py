@@ -32,3 +32,7 @@ def extra(cls, x, model):
         padded["input_ids"][0, -2:] = 1
         yield "padding ids", padded, {}, "sdpa", torch.float32
         yield "more than the table has", dict(decoders.long(x), **{k: v for k, v in x.items() if k.startswith("encoder")}), {}, "sdpa", torch.float32
+
+
+def longer_than_the_table(model):
+    return [] if model.config.use_learned_position_embeddings else [80]

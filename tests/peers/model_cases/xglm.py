@@ -22,3 +22,7 @@ def extra(cls, x, model):
     if model.config.add_cross_attention:
         yield "without encoder", {k: v for k, v in x.items() if not k.startswith("encoder")}, {}, "sdpa", torch.float32
         yield "encoder without mask", {k: v for k, v in x.items() if k != "encoder_attention_mask"}, {"output_attentions": True}, "eager", torch.float32
+
+
+def longer_than_the_table(model):
+    return [80]
