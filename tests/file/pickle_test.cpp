@@ -11,6 +11,8 @@
 namespace calque {
 namespace {
 
+using namespace std::string_literals;
+
 using test::TemporaryFolder;
 
 std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + name; }
@@ -101,7 +103,6 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
 }
 
 TEST(Pickle, CodeIsRefusedAndNotRun) {
-  using namespace std::string_literals;
   EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR."s)), "");
   const std::string system =
       "\x80\x02"
@@ -133,10 +134,9 @@ TEST(Pickle, CodeIsRefusedAndNotRun) {
 }
 
 TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
-  const std::string object(
+  const std::string object =
       "\x80\x02"
-      "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb.",
-      44);
+      "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb."s;
   EXPECT_NE(error_of(zipped(object)).find("some.package.Thing"), std::string::npos) << error_of(zipped(object));
   const Value v = pickled(object, true);
   EXPECT_EQ(v.to_struct().type, "some.package.Thing");
@@ -185,7 +185,7 @@ TEST(Pickle, SmallFilesThatStandForHugeOnesAreRefused) {
   std::string deep = "\x80\x02)";
   for (int i = 0; i < 400'000; ++i) deep += '\x85';
   EXPECT_NE(error_of(zipped(deep + ".")).find("nested deeper"), std::string::npos);
-  std::string itself("\x80\x02]q\1h\1a.", 9);
+  std::string itself = "\x80\x02]q\1h\1a."s;
   EXPECT_NE(error_of(zipped(itself)).find("contains itself"), std::string::npos) << error_of(zipped(itself));
   EXPECT_NE(error_of(zipped("\x80\x02" + std::string(3'000'000, ']') + ".")).find("objects"), std::string::npos);
   EXPECT_NE(error_of(zipped(std::string("\x80\x02X\xff\xff\xff\x7f", 7) + "abc")), "");
