@@ -300,9 +300,9 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
 
 constexpr int dot_rows = tile_vectors, dot_cols = tile_rows;
 
-// A part beyond this comes from far memory, and reading runs at three quarters of its speed unless lines are asked for well ahead,
+// A part beyond this, a core's second-level cache, comes from far memory, and reading runs at three quarters of its speed unless lines are asked for well ahead,
 // across the borders of pages, where the machine by itself stops.
-constexpr int64_t far_bytes = 1 << 20, ahead_bytes = 8192;
+constexpr int64_t far_bytes = 2 << 20, ahead_bytes = 8192;
 
 template <class S, int R, int C>
 void dot_tiles(const GemmPart<S>& g, const Accumulate<S>* x, int64_t col, int64_t cols, int64_t ahead) {
