@@ -300,8 +300,8 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
 
 constexpr int dot_rows = tile_vectors, dot_cols = tile_rows;
 
-// A part beyond this, a core's second-level cache, comes from far memory, and reading runs at three quarters of its speed unless lines are asked for well ahead,
-// across the borders of pages, where the machine by itself stops.
+// A part beyond this, a core's second-level cache, comes from far memory, and reading runs at three quarters of its speed
+// unless lines are asked for well ahead, across the borders of pages, where the machine by itself stops.
 constexpr int64_t far_bytes = 2 << 20, ahead_bytes = 8192;
 
 template <class S, int R, int C>
