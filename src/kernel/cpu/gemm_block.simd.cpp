@@ -253,49 +253,58 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
   // Two sets of accumulators where one would not keep the multipliers busy.
   constexpr int sets = splits_pairs<S> || R * C < 8 ? 2 : 1;
   constexpr int step = sets * L;
+  // With the weights in registers each packed vector is loaded once and kept for R products only: the other way round the
+  // sums, eight packed vectors and a weight are more than the registers, and every product loads its operand again.
+  constexpr bool one_sum = splits_pairs<S> && R * C > 8;
   Vec<T> acc[sets][R][C] = {};
   int64_t p = 0;
   for (; p + step <= g.k; p += step) {
-    Vec<T> xv[sets][C];
-#pragma GCC unroll 2
-    for (int s = 0; s < sets; ++s)
-#pragma GCC unroll 8
-      for (int c = 0; c < C; ++c) xv[s][c] = load(x + c * stride + p + s * L);
+    Vec<T> wv[sets][R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+      const S* const from = w + r * g.rows_row + p;
       if constexpr (Ahead) {
-        __builtin_prefetch(w + r * g.rows_row + p + ahead, 0, 2);
-        if constexpr (step * sizeof(S) > 64) __builtin_prefetch(w + r * g.rows_row + p + ahead + L, 0, 2);
+        __builtin_prefetch(from + ahead, 0, 2);
+        if constexpr (step * sizeof(S) > 64) __builtin_prefetch(from + ahead + L, 0, 2);
       }
-      Vec<T> wv[sets];
       if constexpr (splits_pairs<S>) {
         Vec<uint32_t> u;
-        std::memcpy(&u, w + r * g.rows_row + p, sizeof u);
-        wv[0] = reinterpret_cast<Vec<T>>(u << 16);
-        wv[1] = reinterpret_cast<Vec<T>>(u & 0xffff0000U);
+        std::memcpy(&u, from, sizeof u);
+        wv[0][r] = reinterpret_cast<Vec<T>>(u << 16);
+        wv[1][r] = reinterpret_cast<Vec<T>>(u & 0xffff0000U);
       } else {
 #pragma GCC unroll 2
-        for (int s = 0; s < sets; ++s) wv[s] = load_wide(w + r * g.rows_row + p + s * L);
+        for (int s = 0; s < sets; ++s) wv[s][r] = load_wide(from + s * L);
       }
+    }
 #pragma GCC unroll 8
-      for (int c = 0; c < C; ++c)
+    for (int c = 0; c < C; ++c)
 #pragma GCC unroll 2
-        for (int s = 0; s < sets; ++s) {
-          Vec<T>& to = acc[splits_pairs<S> && R * C > 8 ? 0 : s][r][c];
-          to = fma(wv[s], xv[s][c], to);
+      for (int s = 0; s < sets; ++s) {
+        Vec<T> xv = load(x + c * stride + p + s * L);
+        keep_in_register(xv);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          Vec<T>& to = acc[one_sum ? 0 : s][r][c];
+          to = fma(wv[s][r], xv, to);
         }
-    }
+      }
   }
+  if constexpr (sets == 2 && !one_sum)
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
+    for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) {
-      Vec<T> total = acc[0][r][c];
-      if constexpr (sets == 2) total += acc[1][r][c];
-      T sum = sum_lanes<T>(total);
-      for (int64_t q = p; q < g.k; ++q) sum += widen(w[r * g.rows_row + q]) * x[c * stride + q];
-      g.out[(row + r) * g.out_row + (col + c) * g.out_col] = finish_one(g, row + r, col + c, sum);
-    }
+      for (int c = 0; c < C; ++c) acc[0][r][c] += acc[1][r][c];
+  T sums[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sum_each<C, L / 2>(static_cast<const Vec<T>*>(acc[0][r]), static_cast<T*>(sums[r]));
+  for (; p < g.k; ++p)
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sums[r][c] += widen(w[r * g.rows_row + p]) * x[c * stride + p];
+#pragma GCC unroll 1
+  for (int c = 0; c < C; ++c)
+    for (int r = 0; r < R; ++r)
+      g.out[(row + r) * g.out_row + (col + c) * g.out_col] = finish_one(g, row + r, col + c, sums[r][c]);
 }
 
 constexpr int dot_rows = tile_vectors, dot_cols = tile_rows;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "calque/base/half.h"
 
@@ -46,6 +47,16 @@ CALQUE_INLINE Vec<T> load(const T* p) {
   Vec<T> v;
   std::memcpy(&v, p, sizeof v);
   return v;
+}
+
+/// GCC likes to load a vector again for every instruction that uses it; this one is loaded once.
+template <class V>
+CALQUE_INLINE void keep_in_register(V& v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#else
+  asm("" : "+w"(v));
+#endif
 }
 
 template <class T>
@@ -236,6 +247,33 @@ CALQUE_INLINE T sum_lanes(Vec<T> v) {
   for (int width = lanes<T> / 2; width > 0; width /= 2)
     for (int i = 0; i < width; ++i) parts[i] += parts[i + width];
   return parts[0];
+}
+
+/// The halves (the lower or the upper ones) of each stretch of 2 * Half lanes: those of a, then those of b.
+template <int Half, bool low, class V>
+CALQUE_INLINE V halves(V a, V b) {
+  constexpr int count = static_cast<int>(sizeof(V) / sizeof(a[0]));
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b, (I / Half * 2 * Half + I % Half + (low ? 0 : Half))...);
+  }
+  (std::make_integer_sequence<int, count>{});
+}
+
+/// out[i] = sum_lanes(v[i]) with the same order of additions, but the lanes of several vectors are added at once: in each step
+/// two vectors of stretches of lanes, one stretch a sum, become one of stretches of half the length.
+template <int N, int Half, class T>
+CALQUE_INLINE void sum_each(const Vec<T>* v, T* out) {
+  constexpr int count = (N * Half * 2 + lanes<T> - 1) / lanes<T>, after = (count + 1) / 2;
+  Vec<T> next[after];
+#pragma GCC unroll 8
+  for (int i = 0; i < after; ++i) {
+    const Vec<T> a = v[2 * i], b = v[2 * i + 1 < count ? 2 * i + 1 : 2 * i];
+    next[i] = halves<Half, true>(a, b) + halves<Half, false>(a, b);
+  }
+  if constexpr (Half > 1)
+    sum_each<N, Half / 2>(next, out);
+  else
+    std::memcpy(out, next, N * sizeof(T));
 }
 
 /// Lanes of a and b alternating: the lower halves (low) or the upper halves.
