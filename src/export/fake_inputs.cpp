@@ -247,7 +247,7 @@ class Ranges {
  public:
   explicit Ranges(ShapeEnv& env) : env_(env) {
     for (const Symbol& s : env.symbols())
-      if (s.name.starts_with("u") && !s.is_float && !env.replacement(s.name)) at(s.name) = s.range;
+      if (s.name.starts_with("u") && !s.is_float) at(s.name) = s.range;
   }
 
   // A size or an integer input, and what the user said of it.

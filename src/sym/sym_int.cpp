@@ -57,9 +57,21 @@ const Expr* divisor(ShapeEnv::Impl& env, const char* what, SymInt a, SymInt b) {
   return e;
 }
 
+bool is_from_data(SymInt a) { return a.is_symbolic() && a.expr()->has_unbacked(); }
+
+// What it stands for by now, unless that is fixed.
+const Expr* as_data(ShapeEnv::Impl& env, SymInt a) {
+  const Expr* now = env.expr(a);
+  return is_from_data(a) && !now->has_unbacked() ? a.expr() : now;
+}
+
 SymBool compare(ExprKind kind, SymInt a, SymInt b) {
   ShapeEnv::Impl& env = env_of_both(a, b);
-  return SymBool(env.answer(kind, a, b, [&](const Expr* x, const Expr* y) { return env.pool.relation(kind, x, y); }));
+  const SymBool result(env.answer(kind, a, b, [&](const Expr* x, const Expr* y) { return env.pool.relation(kind, x, y); }));
+  // What is known of data by now may not be so at run time: an assert that compares them is recorded all the same.
+  if (!result.is_symbolic() && sym_detail::observer != nullptr && (is_from_data(a) || is_from_data(b)))
+    return SymBool(env.pool.relation_as_written(kind, as_data(env, a), as_data(env, b)));
+  return result;
 }
 
 }  // namespace
@@ -273,9 +285,11 @@ SymInt max(SymInt a, SymInt b) {
                   a, b);
 }
 
+// A plain number on the left leaves the question to the other side, as in Python: 24 == u0 is u0 == 24, 2 < u0 is u0 > 2.
 SymBool eq(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x == y;
+  if (!a.is_symbolic()) return eq(b, a);
   if (identical(a, b)) return true;
   return observed("operator.eq", compare(ExprKind::eq, a, b), a, b);
 }
@@ -283,24 +297,28 @@ SymBool eq(SymInt a, SymInt b) {
 SymBool lt(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x < y;
+  if (!a.is_symbolic()) return gt(b, a);
   return observed("operator.lt", compare(ExprKind::lt, a, b), a, b);
 }
 
 SymBool le(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x <= y;
+  if (!a.is_symbolic()) return ge(b, a);
   return observed("operator.le", compare(ExprKind::le, a, b), a, b);
 }
 
 SymBool gt(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x > y;
+  if (!a.is_symbolic()) return lt(b, a);
   return observed("operator.gt", compare(ExprKind::gt, a, b), a, b);
 }
 
 SymBool ge(SymInt a, SymInt b) {
   int64_t x, y;
   if (integer_values(a, b, x, y)) return x >= y;
+  if (!a.is_symbolic()) return le(b, a);
   return observed("operator.ge", compare(ExprKind::ge, a, b), a, b);
 }
 

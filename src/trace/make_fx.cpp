@@ -42,18 +42,25 @@ bool keeps(const Node& n) {
   return false;
 }
 
-// Sizes as what the guards have made of them since the node was recorded.
+// Sizes as what the guards have made of them since the node was recorded. Data that turned out to be fixed keep their symbols:
+// the runtime asserts that say so need the places where these appear. They are printed as what they are fixed to.
+SymInt settled(const ShapeEnv& env, SymInt number) {
+  const SymInt now = env.simplify(number);
+  const bool data_are_gone = number.expr()->has_unbacked() && !(now.is_symbolic() && now.expr()->has_unbacked());
+  return data_are_gone ? number : now;
+}
+
 void refresh(Graph& graph, const ShapeEnv& env) {
   const auto& symbols = env.symbols();
   if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return env.replacement(s.name).has_value(); }))
     return;
   // The tensors are the nodes' own.
-  ExprMap<SymInt> settled;  // few expressions, in many tensors
+  ExprMap<SymInt> known;  // few expressions, in many tensors
   const auto settle_all = [&](SymInts& numbers) {
     for (SymInt& number : numbers) {
       if (!number.is_symbolic()) continue;
-      const auto [at, is_new] = settled.try_emplace(number.expr());
-      if (is_new) *at = env.simplify(number);
+      const auto [at, is_new] = known.try_emplace(number.expr());
+      if (is_new) *at = settled(env, number);
       number = *at;
     }
   };
@@ -67,7 +74,7 @@ void refresh(Graph& graph, const ShapeEnv& env) {
     if (val.is_tensor()) {
       settle(val.to_tensor());
     } else if (val.kind() == Value::Kind::integer) {
-      val = env.simplify(val.to_sym_int());
+      if (val.to_sym_int().is_symbolic()) val = settled(env, val.to_sym_int());
     } else if (val.kind() == Value::Kind::list || val.kind() == Value::Kind::tuple) {
       for (const Value& item : val.to_items())
         if (item.is_tensor()) settle(item.to_tensor());

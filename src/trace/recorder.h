@@ -88,6 +88,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Value attribute(const Tensor& t);
   std::string numbered(const char* name, const char* separator = "");  // the next that is free
   Value number(const Expr* e);
+  Value number_as_computed(const Expr* e);  // though guards may have fixed it since
   Node* function(const char* name, Values args);
   void remember(const Expr* e, Node* node);
   const SizeOf* size_source(const Expr* e);  // the first tensor that has this size, stride or offset; null if none has

@@ -56,7 +56,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
     if (part && !part->is_integer()) {
       // What came from nowhere in this graph is written from its form when it is used.
       if (part == e || !(numbers_.contains(part) || size_source(part))) return;
-      v = number(part);
+      v = part->has_unbacked() ? number_as_computed(part) : number(part);
     }
     args.push_back(std::move(v));
   }
@@ -84,6 +84,10 @@ Value Recorder::number(const Expr* e) {
   // like this, and must not be taken for true by its own word.
   if (!e->is_boolean() && !e->is_float())
     if (const std::optional<int64_t> now = e->env()->evaluate(SymInt(e), {})) return *now;
+  return number_as_computed(e);
+}
+
+Value Recorder::number_as_computed(const Expr* e) {
   if (Node* const* known = numbers_.find(e)) return *known;
   if (outer_ && !size_source(e)) {
     if (outer_->knows(value_of(e))) return lifted(value_of(e));

@@ -208,6 +208,13 @@ TEST(ExportAsserts, T303_a_value_given_to_view) {
   const auto f = traceable([](const Tensor& x, const Tensor& y) { return y.view({integer_in(x), -1}); }, {"x", "y"});
   const ExportedProgram p = export_program(f, {tensor(2), rand({6})});
   EXPECT_EQ(str(p.call({tensor(3), rand({6})}).to_tensor().sizes()), "[3, 2]");
+  // What it must be is asserted, though nothing else needs the value then.
+  const auto g = traceable([](const Tensor& n, const Tensor& x) { return x.view({integer_in(n), 4}); }, {"n", "x"});
+  const ExportedProgram fixed = export_program(g, {tensor(6), rand({24})});
+  EXPECT_EQ(str(fixed.call({tensor(6), rand({24})}).to_tensor().sizes()), "[6, 4]");
+  EXPECT_THAT(error_of([&] { fixed.call({tensor(-1), rand({24})}); }), HasSubstr("expression u0 >= 6"));
+  EXPECT_THAT(fixed.str(), HasSubstr("expression Eq(u0, 6)"));
+  EXPECT_THAT(fixed.str(), HasSubstr("Range constraints: {u0: VR[6, 6]}"));
 }
 
 TEST(ExportAsserts, T304_masked_select_is_bounded_by_its_input) {

@@ -230,6 +230,62 @@ def _(x):
     return nz + 1
 
 
+# Data that an equality fixes: replaced everywhere, and asserted.
+@function("item_fixed_by_view", (torch.tensor(6), filled([24])))
+def _(n, x):
+    return x.view(n.item(), 4)
+
+
+@function("item_fixed_by_check", (torch.tensor(6), filled([24])))
+def _(n, x):
+    k = n.item()
+    torch._check(k == 6)
+    return x + k
+
+
+@function("item_fixed_after_use", (torch.tensor(6), filled([6])))
+def _(n, x):
+    k = n.item()
+    torch._check(k >= 0)
+    a = torch.zeros([k])
+    b = torch.zeros([2 * k])
+    return a + x, b
+
+
+@function("two_equal_items", (torch.tensor(6),))
+def _(n):
+    a = n.item()
+    b = (n * 1).item()
+    torch._check(a == b)
+    torch._check(a >= 0)
+    x = torch.zeros([a])
+    y = torch.zeros([b])
+    return x + y
+
+
+@function("item_after_another", (torch.tensor(6),))
+def _(n):
+    a = n.item()
+    b = (n + 1).item()
+    torch._check(a == b - 1)
+    torch._check(a >= 0)
+    x = torch.zeros([a])
+    return x, torch.zeros([b])
+
+
+@function("nonzero_fixed_by_check", (torch.tensor([1.0, 1.0, 1.0, 0.0]),))
+def _(x):
+    nz = torch.nonzero(x)
+    torch._check(nz.shape[0] == 3)
+    return nz + torch.ones([3, 1])
+
+
+@function("nonzero_fixed_by_add", (torch.tensor([1.0, 1.0, 1.0, 0.0]), filled([3])))
+def _(x, y):
+    nz = torch.nonzero(x)
+    return nz.reshape(-1) + y
+
+
 @function("branch_on_size", (filled([5, 4]),), {"x": {0: AUTO}})
 def _(x):
     if x.shape[0] > 3:

@@ -274,6 +274,76 @@ void add_function_cases(std::vector<ExportCase>& cases) {
           },
           {"x"}),
       {filled({3, 4})}, {.dynamic_shapes = DS::dict({{"x", dims({{0, batch}})}})}, {{filled({5, 4})}});
+  const auto number = [](const Tensor& n) { return Value(n.item()).to_sym_int(); };
+  add("item_fixed_by_view",
+      traceable(
+          [=](const Tensor& n, const Tensor& x) {
+            return x.view({number(n), 4});
+          },
+          {"n", "x"}),
+      {tensor(6), filled({24})});
+  add("item_fixed_by_check",
+      traceable(
+          [=](const Tensor& n, const Tensor& x) {
+            const SymInt k = number(n);
+            (void)check(k == 6);
+            return x + k;
+          },
+          {"n", "x"}),
+      {tensor(6), filled({24})});
+  add("item_fixed_after_use",
+      traceable(
+          [=](const Tensor& n, const Tensor& x) -> Value {
+            const SymInt k = number(n);
+            (void)check(k >= 0);
+            const Tensor a = zeros({k});
+            const Tensor b = zeros({2 * k});
+            return tuple({a + x, b});
+          },
+          {"n", "x"}),
+      {tensor(6), filled({6})});
+  add("two_equal_items",
+      traceable(
+          [=](const Tensor& n) {
+            const SymInt a = number(n);
+            const SymInt b = number(n * 1);
+            (void)check(a == b);
+            (void)check(a >= 0);
+            const Tensor x = zeros({a});
+            const Tensor y = zeros({b});
+            return x + y;
+          },
+          {"n"}),
+      {tensor(6)}, {}, {{tensor(3)}});
+  add("item_after_another",
+      traceable(
+          [=](const Tensor& n) -> Value {
+            const SymInt a = number(n);
+            const SymInt b = number(n + 1);
+            (void)check(a == b - 1);
+            (void)check(a >= 0);
+            const Tensor x = zeros({a});
+            return tuple({x, zeros({b})});
+          },
+          {"n"}),
+      {tensor(6)}, {}, {{tensor(3)}});
+  add("nonzero_fixed_by_check",
+      traceable(
+          [](const Tensor& x) {
+            const Tensor nz = nonzero(x);
+            (void)check(nz.sym_size(0) == 3);
+            return nz + ones({3, 1});
+          },
+          {"x"}),
+      {tensor({1., 1., 1., 0.}).to(DType::float32)});
+  add("nonzero_fixed_by_add",
+      traceable(
+          [](const Tensor& x, const Tensor& y) {
+            const Tensor nz = nonzero(x);
+            return nz.reshape({-1}) + y;
+          },
+          {"x", "y"}),
+      {tensor({1., 1., 1., 0.}).to(DType::float32), filled({3})});
   add("branch_on_size",
       traceable(
           [](const Tensor& x) -> Tensor {
