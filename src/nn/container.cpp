@@ -2,7 +2,6 @@
 
 #include <typeinfo>
 
-#include "nn/reached.h"
 #include "nn/text.h"
 
 namespace calque {

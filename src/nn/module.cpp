@@ -9,8 +9,8 @@
 #endif
 
 #include "calque/nn/meta_parameters.h"
+#include "calque/nn/typed.h"
 #include "nn/hooks.h"
-#include "nn/reached.h"
 #include "nn/text.h"
 
 namespace calque {

@@ -8,7 +8,6 @@
 #include "calque/nn/signature.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
-#include "nn/reached.h"
 
 namespace calque {
 

@@ -2,10 +2,10 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
+#include "calque/nn/typed.h"
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
-#include "nn/reached.h"
 #include "trace/value_items.h"
 
 namespace calque {

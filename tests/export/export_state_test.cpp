@@ -520,9 +520,9 @@ TEST(ExportState, a_module_with_several_names_is_called_by_one_of_them) {
   for (const Node* n : p.graph().nodes())
     if (n->op() && n->op()->schema().name == "relu") {
       const ModuleStackEntry& innermost = n->meta.nn_module_stack->back();
-      if (innermost.path.size() > 1) paths += innermost.path + (innermost.key.ends_with("@1") ? "@1 " : " ");
+      paths += innermost.path + (innermost.key.ends_with("@1") ? "@1 " : " ");
     }
-  EXPECT_EQ(paths, "c.1 c.0 c.1@1 d.0 d.1 ");
+  EXPECT_EQ(paths, "b a b@1 c.1 c.0 c.1@1 d.0 d.1 ");
 }
 
 }  // namespace
