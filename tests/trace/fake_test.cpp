@@ -371,6 +371,39 @@ TEST(Fake, strides_of_a_symbolic_input_follow_its_sizes) {
   EXPECT_EQ(str(t.sym_strides()), "[1, s3]");
 }
 
+TEST(Fake, sizes_that_values_give) {
+  const auto env = ShapeEnv::make();
+  const auto mode = FakeMode::make({.env = env, .static_shapes = true});
+  // Nothing can be found in nothing: no symbol.
+  EXPECT_EQ(str(nonzero(mode->from_tensor(zeros({5, 0}))).sym_sizes()), "[0, 2]");
+  EXPECT_EQ(str(argwhere(mode->from_tensor(zeros({0}))).sym_sizes()), "[0, 1]");
+  // How many values there are is not how many differ.
+  const Tensor x = mode->from_tensor(zeros({5}, DType::int64));
+  const SymInt differing = std::get<0>(_unique2(x)).sym_size(0), counted = bincount(x, {}, 3).sym_size(0);
+  EXPECT_NE(differing.str(), counted.str());
+  EXPECT_EQ(env->range(counted).lower, 3);
+}
+
+TEST(Fake, sizes_that_factors_give_stay_symbolic) {
+  const auto f = [](const Tensor& x) { return upsample_nearest2d(x, {}, {{1.5, 2.0}}); };
+  const TracedGraph traced = make_fx(f, {.mode = TracingMode::symbolic})(rand({1, 2, 5, 6}));
+  EXPECT_EQ(traced.env->guards().size(), 0U);
+  const Tensor other = rand({1, 2, 7, 9});
+  EXPECT_TRUE(equal(Interpreter(traced.graph()).run({other}).to_tensor(), f(other)));
+}
+
+TEST(Fake, a_traced_one_hot_refuses_what_is_no_class) {
+  const auto f = [](const Tensor& x) { return one_hot(x, 4); };
+  const TracedGraph traced = make_fx(f, {.mode = TracingMode::fake})(tensor({1, 2, 3}));
+  const auto run = [&](const Tensor& x) { return Interpreter(traced.graph()).run({x}).to_tensor(); };
+  EXPECT_TRUE(equal(run(tensor({0, 3, 1})), f(tensor({0, 3, 1}))));
+  EXPECT_THAT(error_of([&] {
+                run(tensor({0, 4, 1}));
+              }),
+              HasSubstr("one_hot: Class values must be smaller than num_classes."));
+  EXPECT_THAT(error_of([&] { run(tensor({0, -1, 1})); }), HasSubstr("one_hot: Class values must be non-negative."));
+}
+
 TEST(Fake, seventy_billion_parameters_cost_next_to_nothing) {
   const auto mode = FakeMode::make();
   const ModeScope scope(*mode);

@@ -87,8 +87,9 @@ DType bincount_type(const Tensor& weights) {
 }
 Tensor bincount_fake(const Tensor& self, const Tensor& weights, SymInt minlength) {
   check_bincount(self, weights, minlength);
-  return fake_of({rule::unbacked_size("bincount", TensorOwner::Unknown::unique, {&self, &weights})}, bincount_type(weights),
-                 self.device());
+  const SymInt n = rule::fresh_size("bincount", {&self, &weights});
+  (void)check(n >= minlength);
+  return fake_of({n}, bincount_type(weights), self.device());
 }
 Tensor bincount_kernel(const Tensor& self, const Tensor& weights, SymInt minlength) {
   check_bincount(self, weights, minlength);
@@ -114,8 +115,10 @@ Tensor one_hot_body(const Tensor& self, int64_t num_classes) {
       throw UserError(ErrorKind::data_dependent,
                       "one_hot: num_classes=-1 takes the number of classes from the values, which are not known while "
                       "tracing; pass num_classes");
-    const Tensor classes = arange(num_classes, DType::int64, Layout::strided, self.device());
-    return to(eq(unsqueeze(self, -1), classes), DType::int64);
+    _assert_async(all(ge(self, 0)), "one_hot: Class values must be non-negative.");
+    _assert_async(all(lt(self, num_classes)), "one_hot: Class values must be smaller than num_classes.");
+    const Tensor column = unsqueeze(self, -1);
+    return to(eq(column, arange(num_classes, DType::int64, Layout::strided, self.device())), DType::int64);
   }
   SymInts sizes(self.sym_sizes().begin(), self.sym_sizes().end());
   if (self.numel() == 0) {

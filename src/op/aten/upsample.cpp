@@ -1,6 +1,7 @@
 // Resampling of images, lines and volumes: upsample_* with sizes, and their .vec forms with sizes or factors.
 #include <cmath>
 
+#include "calque/sym/sym_math.h"
 #include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/resample.h"
 #include "op/stanza.h"
@@ -101,7 +102,7 @@ SymInts target_sizes(const char* op, const Tensor& input, OptSizes output_size, 
     if (f == std::floor(f) && std::abs(f) < 1e9)
       sizes.push_back(in * static_cast<int64_t>(f));
     else
-      sizes.push_back(static_cast<int64_t>(static_cast<double>(in.guard_int()) * f));
+      sizes.push_back(sym_int(sym_float(in) * SymFloat(f)));
   }
   return sizes;
 }

@@ -73,6 +73,7 @@ bool identical_sizes(SymIntList a, SymIntList b) {
 }  // namespace
 
 SymInt unbacked_size(const char* op, TensorOwner::Unknown what, std::initializer_list<const Tensor*> inputs) {
+  if (const SymInt numel = (*inputs.begin())->sym_numel(); !numel.is_symbolic() && numel.as_int() == 0) return 0;
   for (const Tensor* t : inputs)
     if (TensorOwner* owner = owner_of(*t))
       if (const Value size = owner->unknown(*t, what); !size.is_none()) return size.to_sym_int();
