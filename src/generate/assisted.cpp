@@ -66,10 +66,11 @@ VerifiedCandidates verify_candidates(const Candidates& candidates, const Tensor&
 
 // ---- who proposes -------------------------------------------------------------------------------------------------
 
-AssistantCandidates::AssistantCandidates(NextLogits next_logits, const GenerationConfig& settings)
+AssistantCandidates::AssistantCandidates(NextLogits next_logits, const GenerationConfig& settings, Shown shown)
     : next_logits_(std::move(next_logits)),
       count_(settings.num_assistant_tokens.value_or(20)),
-      threshold_(settings.assistant_confidence_threshold.value_or(0.4)) {
+      threshold_(settings.assistant_confidence_threshold.value_or(0.4)),
+      shown_(shown) {
   const std::string schedule = settings.num_assistant_tokens_schedule.value_or("constant");
   heuristic_ = schedule == "heuristic" || schedule == "heuristic_transient";
   if (!heuristic_ && schedule != "constant")
@@ -85,18 +86,32 @@ Candidates AssistantCandidates::propose(const CandidateRequest& request) {
   const LogitsProcessorList processors = draft_processors(request.processors);
   Candidates out;
   std::vector<Tensor> all_scores;
-  Tensor ids = request.input_ids, mask = request.attention_mask;
-  seen_ = std::min(seen_, ids.size(1) - 1);
-  for (int64_t left = std::min(count_, request.most); left > 0; --left) {
-    const Tensor logits = next_logits_({ids.narrow(1, seen_, ids.size(1) - seen_), seen_, mask});
-    seen_ = ids.size(1);
+  const int64_t length = request.input_ids.size(1), count = std::min(count_, request.most);
+  Tensor ids = request.input_ids, mask = request.attention_mask, positions;
+  if (sample && shown_.padding && mask.ne(0).all().item_as<bool>()) {
+    positions = arange(length + count).unsqueeze(0);
+    mask = attention_mask_of(ids, request.config.pad_token_id, eos);
+  }
+  // The token before the last is read again too: it may count as padding now, and did not when it was proposed.
+  seen_ = std::min(seen_, std::max<int64_t>(0, length - 2));
+  Tensor unseen = ids.narrow(1, seen_, length - seen_);
+  if (sample && seen_ > 0 && seen_ + length + count <= shown_.again_within) {
+    unseen = ids;
+    mask = longer_mask(mask, seen_);
+  }
+  for (int64_t left = count; left > 0; --left) {
+    GenerationStep step{unseen, seen_, mask};
+    if (positions.defined()) step.position_ids = positions.narrow(1, seen_, unseen.size(1));
+    const Tensor logits = next_logits_(step);
+    seen_ += unseen.size(1);
     const Tensor scores = process_scores(processors, ids, last_scores(logits, 1));
     const Tensor token = sample ? sampled_tokens(scores, request.generator) : greedy_tokens(scores);
     out.ids.push_back(token.item_as<int64_t>());
     all_scores.push_back(scores);
     if (among(eos, out.ids.back())) break;
     if (threshold_ > 0 && scores.softmax(-1).select(1, out.ids.back()).item_as<double>() < threshold_) break;
-    ids = cat({ids, token.unsqueeze(1)}, 1);
+    unseen = token.unsqueeze(1);
+    ids = cat({ids, unseen}, 1);
     mask = longer_mask(mask, 1);
   }
   if (!all_scores.empty()) out.scores = cat(all_scores, 0);

@@ -1,6 +1,7 @@
 #include "calque/generate/model_generate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
@@ -67,9 +68,11 @@ KeyValueCache cropped(const KeyValueCache& cache, int64_t length) {
 // The model as the loop's callback.
 class Steps {
  public:
-  Steps(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config, ModelGenerateOutput& out)
+  Steps(PretrainedModel& model, const ModelInputs& inputs, int64_t prompt_length, const GenerationConfig& config,
+        ModelGenerateOutput& out)
       : model_(model),
         inputs_(inputs),
+        prompt_length_(prompt_length),
         config_(config),
         out_(out),
         arguments_(model.argument_names()),
@@ -101,11 +104,11 @@ class Steps {
       in.input_ids = step.input_ids;
       in.encoder_hidden_states = repeated(inputs_.encoder_hidden_states, rows);
       in.encoder_attention_mask = repeated(inputs_.encoder_attention_mask, rows);
-      if (padded) {
-        in.attention_mask = step.attention_mask;
-        if (takes("position_ids")) in.position_ids = positions(step);
-      }
-      if (inputs_.position_ids.defined()) in.position_ids = given_positions(step, rows);
+      if (padded) in.attention_mask = step.attention_mask;
+      if (inputs_.position_ids.defined())
+        in.position_ids = positions(step, rows);
+      else if (padded && takes("position_ids"))
+        in.position_ids = step.position_ids.defined() ? step.position_ids : positions(step, rows);
       if (inputs_.token_type_ids.defined()) in.token_type_ids = given_types(step, rows);
     }
     const ModelOutput result = model_(in);
@@ -122,14 +125,14 @@ class Steps {
     return what.value_or(false) && config_.return_dict_in_generate.value_or(false);
   }
 
-  // Counted from the first token that is no padding.
-  static Tensor positions(const GenerationStep& step) {
-    const Tensor all = (step.attention_mask.cumsum(-1) - 1).clamp_min(0);
-    return all.narrow(1, step.cache_position, step.input_ids.size(1));
-  }
-  // What was given for the prompt; then each position is one more than the last.
-  Tensor given_positions(const GenerationStep& step, int64_t rows) const {
-    const Tensor given = repeated(inputs_.position_ids, rows);
+  // What was given for the prompt, or which of its tokens that are no padding each one is; then each position is one more
+  // than the last.
+  Tensor positions(const GenerationStep& step, int64_t rows) const {
+    Tensor given = repeated(inputs_.position_ids, rows);
+    if (!given.defined()) {
+      const Tensor mask = step.attention_mask.narrow(1, 0, prompt_length_);
+      given = (mask.cumsum(-1) - 1).masked_fill(mask.eq(0), 0);
+    }
     const int64_t known = given.size(1), end = step.cache_position + step.input_ids.size(1);
     Tensor all = given;
     if (end > known) all = cat({given, given.narrow(1, known - 1, 1) + arange(1, end - known + 1)}, 1);
@@ -180,6 +183,7 @@ class Steps {
 
   PretrainedModel& model_;
   const ModelInputs& inputs_;
+  const int64_t prompt_length_;
   const GenerationConfig& config_;
   ModelGenerateOutput& out_;
   const std::vector<std::string> arguments_;
@@ -267,7 +271,8 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
       on(config.return_dict_in_generate) && (on(config.output_attentions) || on(config.output_hidden_states)))
     throw UserError("generate: assisted generation gives no attentions and no hidden states");
   if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
-  Steps steps(model, inputs, config, out);
+  const int64_t prompt_length = prompt.defined() && prompt.numel() > 0 ? prompt.size(1) : 1;  // or the bos token
+  Steps steps(model, inputs, prompt_length, config, out);
   // The assistant reads the same prompt or, with an encoder of its own, the same source.
   std::optional<Steps> assistant_steps;
   std::optional<AssistantCandidates> candidates;
@@ -278,8 +283,14 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     check_assistant(model, *options.assistant);
     assistant_inputs.past_key_values = {};
     assistant_inputs.encoder_outputs = {};
-    assistant_steps.emplace(*options.assistant, assistant_inputs, assistant_config, unused);
-    candidates.emplace([&](const GenerationStep& step) { return (*assistant_steps)(step); }, options.assistant_config);
+    assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, unused);
+    AssistantCandidates::Shown shown{.padding = !model.is_encoder_decoder()};
+    if (model.is_encoder_decoder() && !inputs.decoder_attention_mask.defined())
+      shown.again_within = options.assistant->config()
+                               .optional_integer("max_position_embeddings")
+                               .value_or(std::numeric_limits<int64_t>::max());
+    candidates.emplace([&](const GenerationStep& step) { return (*assistant_steps)(step); }, options.assistant_config,
+                       shown);
     options.candidates = &*candidates;
   }
   GenerateOutput made = generate([&](const GenerationStep& step) { return steps(step); }, prompt, config, options);

@@ -107,6 +107,47 @@ TEST(Assisted, H245_greedy_text_is_the_same_with_candidates) {
   }
 }
 
+// What an assistant is asked that always says 5, when the model took one of its ids and one of its own.
+std::vector<GenerationStep> asked(AssistantCandidates::Shown shown, bool sample) {
+  std::vector<GenerationStep> steps;
+  const NextLogits five = [&](const GenerationStep& step) {
+    steps.push_back(step);
+    return certain({5}, 10);
+  };
+  AssistantCandidates candidates(five, settings(R"({"num_assistant_tokens": 2, "assistant_confidence_threshold": 0})"),
+                                 shown);
+  GenerationConfig config;
+  config.pad_token_id = 5;
+  config.do_sample = sample;
+  candidates.propose({ids_of({{1, 2, 3}}), ones({1, 3}, DType::int64), 9, config, {}, nullptr});
+  candidates.propose({ids_of({{1, 2, 3, 5, 7}}), ones({1, 5}, DType::int64), 9, config, {}, nullptr});
+  return steps;
+}
+
+TEST(Assisted, H245_when_sampling_the_padding_token_is_padding_to_the_assistant) {
+  const std::vector<GenerationStep> steps = asked({}, true);
+  ASSERT_EQ(steps.size(), 4);
+  EXPECT_EQ(rows_of(steps[1].input_ids), rows_of(ids_of({{5}})));
+  EXPECT_EQ(rows_of(steps[1].attention_mask), rows_of(ids_of({{1, 1, 1, 1}}))) << "not while it proposes";
+  EXPECT_EQ(rows_of(steps[2].input_ids), rows_of(ids_of({{5, 7}})));
+  EXPECT_EQ(steps[2].cache_position, 3);
+  EXPECT_EQ(rows_of(steps[2].attention_mask), rows_of(ids_of({{1, 1, 1, 0, 1}})));
+  EXPECT_EQ(rows_of(steps[2].position_ids), rows_of(ids_of({{3, 4}}))) << "where they would be without";
+  EXPECT_EQ(rows_of(asked({}, false)[2].attention_mask), rows_of(ids_of({{1, 1, 1, 1, 1}})));
+}
+
+TEST(Assisted, H245_when_sampling_an_encoder_decoder_the_assistant_reads_the_text_again) {
+  const AssistantCandidates::Shown shown{.padding = false, .again_within = 10};
+  const std::vector<GenerationStep> steps = asked(shown, true);
+  EXPECT_EQ(rows_of(steps[2].input_ids), rows_of(ids_of({{1, 2, 3, 5, 7}})));
+  EXPECT_EQ(steps[2].cache_position, 3);
+  EXPECT_EQ(steps[2].attention_mask.size(1), 8);
+  EXPECT_EQ(steps[3].cache_position, 8);
+  EXPECT_EQ(rows_of(asked(shown, false)[2].input_ids), rows_of(ids_of({{5, 7}})));
+  EXPECT_EQ(rows_of(asked({.padding = false, .again_within = 9}, true)[2].input_ids), rows_of(ids_of({{5, 7}})))
+      << "no positions for it";
+}
+
 TEST(Assisted, an_assistant_that_is_the_model_is_always_right) {
   const std::shared_ptr<PretrainedModel> model = tiny();
   GenerateOptions options;

@@ -140,10 +140,15 @@ def assisted_cases(r, folder, model, place, count):
     while made < count:
         words = [r.randrange(3, vocab) for _ in range(r.randrange(1, 5))]
         x = {"input_ids": torch.tensor([(words * r.randrange(1, 4))[:9]])}
-        s = {"eos_token_id": model.config.eos_token_id, "pad_token_id": pad, "max_new_tokens": r.randrange(3, 25)}
+        s = {"eos_token_id": model.config.eos_token_id, "pad_token_id": r.choice([pad, r.randrange(3, vocab)]), "max_new_tokens": r.randrange(3, 25)}
         if model.config.is_encoder_decoder:
             s["decoder_start_token_id"] = model.config.decoder_start_token_id
-        if r.random() < 0.5 and not model.config.is_encoder_decoder:  # those propose other tokens from a seed: docs/status.md
+            x["attention_mask"] = torch.ones_like(x["input_ids"])  # without it transformers 5 attends to padding, 4 and Calque do not
+            if r.random() < 0.3:
+                x["decoder_input_ids"] = torch.randint(3, vocab, (1, r.randrange(1, 4)))
+                if r.random() < 0.5:
+                    x["decoder_attention_mask"] = torch.ones_like(x["decoder_input_ids"])
+        if r.random() < 0.5:
             s["do_sample"] = True
             for key, value in (("temperature", 0.5), ("top_k", 5)):
                 if r.random() < 0.4:
@@ -173,8 +178,6 @@ def assisted_cases(r, folder, model, place, count):
                 continue
             plain = GenerationConfig(**{k: v for k, v in s.items() if k not in ("prompt_lookup_num_tokens", "max_matching_ngram_size")})
             assert model.generate(**x, generation_config=plain).tolist() == out.sequences.tolist()
-        elif pad in out.sequences.tolist()[0]:  # transformers' assistant takes it for padding and proposes other tokens
-            continue
         made += 1
         case = {"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": None}
         if extra:

@@ -33,7 +33,15 @@ class CandidateGenerator {
 // assistant_confidence_threshold (0.4: the first token that is less likely is the last) and num_assistant_tokens_schedule count.
 class AssistantCandidates final : public CandidateGenerator {
  public:
-  explicit AssistantCandidates(NextLogits next_logits, const GenerationConfig& settings = {});
+  // What the assistant is shown besides the text. transformers 5 shows it this too, to no good, but from a seed the text
+  // that is sampled depends on it; greedy search finds the same text either way.
+  struct Shown {
+    bool padding = true;       // a text that began without padding is padded wherever it holds the padding token
+    int64_t again_within = 0;  // the whole text again behind what the cache holds of it, up to so many positions
+  };
+  explicit AssistantCandidates(NextLogits next_logits, const GenerationConfig& settings = {})
+      : AssistantCandidates(std::move(next_logits), settings, Shown()) {}
+  AssistantCandidates(NextLogits next_logits, const GenerationConfig& settings, Shown shown);
   Candidates propose(const CandidateRequest& request) override;
   void verified(int64_t proposed, int64_t accepted) override;
 
@@ -41,7 +49,8 @@ class AssistantCandidates final : public CandidateGenerator {
   NextLogits next_logits_;
   int64_t count_;
   double threshold_;
-  bool heuristic_;    // two more when all were right, one fewer when not
+  bool heuristic_;  // two more when all were right, one fewer when not
+  Shown shown_;
   int64_t seen_ = 0;  // ids in the assistant's cache
 };
 
