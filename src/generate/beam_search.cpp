@@ -99,7 +99,8 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
       throw UserError("beam search: at most " + std::to_string(width) + " of the candidates of prompt " + std::to_string(b) +
                       " may be ends of text, found " + std::to_string(static_cast<int64_t>(candidates) - kept) + " of " +
                       std::to_string(candidates));
-    done_[b] = hypotheses_[b].is_done(*std::max_element(row, row + candidates), length, prompt_length_);
+    done_[b] =
+        hypotheses_[b].is_done(*std::max_element(next.scores.end() - width, next.scores.end()), length, prompt_length_);
   }
   return next;
 }

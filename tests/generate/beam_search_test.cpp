@@ -129,6 +129,11 @@ TEST(BeamSearch, H220_AnEndOfTextFinishesAHypothesis) {
                 process(all, {{3, 3, 3, 3}, {4, 5, 6, 7}});
               }),
               HasSubstr("at most 2 of the candidates of prompt 0 may be ends of text"));
+
+  // Both beams end, with -1 / 2 and -2 / 2. What goes on has -3 / 2: nothing better will come.
+  BeamSearchScorer ended(1, {.num_beams = 2, .max_length = 9}, 0, {3}, 1);
+  ended.process(ids_of({{5, 6}, {5, 7}}), scores_of({{-1, -2, -3, -4}}), ids_of({{3, 3, 5, 6}}), ids_of({{0, 1, 0, 1}}));
+  EXPECT_TRUE(ended.is_done()) << "texts that have ended are not the best that is still running";
 }
 
 TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
