@@ -113,8 +113,16 @@ class Steps {
     }
     const ModelOutput result = model_(in);
     if (*in.use_cache) cache_ = result.past_key_values();
-    if (config_.return_dict_in_generate.value_or(false)) keep(result);
+    if (config_.return_dict_in_generate.value_or(false)) keep(result, step);
     return result["logits"];
+  }
+
+  // What was kept of tokens that are not in the text of this length is forgotten.
+  void forget_beyond(int64_t length) {
+    const auto count = static_cast<size_t>(std::max<int64_t>(0, length - prompt_length_));
+    for (auto* states : {&out_.hidden_states, &out_.attentions, &out_.cross_attentions})
+      if (states->size() > count) states->resize(count);
+    out_.past_key_values = cropped(out_.past_key_values, length - 1);
   }
 
  private:
@@ -172,13 +180,28 @@ class Steps {
     return encoder_outputs_;
   }
 
-  void keep(const ModelOutput& result) {
+  void keep(const ModelOutput& result, const GenerationStep& step) {
+    if (step.cache_position > 0) forget_beyond(step.cache_position + 1);
     out_.past_key_values = cache_;
     const std::string prefix = encoder_decoder_ ? "decoder_" : "";
-    if (wants(config_.output_hidden_states)) out_.hidden_states.push_back(result.tensors(prefix + "hidden_states"));
+    if (wants(config_.output_hidden_states)) keep(out_.hidden_states, result.tensors(prefix + "hidden_states"), step);
     if (!wants(config_.output_attentions)) return;
-    out_.attentions.push_back(result.tensors(prefix + "attentions"));
-    if (result.has("cross_attentions")) out_.cross_attentions.push_back(result.tensors("cross_attentions"));
+    keep(out_.attentions, result.tensors(prefix + "attentions"), step, true);
+    if (result.has("cross_attentions")) keep(out_.cross_attentions, result.tensors("cross_attentions"), step);
+  }
+  // As if each candidate had been a step of its own: the dimension before the last is the position, the last that of what
+  // was looked at.
+  static void keep(std::vector<std::vector<Tensor>>& states, std::vector<Tensor> layers, const GenerationStep& step,
+                   bool of_itself = false) {
+    if (step.logits_to_keep == 1) return states.push_back(std::move(layers));
+    const int64_t count = step.input_ids.size(1);
+    for (int64_t from = 0, to = count - step.logits_to_keep + 1; to <= count; from = to++) {
+      std::vector<Tensor>& one = states.emplace_back();
+      for (const Tensor& layer : layers) {
+        const Tensor rows = layer.narrow(-2, from, to - from);
+        one.push_back(of_itself ? rows.narrow(-1, 0, step.cache_position + to) : rows);
+      }
+    }
   }
 
   PretrainedModel& model_;
@@ -266,10 +289,6 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
   }
-  const auto on = [](const std::optional<bool>& what) { return what.value_or(false); };
-  if (config.mode(options.assistant || options.candidates) == GenerationMode::assisted_generation &&
-      on(config.return_dict_in_generate) && (on(config.output_attentions) || on(config.output_hidden_states)))
-    throw UserError("generate: assisted generation gives no attentions and no hidden states");
   if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
   const int64_t prompt_length = prompt.defined() && prompt.numel() > 0 ? prompt.size(1) : 1;  // or the bos token
   Steps steps(model, inputs, prompt_length, config, out);
@@ -295,7 +314,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   }
   GenerateOutput made = generate([&](const GenerationStep& step) { return steps(step); }, prompt, config, options);
   static_cast<GenerateOutput&>(out) = std::move(made);
-  out.past_key_values = cropped(out.past_key_values, out.sequences.size(1) - 1);
+  steps.forget_beyond(out.sequences.size(1));
   return out;
 }
 

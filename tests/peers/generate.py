@@ -132,6 +132,23 @@ def cases(r, name, folder, model, tokenizer, count):
         yield ({"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": TINY if tokenizer else None}, out.sequences.tolist())
 
 
+def states_of(model, x, config):
+    """By kind, token and layer: the sizes and the norm. Without candidates: with them transformers gives rows of the prompt where those of
+    the first round's candidates belong."""
+    model.set_attn_implementation("eager")
+    out = model.generate(**x, generation_config=GenerationConfig(**config, return_dict_in_generate=True, output_hidden_states=True, output_attentions=True))
+    model.set_attn_implementation("sdpa")
+    prefix = "decoder_" if model.config.is_encoder_decoder else ""
+    kinds = [out.get(prefix + "hidden_states"), out.get(prefix + "attentions"), out.get("cross_attentions")]
+    return [[[[*layer.shape, layer.norm().item()] for layer in token] for token in kind or ()] for kind in kinds]
+
+
+def same_states(a, b):
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same_states, a, b))
+    return abs(a - b) <= 1e-5 * max(1, abs(b))
+
+
 def assisted_cases(r, folder, model, place, count):
     """With an assistant or with prompt lookup, one row at a time; its greedy ids must also be those without."""
     assistant = assistant_of(model, place)
@@ -180,6 +197,8 @@ def assisted_cases(r, folder, model, place, count):
             assert model.generate(**x, generation_config=plain).tolist() == out.sequences.tolist()
         made += 1
         case = {"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": None}
+        if not s.get("do_sample") and r.random() < 0.4:
+            case["states"] = states_of(model, x, {k: v for k, v in s.items() if k not in ("prompt_lookup_num_tokens", "max_matching_ngram_size")})
         if extra:
             case.update(assistant=place, assistant_settings=theirs)
         yield case, out.sequences.tolist()
@@ -219,7 +238,7 @@ def main():
             wrong = 0
             for (case, expected), answer in zip(made, found):
                 total += 1
-                if answer.get("ids") == expected:
+                if answer.get("ids") == expected and same_states(case.get("states", []), answer.get("states", [])):
                     continue
                 wrong += 1
                 if wrong <= 3:

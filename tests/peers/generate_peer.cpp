@@ -1,5 +1,7 @@
 // generate_peer CASES: runs generate on model folders. CASES has one JSON object a line: {"model": folder, "inputs": {name: rows of
-// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null, "assistant": folder, "assistant_settings": its settings}. For each a line of JSON: {"ids": rows} or {"error": text}.
+// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null, "assistant": folder, "assistant_settings": its settings,
+// "states": present when hidden states and attentions are asked for}. For each a line of JSON: {"ids": rows, "states": by kind, token and layer
+// the sizes and the norm} or {"error": text}.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -19,6 +21,19 @@ Tensor rows_to_tensor(const std::vector<std::vector<int64_t>>& rows) {
   std::vector<int64_t> all;
   for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
   return tensor_of<int64_t>(all, {std::ssize(rows), rows.empty() ? 0 : std::ssize(rows[0])});
+}
+
+Nlohmann sizes_and_norms(const std::vector<std::vector<Tensor>>& states) {
+  Nlohmann out = Nlohmann::array();
+  for (const std::vector<Tensor>& token : states) {
+    Nlohmann& layers = out.emplace_back(Nlohmann::array());
+    for (const Tensor& layer : token) {
+      Nlohmann one(std::vector<int64_t>(layer.sizes().begin(), layer.sizes().end()));
+      one.push_back((layer * layer).sum().sqrt().item_as<double>());
+      layers.push_back(std::move(one));
+    }
+  }
+  return out;
 }
 
 Nlohmann run(const Nlohmann& c) {
@@ -49,13 +64,19 @@ Nlohmann run(const Nlohmann& c) {
     options.assistant = assistant.get();
     options.assistant_config = GenerationConfig::from_json(c.at("assistant_settings").dump());
   }
-  const Tensor ids =
-      generate(*model, inputs, GenerationConfig::from_json(c.at("settings").dump()), options).sequences.contiguous();
-  Nlohmann out = Nlohmann::array();
+  GenerationConfig settings = GenerationConfig::from_json(c.at("settings").dump());
+  const bool states = c.contains("states");
+  if (states) settings.return_dict_in_generate = settings.output_hidden_states = settings.output_attentions = true;
+  const ModelGenerateOutput result = generate(*model, inputs, settings, options);
+  const Tensor ids = result.sequences.contiguous();
+  Nlohmann out = {{"ids", Nlohmann::array()}};
   for (int64_t r = 0; r < ids.size(0); ++r) {
     const int64_t* row = ids.data_as<int64_t>() + r * ids.size(1);
-    out.push_back(std::vector<int64_t>(row, row + ids.size(1)));
+    out["ids"].push_back(std::vector<int64_t>(row, row + ids.size(1)));
   }
+  if (states)
+    for (const auto* kind : {&result.hidden_states, &result.attentions, &result.cross_attentions})
+      out["states"].push_back(sizes_and_norms(*kind));
   return out;
 }
 
@@ -67,7 +88,7 @@ int main(int argc, char** argv) {
   for (std::string line; std::getline(cases, line);) {
     Nlohmann out;
     try {
-      out["ids"] = run(Nlohmann::parse(line));
+      out = run(Nlohmann::parse(line));
     } catch (const std::exception& error) {
       out["error"] = error.what();
     }

@@ -19,7 +19,8 @@ class PretrainedModel;
 struct ModelGenerateOutput : GenerateOutput {
   // What follows is there when the config says return_dict_in_generate; the tensors when they are asked for.
   KeyValueCache past_key_values;  // of every token but the last
-  // By step, then by layer. Of an encoder-decoder these are the decoder's.
+  // By new token, then by layer; the first has the prompt's too. Of an encoder-decoder these are the decoder's. With candidates
+  // they are what they are without; transformers 5 gives in the first round rows of the prompt in the place of the candidates'.
   std::vector<std::vector<Tensor>> hidden_states, attentions, cross_attentions;
   std::vector<Tensor> encoder_hidden_states, encoder_attentions;
 };
