@@ -353,7 +353,7 @@ bool should_fold(const Tensor& a, const Tensor& b) {
   if (a.dim() == 2) return false;
   if (guard_or(large.sym_numel() == 0, false)) return true;
   const SymIntList sizes = large.sym_sizes(), strides = large.sym_strides();
-  if (!large.is_symbolic()) {
+  if (!large.is_fake()) {
     // A larger second operand is folded transposed.
     const auto at = [&](SymIntList list, size_t d) {
       const size_t n = list.size();

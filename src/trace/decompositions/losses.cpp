@@ -84,7 +84,8 @@ Tensor multi_margin_loss_of(const Tensor& self, const Tensor& given, const Scala
     require(weight.sym_numel() == classes, "multi_margin_loss", "there are not as many weights as classes");
   const Tensor target = labels.unsqueeze(1);
   const Tensor of_target = gather(input, 1, target);
-  Tensor z = sub(number_tensor(margin), of_target) + input;
+  const Scalar distance = margin.is_boolean() ? Scalar(margin.to_int()) : margin;
+  Tensor z = sub(number_tensor(distance), of_target) + input;
   z = clamp_min(z, Scalar(0));
   const bool squared = p.is_floating() ? p.to_double() != 1 : p.to_int() != 1;
   if (squared) z = z * z;
