@@ -270,7 +270,10 @@ Tensor take_along_dim_body(const Tensor& self, const Tensor& indices, std::optio
     throw UserError("take_along_dim: Dimension specified as " + std::to_string(*dim) + " but tensor has no dimensions");
   if (indices.dtype() != DType::int64)
     throw UserError("take_along_dim: dtype of indices should be Long but got " + std::string(name(indices.dtype())));
-  if (!dim) return gather(view(self, {-1}), 0, view(indices, {-1}));
+  if (!dim) {
+    const Tensor flat = view(self, {-1});
+    return gather(flat, 0, view(indices, {-1}));
+  }
   if (self.dim() != indices.dim())
     throw UserError("take_along_dim: input and indices should have the same number of dimensions, but got " +
                     std::to_string(self.dim()) + " dimensions for input, and " + std::to_string(indices.dim()) +

@@ -270,7 +270,7 @@ Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tens
   if (prepend.defined()) parts.push_back(prepend);
   parts.push_back(self);
   if (append.defined()) parts.push_back(append);
-  return cat(parts, wrap_dim(dim, self.dim(), "diff"));
+  return cat(parts, dim);
 }
 Tensor diff_body(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   check_diff(self, n, dim, prepend, append);
