@@ -1,9 +1,15 @@
 """A model folder to its first logits, Calque beside transformers on PyTorch, in one run.
 
 A Llama-shaped checkpoint of 1.1 billion parameters in bfloat16, three shards of safetensors (2.2 GB, made in a temporary folder), a prompt of 16
-tokens, two threads each. Warm: the files are in the page cache. Cold: posix_fadvise(DONTNEED) on each file before each run; beside it what the
-disk takes to read them all (four readers, O_DIRECT). Each run is a process of its own; imports are not counted. Rounds alternate, and so does
-who comes first; the table shows medians, and the peak of resident memory over the bytes of the weights.
+tokens, two threads each. Each run is a process of its own; imports are not counted. Rounds alternate, and so does who comes first; the table shows
+medians, and the peak of resident memory over the bytes of the weights.
+
+Warm: the files are in the page cache. Cold: posix_fadvise(DONTNEED) on each file before each run, and beside it the disk: the fastest plain reader
+of the same files in the same rounds (four threads, O_DIRECT, 4 MB at a time, huge pages), once into memory that holds all of it, the
+baseline, since weights have to stay somewhere, and once over and over the same 16 MB, which stay in a processor's cache.
+
+A virtual machine gives free memory back to its host, and finding it again costs more than reading the files. Before a cold run free memory is therefore
+made sure of (bench_load FOLDER prepare), as it is for the disk. "unprepared" is without that.
 """
 import argparse
 import json
@@ -12,8 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHAPE = dict(vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=2048)
@@ -85,32 +89,11 @@ def remember(folder):
                 pass
 
 
-def disk(folder, readers=4, piece=4 << 20):
-    """Seconds to read all bytes past the page cache."""
-    import mmap
-
-    forget(folder)
-    pieces = [(path, at) for path in files_of(folder) for at in range(0, os.path.getsize(path), piece)]
-    lock = threading.Lock()
-
-    def read():
-        buffer = mmap.mmap(-1, piece)
-        while True:
-            with lock:
-                if not pieces:
-                    return
-                path, at = pieces.pop(0)
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-            os.preadv(fd, [buffer], at)
-            os.close(fd)
-
-    start = time.perf_counter()
-    threads = [threading.Thread(target=read) for _ in range(readers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - start
+def worker(program, folder, what, environment):
+    done = subprocess.run([program, folder, what], capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"{program} {what}: {done.stderr.strip()[-800:]}")
+    return done.stdout
 
 
 def main():
@@ -134,32 +117,42 @@ def main():
             weights = make(folder, options.layers)
         environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", CALQUE_NUM_THREADS="2", ONEDNN_MAX_CPU_ISA=os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"))
         commands = {"transformers": [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
-        results = {(state, who): [] for state in ("warm", "cold") for who in commands}
-        disk_seconds = []
-        for state in ("warm", "cold"):
+        states = ("warm", "cold", "unprepared")
+        results = {(state, who): [] for state in states for who in commands}
+        disk = {"keeping": [], "passing": []}
+        for state in states:
             for round_ in range(options.rounds):
                 order = list(commands)
                 for who in order if round_ % 2 == 0 else reversed(order):
-                    (forget if state == "cold" else remember)(folder)
+                    if state == "cold":
+                        worker(options.program, folder, "prepare", environment)
+                    (remember if state == "warm" else forget)(folder)
                     done = subprocess.run(commands[who], capture_output=True, text=True, env=environment)
                     if done.returncode != 0:
                         sys.exit(f"{who}: {done.stderr.strip()[-800:]}")
                     loaded, first, spent, peak, mean = done.stdout.split()
                     results[state, who].append((int(loaded) / 1e9, int(first) / 1e9, int(spent) / 1e9, int(peak), float(mean)))
                 if state == "cold":
-                    disk_seconds.append(disk(folder))
+                    forget(folder)
+                    passing, keeping = worker(options.program, folder, "disk", environment).split()
+                    disk["passing"].append(int(passing) / 1e9)
+                    disk["keeping"].append(int(keeping) / 1e9)
         print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; transformers {transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")
-        print(f"{'':8}{'':14}{'model':>10}{'logits':>10}{'ratio':>8}{'processor':>12}{'peak/weights':>14}{'mean |logit|':>14}")
+        print(f"{'':12}{'':14}{'model':>10}{'logits':>10}{'ratio':>8}{'processor':>12}{'peak/weights':>14}{'mean |logit|':>14}")
         table = []
-        for state in ("warm", "cold"):
+        for state in states:
             medians = {who: [statistics.median(column) for column in zip(*results[state, who])] for who in commands}
             for who in commands:
                 loaded, first, spent, peak, mean = medians[who]
                 ratio = medians["transformers"][1] / first
-                print(f"{state:8}{who:14}{loaded:>8.3f} s{first:>8.3f} s{ratio:>7.2f}x{spent:>10.3f} s{peak / weights:>14.3f}{mean:>14.4f}")
+                print(f"{state:12}{who:14}{loaded:>8.3f} s{first:>8.3f} s{ratio:>7.2f}x{spent:>10.3f} s{peak / weights:>14.3f}{mean:>14.4f}")
                 table.append(dict(state=state, who=who, model_s=loaded, logits_s=first, ratio=ratio, processor_s=spent, peak_over_weights=peak / weights))
-        print(f"{'cold':8}{'the disk':14}{'':>10}{statistics.median(disk_seconds):>8.3f} s")
-        table.append(dict(state="cold", who="disk", logits_s=statistics.median(disk_seconds)))
+            if state == "cold":
+                calque = medians["Calque"][1]
+                for how, seconds in disk.items():
+                    seconds = statistics.median(seconds)
+                    print(f"{state:12}{'the disk':14}{'':>10}{seconds:>8.3f} s   {how} what it reads; Calque takes {calque / seconds:.2f} of it")
+                    table.append(dict(state=state, who="disk, " + how, logits_s=seconds, calque_over_disk=calque / seconds))
         if options.json:
             with open(options.json, "w") as f:
                 json.dump(dict(transformers=transformers.__version__, rounds=options.rounds, weights=weights, rows=table), f, indent=1)

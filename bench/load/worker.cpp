@@ -1,5 +1,7 @@
 // bench_load FOLDER: a model folder to its first logits, once. Prints, on one line: nanoseconds to the model, nanoseconds to the
 // logits, nanoseconds of processor time, peak resident bytes, and the mean size of the logits for comparison.
+// bench_load FOLDER disk: nanoseconds that a plain reader takes for the weight files, passing over them and keeping them.
+// bench_load FOLDER prepare: prints nothing; afterwards the files are out of the page cache, and free memory for them is at hand.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -9,6 +11,7 @@
 
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/ops.h"
+#include "load/disk.h"
 
 // Not getrusage's: that one counts what the process was before exec.
 static long peak_bytes() {
@@ -20,9 +23,19 @@ static long peak_bytes() {
 
 int main(int argc, char** argv) {
   using namespace calque;
-  if (argc != 2) {
-    fmt::print(stderr, "usage: bench_load FOLDER\n");
+  const std::string what = argc == 3 ? argv[2] : "";
+  if (argc < 2 || argc > 3 || (argc == 3 && what != "disk" && what != "prepare")) {
+    fmt::print(stderr, "usage: bench_load FOLDER [disk|prepare]\n");
     return 2;
+  }
+  if (what == "prepare") {
+    disk::prepare(argv[1]);
+    return 0;
+  }
+  if (what == "disk") {
+    const disk::Times times = disk::read(argv[1]);
+    fmt::print("{} {}\n", times.passing, times.keeping);
+    return 0;
   }
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto since = [&](auto start) { return std::chrono::duration_cast<std::chrono::nanoseconds>(now() - start).count(); };

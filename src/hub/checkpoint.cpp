@@ -195,8 +195,8 @@ Checkpoint Checkpoint::open(const CheckpointFiles& files) {
   // After the headers: they would wait behind the weights.
   std::vector<std::shared_ptr<const MappedFile>> whole;
   for (const auto& one : mapped) whole.push_back(one->file);
-  const auto ahead = std::make_shared<ReadAhead>(std::move(whole));
-  for (const auto& one : mapped) one->ahead = ahead;
+  out.ahead_ = std::make_shared<ReadAhead>(std::move(whole));
+  for (const auto& one : mapped) one->ahead = out.ahead_;
   return out;
 }
 
@@ -206,6 +206,15 @@ Checkpoint Checkpoint::of(NamedTensors tensors, std::string where) {
   out.first_file_ = out.tensors_.size();
   out.where_ = std::move(where);
   return out;
+}
+
+void Checkpoint::read_in_order(const std::vector<Tensor>& used) const {
+  if (!ahead_) return;
+  std::vector<ByteSpan> bytes;
+  for (const Tensor& tensor : used)
+    if (const Ref<Storage>& storage = tensor.storage(); storage && storage->data())
+      bytes.emplace_back(static_cast<const std::byte*>(storage->data()), storage->nbytes());
+  ahead_->order(bytes);
 }
 
 std::optional<DType> Checkpoint::dtype() const {

@@ -177,6 +177,7 @@ LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkp
                              .ignore_mismatched_sizes = options.ignore_mismatched_sizes,
                              .strict = options.strict,
                              .key_mapping = options.key_mapping});
+  checkpoint.read_in_order(out.model->parameters());
   out.model->eval();
   warn_of(*out.model, out.report, checkpoint.where());
   return out;

@@ -1,11 +1,12 @@
-// Mapped files brought into memory behind the caller's back, in order, so that weights are there when they are used: read where they
-// are not in the page cache, and their pages mapped. Nothing is copied. Keeps the files mapped; stops when it is destroyed. Private
-// to hub/.
+// Mapped files brought into memory behind the caller's back, so that weights are there when they are used: read where they are not
+// in the page cache, and their pages mapped. In the order of the files until order() knows a better one. Nothing is copied. Keeps
+// the files mapped; stops when it is destroyed. Private to hub/.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -14,6 +15,12 @@
 
 namespace calque {
 
+using ByteSpan = std::span<const std::byte>;
+
+// The pieces by their first use: a piece comes as early as the first of `used` that it has a part of, those that have none come last,
+// and what is equal stays in the order of addresses. `used` may lie elsewhere.
+std::vector<ByteSpan> in_order_of_use(std::vector<ByteSpan> pieces, std::span<const ByteSpan> used);
+
 class ReadAhead {
  public:
   explicit ReadAhead(std::vector<std::shared_ptr<const MappedFile>> files);
@@ -21,13 +28,18 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
+  // What is not read yet comes in the order of its use.
+  void order(std::span<const ByteSpan> used);
+
  private:
   void work();
+  void read(ByteSpan piece);
 
   std::vector<std::shared_ptr<const MappedFile>> files_;
-  std::vector<std::span<const std::byte>> pieces_;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::vector<ByteSpan> pieces_;  // the next one last
+  bool cold_ = false;
+  std::atomic<bool> small_pages_ = false;
   std::vector<std::thread> threads_;
 };
 

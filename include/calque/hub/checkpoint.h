@@ -1,9 +1,10 @@
 // The weight files of a model, and what is in them. find_checkpoint says which files there are (safetensors or .bin, whole or
 // in shards with an index), Checkpoint opens them. Tensors of safetensors and zipped .bin files are views of the mapped
-// file: nothing is read before it is used, and nothing is held twice.
+// file: nothing is copied and nothing is held twice. Mapped safetensors are brought into memory meanwhile, by threads of their own.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 #include "calque/hub/hub_cache.h"
 
 namespace calque {
+
+class ReadAhead;
 
 struct CheckpointOptions {
   std::optional<bool> use_safetensors = {};  // false: only .bin; true: only safetensors; unset: safetensors where there are
@@ -50,11 +53,14 @@ class Checkpoint {
   const std::string& where() const { return where_; }
   // Of the first floating-point tensor of the first file (8-bit ones not counted); of the first tensor when there is none.
   std::optional<DType> dtype() const;
+  // What is not in memory yet is read in the order of these tensors, as a model will use them, instead of the files' order.
+  void read_in_order(const std::vector<Tensor>& used) const;
 
  private:
   NamedTensors tensors_;
   size_t first_file_ = 0;  // how many of them are from the first file
   std::string where_;
+  std::shared_ptr<ReadAhead> ahead_;
 };
 
 }  // namespace calque
