@@ -60,6 +60,13 @@ void prune_heads(PretrainedModel& model, const PrunedHeads& heads) {
   note(model, all);
 }
 
+void prune_attention_heads(Module& attention, const std::vector<int64_t>& heads) {
+  auto* prunable = dynamic_cast<PrunableAttention*>(&attention);
+  if (!prunable) throw UserError("prune_attention_heads: heads cannot be pruned from a " + attention.class_name());
+  const GradModeScope no_grad(false);
+  prunable->prune_heads(heads);
+}
+
 void PretrainedModel::prune_layer_heads(int64_t layer, const std::vector<int64_t>& heads) {
   int64_t at = 0;
   for (Module* module : modules())

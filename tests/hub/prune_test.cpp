@@ -9,6 +9,7 @@
 #include "calque/hub/save_pretrained.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
+#include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 
 namespace calque {
@@ -78,6 +79,49 @@ TEST_P(PrunedModels, H105_H106_H111_pruned_models_answer_as_in_transformers) {
   EXPECT_EQ(made->named_parameters().size(), model->named_parameters().size());
   for (const auto& [key, tensor] : made->named_parameters())
     EXPECT_EQ(tensor.numel(), model->get_parameter(key).numel()) << key;
+}
+
+// A head that is gone is a head whose columns in the layer behind it are zeros.
+TEST(Prune, heads_of_a_decoder_are_pruned_attention_by_attention) {
+  const GradModeScope no_grad(false);
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> gone = {{"encoder.block.1.layer.0.SelfAttention", {0}},
+                                                                          {"decoder.block.0.layer.0.SelfAttention", {1}},
+                                                                          {"decoder.block.1.layer.0.SelfAttention", {0, 1}},
+                                                                          {"decoder.block.0.layer.1.EncDecAttention", {1}},
+                                                                          {"decoder.block.1.layer.1.EncDecAttention", {0}}};
+  Config config = from_pretrained(golden("prune/t5"))->config();
+  config.set("is_encoder_decoder", true);
+  config.set("use_cache", true);
+  const auto whole = model_registry().find_class("T5ForConditionalGeneration")->make(config);
+  whole->tie_weights();
+  whole->eval();
+  Generator generator(0);
+  for (const auto& [name, parameter] : whole->named_parameters())
+    parameter.copy_(randn(parameter.sym_sizes(), &generator) * 0.3);
+  const auto pruned = deep_copy(*whole), zeroed = deep_copy(*whole);
+  const int64_t size = pruned->config().integer("d_kv"), count = pruned->config().integer("num_heads");
+  for (const auto& [path, heads] : gone) {
+    prune_attention_heads(pruned->get_submodule(path), heads);
+    prune_attention_heads(pruned->get_submodule(path), heads);  // once is enough
+    const Tensor output = zeroed->get_parameter(path + ".o.weight");
+    for (const int64_t head : heads) output.narrow(1, head * size, size).zero_();
+    EXPECT_EQ(pruned->get_parameter(path + ".o.weight").size(1), (count - std::ssize(heads)) * size) << path;
+    EXPECT_EQ(pruned->get_parameter(path + ".q.weight").size(0), (count - std::ssize(heads)) * size) << path;
+  }
+  const Tensor ids = tensor_of<int64_t>({5, 6, 7, 8, 9, 1}, {1, 6}), begun = tensor_of<int64_t>({0, 11, 12, 13}, {1, 4});
+  const ModelInputs in{.input_ids = ids, .decoder_input_ids = begun, .use_cache = true};
+  const ModelOutput found = (*pruned)(in), expected = (*zeroed)(in);
+  EXPECT_LT(distance(found["logits"], expected["logits"]), 1e-5);
+  EXPECT_GT(distance((*whole)(in)["logits"], expected["logits"]), 1e-3);
+  const auto next = [&](PretrainedModel& model, const ModelOutput& before) {
+    return model({.input_ids = ids,
+                  .decoder_input_ids = tensor_of<int64_t>({14}, {1, 1}),
+                  .past_key_values = before.past_key_values(),
+                  .use_cache = true})["logits"];
+  };
+  EXPECT_LT(distance(next(*pruned, found), next(*zeroed, expected)), 1e-5) << "with a cache of fewer heads";
+  EXPECT_EQ(error_of([&] { prune_attention_heads(pruned->get_submodule("lm_head"), {0}); }),
+            "prune_attention_heads: heads cannot be pruned from a Linear");
 }
 
 TEST(Positions, learned_rows_stay_and_longer_texts_fit) {

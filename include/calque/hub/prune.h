@@ -18,6 +18,9 @@ using PrunedHeads = std::map<int64_t, std::vector<int64_t>>;  // by layer, sorte
 // class that cannot, and for a layer that there is not.
 void prune_heads(PretrainedModel& model, const PrunedHeads& heads);
 PrunedHeads pruned_heads(const Config& config);  // what the config notes
+// Of one attention module alone, such as a decoder's ("decoder.block.0.layer.1.EncDecAttention" of T5), which the layers above do
+// not reach: they are the encoder's. The config has no place to note it. UserError for a module that cannot.
+void prune_attention_heads(Module& attention, const std::vector<int64_t>& heads);
 
 // An attention that can do without some of its heads. Of a model's self attentions the n-th in order is that of layer n.
 struct PrunableAttention {
