@@ -10,7 +10,7 @@ namespace calque::albert {
 
 namespace {
 
-constexpr const char* albert_family = "transformers.models.albert.modeling_albert.Albert";
+constexpr char albert_family[] = "transformers.models.albert.modeling_albert.Albert";
 
 LayerNormOptions albert_norm(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
 
@@ -171,6 +171,8 @@ struct AlbertModel : ModelOf<AlbertModel, AlbertPretrained> {
   std::optional<Child<Tanh>> pooler_activation;
 };
 
+double albert_dropout(const Config& c) { return c.number("classifier_dropout_prob"); }
+
 PretrainedModel::TiedWeights albert_tied_weights(const Config& config) {
   if (!config.flag("tie_word_embeddings")) return {};
   return {{"predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"},
@@ -210,25 +212,17 @@ struct AlbertForMaskedLM : EncoderHead<AlbertForMaskedLM, AlbertModel, AlbertPre
   Child<AlbertMLMHead> predictions;
 };
 
-struct AlbertForSequenceClassification
-    : PooledClassification<AlbertForSequenceClassification, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForSequenceClassification";
-  explicit AlbertForSequenceClassification(const Config& c)
-      : PooledClassification(c, "albert", c.number("classifier_dropout_prob")) {}
-};
 struct AlbertForTokenClassification : TokenClassification<AlbertForTokenClassification, AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForTokenClassification";
   explicit AlbertForTokenClassification(const Config& c)
       : TokenClassification(c, "albert",
                             c.optional_number("classifier_dropout_prob").value_or(c.number("hidden_dropout_prob"))) {}
 };
-struct AlbertForQuestionAnswering : SpanClassification<AlbertForQuestionAnswering, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForQuestionAnswering";
-  explicit AlbertForQuestionAnswering(const Config& c) : SpanClassification(c, "albert") {}
-};
-struct AlbertForMultipleChoice : MultipleChoice<AlbertForMultipleChoice, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForMultipleChoice";
-  explicit AlbertForMultipleChoice(const Config& c) : MultipleChoice(c, "albert", c.number("classifier_dropout_prob")) {}
+
+struct AlbertFamily {
+  using Model = AlbertModel;
+  using Pretrained = AlbertPretrained;
+  static constexpr auto& name = albert_family;
 };
 
 }  // namespace
@@ -247,10 +241,11 @@ void register_models(ModelRegistry& registry) {
       .classes = {model_class<AlbertModel>("AlbertModel", {"default"}),
                   model_class<AlbertForPreTraining>("AlbertForPreTraining", {"pretraining"}),
                   model_class<AlbertForMaskedLM>("AlbertForMaskedLM", {"masked-lm"}),
-                  model_class<AlbertForMultipleChoice>("AlbertForMultipleChoice", {"multiple-choice"}),
-                  model_class<AlbertForQuestionAnswering>("AlbertForQuestionAnswering", {"question-answering"}),
-                  model_class<AlbertForSequenceClassification>("AlbertForSequenceClassification",
-                                                               {"sequence-classification"}),
+                  head_class<AlbertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "albert",
+                                                                                albert_dropout),
+                  head_class<AlbertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "albert"),
+                  head_class<AlbertFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                              "albert", albert_dropout),
                   model_class<AlbertForTokenClassification>("AlbertForTokenClassification", {"token-classification"})},
   });
 }

@@ -1,6 +1,5 @@
 // BERT: an encoder with learned positions and token types; with is_decoder also a decoder, with or without cross attention.
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
+#include "blocks/bert_model.h"
 #include "calque/hub/registry.h"
 #include "heads/bert_heads.h"
 
@@ -8,7 +7,7 @@ namespace calque::bert {
 
 namespace {
 
-constexpr const char* bert_family = "transformers.models.bert.modeling_bert.Bert";
+constexpr char bert_family[] = "transformers.models.bert.modeling_bert.Bert";
 
 struct BertPretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
@@ -19,68 +18,15 @@ struct BertPretrained : PretrainedModel {
   }
 };
 
-struct BertModel : ModelOf<BertModel, BertPretrained> {
+struct BertModel : BertLikeModel<BertModel, BertPretrained, BertEncoder> {
   static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
-  explicit BertModel(const Config& c, bool pools = true)
-      : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, bert_family)),
-        encoder(child<BertEncoder>("encoder", c, bert_family)),
-        pooler(child_if<BertPooler>(pools, *this, "pooler", c, bert_family)) {}
-
-  ModelOutput forward(const ModelInputs& in) override {
-    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
-    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
-  }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-
-  Child<BertEmbeddings> embeddings;
-  Child<BertEncoder> encoder;
-  std::optional<Child<BertPooler>> pooler;
+  explicit BertModel(const Config& c, bool pools = true) : BertLikeModel(c, pools, bert_family) {}
 };
 
-struct BertForPreTraining : BertPreTraining<BertForPreTraining, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForPreTraining";
-  explicit BertForPreTraining(const Config& c) : BertPreTraining(c, "bert", bert_family) {}
-};
-struct BertLMHeadModel : BertCausalLM<BertLMHeadModel, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertLMHeadModel";
-  explicit BertLMHeadModel(const Config& c) : BertCausalLM(c, "bert", bert_family) {}
-};
-struct BertForMaskedLM : BertMaskedLM<BertForMaskedLM, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForMaskedLM";
-  explicit BertForMaskedLM(const Config& c) : BertMaskedLM(c, "bert", bert_family) {}
-};
-struct BertForNextSentencePrediction : BertNextSentence<BertForNextSentencePrediction, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForNextSentencePrediction";
-  explicit BertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "bert", bert_family) {}
-};
-struct BertForSequenceClassification : PooledClassification<BertForSequenceClassification, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForSequenceClassification";
-  explicit BertForSequenceClassification(const Config& c) : PooledClassification(c, "bert", classifier_dropout(c)) {}
-};
-struct BertForMultipleChoice : MultipleChoice<BertForMultipleChoice, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForMultipleChoice";
-  explicit BertForMultipleChoice(const Config& c) : MultipleChoice(c, "bert", classifier_dropout(c)) {}
-};
-struct BertForTokenClassification : TokenClassification<BertForTokenClassification, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForTokenClassification";
-  explicit BertForTokenClassification(const Config& c) : TokenClassification(c, "bert", classifier_dropout(c)) {}
-};
-struct BertForQuestionAnswering : SpanClassification<BertForQuestionAnswering, BertModel, BertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bert.modeling_bert.BertForQuestionAnswering";
-  explicit BertForQuestionAnswering(const Config& c) : SpanClassification(c, "bert") {}
+struct BertFamily {
+  using Model = BertModel;
+  using Pretrained = BertPretrained;
+  static constexpr auto& name = bert_family;
 };
 
 }  // namespace
@@ -97,14 +43,18 @@ void register_models(ModelRegistry& registry) {
         "pad_token_id": 0, "use_cache": true, "classifier_dropout": null, "is_decoder": false, "add_cross_attention": false,
         "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
       .classes = {model_class<BertModel>("BertModel", {"default"}),
-                  model_class<BertForPreTraining>("BertForPreTraining", {"pretraining"}),
-                  model_class<BertForNextSentencePrediction>("BertForNextSentencePrediction", {"next-sentence-prediction"}),
-                  model_class<BertForMaskedLM>("BertForMaskedLM", {"masked-lm"}),
-                  model_class<BertLMHeadModel>("BertLMHeadModel", {"causal-lm"}),
-                  model_class<BertForMultipleChoice>("BertForMultipleChoice", {"multiple-choice"}),
-                  model_class<BertForQuestionAnswering>("BertForQuestionAnswering", {"question-answering"}),
-                  model_class<BertForSequenceClassification>("BertForSequenceClassification", {"sequence-classification"}),
-                  model_class<BertForTokenClassification>("BertForTokenClassification", {"token-classification"})},
+                  head_class<BertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert", bert_family),
+                  head_class<BertFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"}, "bert",
+                                                                                        bert_family),
+                  head_class<BertFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "bert", bert_family),
+                  head_class<BertFamily, BertCausalLM, "LMHeadModel">({"causal-lm"}, "bert", bert_family),
+                  head_class<BertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "bert",
+                                                                              classifier_dropout),
+                  head_class<BertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "bert"),
+                  head_class<BertFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                            "bert", classifier_dropout),
+                  head_class<BertFamily, TokenClassification, "ForTokenClassification">({"token-classification"}, "bert",
+                                                                                        classifier_dropout)},
   });
 }
 

@@ -12,6 +12,7 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
+#include "heads/head_class.h"
 
 namespace calque::bloom {
 
@@ -170,18 +171,10 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
     Tensor x = word_embeddings_layernorm(embeds);
     const Tensor alibi = distances(embeds, in.attention_mask, past).to(x.dtype());
     LayerOutputs outputs(*this, in);
-    size_t i = 0;
-    for (BloomBlock* block : h->items<BloomBlock>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, now] =
-          (*block)(x, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      ++i;
-    }
-    x = ln_f(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    x = outputs.run<BloomBlock>(*h, x, [&](BloomBlock& block, const Tensor& state, size_t i) {
+      return block(state, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+    });
+    return outputs.with_last(ln_f(x));
   }
   // What is added to the scores, [batch or 1, heads, 1, keys]: a softmax does not see that a row of it has no zero.
   Tensor distances(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) const {
@@ -202,37 +195,15 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   Constant slopes;
 };
 
-struct BloomForCausalLM : CausalLM<BloomForCausalLM, BloomModel, BloomPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",  "labels",
-      "use_cache", "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
-  explicit BloomForCausalLM(const Config& c) : CausalLM(c, "transformer", "word_embeddings") {}
-};
-struct BloomForSequenceClassification
-    : LastTokenClassification<BloomForSequenceClassification, BloomModel, BloomPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds", "labels",
-      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
-  explicit BloomForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
-};
-struct BloomForTokenClassification : DecoderTokenClassification<BloomForTokenClassification, BloomModel, BloomPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForTokenClassification";
-  static constexpr auto& forward_arguments = BloomForSequenceClassification::forward_arguments;
-  explicit BloomForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
-};
-struct BloomForQuestionAnswering : QuestionAnswering<BloomForQuestionAnswering, BloomModel, BloomPretrained> {
-  static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "attention_mask",    "inputs_embeds",        "start_positions",
-      "end_positions", "output_attentions", "output_hidden_states", "head_mask"};
-  explicit BloomForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
-};
-
 void complete(Config& config) {
   if (config.has("n_embed")) config.set("hidden_size", config.integer("n_embed"));
 }
+
+struct BloomFamily {
+  using Model = BloomModel;
+  using Pretrained = BloomPretrained;
+  static constexpr char name[] = "transformers.models.bloom.modeling_bloom.Bloom";
+};
 
 }  // namespace
 
@@ -248,10 +219,13 @@ void register_models(ModelRegistry& registry) {
         "slow_but_exact": false, "tie_word_embeddings": true})",
       .complete = complete,
       .classes = {model_class<BloomModel>("BloomModel", {"default"}),
-                  model_class<BloomForCausalLM>("BloomForCausalLM", {"causal-lm", "pretraining"}),
-                  model_class<BloomForSequenceClassification>("BloomForSequenceClassification", {"sequence-classification"}),
-                  model_class<BloomForTokenClassification>("BloomForTokenClassification", {"token-classification"}),
-                  model_class<BloomForQuestionAnswering>("BloomForQuestionAnswering", {"question-answering"})},
+                  head_class<BloomFamily, CausalLM, "ForCausalLM">({"causal-lm", "pretraining"}, "transformer",
+                                                                   "word_embeddings"),
+                  head_class<BloomFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                                "transformer"),
+                  head_class<BloomFamily, DecoderTokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                                "transformer"),
+                  head_class<BloomFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"}, "transformer")},
   });
 }
 

@@ -1,16 +1,13 @@
 // Cohere: Llama's parts with attention and feed-forward side by side, norms without bias, rotary positions of neighbouring
 // numbers, norms of queries and keys where asked for, logits scaled.
-#include "blocks/activations.h"
 #include "blocks/attention.h"
 #include "blocks/child_if.h"
-#include "blocks/rotary.h"
+#include "blocks/rotary_decoder.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
-#include "calque/nn/container.h"
 #include "calque/nn/init.h"
 #include "calque/nn/linear.h"
 #include "calque/op/ops.h"
-#include "heads/decoder_heads.h"
 
 namespace calque::cohere {
 
@@ -20,8 +17,9 @@ namespace {
 struct CohereLayerNorm : Typed<CohereLayerNorm> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereLayerNorm";
   static constexpr const char* forward_arguments[] = {"hidden_states"};
-  CohereLayerNorm(const std::vector<int64_t>& sizes, double eps)
-      : eps(eps), weight(register_parameter("weight", ones(SymInts(sizes.begin(), sizes.end())))) {}
+  explicit CohereLayerNorm(const Config& c) : CohereLayerNorm(c, {c.integer("hidden_size")}) {}
+  CohereLayerNorm(const Config& c, const std::vector<int64_t>& sizes)
+      : eps(c.number("layer_norm_eps")), weight(register_parameter("weight", ones(SymInts(sizes.begin(), sizes.end())))) {}
   Tensor forward(const Tensor& hidden_states) {
     const Tensor wide = hidden_states.to(DType::float32);
     const Tensor centred = wide - wide.mean({-1}, true);
@@ -51,10 +49,9 @@ struct CohereAttention : Typed<CohereAttention> {
         k_proj(child<Linear>("k_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
         v_proj(child<Linear>("v_proj", c.integer("hidden_size"), key_heads * size, c.flag("attention_bias"))),
         o_proj(child<Linear>("o_proj", heads * size, c.integer("hidden_size"), c.flag("attention_bias"))),
-        q_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "q_norm", std::vector<int64_t>{heads, size},
-                                         c.number("layer_norm_eps"))),
-        k_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "k_norm", std::vector<int64_t>{key_heads, size},
-                                         c.number("layer_norm_eps"))) {}
+        q_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "q_norm", c, std::vector<int64_t>{heads, size})),
+        k_norm(child_if<CohereLayerNorm>(c.flag("use_qk_norm"), *this, "k_norm", c, std::vector<int64_t>{key_heads, size})) {
+  }
 
   Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                  const LayerCache& past, bool eager) {
@@ -79,20 +76,9 @@ struct CohereAttention : Typed<CohereAttention> {
   std::optional<Child<CohereLayerNorm>> q_norm, k_norm;
 };
 
-struct CohereMLP : Typed<CohereMLP> {
+struct CohereMLP : Typed<CohereMLP, GatedFeedForward> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereMLP";
-  static constexpr const char* forward_arguments[] = {"x"};
-  explicit CohereMLP(const Config& c)
-      : gate_proj(child<Linear>("gate_proj", c.integer("hidden_size"), c.integer("intermediate_size"), false)),
-        up_proj(child<Linear>("up_proj", c.integer("hidden_size"), c.integer("intermediate_size"), false)),
-        down_proj(child<Linear>("down_proj", c.integer("intermediate_size"), c.integer("hidden_size"), false)),
-        act_fn(activation_named(c.text("hidden_act"))) {}
-  Tensor forward(const Tensor& x) {
-    const Tensor gate = act_fn(gate_proj(x));
-    return down_proj(gate * up_proj(x));
-  }
-  Child<Linear> gate_proj, up_proj, down_proj;
-  Activation act_fn;
+  explicit CohereMLP(const Config& c) : Typed(c, false) {}
 };
 
 struct CohereDecoderLayer : Typed<CohereDecoderLayer> {
@@ -101,8 +87,7 @@ struct CohereDecoderLayer : Typed<CohereDecoderLayer> {
   explicit CohereDecoderLayer(const Config& c)
       : self_attn(child<CohereAttention>("self_attn", c)),
         mlp(child<CohereMLP>("mlp", c)),
-        input_layernorm(child<CohereLayerNorm>("input_layernorm", std::vector<int64_t>{c.integer("hidden_size")},
-                                               c.number("layer_norm_eps"))) {}
+        input_layernorm(child<CohereLayerNorm>("input_layernorm", c)) {}
   CohereAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                                   const LayerCache& past, bool eager) {
     const Tensor y = input_layernorm(x);
@@ -126,49 +111,9 @@ struct CoherePretrained : PretrainedModel {
   }
 };
 
-struct CohereModel : ModelOf<CohereModel, CoherePretrained> {
+struct CohereModel : RotaryDecoder<CohereModel, CoherePretrained, CohereDecoderLayer, CohereLayerNorm> {
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "position_ids",
-                                                      "past_key_values",   "inputs_embeds",       "use_cache",
-                                                      "output_attentions", "output_hidden_states"};
-  explicit CohereModel(const Config& c)
-      : ModelOf(c),
-        embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
-                                      EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-        layers(child<ModuleList>("layers")),
-        norm(child<CohereLayerNorm>("norm", std::vector<int64_t>{c.integer("hidden_size")}, c.number("layer_norm_eps"))),
-        rotary_emb(child<RotaryEmbedding>("rotary_emb", c, head_size(c), true)) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<CohereDecoderLayer>(c);
-  }
-
-  ModelOutput forward(const ModelInputs& in) override {
-    const Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in));
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const auto [cosine, sine] = rotary_emb(embeds, positions);
-
-    LayerOutputs outputs(*this, in);
-    Tensor x = embeds;
-    size_t i = 0;
-    for (CohereDecoderLayer* layer : layers->items<CohereDecoderLayer>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, now] = (*layer)(x, cosine, sine, mask, in.past_key_values.layer(i++), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-    }
-    x = norm(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
-  }
-
-  Child<Embedding>* input_embeddings() override { return &embed_tokens; }
-
-  Child<Embedding> embed_tokens;
-  Child<ModuleList> layers;
-  Child<CohereLayerNorm> norm;
-  Child<RotaryEmbedding> rotary_emb;
+  explicit CohereModel(const Config& c) : RotaryDecoder(c, head_size(c), true) {}
 };
 
 struct CohereForCausalLM : CausalLM<CohereForCausalLM, CohereModel, CoherePretrained> {

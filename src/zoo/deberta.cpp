@@ -15,7 +15,7 @@ namespace calque::deberta {
 namespace {
 
 const std::string deberta_path = "transformers.models.deberta.modeling_deberta.";
-const std::string deberta_family = deberta_path + "Deberta";
+constexpr char deberta_family[] = "transformers.models.deberta.modeling_deberta.Deberta";
 
 // Mean and variance in float32, the rest in the dtype of the input.
 struct DebertaLayerNorm : Typed<DebertaLayerNorm> {
@@ -153,50 +153,16 @@ struct DebertaPretrained : PretrainedModel {
   }
 };
 
-struct DebertaModel : ModelOf<DebertaModel, DebertaPretrained> {
+struct DebertaModel : DebertaLikeModel<DebertaModel, DebertaPretrained, DebertaEncoder> {
   static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
-                                                      "position_ids",        "inputs_embeds",  "output_attentions",
-                                                      "output_hidden_states"};
-  explicit DebertaModel(const Config& c, bool = false)
-      : ModelOf(c),
-        embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_family, deberta_norm)),
-        encoder(child<DebertaEncoder>("encoder", c)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    check_one_input(in);
-    const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
-    const Tensor mask = in.attention_mask.defined()
-                            ? in.attention_mask
-                            : ones({given.sym_size(0), given.sym_size(1)}, DType::float32, std::nullopt, given.device());
-    EncoderInputs inner;
-    inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
-    inner.mask.mask = deberta_mask(mask);
-    inner.want_attentions = wants_attentions(in);
-    inner.want_hidden_states = wants_hidden_states(in);
-    return encoder_output(encoder(inner));
-  }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-  Child<DebertaEmbeddings> embeddings;
-  Child<DebertaEncoder> encoder;
+  explicit DebertaModel(const Config& c, bool = false) : DebertaLikeModel(c, deberta_family, deberta_norm) {}
+  EncoderResult encoded(const EncoderInputs& inner, const Tensor&) override { return encoder(inner); }
 };
 
-struct DebertaForMaskedLM : DebertaMaskedLM<DebertaForMaskedLM, DebertaModel, DebertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForMaskedLM";
-  explicit DebertaForMaskedLM(const Config& c) : DebertaMaskedLM(c, deberta_path, "Deberta") {}
-};
-struct DebertaForSequenceClassification
-    : DebertaSequenceClassification<DebertaForSequenceClassification, DebertaModel, DebertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForSequenceClassification";
-  explicit DebertaForSequenceClassification(const Config& c) : DebertaSequenceClassification(c, deberta_path) {}
-};
-struct DebertaForTokenClassification : TokenClassification<DebertaForTokenClassification, DebertaModel, DebertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForTokenClassification";
-  explicit DebertaForTokenClassification(const Config& c)
-      : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
-};
-struct DebertaForQuestionAnswering : SpanClassification<DebertaForQuestionAnswering, DebertaModel, DebertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta.modeling_deberta.DebertaForQuestionAnswering";
-  explicit DebertaForQuestionAnswering(const Config& c) : SpanClassification(c, "deberta") {}
+struct DebertaFamily {
+  using Model = DebertaModel;
+  using Pretrained = DebertaPretrained;
+  static constexpr auto& name = deberta_family;
 };
 
 }  // namespace
@@ -215,11 +181,13 @@ void register_models(ModelRegistry& registry) {
         "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
       .complete = complete_deberta,
       .classes = {model_class<DebertaModel>("DebertaModel", {"default"}),
-                  model_class<DebertaForMaskedLM>("DebertaForMaskedLM", {"pretraining", "masked-lm"}),
-                  model_class<DebertaForQuestionAnswering>("DebertaForQuestionAnswering", {"question-answering"}),
-                  model_class<DebertaForSequenceClassification>("DebertaForSequenceClassification",
-                                                                {"sequence-classification"}),
-                  model_class<DebertaForTokenClassification>("DebertaForTokenClassification", {"token-classification"})},
+                  head_class<DebertaFamily, DebertaMaskedLM, "ForMaskedLM">({"pretraining", "masked-lm"}, deberta_path,
+                                                                            "Deberta"),
+                  head_class<DebertaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "deberta"),
+                  head_class<DebertaFamily, DebertaSequenceClassification, "ForSequenceClassification">(
+                      {"sequence-classification"}, deberta_path),
+                  head_class<DebertaFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                           "deberta", hidden_dropout)},
   });
 }
 

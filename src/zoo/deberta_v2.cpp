@@ -15,7 +15,7 @@ namespace calque::deberta_v2 {
 namespace {
 
 const std::string deberta_v2_path = "transformers.models.deberta_v2.modeling_deberta_v2.";
-const std::string deberta_v2_family = deberta_v2_path + "DebertaV2";
+constexpr char deberta_v2_family[] = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2";
 
 std::shared_ptr<Module> deberta_v2_norm(int64_t size, double eps) {
   return std::make_shared<LayerNorm>(size, LayerNormOptions{.eps = eps});
@@ -173,59 +173,18 @@ struct DebertaV2Pretrained : PretrainedModel {
   }
 };
 
-struct DebertaV2Model : ModelOf<DebertaV2Model, DebertaV2Pretrained> {
+struct DebertaV2Model : DebertaLikeModel<DebertaV2Model, DebertaV2Pretrained, DebertaV2Encoder> {
   static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2Model";
-  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
-                                                      "position_ids",        "inputs_embeds",  "output_attentions",
-                                                      "output_hidden_states"};
-  explicit DebertaV2Model(const Config& c, bool = false)
-      : ModelOf(c),
-        embeddings(child<DebertaEmbeddings>("embeddings", c, deberta_v2_family, deberta_v2_norm)),
-        encoder(child<DebertaV2Encoder>("encoder", c)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    check_one_input(in);
-    const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
-    const Tensor mask = in.attention_mask.defined()
-                            ? in.attention_mask
-                            : ones({given.sym_size(0), given.sym_size(1)}, DType::float32, std::nullopt, given.device());
-    EncoderInputs inner;
-    inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
-    inner.mask.mask = deberta_mask(mask);
-    inner.want_attentions = wants_attentions(in);
-    inner.want_hidden_states = wants_hidden_states(in);
-    return encoder_output(encoder(inner, mask.dim() == 4 ? mask.squeeze(1).squeeze(1) : mask));
+  explicit DebertaV2Model(const Config& c, bool = false) : DebertaLikeModel(c, deberta_v2_family, deberta_v2_norm) {}
+  EncoderResult encoded(const EncoderInputs& inner, const Tensor& mask) override {
+    return encoder(inner, mask.dim() == 4 ? mask.squeeze(1).squeeze(1) : mask);
   }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-  Child<DebertaEmbeddings> embeddings;
-  Child<DebertaV2Encoder> encoder;
 };
 
-struct DebertaV2ForMaskedLM : DebertaMaskedLM<DebertaV2ForMaskedLM, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForMaskedLM";
-  explicit DebertaV2ForMaskedLM(const Config& c) : DebertaMaskedLM(c, deberta_v2_path, "DebertaV2") {}
-};
-struct DebertaV2ForSequenceClassification
-    : DebertaSequenceClassification<DebertaV2ForSequenceClassification, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForSequenceClassification";
-  explicit DebertaV2ForSequenceClassification(const Config& c) : DebertaSequenceClassification(c, deberta_v2_path) {}
-};
-struct DebertaV2ForMultipleChoice : DebertaMultipleChoice<DebertaV2ForMultipleChoice, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForMultipleChoice";
-  explicit DebertaV2ForMultipleChoice(const Config& c) : DebertaMultipleChoice(c, deberta_v2_path) {}
-};
-struct DebertaV2ForTokenClassification
-    : TokenClassification<DebertaV2ForTokenClassification, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForTokenClassification";
-  explicit DebertaV2ForTokenClassification(const Config& c)
-      : TokenClassification(c, "deberta", c.number("hidden_dropout_prob")) {}
-};
-struct DebertaV2ForQuestionAnswering
-    : SpanClassification<DebertaV2ForQuestionAnswering, DebertaV2Model, DebertaV2Pretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2ForQuestionAnswering";
-  explicit DebertaV2ForQuestionAnswering(const Config& c) : SpanClassification(c, "deberta") {}
+struct DebertaV2Family {
+  using Model = DebertaV2Model;
+  using Pretrained = DebertaV2Pretrained;
+  static constexpr auto& name = deberta_v2_family;
 };
 
 }  // namespace
@@ -244,12 +203,15 @@ void register_models(ModelRegistry& registry) {
         "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
       .complete = complete_deberta,
       .classes = {model_class<DebertaV2Model>("DebertaV2Model", {"default"}),
-                  model_class<DebertaV2ForMaskedLM>("DebertaV2ForMaskedLM", {"pretraining", "masked-lm"}),
-                  model_class<DebertaV2ForMultipleChoice>("DebertaV2ForMultipleChoice", {"multiple-choice"}),
-                  model_class<DebertaV2ForQuestionAnswering>("DebertaV2ForQuestionAnswering", {"question-answering"}),
-                  model_class<DebertaV2ForSequenceClassification>("DebertaV2ForSequenceClassification",
-                                                                  {"sequence-classification"}),
-                  model_class<DebertaV2ForTokenClassification>("DebertaV2ForTokenClassification", {"token-classification"})},
+                  head_class<DebertaV2Family, DebertaMaskedLM, "ForMaskedLM">({"pretraining", "masked-lm"}, deberta_v2_path,
+                                                                              "DebertaV2"),
+                  head_class<DebertaV2Family, DebertaMultipleChoice, "ForMultipleChoice">({"multiple-choice"},
+                                                                                          deberta_v2_path),
+                  head_class<DebertaV2Family, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "deberta"),
+                  head_class<DebertaV2Family, DebertaSequenceClassification, "ForSequenceClassification">(
+                      {"sequence-classification"}, deberta_v2_path),
+                  head_class<DebertaV2Family, TokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                             "deberta", hidden_dropout)},
   });
 }
 

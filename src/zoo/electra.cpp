@@ -11,7 +11,7 @@ namespace calque::electra {
 
 namespace {
 
-constexpr const char* electra_family = "transformers.models.electra.modeling_electra.Electra";
+constexpr char electra_family[] = "transformers.models.electra.modeling_electra.Electra";
 
 struct ElectraPretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
@@ -20,18 +20,7 @@ struct ElectraPretrained : PretrainedModel {
 
 struct ElectraModel : ModelOf<ElectraModel, ElectraPretrained> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_arguments;
   explicit ElectraModel(const Config& c, bool = false)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, electra_family,
@@ -152,20 +141,7 @@ struct ElectraForMaskedLM : ElectraWords<ElectraForMaskedLM> {
 
 struct ElectraForCausalLM : ElectraWords<ElectraForCausalLM> {
   static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "labels",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "logits_to_keep",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
   using ElectraWords::ElectraWords;
   ModelOutput forward(const ModelInputs& in) override {
     return causal_lm_output(
@@ -223,13 +199,10 @@ struct ElectraForMultipleChoice : EncoderHead<ElectraForMultipleChoice, ElectraM
   Child<Linear> classifier;
 };
 
-struct ElectraForTokenClassification : TokenClassification<ElectraForTokenClassification, ElectraModel, ElectraPretrained> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForTokenClassification";
-  explicit ElectraForTokenClassification(const Config& c) : TokenClassification(c, "electra", classifier_dropout(c)) {}
-};
-struct ElectraForQuestionAnswering : SpanClassification<ElectraForQuestionAnswering, ElectraModel, ElectraPretrained> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForQuestionAnswering";
-  explicit ElectraForQuestionAnswering(const Config& c) : SpanClassification(c, "electra") {}
+struct ElectraFamily {
+  using Model = ElectraModel;
+  using Pretrained = ElectraPretrained;
+  static constexpr auto& name = electra_family;
 };
 
 }  // namespace
@@ -251,10 +224,11 @@ void register_models(ModelRegistry& registry) {
                   model_class<ElectraForMaskedLM>("ElectraForMaskedLM", {"masked-lm"}),
                   model_class<ElectraForCausalLM>("ElectraForCausalLM", {"causal-lm"}),
                   model_class<ElectraForMultipleChoice>("ElectraForMultipleChoice", {"multiple-choice"}),
-                  model_class<ElectraForQuestionAnswering>("ElectraForQuestionAnswering", {"question-answering"}),
+                  head_class<ElectraFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "electra"),
                   model_class<ElectraForSequenceClassification>("ElectraForSequenceClassification",
                                                                 {"sequence-classification"}),
-                  model_class<ElectraForTokenClassification>("ElectraForTokenClassification", {"token-classification"})},
+                  head_class<ElectraFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                           "electra", classifier_dropout)},
   });
 }
 

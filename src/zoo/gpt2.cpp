@@ -213,16 +213,10 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
     if (in.token_type_ids.defined()) x = x + wte(rows(in.token_type_ids));
     x = drop(x);
     LayerOutputs outputs(*this, in);
-    size_t i = 0;
-    for (GPT2Block* block : h->items<GPT2Block>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, cross_weights, now] = (*block)(x, mask, in.past_key_values.layer(i), in.encoder_hidden_states,
-                                                            encoder_mask, head_mask_of_layer(in.head_mask, i), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
-      ++i;
-    }
+    x = outputs.run<GPT2Block>(*h, x, [&](GPT2Block& block, const Tensor& state, size_t i) {
+      return block(state, mask, in.past_key_values.layer(i), in.encoder_hidden_states, encoder_mask,
+                   head_mask_of_layer(in.head_mask, i), eager);
+    });
     x = ln_f(x);
     // Ids of several choices [batch, choices, length] come back in that form.
     if (in.input_ids.defined() && in.input_ids.dim() > 2) {
@@ -231,8 +225,7 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
       sizes.push_back(config().integer("hidden_size"));
       x = x.view(sizes);
     }
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    return outputs.with_last(x);
   }
   static Tensor rows(const Tensor& x) { return !x.defined() || x.dim() == 2 ? x : x.view({-1, x.sym_size(-1)}); }
 

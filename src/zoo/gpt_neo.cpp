@@ -11,6 +11,7 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
+#include "heads/head_class.h"
 
 namespace calque::gpt_neo {
 
@@ -142,18 +143,11 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
     if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
     x = drop(x);
     LayerOutputs outputs(*this, in);
-    size_t i = 0;
-    for (GPTNeoBlock* block : h->items<GPTNeoBlock>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, now] =
-          (*block)(x, local_[i] ? window : whole, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      ++i;
-    }
-    x = ln_f(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    x = outputs.run<GPTNeoBlock>(*h, x, [&](GPTNeoBlock& block, const Tensor& state, size_t i) {
+      return block(state, local_[i] ? window : whole, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i),
+                   eager);
+    });
+    return outputs.with_last(ln_f(x));
   }
   // A mask of four dimensions comes on top of what the layers may look at.
   static AttentionMask mask_of(const Tensor& embeds, const Tensor& attention_mask, CausalMaskOptions options) {
@@ -175,35 +169,6 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
   std::vector<bool> local_;
 };
 
-struct GPTNeoForCausalLM : CausalLM<GPTNeoForCausalLM, GPTNeoModel, GPTNeoPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",   "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
-  explicit GPTNeoForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte") {}
-};
-struct GPTNeoForSequenceClassification
-    : LastTokenClassification<GPTNeoForSequenceClassification, GPTNeoModel, GPTNeoPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPTNeoForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
-};
-struct GPTNeoForTokenClassification
-    : DecoderTokenClassification<GPTNeoForTokenClassification, GPTNeoModel, GPTNeoPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForTokenClassification";
-  static constexpr auto& forward_arguments = GPTNeoForSequenceClassification::forward_arguments;
-  explicit GPTNeoForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
-};
-struct GPTNeoForQuestionAnswering : QuestionAnswering<GPTNeoForQuestionAnswering, GPTNeoModel, GPTNeoPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPTNeoForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
-};
-
 // attention_types [[["global", "local"], 12]] says "these, so many times"; attention_layers is one name a layer.
 void complete(Config& config) {
   Values layers;
@@ -222,6 +187,12 @@ void complete(Config& config) {
   config.set("attention_layers", list(std::move(layers)));
 }
 
+struct GPTNeoFamily {
+  using Model = GPTNeoModel;
+  using Pretrained = GPTNeoPretrained;
+  static constexpr char name[] = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeo";
+};
+
 }  // namespace
 
 void register_models(ModelRegistry& registry);
@@ -237,11 +208,13 @@ void register_models(ModelRegistry& registry) {
         "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "tie_word_embeddings": true})",
       .complete = complete,
       .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}),
-                  model_class<GPTNeoForCausalLM>("GPTNeoForCausalLM", {"causal-lm"}),
-                  model_class<GPTNeoForSequenceClassification>("GPTNeoForSequenceClassification",
-                                                               {"sequence-classification"}),
-                  model_class<GPTNeoForTokenClassification>("GPTNeoForTokenClassification", {"token-classification"}),
-                  model_class<GPTNeoForQuestionAnswering>("GPTNeoForQuestionAnswering", {"question-answering"})},
+                  head_class<GPTNeoFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte"),
+                  head_class<GPTNeoFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                                 "transformer"),
+                  head_class<GPTNeoFamily, DecoderTokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                                 "transformer"),
+                  head_class<GPTNeoFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"},
+                                                                                      "transformer")},
   });
 }
 

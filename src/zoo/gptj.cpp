@@ -12,6 +12,7 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
+#include "heads/head_class.h"
 
 namespace calque::gptj {
 
@@ -127,24 +128,17 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
     const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const auto [cosine, sine] = rotary_emb(embeds, positions);
+    const std::tuple<Tensor, Tensor> angles = rotary_emb(embeds, positions);
 
     Tensor x = embeds;
     if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
     x = drop(x);
     LayerOutputs outputs(*this, in);
-    size_t i = 0;
-    for (GPTJBlock* block : h->items<GPTJBlock>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, now] =
-          (*block)(x, cosine, sine, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      ++i;
-    }
-    x = ln_f(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    x = outputs.run<GPTJBlock>(*h, x, [&](GPTJBlock& block, const Tensor& state, size_t i) {
+      return block(state, std::get<0>(angles), std::get<1>(angles), mask, in.past_key_values.layer(i),
+                   head_mask_of_layer(in.head_mask, i), eager);
+    });
+    return outputs.with_last(ln_f(x));
   }
 
   Child<Embedding>* input_embeddings() override { return &wte; }
@@ -156,26 +150,10 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
   Child<RotaryEmbedding> rotary_emb;
 };
 
-struct GPTJForCausalLM : CausalLM<GPTJForCausalLM, GPTJModel, GPTJPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",   "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "logits_to_keep", "head_mask"};
-  explicit GPTJForCausalLM(const Config& c) : CausalLM(c, "transformer", "wte", true) {}
-};
-struct GPTJForSequenceClassification : LastTokenClassification<GPTJForSequenceClassification, GPTJModel, GPTJPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPTJForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
-};
-struct GPTJForQuestionAnswering : QuestionAnswering<GPTJForQuestionAnswering, GPTJModel, GPTJPretrained> {
-  static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPTJForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
+struct GPTJFamily {
+  using Model = GPTJModel;
+  using Pretrained = GPTJPretrained;
+  static constexpr char name[] = "transformers.models.gptj.modeling_gptj.GPTJ";
 };
 
 }  // namespace
@@ -195,9 +173,10 @@ void register_models(ModelRegistry& registry) {
         "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true, "bos_token_id": 50256, "eos_token_id": 50256,
         "pad_token_id": null, "tie_word_embeddings": false})",
       .classes = {model_class<GPTJModel>("GPTJModel", {"default"}),
-                  model_class<GPTJForCausalLM>("GPTJForCausalLM", {"causal-lm"}),
-                  model_class<GPTJForSequenceClassification>("GPTJForSequenceClassification", {"sequence-classification"}),
-                  model_class<GPTJForQuestionAnswering>("GPTJForQuestionAnswering", {"question-answering"})},
+                  head_class<GPTJFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte", true),
+                  head_class<GPTJFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                               "transformer"),
+                  head_class<GPTJFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"}, "transformer")},
   });
 }
 

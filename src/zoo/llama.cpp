@@ -1,15 +1,13 @@
 // Llama: rotary positions, grouped heads, RMS norms, gated feed-forward.
 #include <cmath>
 
-#include "blocks/activations.h"
 #include "blocks/attention.h"
-#include "blocks/rotary.h"
+#include "blocks/rotary_decoder.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
-#include "calque/nn/container.h"
 #include "calque/nn/linear.h"
 #include "calque/op/ops.h"
-#include "heads/decoder_heads.h"
+#include "heads/head_class.h"
 
 namespace calque::llama {
 
@@ -17,7 +15,8 @@ namespace {
 
 struct LlamaRMSNorm : Typed<LlamaRMSNorm> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaRMSNorm";
-  LlamaRMSNorm(int64_t size, double eps) : eps(eps), weight(register_parameter("weight", ones({size}))) {}
+  explicit LlamaRMSNorm(const Config& c)
+      : eps(c.number("rms_norm_eps")), weight(register_parameter("weight", ones({c.integer("hidden_size")}))) {}
   Tensor forward(const Tensor& hidden_states) {
     const Tensor wide = hidden_states.to(DType::float32);
     const Tensor variance = pow(wide, 2).mean({-1}, true);
@@ -59,19 +58,9 @@ struct LlamaAttention : Typed<LlamaAttention> {
   Child<Linear> q_proj, k_proj, v_proj, o_proj;
 };
 
-struct LlamaMLP : Typed<LlamaMLP> {
+struct LlamaMLP : Typed<LlamaMLP, GatedFeedForward> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaMLP";
-  explicit LlamaMLP(const Config& c)
-      : gate_proj(child<Linear>("gate_proj", c.integer("hidden_size"), c.integer("intermediate_size"), c.flag("mlp_bias"))),
-        up_proj(child<Linear>("up_proj", c.integer("hidden_size"), c.integer("intermediate_size"), c.flag("mlp_bias"))),
-        down_proj(child<Linear>("down_proj", c.integer("intermediate_size"), c.integer("hidden_size"), c.flag("mlp_bias"))),
-        act_fn(activation_named(c.text("hidden_act"))) {}
-  Tensor forward(const Tensor& x) {
-    const Tensor gate = act_fn(gate_proj(x));
-    return down_proj(gate * up_proj(x));
-  }
-  Child<Linear> gate_proj, up_proj, down_proj;
-  Activation act_fn;
+  explicit LlamaMLP(const Config& c) : Typed(c, c.flag("mlp_bias")) {}
 };
 
 struct LlamaDecoderLayer : Typed<LlamaDecoderLayer> {
@@ -79,9 +68,8 @@ struct LlamaDecoderLayer : Typed<LlamaDecoderLayer> {
   explicit LlamaDecoderLayer(const Config& c)
       : self_attn(child<LlamaAttention>("self_attn", c)),
         mlp(child<LlamaMLP>("mlp", c)),
-        input_layernorm(child<LlamaRMSNorm>("input_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
-        post_attention_layernorm(
-            child<LlamaRMSNorm>("post_attention_layernorm", c.integer("hidden_size"), c.number("rms_norm_eps"))) {}
+        input_layernorm(child<LlamaRMSNorm>("input_layernorm", c)),
+        post_attention_layernorm(child<LlamaRMSNorm>("post_attention_layernorm", c)) {}
   LlamaAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                                  const LayerCache& past, bool eager) {
     auto [attended, weights, now] = self_attn(input_layernorm(x), cosine, sine, mask, past, eager);
@@ -105,62 +93,16 @@ struct LlamaPretrained : PretrainedModel {
   }
 };
 
-struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> {
+struct LlamaModel : RotaryDecoder<LlamaModel, LlamaPretrained, LlamaDecoderLayer, LlamaRMSNorm> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "position_ids",
-                                                      "past_key_values",   "inputs_embeds",       "use_cache",
-                                                      "output_attentions", "output_hidden_states"};
-  explicit LlamaModel(const Config& c)
-      : ModelOf(c),
-        embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
-                                      EmbeddingOptions{.padding_idx = c.optional_integer("pad_token_id")})),
-        layers(child<ModuleList>("layers")),
-        norm(child<LlamaRMSNorm>("norm", c.integer("hidden_size"), c.number("rms_norm_eps"))),
-        rotary_emb(child<RotaryEmbedding>("rotary_emb", c, head_size(c))) {
-    for (int64_t i = 0; i < c.integer("num_hidden_layers"); ++i) layers->emplace<LlamaDecoderLayer>(c);
-  }
-
-  ModelOutput forward(const ModelInputs& in) override {
-    const Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in));
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const auto [cosine, sine] = rotary_emb(embeds, positions);
-
-    LayerOutputs outputs(*this, in);
-    Tensor x = embeds;
-    size_t i = 0;
-    for (LlamaDecoderLayer* layer : layers->items<LlamaDecoderLayer>()) {
-      outputs.before_layer(x);
-      auto [hidden, weights, now] = (*layer)(x, cosine, sine, mask, in.past_key_values.layer(i++), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-    }
-    x = norm(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
-  }
-
-  Child<Embedding>* input_embeddings() override { return &embed_tokens; }
-
-  Child<Embedding> embed_tokens;
-  Child<ModuleList> layers;
-  Child<LlamaRMSNorm> norm;
-  Child<RotaryEmbedding> rotary_emb;
+  explicit LlamaModel(const Config& c) : RotaryDecoder(c, head_size(c), false) {}
 };
 
-struct LlamaForCausalLM : CausalLM<LlamaForCausalLM, LlamaModel, LlamaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForCausalLM";
-  explicit LlamaForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
-};
-struct LlamaForSequenceClassification
-    : LastTokenClassification<LlamaForSequenceClassification, LlamaModel, LlamaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForSequenceClassification";
-  explicit LlamaForSequenceClassification(const Config& c) : LastTokenClassification(c, "model") {}
-};
 struct LlamaForQuestionAnswering : QuestionAnswering<LlamaForQuestionAnswering, LlamaModel, LlamaPretrained> {
   static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForQuestionAnswering";
+  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
+                                                      "past_key_values", "inputs_embeds",     "start_positions",
+                                                      "end_positions",   "output_attentions", "output_hidden_states"};
   explicit LlamaForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
   std::string base_model_prefix() const override { return "transformer"; }
 };
@@ -170,6 +112,12 @@ void complete(Config& config) {
   if (!config.has("head_dim")) config.set("head_dim", config.integer("hidden_size") / config.integer("num_attention_heads"));
   complete_rope_parameters(config, 10000);
 }
+
+struct LlamaFamily {
+  using Model = LlamaModel;
+  using Pretrained = LlamaPretrained;
+  static constexpr char name[] = "transformers.models.llama.modeling_llama.Llama";
+};
 
 }  // namespace
 
@@ -186,8 +134,9 @@ void register_models(ModelRegistry& registry) {
         "attention_dropout": 0.0, "mlp_bias": false, "head_dim": null})",
       .complete = complete,
       .classes = {model_class<LlamaModel>("LlamaModel", {"default"}),
-                  model_class<LlamaForCausalLM>("LlamaForCausalLM", {"causal-lm"}),
-                  model_class<LlamaForSequenceClassification>("LlamaForSequenceClassification", {"sequence-classification"}),
+                  head_class<LlamaFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "model", "embed_tokens"),
+                  head_class<LlamaFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                                "model"),
                   model_class<LlamaForQuestionAnswering>("LlamaForQuestionAnswering", {"question-answering"})},
   });
 }

@@ -1,6 +1,5 @@
 // Megatron-BERT: BERT with the norms before attention and feed-forward and one after the last layer.
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
+#include "blocks/bert_model.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
@@ -10,7 +9,7 @@ namespace calque::megatron_bert {
 
 namespace {
 
-constexpr const char* megatron_family = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBert";
+constexpr char megatron_family[] = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBert";
 
 LayerNormOptions megatron_norm(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
 
@@ -106,81 +105,16 @@ struct MegatronBertPretrained : PretrainedModel {
   }
 };
 
-struct MegatronBertModel : ModelOf<MegatronBertModel, MegatronBertPretrained> {
+struct MegatronBertModel : BertLikeModel<MegatronBertModel, MegatronBertPretrained, MegatronBertEncoder> {
   static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
   explicit MegatronBertModel(const Config& c, bool pools = true)
-      : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, megatron_family, BertEmbeddingsOptions{.norm = false})),
-        encoder(child<MegatronBertEncoder>("encoder", c)),
-        pooler(child_if<BertPooler>(pools, *this, "pooler", c, megatron_family)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
-    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
-  }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-  Child<BertEmbeddings> embeddings;
-  Child<MegatronBertEncoder> encoder;
-  std::optional<Child<BertPooler>> pooler;
+      : BertLikeModel(c, pools, megatron_family, {.norm = false}) {}
 };
 
-struct MegatronBertForPreTraining : BertPreTraining<MegatronBertForPreTraining, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForPreTraining";
-  explicit MegatronBertForPreTraining(const Config& c) : BertPreTraining(c, "bert", megatron_family) {}
-};
-struct MegatronBertForCausalLM : BertCausalLM<MegatronBertForCausalLM, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForCausalLM";
-  explicit MegatronBertForCausalLM(const Config& c) : BertCausalLM(c, "bert", megatron_family) {}
-};
-struct MegatronBertForMaskedLM : BertMaskedLM<MegatronBertForMaskedLM, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMaskedLM";
-  explicit MegatronBertForMaskedLM(const Config& c) : BertMaskedLM(c, "bert", megatron_family) {}
-};
-struct MegatronBertForNextSentencePrediction
-    : BertNextSentence<MegatronBertForNextSentencePrediction, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForNextSentencePrediction";
-  explicit MegatronBertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "bert", megatron_family) {}
-};
-struct MegatronBertForSequenceClassification
-    : PooledClassification<MegatronBertForSequenceClassification, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForSequenceClassification";
-  explicit MegatronBertForSequenceClassification(const Config& c)
-      : PooledClassification(c, "bert", c.number("hidden_dropout_prob")) {}
-};
-struct MegatronBertForMultipleChoice
-    : MultipleChoice<MegatronBertForMultipleChoice, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForMultipleChoice";
-  explicit MegatronBertForMultipleChoice(const Config& c) : MultipleChoice(c, "bert", c.number("hidden_dropout_prob")) {}
-};
-struct MegatronBertForTokenClassification
-    : TokenClassification<MegatronBertForTokenClassification, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForTokenClassification";
-  explicit MegatronBertForTokenClassification(const Config& c)
-      : TokenClassification(c, "bert", c.number("hidden_dropout_prob")) {}
-};
-struct MegatronBertForQuestionAnswering
-    : SpanClassification<MegatronBertForQuestionAnswering, MegatronBertModel, MegatronBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertForQuestionAnswering";
-  explicit MegatronBertForQuestionAnswering(const Config& c) : SpanClassification(c, "bert") {}
+struct MegatronBertFamily {
+  using Model = MegatronBertModel;
+  using Pretrained = MegatronBertPretrained;
+  static constexpr auto& name = megatron_family;
 };
 
 }  // namespace
@@ -197,17 +131,19 @@ void register_models(ModelRegistry& registry) {
         "pad_token_id": 0, "bos_token_id": null, "eos_token_id": null, "use_cache": true, "is_decoder": false,
         "add_cross_attention": false, "tie_word_embeddings": true})",
       .classes = {model_class<MegatronBertModel>("MegatronBertModel", {"default"}),
-                  model_class<MegatronBertForPreTraining>("MegatronBertForPreTraining", {"pretraining"}),
-                  model_class<MegatronBertForNextSentencePrediction>("MegatronBertForNextSentencePrediction",
-                                                                     {"next-sentence-prediction"}),
-                  model_class<MegatronBertForMaskedLM>("MegatronBertForMaskedLM", {"masked-lm"}),
-                  model_class<MegatronBertForCausalLM>("MegatronBertForCausalLM", {"causal-lm"}),
-                  model_class<MegatronBertForMultipleChoice>("MegatronBertForMultipleChoice", {"multiple-choice"}),
-                  model_class<MegatronBertForQuestionAnswering>("MegatronBertForQuestionAnswering", {"question-answering"}),
-                  model_class<MegatronBertForSequenceClassification>("MegatronBertForSequenceClassification",
-                                                                     {"sequence-classification"}),
-                  model_class<MegatronBertForTokenClassification>("MegatronBertForTokenClassification",
-                                                                  {"token-classification"})},
+                  head_class<MegatronBertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert",
+                                                                                    megatron_family),
+                  head_class<MegatronBertFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"},
+                                                                                                "bert", megatron_family),
+                  head_class<MegatronBertFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "bert", megatron_family),
+                  head_class<MegatronBertFamily, BertCausalLM, "ForCausalLM">({"causal-lm"}, "bert", megatron_family),
+                  head_class<MegatronBertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "bert",
+                                                                                      hidden_dropout),
+                  head_class<MegatronBertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "bert"),
+                  head_class<MegatronBertFamily, PooledClassification, "ForSequenceClassification">(
+                      {"sequence-classification"}, "bert", hidden_dropout),
+                  head_class<MegatronBertFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                                "bert", hidden_dropout)},
   });
 }
 

@@ -14,7 +14,7 @@ namespace calque::mobilebert {
 
 namespace {
 
-constexpr const char* mobilebert_family = "transformers.models.mobilebert.modeling_mobilebert.MobileBert";
+constexpr char mobilebert_family[] = "transformers.models.mobilebert.modeling_mobilebert.MobileBert";
 std::string mobilebert_name(const char* part) {
   return std::string("transformers.models.mobilebert.modeling_mobilebert.") + part;
 }
@@ -375,39 +375,15 @@ struct MobileBertForMaskedLM : EncoderHead<MobileBertForMaskedLM, MobileBertMode
   Child<MobileBertOnlyMLMHead> cls;
 };
 
-struct MobileBertForNextSentencePrediction
-    : BertNextSentence<MobileBertForNextSentencePrediction, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForNextSentencePrediction";
-  explicit MobileBertForNextSentencePrediction(const Config& c) : BertNextSentence(c, "mobilebert", mobilebert_family) {}
-};
-struct MobileBertForSequenceClassification
-    : PooledClassification<MobileBertForSequenceClassification, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForSequenceClassification";
-  explicit MobileBertForSequenceClassification(const Config& c)
-      : PooledClassification(c, "mobilebert", classifier_dropout(c)) {}
-};
-struct MobileBertForMultipleChoice : MultipleChoice<MobileBertForMultipleChoice, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForMultipleChoice";
-  explicit MobileBertForMultipleChoice(const Config& c) : MultipleChoice(c, "mobilebert", classifier_dropout(c)) {}
-};
-struct MobileBertForTokenClassification
-    : TokenClassification<MobileBertForTokenClassification, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForTokenClassification";
-  explicit MobileBertForTokenClassification(const Config& c) : TokenClassification(c, "mobilebert", classifier_dropout(c)) {}
-};
-struct MobileBertForQuestionAnswering
-    : SpanClassification<MobileBertForQuestionAnswering, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.mobilebert.modeling_mobilebert.MobileBertForQuestionAnswering";
-  explicit MobileBertForQuestionAnswering(const Config& c) : SpanClassification(c, "mobilebert") {}
-};
-
 void complete_mobilebert(Config& config) {
   config.set("true_hidden_size", config.integer(config.flag("use_bottleneck") ? "intra_bottleneck_size" : "hidden_size"));
 }
+
+struct MobileBertFamily {
+  using Model = MobileBertModel;
+  using Pretrained = MobileBertPretrained;
+  static constexpr auto& name = mobilebert_family;
+};
 
 }  // namespace
 
@@ -426,15 +402,17 @@ void register_models(ModelRegistry& registry) {
       .complete = complete_mobilebert,
       .classes = {model_class<MobileBertModel>("MobileBertModel", {"default"}),
                   model_class<MobileBertForPreTraining>("MobileBertForPreTraining", {"pretraining"}),
-                  model_class<MobileBertForNextSentencePrediction>("MobileBertForNextSentencePrediction",
-                                                                   {"next-sentence-prediction"}),
+                  head_class<MobileBertFamily, BertNextSentence, "ForNextSentencePrediction">(
+                      {"next-sentence-prediction"}, "mobilebert", mobilebert_family),
                   model_class<MobileBertForMaskedLM>("MobileBertForMaskedLM", {"masked-lm"}),
-                  model_class<MobileBertForMultipleChoice>("MobileBertForMultipleChoice", {"multiple-choice"}),
-                  model_class<MobileBertForQuestionAnswering>("MobileBertForQuestionAnswering", {"question-answering"}),
-                  model_class<MobileBertForSequenceClassification>("MobileBertForSequenceClassification",
-                                                                   {"sequence-classification"}),
-                  model_class<MobileBertForTokenClassification>("MobileBertForTokenClassification",
-                                                                {"token-classification"})},
+                  head_class<MobileBertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "mobilebert",
+                                                                                    classifier_dropout),
+                  head_class<MobileBertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"},
+                                                                                           "mobilebert"),
+                  head_class<MobileBertFamily, PooledClassification, "ForSequenceClassification">(
+                      {"sequence-classification"}, "mobilebert", classifier_dropout),
+                  head_class<MobileBertFamily, TokenClassification, "ForTokenClassification">(
+                      {"token-classification"}, "mobilebert", classifier_dropout)},
   });
 }
 

@@ -2,8 +2,7 @@
 // positions in the embeddings.
 #include <cmath>
 
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
+#include "blocks/bert_model.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
@@ -14,7 +13,7 @@ namespace calque::nezha {
 
 namespace {
 
-constexpr const char* nezha_family = "transformers.models.nezha.modeling_nezha.Nezha";
+constexpr char nezha_family[] = "transformers.models.nezha.modeling_nezha.Nezha";
 
 struct NezhaRelativePositionsEncoding : Typed<NezhaRelativePositionsEncoding> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaRelativePositionsEncoding";
@@ -132,53 +131,18 @@ struct NezhaPretrained : PretrainedModel {
   }
 };
 
-struct NezhaModel : ModelOf<NezhaModel, NezhaPretrained> {
+struct NezhaModel : BertLikeModel<NezhaModel, NezhaPretrained, NezhaEncoder> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaModel";
   static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask",    "token_type_ids",
                                                       "head_mask", "inputs_embeds",     "past_key_values",
                                                       "use_cache", "output_attentions", "output_hidden_states"};
-  explicit NezhaModel(const Config& c, bool pools = true)
-      : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, nezha_family, BertEmbeddingsOptions{.positions = false})),
-        encoder(child<NezhaEncoder>("encoder", c)),
-        pooler(child_if<BertPooler>(pools, *this, "pooler", c, nezha_family)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
-    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
-  }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-  Child<BertEmbeddings> embeddings;
-  Child<NezhaEncoder> encoder;
-  std::optional<Child<BertPooler>> pooler;
+  explicit NezhaModel(const Config& c, bool pools = true) : BertLikeModel(c, pools, nezha_family, {.positions = false}) {}
 };
 
-struct NezhaForPreTraining : BertPreTraining<NezhaForPreTraining, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForPreTraining";
-  explicit NezhaForPreTraining(const Config& c) : BertPreTraining(c, "nezha", nezha_family) {}
-};
-struct NezhaForMaskedLM : BertMaskedLM<NezhaForMaskedLM, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForMaskedLM";
-  explicit NezhaForMaskedLM(const Config& c) : BertMaskedLM(c, "nezha", nezha_family) {}
-};
-struct NezhaForNextSentencePrediction : BertNextSentence<NezhaForNextSentencePrediction, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForNextSentencePrediction";
-  explicit NezhaForNextSentencePrediction(const Config& c) : BertNextSentence(c, "nezha", nezha_family) {}
-};
-struct NezhaForSequenceClassification : PooledClassification<NezhaForSequenceClassification, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForSequenceClassification";
-  explicit NezhaForSequenceClassification(const Config& c) : PooledClassification(c, "nezha", classifier_dropout(c)) {}
-};
-struct NezhaForMultipleChoice : MultipleChoice<NezhaForMultipleChoice, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForMultipleChoice";
-  explicit NezhaForMultipleChoice(const Config& c) : MultipleChoice(c, "nezha", classifier_dropout(c)) {}
-};
-struct NezhaForTokenClassification : TokenClassification<NezhaForTokenClassification, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForTokenClassification";
-  explicit NezhaForTokenClassification(const Config& c) : TokenClassification(c, "nezha", classifier_dropout(c)) {}
-};
-struct NezhaForQuestionAnswering : SpanClassification<NezhaForQuestionAnswering, NezhaModel, NezhaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaForQuestionAnswering";
-  explicit NezhaForQuestionAnswering(const Config& c) : SpanClassification(c, "nezha") {}
+struct NezhaFamily {
+  using Model = NezhaModel;
+  using Pretrained = NezhaPretrained;
+  static constexpr auto& name = nezha_family;
 };
 
 }  // namespace
@@ -195,14 +159,17 @@ void register_models(ModelRegistry& registry) {
         "layer_norm_eps": 1e-12, "classifier_dropout": 0.1, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
         "use_cache": true, "tie_word_embeddings": true})",
       .classes = {model_class<NezhaModel>("NezhaModel", {"default"}),
-                  model_class<NezhaForPreTraining>("NezhaForPreTraining", {"pretraining"}),
-                  model_class<NezhaForNextSentencePrediction>("NezhaForNextSentencePrediction",
-                                                              {"next-sentence-prediction"}),
-                  model_class<NezhaForMaskedLM>("NezhaForMaskedLM", {"masked-lm"}),
-                  model_class<NezhaForMultipleChoice>("NezhaForMultipleChoice", {"multiple-choice"}),
-                  model_class<NezhaForQuestionAnswering>("NezhaForQuestionAnswering", {"question-answering"}),
-                  model_class<NezhaForSequenceClassification>("NezhaForSequenceClassification", {"sequence-classification"}),
-                  model_class<NezhaForTokenClassification>("NezhaForTokenClassification", {"token-classification"})},
+                  head_class<NezhaFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "nezha", nezha_family),
+                  head_class<NezhaFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"},
+                                                                                         "nezha", nezha_family),
+                  head_class<NezhaFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "nezha", nezha_family),
+                  head_class<NezhaFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "nezha",
+                                                                               classifier_dropout),
+                  head_class<NezhaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "nezha"),
+                  head_class<NezhaFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
+                                                                                             "nezha", classifier_dropout),
+                  head_class<NezhaFamily, TokenClassification, "ForTokenClassification">({"token-classification"}, "nezha",
+                                                                                         classifier_dropout)},
   });
 }
 

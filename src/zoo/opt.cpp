@@ -106,21 +106,13 @@ struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
 
     Tensor x = embeds + embed_positions(positions);
     LayerOutputs outputs(*this, in);
-    const double layerdrop = config().number("layerdrop");
-    size_t i = 0;
-    for (OPTDecoderLayer* layer : layers->items<OPTDecoderLayer>()) {
-      const size_t at = i++;
-      if (training() && drops_layer(layerdrop)) continue;
-      outputs.before_layer(x);
-      auto [hidden, weights, now] =
-          (*layer)(x, mask, in.past_key_values.layer(at), head_mask_of_layer(in.head_mask, at), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-    }
+    const auto call = [&](OPTDecoderLayer& layer, const Tensor& state, size_t i) {
+      return layer(state, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+    };
+    x = outputs.run<OPTDecoderLayer>(*layers, x, call, {.probability = training() ? config().number("layerdrop") : 0});
     if (final_layer_norm) x = (*final_layer_norm)(x);
     if (project_out) x = (*project_out)(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    return outputs.with_last(x);
   }
   // Padding is position -1, the others count from 0.
   static Tensor counted_positions(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) {
@@ -158,9 +150,6 @@ struct OPTForCausalLM : CausalLM<OPTForCausalLM, OPTModel, OPTPretrained> {
 };
 struct OPTForSequenceClassification : LastTokenClassification<OPTForSequenceClassification, OPTModel, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask", "past_key_values",   "inputs_embeds",        "labels",
-      "use_cache", "position_ids",   "output_attentions", "output_hidden_states", "head_mask"};
   explicit OPTForSequenceClassification(const Config& c)
       : LastTokenClassification(c, "model", c.integer("word_embed_proj_dim")) {}
 };

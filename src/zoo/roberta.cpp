@@ -1,6 +1,5 @@
 // RoBERTa: BERT's encoder with positions that start behind the padding's, and heads of its own.
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
+#include "blocks/bert_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/ops.h"
@@ -10,7 +9,7 @@ namespace calque::roberta {
 
 namespace {
 
-constexpr const char* roberta_family = "transformers.models.roberta.modeling_roberta.Roberta";
+constexpr char roberta_family[] = "transformers.models.roberta.modeling_roberta.Roberta";
 
 struct RobertaLMHead : Typed<RobertaLMHead> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaLMHead";
@@ -55,39 +54,17 @@ struct RobertaPretrained : PretrainedModel {
   }
 };
 
-struct RobertaModel : ModelOf<RobertaModel, RobertaPretrained> {
+struct RobertaModel : BertLikeModel<RobertaModel, RobertaPretrained, BertEncoder> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
   explicit RobertaModel(const Config& c, bool pools = true)
-      : ModelOf(c),
-        embeddings(child<BertEmbeddings>("embeddings", c, roberta_family,
-                                         BertEmbeddingsOptions{.position_padding = c.optional_integer("pad_token_id")})),
-        encoder(child<BertEncoder>("encoder", c, roberta_family)),
-        pooler(child_if<BertPooler>(pools, *this, "pooler", c, roberta_family)) {}
+      : BertLikeModel(c, pools, roberta_family, {.position_padding = c.optional_integer("pad_token_id")}) {}
 
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
     check_one_input(in);
     if (!in.position_ids.defined()) in.position_ids = positions(in);
-    const EncoderResult result = encoder(encoder_inputs(*this, in, embed(embeddings, in)));
-    return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
+    return BertLikeModel::forward(in);
   }
-  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
-
-  Child<BertEmbeddings> embeddings;
-  Child<BertEncoder> encoder;
-  std::optional<Child<BertPooler>> pooler;
 
  private:
   // Padding has the position of its own id; the other tokens count on from there.
@@ -112,10 +89,7 @@ PretrainedModel::TiedWeights tied_lm_head(const Config& config) {
 
 struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, RobertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMaskedLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "attention_mask",        "token_type_ids",         "position_ids",
-      "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask", "labels",
-      "head_mask",     "output_attentions",     "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_masked_lm_arguments;
   explicit RobertaForMaskedLM(const Config& c)
       : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
@@ -129,20 +103,7 @@ struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, Robert
 
 struct RobertaForCausalLM : EncoderHead<RobertaForCausalLM, RobertaModel, RobertaPretrained> {
   static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "labels",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "logits_to_keep",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
   explicit RobertaForCausalLM(const Config& c)
       : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
@@ -166,17 +127,10 @@ struct RobertaForSequenceClassification : EncoderHead<RobertaForSequenceClassifi
   Child<RobertaClassificationHead> classifier;
 };
 
-struct RobertaForMultipleChoice : MultipleChoice<RobertaForMultipleChoice, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMultipleChoice";
-  explicit RobertaForMultipleChoice(const Config& c) : MultipleChoice(c, "roberta", c.number("hidden_dropout_prob")) {}
-};
-struct RobertaForTokenClassification : TokenClassification<RobertaForTokenClassification, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForTokenClassification";
-  explicit RobertaForTokenClassification(const Config& c) : TokenClassification(c, "roberta", classifier_dropout(c)) {}
-};
-struct RobertaForQuestionAnswering : SpanClassification<RobertaForQuestionAnswering, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForQuestionAnswering";
-  explicit RobertaForQuestionAnswering(const Config& c) : SpanClassification(c, "roberta") {}
+struct RobertaFamily {
+  using Model = RobertaModel;
+  using Pretrained = RobertaPretrained;
+  static constexpr auto& name = roberta_family;
 };
 
 }  // namespace
@@ -195,11 +149,13 @@ void register_models(ModelRegistry& registry) {
       .classes = {model_class<RobertaModel>("RobertaModel", {"default"}),
                   model_class<RobertaForMaskedLM>("RobertaForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<RobertaForCausalLM>("RobertaForCausalLM", {"causal-lm"}),
-                  model_class<RobertaForMultipleChoice>("RobertaForMultipleChoice", {"multiple-choice"}),
-                  model_class<RobertaForQuestionAnswering>("RobertaForQuestionAnswering", {"question-answering"}),
+                  head_class<RobertaFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "roberta",
+                                                                                 hidden_dropout),
+                  head_class<RobertaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "roberta"),
                   model_class<RobertaForSequenceClassification>("RobertaForSequenceClassification",
                                                                 {"sequence-classification"}),
-                  model_class<RobertaForTokenClassification>("RobertaForTokenClassification", {"token-classification"})},
+                  head_class<RobertaFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
+                                                                                           "roberta", classifier_dropout)},
   });
 }
 

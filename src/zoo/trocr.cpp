@@ -14,6 +14,7 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
+#include "heads/cross_arguments.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::trocr {
@@ -104,10 +105,7 @@ struct TrOCRPretrained : PretrainedModel {
 
 struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRDecoder";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
-      "inputs_embeds",       "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
-      "cross_attn_head_mask"};
+  static constexpr auto& forward_arguments = cross_decoder_arguments;
   explicit TrOCRDecoder(const Config& c)
       : ModelOf(c),
         embed_tokens(child_module<Embedding>(
@@ -134,28 +132,14 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
     const bool eager =
         eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const AttentionMask encoder_mask =
-        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
-
     Tensor x = embeds + positions(in, embeds, past);
     if (layernorm_embedding) x = (*layernorm_embedding)(x);
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
-    const double layerdrop = config().number("decoder_layerdrop");
-    size_t i = 0;
-    for (TrOCRDecoderLayer* layer : layers->items<TrOCRDecoderLayer>()) {
-      const size_t at = i++;
-      outputs.before_layer(x);
-      if (training() && drops_layer(layerdrop)) continue;
-      auto [hidden, weights, cross_weights, now] =
-          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at),
-                   head_mask_of_layer(in.head_mask, at), head_mask_of_layer(in.cross_attn_head_mask, at), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
-    }
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    x = outputs.run_across<TrOCRDecoderLayer>(
+        *layers, in, x, mask, eager,
+        {.probability = training() ? config().number("decoder_layerdrop") : 0, .keeps_state = true});
+    return outputs.with_last(x);
   }
   Tensor positions(const ModelInputs& in, const Tensor& embeds, const SymInt& past) const {
     if (learned) return (*learned)(positions_after(past, embeds));
@@ -192,18 +176,7 @@ Config as_decoder(Config config) {
 
 struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "inputs_embeds",
-                                                      "labels",
-                                                      "use_cache",
-                                                      "output_attentions",
-                                                      "output_hidden_states",
-                                                      "head_mask",
-                                                      "cross_attn_head_mask"};
+  static constexpr auto& forward_arguments = cross_decoder_labelled_arguments;
   explicit TrOCRForCausalLM(const Config& c)
       : ModelOf(as_decoder(c)),
         model(child<TrOCRDecoderWrapper>("model", config())),

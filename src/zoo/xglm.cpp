@@ -14,6 +14,7 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
+#include "heads/cross_arguments.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::xglm {
@@ -101,10 +102,8 @@ struct XGLMPretrained : PretrainedModel {
 
 struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask",      "position_ids", "encoder_hidden_states", "encoder_attention_mask",
-      "past_key_values", "inputs_embeds",       "use_cache",    "output_attentions",     "output_hidden_states",
-      "head_mask",       "cross_attn_head_mask"};
+  static constexpr auto forward_arguments =
+      with_arguments(names_of(cross_decoder_arguments), "attention_mask", {"position_ids"});
   explicit XGLMModel(const Config& c)
       : ModelOf(c),
         embed_tokens(child_module<Embedding>(
@@ -127,28 +126,12 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
     const bool eager =
         eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
     const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
-    const AttentionMask encoder_mask =
-        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
-
     Tensor x = embeds + embed_positions(positions, past + embeds.sym_size(1)).to(embeds.dtype());
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
-    const double layerdrop = config().number("layerdrop");
-    size_t i = 0;
-    for (XGLMDecoderLayer* layer : layers->items<XGLMDecoderLayer>()) {
-      const size_t at = i++;
-      if (training() && drops_layer(layerdrop)) continue;
-      outputs.before_layer(x);
-      auto [hidden, weights, cross_weights, now] =
-          (*layer)(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(at),
-                   head_mask_of_layer(in.head_mask, at), head_mask_of_layer(in.cross_attn_head_mask, at), eager);
-      x = hidden;
-      outputs.after_layer(weights, now);
-      if (in.encoder_hidden_states.defined()) outputs.cross_attention(cross_weights);
-    }
-    x = layer_norm(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    x = outputs.run_across<XGLMDecoderLayer>(*layers, in, x, mask, eager,
+                                             {.probability = training() ? config().number("layerdrop") : 0});
+    return outputs.with_last(layer_norm(x));
   }
 
   Child<Embedding>* input_embeddings() override { return &embed_tokens; }
@@ -161,20 +144,7 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
 
 struct XGLMForCausalLM : CausalLM<XGLMForCausalLM, XGLMModel, XGLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMForCausalLM";
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "position_ids",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "past_key_values",
-                                                      "inputs_embeds",
-                                                      "labels",
-                                                      "use_cache",
-                                                      "logits_to_keep",
-                                                      "output_attentions",
-                                                      "output_hidden_states",
-                                                      "head_mask",
-                                                      "cross_attn_head_mask"};
+  static constexpr auto forward_arguments = with_arguments(cross_decoder_lm_arguments, "attention_mask", {"position_ids"});
   explicit XGLMForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
 };
 

@@ -2,10 +2,18 @@
 
 #include <sstream>
 
+#include "bert_embeddings.h"
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
 
 namespace calque {
+
+Tensor deberta_given_mask(const ModelInputs& in) {
+  check_one_input(in);
+  if (in.attention_mask.defined()) return in.attention_mask;
+  const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
+  return ones({given.sym_size(0), given.sym_size(1)}, DType::float32, std::nullopt, given.device());
+}
 
 Tensor deberta_mask(const Tensor& attention_mask) {
   const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask : ne(attention_mask, 0);

@@ -13,6 +13,8 @@ using DebertaNorm = std::function<std::shared_ptr<Module>(int64_t size, double e
 
 // Who may look at whom: only pairs of tokens that are no padding. Boolean [batch, 1, length, length].
 Tensor deberta_mask(const Tensor& attention_mask);
+// The attention mask of a model's inputs, or ones; UserError unless exactly one of input_ids and inputs_embeds is given.
+Tensor deberta_given_mask(const ModelInputs& in);
 // Scores [batch, heads, query, 2 * span] by distance into scores by position; distances [1, 1, query, key].
 Tensor by_distance(const Tensor& scores, const Tensor& distances, int64_t span);
 // pos_att_type as a list; pooler_hidden_size.
@@ -116,6 +118,32 @@ struct DebertaOnlyMLMHead : FamilyModule<DebertaOnlyMLMHead> {
     return lm_head(sequence_output, word_embeddings);
   }
   Child<DebertaLMPredictionHead> lm_head;
+};
+
+// The model: embeddings and an encoder, which a family calls in its own way.
+template <class D, class Pretrained, class Encoder>
+struct DebertaLikeModel : ModelOf<D, Pretrained> {
+  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
+                                                      "position_ids",        "inputs_embeds",  "output_attentions",
+                                                      "output_hidden_states"};
+  DebertaLikeModel(const Config& c, const char* family, const DebertaNorm& make_norm)
+      : ModelOf<D, Pretrained>(c),
+        embeddings(this->template child<DebertaEmbeddings>("embeddings", c, family, make_norm)),
+        encoder(this->template child<Encoder>("encoder", c)) {}
+  // `mask` is what was given, or ones.
+  virtual EncoderResult encoded(const EncoderInputs& inner, const Tensor& mask) = 0;
+  ModelOutput forward(const ModelInputs& in) override {
+    const Tensor mask = deberta_given_mask(in);
+    EncoderInputs inner;
+    inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
+    inner.mask.mask = deberta_mask(mask);
+    inner.want_attentions = this->wants_attentions(in);
+    inner.want_hidden_states = this->wants_hidden_states(in);
+    return encoder_output(encoded(inner, mask));
+  }
+  Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
+  Child<DebertaEmbeddings> embeddings;
+  Child<Encoder> encoder;
 };
 
 }  // namespace calque

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../heads/cross_arguments.h"
 #include "../heads/decoder_heads.h"
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
@@ -138,9 +139,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
 }
 
 std::vector<std::string> Seq2SeqDecoder::argument_names() const {
-  return {"input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
-          "inputs_embeds",       "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
-          "cross_attn_head_mask"};
+  return {std::begin(cross_decoder_arguments), std::end(cross_decoder_arguments)};
 }
 
 ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {

@@ -66,10 +66,7 @@ bool init_bert_head(Module& module);
 
 template <class D, class BaseModel, class Pretrained>
 struct BertMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "attention_mask",        "token_type_ids",         "position_ids",
-      "inputs_embeds", "encoder_hidden_states", "encoder_attention_mask", "labels",
-      "head_mask",     "output_attentions",     "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_masked_lm_arguments;
   BertMaskedLM(const Config& c, const char* base, const char* family)
       : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
         cls(this->template child<BertOnlyMLMHead>("cls", c, family)),
@@ -89,20 +86,7 @@ struct BertMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
 // As a decoder: each position predicts the next.
 template <class D, class BaseModel, class Pretrained>
 struct BertCausalLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",
-                                                      "attention_mask",
-                                                      "token_type_ids",
-                                                      "position_ids",
-                                                      "inputs_embeds",
-                                                      "encoder_hidden_states",
-                                                      "encoder_attention_mask",
-                                                      "labels",
-                                                      "past_key_values",
-                                                      "use_cache",
-                                                      "logits_to_keep",
-                                                      "head_mask",
-                                                      "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
   BertCausalLM(const Config& c, const char* base, const char* family)
       : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
         cls(this->template child<BertOnlyMLMHead>("cls", c, family)),

@@ -32,6 +32,22 @@ ModelOutput LayerOutputs::with(std::string name, const Tensor& result) const {
   return out;
 }
 
+ModelOutput LayerOutputs::with_last(const Tensor& hidden_state) {
+  before_layer(hidden_state);
+  return with("last_hidden_state", hidden_state);
+}
+
+Tensor LayerOutputs::kept(const std::tuple<Tensor, Tensor, LayerCache>& result) {
+  after_layer(std::get<1>(result), std::get<2>(result));
+  return std::get<0>(result);
+}
+
+Tensor LayerOutputs::kept(const std::tuple<Tensor, Tensor, Tensor, LayerCache>& result) {
+  after_layer(std::get<1>(result), std::get<3>(result));
+  if (const Tensor& across = std::get<2>(result); across.defined()) cross_attention(across);
+  return std::get<0>(result);
+}
+
 Tensor embedded(const ModelInputs& inputs, const Child<Embedding>& embedding) {
   if (inputs.input_ids.defined() == inputs.inputs_embeds.defined())
     throw UserError("You must specify exactly one of input_ids or inputs_embeds");
@@ -43,7 +59,7 @@ Tensor positions_after(const SymInt& past, const Tensor& embeds) {
   return (positions + Scalar(past)).unsqueeze(0);
 }
 
-bool drops_layer(double probability) { return probability > 0 && rand({}).item_as<float>() < probability; }
+bool LayerOutputs::drops_layer(double probability) { return probability > 0 && rand({}).item_as<float>() < probability; }
 
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits) {
   const std::optional<int64_t> pad = config.optional_integer("pad_token_id");

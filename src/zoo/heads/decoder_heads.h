@@ -4,10 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../blocks/attention.h"
+#include "arguments.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/nn/container.h"
 #include "calque/nn/dropout.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/linear.h"
@@ -15,6 +18,12 @@
 #include "losses.h"
 
 namespace calque {
+
+// Layers that are left out while training, each with this probability; some architectures keep the state before one all the same.
+struct LayerDrop {
+  double probability = 0;
+  bool keeps_state = false;
+};
 
 // Hidden states, attentions and caches of the layers, as far as they are asked for.
 class LayerOutputs {
@@ -25,29 +34,64 @@ class LayerOutputs {
   void cross_attention(const Tensor& weights);
   // The model's output: the named tensor first, then the cache, then what was collected.
   ModelOutput with(std::string name, const Tensor& result) const;
+  // The same of the last hidden state, which is the last of the hidden states too.
+  ModelOutput with_last(const Tensor& hidden_state);
+
+  // The layers one after another: call(layer, x, its number) gives what the layer does.
+  template <class Layer, class Call>
+  Tensor run(const ModuleList& layers, Tensor x, const Call& call, LayerDrop drop = {}) {
+    size_t i = 0;
+    for (Layer* layer : layers.items<Layer>()) {
+      const size_t at = i++;
+      const bool dropped = drops_layer(drop.probability);
+      if (!dropped || drop.keeps_state) before_layer(x);
+      if (!dropped) x = kept(call(*layer, x, at));
+    }
+    return x;
+  }
+  // The same for layers that look across to an encoder's output, where there is one.
+  template <class Layer>
+  Tensor run_across(const ModuleList& layers, const ModelInputs& in, Tensor x, const AttentionMask& mask, bool eager,
+                    LayerDrop drop) {
+    const Tensor& encoder = in.encoder_hidden_states;
+    const AttentionMask encoder_mask = encoder.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+    const auto call = [&](Layer& layer, const Tensor& state, size_t i) {
+      return layer(state, mask, encoder, encoder_mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i),
+                   head_mask_of_layer(in.cross_attn_head_mask, i), eager);
+    };
+    return run<Layer>(layers, std::move(x), call, drop);
+  }
 
   std::vector<Tensor> hidden_states, attentions, cross_attentions;
   KeyValueCache cache;
 
  private:
+  // What a layer gave: hidden states, weights, keys and values; weights across before these where it has any.
+  Tensor kept(const std::tuple<Tensor, Tensor, LayerCache>& result);
+  Tensor kept(const std::tuple<Tensor, Tensor, Tensor, LayerCache>& result);
+  // Whether a layer is left out of this call, with that probability: only while training.
+  static bool drops_layer(double probability);
+
   bool want_hidden_states_, want_attentions_, want_cache_;
 };
 
 // inputs_embeds, or the embedding of input_ids; UserError unless exactly one is given.
 Tensor embedded(const ModelInputs& inputs, const Child<Embedding>& embedding);
 Tensor positions_after(const SymInt& past, const Tensor& embeds);  // [1, length]
-// Whether a layer is left out of this call, with that probability: only while training.
-bool drops_layer(double probability);
 // For each row the last position that is no padding, [batch].
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits);
 // Of hidden states [batch, length, size] the last `keep` positions; 0: all.
 Tensor last_positions(const Tensor& hidden, int64_t keep);
 
+template <class BaseModel>
+consteval auto labelled_arguments() {
+  return with_arguments(names_of(BaseModel::forward_arguments), "inputs_embeds", {"labels"});
+}
+
 template <class D, class BaseModel, class Pretrained>
 struct CausalLM : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask", "position_ids",      "past_key_values",      "inputs_embeds",
-      "labels",    "use_cache",      "output_attentions", "output_hidden_states", "logits_to_keep"};
+  static constexpr auto forward_arguments =
+      with_arguments(labelled_arguments<BaseModel>(), "output_hidden_states", {"logits_to_keep"});
   // `features`: the size of the base model's output where it is not the hidden size.
   CausalLM(const Config& c, const std::string& base, std::string embedding, bool bias = false,
            std::optional<int64_t> features = {})
@@ -84,9 +128,7 @@ struct CausalLM : ModelOf<D, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct LastTokenClassification : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
-                                                      "past_key_values", "inputs_embeds",     "labels",
-                                                      "use_cache",       "output_attentions", "output_hidden_states"};
+  static constexpr auto forward_arguments = labelled_arguments<BaseModel>();
   LastTokenClassification(const Config& c, const std::string& base, std::optional<int64_t> features = {})
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),
@@ -110,9 +152,7 @@ struct LastTokenClassification : ModelOf<D, Pretrained> {
 // A label for each token.
 template <class D, class BaseModel, class Pretrained>
 struct DecoderTokenClassification : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states"};
+  static constexpr auto forward_arguments = labelled_arguments<BaseModel>();
   DecoderTokenClassification(const Config& c, const std::string& base)
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),
@@ -137,9 +177,9 @@ struct DecoderTokenClassification : ModelOf<D, Pretrained> {
 
 template <class D, class BaseModel, class Pretrained>
 struct QuestionAnswering : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
-                                                      "past_key_values", "inputs_embeds",     "start_positions",
-                                                      "end_positions",   "output_attentions", "output_hidden_states"};
+  static constexpr auto forward_arguments =
+      with_arguments(without_arguments(names_of(BaseModel::forward_arguments), {"past_key_values", "use_cache"}),
+                     "inputs_embeds", {"start_positions", "end_positions"});
   QuestionAnswering(const Config& c, const std::string& base, std::optional<int64_t> features = {})
       : ModelOf<D, Pretrained>(c),
         model(this->template child<BaseModel>(base, c)),

@@ -79,4 +79,6 @@ double classifier_dropout(const Config& config) {
   return config.optional_number("classifier_dropout").value_or(config.number("hidden_dropout_prob"));
 }
 
+double hidden_dropout(const Config& config) { return config.number("hidden_dropout_prob"); }
+
 }  // namespace calque

@@ -7,9 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "arguments.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
+#include "head_class.h"
 #include "losses.h"
 
 namespace calque {
@@ -33,6 +35,25 @@ ModelOutput multiple_choice_output(const ModelOutput& base, const Tensor& logits
 
 // classifier_dropout, or hidden_dropout_prob where there is none.
 double classifier_dropout(const Config& config);
+double hidden_dropout(const Config& config);
+
+// What models of BERT's kind take, which are decoders where they are told to be; as a decoder with a head; with words left out.
+inline constexpr const char* bert_arguments[] = {"input_ids",
+                                                 "attention_mask",
+                                                 "token_type_ids",
+                                                 "position_ids",
+                                                 "inputs_embeds",
+                                                 "encoder_hidden_states",
+                                                 "encoder_attention_mask",
+                                                 "past_key_values",
+                                                 "use_cache",
+                                                 "head_mask",
+                                                 "output_attentions",
+                                                 "output_hidden_states"};
+inline constexpr auto bert_causal_lm_arguments = with_arguments(
+    with_arguments(names_of(bert_arguments), "encoder_attention_mask", {"labels"}), "use_cache", {"logits_to_keep"});
+inline constexpr auto bert_masked_lm_arguments =
+    without_arguments(bert_causal_lm_arguments, {"past_key_values", "use_cache", "logits_to_keep"});
 
 template <class D, class BaseModel, class Pretrained>
 struct EncoderHead : ModelOf<D, Pretrained> {

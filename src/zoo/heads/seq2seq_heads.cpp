@@ -4,6 +4,7 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/op/ops.h"
+#include "cross_arguments.h"
 #include "decoder_heads.h"
 
 namespace calque {
@@ -89,19 +90,7 @@ Seq2SeqCausalLM::Seq2SeqCausalLM(const Seq2SeqStyle& style, const std::string& n
       lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
 
 std::vector<std::string> Seq2SeqCausalLM::argument_names() const {
-  return {"input_ids",
-          "attention_mask",
-          "encoder_hidden_states",
-          "encoder_attention_mask",
-          "past_key_values",
-          "inputs_embeds",
-          "labels",
-          "use_cache",
-          "logits_to_keep",
-          "output_attentions",
-          "output_hidden_states",
-          "head_mask",
-          "cross_attn_head_mask"};
+  return {cross_decoder_lm_arguments.begin(), cross_decoder_lm_arguments.end()};
 }
 
 ModelOutput Seq2SeqCausalLM::forward(const ModelInputs& in) {
