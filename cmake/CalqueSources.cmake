@@ -21,8 +21,8 @@ function(calque_group name size files result)
   while(first LESS count)
     list(SUBLIST files ${first} ${size} members)
     set(text "// Made by CMake: files that are compiled together.\n")
-    if(NOT name STREQUAL "stanzas")
-      # The compiler takes them for headers, where a member of a type of this file alone would be a mistake.
+    if(NOT name STREQUAL "stanzas" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # g++ takes them for headers, where a member of a type of this file alone would be a mistake.
       string(APPEND text "#pragma GCC diagnostic ignored \"-Wsubobject-linkage\"\n")
     endif()
     foreach(member IN LISTS members)

@@ -13,9 +13,16 @@ namespace calque {
 namespace {
 
 #if defined(__x86_64__)
+// Asked of the processor: clang 16 knows no such feature by name. That its registers may be used, avx2 says.
+bool has_f16c() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned f16c = 1U << 29;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & f16c) != 0;
+}
+
 Isa best_isa() noexcept {
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::generic;
