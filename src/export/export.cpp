@@ -277,6 +277,7 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   clear_boundary_meta(*traced.module);
   name_placeholders(*traced.module, parts.signature, names.paths);
   for (const StateInput& s : state) {
+    if (s.kind == InputKind::parameter) parts.parameters.insert(s.path);
     if (s.persistent)
       parts.state_dict.set(s.path, s.tensor);
     else

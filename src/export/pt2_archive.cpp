@@ -104,6 +104,8 @@ struct Pt2Archive::Impl {
 
   struct Payload {
     std::vector<std::pair<std::string, Value>> values;  // tensors and custom objects, in the file's order
+    // Names; not told by a pickle, whose parameters are read as tensors.
+    std::optional<std::set<std::string, std::less<>>> parameters;
   };
 
   Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy,
@@ -113,10 +115,13 @@ struct Pt2Archive::Impl {
     const JsonDocument document = parse(e);
     return in_part(e.name, [&] {
       Payload out;
+      out.parameters.emplace();
       std::unordered_map<std::string_view, Ref<Storage>> storages;  // tied tensors share one
       for (const auto& [name, info] : document.root().at("config").members())
-        out.values.emplace_back(name, in_part(e.name + ": " + std::string(name),
-                                              [&] { return read_tensor(top + folder, info, options, symbols, storages); }));
+        in_part(e.name + ": " + std::string(name), [&] {
+          out.values.emplace_back(name, read_tensor(top + folder, info, options, symbols, storages));
+          if (info.at("is_param").to_bool()) out.parameters->emplace(name);
+        });
       return out;
     });
   }
@@ -252,6 +257,12 @@ struct Pt2Archive::Impl {
 
     const Json& module = root.at("graph_module");
     parts.signature = pt2::read_signature(module.at("signature"));
+    if (state.parameters) {
+      parts.parameters = std::move(*state.parameters);
+    } else {
+      const std::vector<std::string> named = parts.signature.parameters();
+      parts.parameters.insert(named.begin(), named.end());
+    }
     parts.module_call_graph = pt2::read_module_call_graph(module);
     if (parts.module_call_graph.empty() || !parts.module_call_graph[0].signature)
       module.fail("the call signature of the program itself is missing");

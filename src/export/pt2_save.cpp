@@ -64,25 +64,12 @@ class ArchiveWriter {
   }
 
   void write_state(const std::string& model, const ExportedProgram::Parts& parts) {
-    std::set<std::string, std::less<>> parameters;
-    std::set<const Storage*> parameter_storages;  // a tied parameter has one name in the signature
-    for (const InputSpec& spec : parts.signature.input_specs)
-      if (spec.kind == InputKind::parameter) {
-        parameters.insert(spec.target);
-        if (const Tensor* t = parts.state_dict.find(spec.target)) parameter_storages.insert(t->storage().get());
-      }
-    std::set<std::string, std::less<>> buffers;
-    for (const InputSpec& spec : parts.signature.input_specs)
-      if (spec.kind == InputKind::buffer) buffers.insert(spec.target);
     JsonWriter config;
     open_config(config);
     std::unordered_map<const Storage*, std::string> written;
-    for (const auto& [name, t] : parts.state_dict) {
-      const bool is_parameter =
-          parameters.contains(name) ||
-          (!buffers.contains(name) && (t.requires_grad() || parameter_storages.contains(t.storage().get())));
-      write_entry(config, name, {write_storage(t, "data/weights/", "weight_", weights_, written), is_parameter, &t});
-    }
+    for (const auto& [name, t] : parts.state_dict)
+      write_entry(config, name,
+                  {write_storage(t, "data/weights/", "weight_", weights_, written), parts.parameters.contains(name), &t});
     close_config(config);
     zip_.add("data/weights/" + model + "_weights_config.json", config.text());
   }

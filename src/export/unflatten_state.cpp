@@ -68,7 +68,8 @@ class Placer {
     for (const auto& [name, tensor] : program_.state_dict())
       if (!placed_.contains(name)) {
         const auto known = by_id_.find(id_of(tensor));
-        const bool is_parameter = known != by_id_.end() ? known->second.is_parameter : tensor.requires_grad();
+        const bool is_parameter =
+            known != by_id_.end() ? known->second.is_parameter : program_.parts().parameters.contains(name);
         assign(root_, name, known != by_id_.end() ? known->second.tensor : tensor, is_parameter, true);
         if (known != by_id_.end()) also(known->second, name);
       }

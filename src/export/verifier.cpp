@@ -116,8 +116,11 @@ void check_state(const ExportedProgram& program, const InputSpec& spec) {
     case InputKind::user_input: return;
     case InputKind::parameter: {
       needs(ArgumentKind::tensor, "Parameter", "tensor");
-      const Tensor* t = program.state_dict().find(spec.target);
-      if (!t) throw UserError("Parameter " + spec.target + " is not in the state dict.");
+      if (!program.state_dict().contains(spec.target))
+        throw UserError("Parameter " + spec.target + " is not in the state dict.");
+      if (!program.parts().parameters.contains(spec.target))
+        throw UserError("State dict entry for parameter " + spec.target +
+                        " is not an instance of torch.nn.Parameter: it is a plain tensor.");
       return;
     }
     case InputKind::buffer:

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/export/pt2.h"
 #include "calque/graph/higher_order.h"
 #include "export/export_support.h"
 
@@ -57,12 +58,32 @@ ExportedProgram::Parts parts_of(const ExportedProgram& p) {
   return parts;
 }
 
-TEST(Verifier, T397_a_parameter_that_is_not_there) {
+TEST(Verifier, T397_a_parameter_that_is_not_there_or_is_a_plain_tensor) {
   LinearModel m;
   ExportedProgram::Parts parts = parts_of(export_program(m, {rand({4, 3})}));
   parts.signature.input_specs[0].target = "bad_param";
-  EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }),
-              HasSubstr("Parameter bad_param is not in the state dict"));
+  EXPECT_THAT(error_of([&] { ExportedProgram bad(parts); }), HasSubstr("Parameter bad_param is not in the state dict"));
+  parts.state_dict.set("bad_param", rand({100}));
+  EXPECT_THAT(error_of([&] { ExportedProgram bad(parts); }),
+              HasSubstr("State dict entry for parameter bad_param is not an instance of torch.nn.Parameter"));
+  parts.parameters.insert("bad_param");
+  EXPECT_EQ(error_of([&] { ExportedProgram good(parts); }), "");
+}
+
+struct FrozenModel : Typed<FrozenModel> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Parameter unused = register_parameter("unused", rand({2}), false);
+  Buffer counts = register_buffer("counts", rand({2}));
+  Tensor forward(const Tensor& x) { return x + counts; }
+};
+
+TEST(Verifier, parameters_are_told_from_buffers_used_or_not) {
+  FrozenModel m;
+  const ExportedProgram p = export_program(m, {rand({2})});
+  EXPECT_THAT(p.parts().parameters, testing::ElementsAre("unused"));
+  EXPECT_THAT(p.run_decompositions().parts().parameters, testing::ElementsAre("unused"));
+  const auto bytes = std::make_shared<const std::string>(serialize_program(p));
+  EXPECT_THAT(load_program(std::as_bytes(std::span(*bytes)), bytes)->parts().parameters, testing::ElementsAre("unused"));
 }
 
 TEST(Verifier, T398_a_buffer_that_is_not_there) {

@@ -42,6 +42,7 @@ class ExportedProgram {
     std::shared_ptr<GraphModule> graph_module;  // subgraphs of higher-order operators are its children
     GraphSignature signature;
     StateDict state_dict;                                  // parameters and persistent buffers
+    std::set<std::string, std::less<>> parameters;         // which of them are parameters, used or not
     std::vector<std::pair<std::string, Value>> constants;  // lifted tensors, non-persistent buffers, custom objects
     std::vector<std::pair<std::string, ValueRange>> range_constraints;  // by symbol
     std::vector<ModuleCallEntry> module_call_graph;                     // the first is the program itself
