@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -151,17 +152,9 @@ TEST_F(ThreadPool, ThreadCountMayChangeWhileOthersCompute) {
 }
 
 TEST_F(ThreadPool, RefusesABadCountAndANestedChange) {
-  const auto message = [](auto&& call) -> std::string {
-    try {
-      call();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "nothing thrown";
-  };
-  EXPECT_THAT(message([] { set_num_threads(0); }), ::testing::HasSubstr("at least 1, found 0"));
+  EXPECT_THAT(test::error_of([] { set_num_threads(0); }), ::testing::HasSubstr("at least 1, found 0"));
   set_num_threads(2);
-  EXPECT_THAT(message([] { parallel_for(0, 2, 1, [](int64_t, int64_t) { set_num_threads(3); }); }),
+  EXPECT_THAT(test::error_of([] { parallel_for(0, 2, 1, [](int64_t, int64_t) { set_num_threads(3); }); }),
               ::testing::HasSubstr("inside a parallel_for"));
 }
 

@@ -9,6 +9,7 @@
 #include "calque/op/operators.h"
 #include "export/dynamic_shapes_support.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -141,14 +142,7 @@ void compare_all(const std::string& row) {
   EXPECT_GT(found, 0u);
 }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return std::string(e.reason());
-  }
-  return "";
-}
+using test::reason_of;
 
 FakeInputs inputs_of(const char* function, const Values& args, const DynamicShapes& shapes) {
   const ShapeFunction& f = shape_functions().at(function);
@@ -224,13 +218,13 @@ TEST(DynamicShapes, deferred_guards_are_runtime_asserts) {
 
 TEST(DynamicShapes, violations_name_the_line_of_user_code) {
   const auto batch = Shapes::tuple({Shapes::dict({{0, Dim("batch")}})});
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(reason_of([&] {
                 inputs_of("AddConstant", {zeros({10, 3})}, batch);
               }),
               HasSubstr("It was specialized by aten::add.Tensor, at dynamic_shapes_support.cpp:"));
-  EXPECT_THAT(error_of([&] { inputs_of("Pairs", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
+  EXPECT_THAT(reason_of([&] { inputs_of("Pairs", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
               HasSubstr("(L['x'].size()[0] % 2) == 0. (aten::"));
-  EXPECT_THAT(error_of([&] { inputs_of("AtLeast", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
+  EXPECT_THAT(reason_of([&] { inputs_of("AtLeast", {zeros({8})}, Shapes::tuple({Shapes::tuple({Dim("dx")})})); }),
               HasSubstr("4 <= L['x'].size()[0] and L['x'].size()[0] <= 12 (at dynamic_shapes_support.cpp:"));
 }
 
@@ -271,7 +265,7 @@ TEST(DynamicShapes, T352_specs_as_plain_data) {
 
 TEST(DynamicShapes, T353_malformed_data) {
   const auto load = [](Value dims, Value shapes) {
-    return error_of([&] { load_dynamic_shapes(dict({{"dims", dims}, {"dynamic_shapes", shapes}})); });
+    return reason_of([&] { load_dynamic_shapes(dict({{"dims", dims}, {"dynamic_shapes", shapes}})); });
   };
   const auto info = [](Value min, Value max, Values derived) {
     return dict({{"min", min}, {"max", max}, {"derived", list(std::move(derived))}});
@@ -299,25 +293,25 @@ TEST(DynamicShapes, T353_malformed_data) {
             "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
             "expressions, got 1.5");
   EXPECT_EQ(
-      error_of([] {
+      reason_of([] {
         load_dynamic_shapes(dict({{"dims", dict({})}}));
       }),
       "With from_dict=True, expected `spec` to have keys `dims` and `dynamic_shapes`, instead found dict_keys(['dims'])");
-  EXPECT_EQ(error_of([] { load_dynamic_shapes(3); }),
+  EXPECT_EQ(reason_of([] { load_dynamic_shapes(3); }),
             "With from_dict=True, expected `spec` to be a dict, got <class 'int'>");
 }
 
 TEST(DynamicShapes, dims_check_their_bounds) {
-  EXPECT_EQ(error_of([] { Dim("d", 4, 4); }), "Cannot create Dim with inconsistent min=4, max=4");
-  EXPECT_EQ(error_of([] { Dim("2d"); }), "Dim name must be a valid identifier, got 2d");
-  EXPECT_EQ(error_of([] { (void)(Dim("d") * 0); }),
+  EXPECT_EQ(reason_of([] { Dim("d", 4, 4); }), "Cannot create Dim with inconsistent min=4, max=4");
+  EXPECT_EQ(reason_of([] { Dim("2d"); }), "Dim name must be a valid identifier, got 2d");
+  EXPECT_EQ(reason_of([] { (void)(Dim("d") * 0); }),
             "Attempted to multiply 0 with d, where a positive integer was expected. (Only increasing linear operations with "
             "integer "
             "coefficients are supported.)");
-  EXPECT_EQ(error_of([] { (void)(Dim("d") - 1).min(); }),
+  EXPECT_EQ(reason_of([] { (void)(Dim("d") - 1).min(); }),
             "Expected derived min value of d - 1 to be >= 0. Please specify an appropriate min value for d (currently 0).");
-  EXPECT_EQ(error_of([] { (void)Dim::AUTO(5, 4); }), "min must be <= max, got min=5, max=4");
-  EXPECT_EQ(error_of([] { (void)Dim::AUTO(-1); }), "min must be non-negative, got -1");
+  EXPECT_EQ(reason_of([] { (void)Dim::AUTO(5, 4); }), "min must be <= max, got min=5, max=4");
+  EXPECT_EQ(reason_of([] { (void)Dim::AUTO(-1); }), "min must be non-negative, got -1");
   EXPECT_EQ(Dim::DYNAMIC({}, 8).str(), "DimHint(DYNAMIC, max=8)");
   EXPECT_EQ((2 * (2 * Dim("d") + 1)).name(), "4*d + 2");
   EXPECT_EQ((2 * Dim("d", 3, 9) + 1).range(), (ValueRange{7, 19}));
@@ -331,11 +325,11 @@ TEST(DynamicShapes, collected_by_tensor) {
   collection.set(y, 0, d * 2);
   const Kwargs combined = {{"x", x}, {"others", list({y, z})}};
   EXPECT_EQ(collection.dynamic_shapes(combined).str(), "{'x': (Dim('d', min=0), 3), 'others': [{0: 2*d}, None]}");
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(reason_of([&] {
                 collection.set(x, Shapes::tuple({d, 4}));
               }),
               HasSubstr("Shapes assigned to input do not match: expected (Dim('d', min=0), 3), got (Dim('d', min=0), 4)"));
-  EXPECT_THAT(error_of([&] { collection.dynamic_shapes({{"x", x}}); }), HasSubstr("were not found in args"));
+  EXPECT_THAT(reason_of([&] { collection.dynamic_shapes({{"x", x}}); }), HasSubstr("were not found in args"));
 }
 
 TEST(DynamicShapes, found_from_additional_inputs) {
@@ -344,11 +338,11 @@ TEST(DynamicShapes, found_from_additional_inputs) {
   more.add({zeros({6, 3}), 7, "a"});
   EXPECT_EQ(more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5, "a"}).str(),
             "{'x': (DimHint(DYNAMIC), None), 'n': DimHint(DYNAMIC), 's': None}");
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(reason_of([&] {
                 more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5, "b"});
               }),
               HasSubstr("differing values"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(reason_of([&] {
                 more.dynamic_shapes({"x", "n", "s"}, {zeros({4, 3}), 5.0, "a"});
               }),
               HasSubstr("differing types"));
@@ -368,7 +362,7 @@ TEST(DynamicShapes, suggested_fixes_as_data) {
   EXPECT_EQ(fixes[3].derived->offset, -1);
   EXPECT_EQ(fixes[4].derived->root, "_b");
   EXPECT_TRUE(suggested_fixes("nothing").empty());
-  EXPECT_THAT(error_of([] { refine_dynamic_shapes_from_suggested_fixes("nothing", {}); }),
+  EXPECT_THAT(reason_of([] { refine_dynamic_shapes_from_suggested_fixes("nothing", {}); }),
               HasSubstr("Suggested fixes not found"));
 }
 
@@ -381,7 +375,7 @@ TEST(DynamicShapes, from_the_command_line) {
   EXPECT_EQ(parse_dynamic_shapes({"mask=4,n:..9", "labels="}, names).str(),
             "{'input_ids': None, 'mask': (4, Dim('n', min=0, max=9)), 'labels': ()}");
   EXPECT_TRUE(parse_dynamic_shapes({}, names).is_none());
-  const auto error = [&](const std::string& text) { return error_of([&] { parse_dynamic_shapes({text}, names); }); };
+  const auto error = [&](const std::string& text) { return reason_of([&] { parse_dynamic_shapes({text}, names); }); };
   EXPECT_EQ(error("mask"), "dynamic shapes: expected NAME=D,D,..., found mask");
   EXPECT_EQ(error("x=a"), "dynamic shapes: x=a names the argument x; the arguments are ['input_ids', 'mask', 'labels']");
   EXPECT_THAT(error("mask=a,,b"), HasSubstr("in mask=a,,b, an empty entry is not *"));
@@ -401,9 +395,9 @@ TEST(DynamicShapes, arguments_bind_as_python_binds_them) {
   EXPECT_EQ(text(combine_args({"x", "y"}, {1}, {{"y", 2}})), "x=1;y=2;");
   EXPECT_EQ(text(combine_args({"x", "*args", "**kwargs"}, {1, 2, 3}, {{"k", 4}})), "x=1;args=(2, 3);kwargs={'k': 4};");
   EXPECT_EQ(text(combine_args({}, {1}, {})), "args=(1,);");
-  EXPECT_THAT(error_of([] { combine_args({"x"}, {1, 2}, {}); }), HasSubstr("too many positional arguments"));
-  EXPECT_THAT(error_of([] { combine_args({"x"}, {1}, {{"x", 2}}); }), HasSubstr("multiple values for argument 'x'"));
-  EXPECT_THAT(error_of([] { combine_args({"x"}, {1}, {{"z", 2}}); }), HasSubstr("unexpected keyword argument 'z'"));
+  EXPECT_THAT(reason_of([] { combine_args({"x"}, {1, 2}, {}); }), HasSubstr("too many positional arguments"));
+  EXPECT_THAT(reason_of([] { combine_args({"x"}, {1}, {{"x", 2}}); }), HasSubstr("multiple values for argument 'x'"));
+  EXPECT_THAT(reason_of([] { combine_args({"x"}, {1}, {{"z", 2}}); }), HasSubstr("unexpected keyword argument 'z'"));
 }
 
 }  // namespace

@@ -7,15 +7,6 @@
 
 namespace calque {
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 size_t count(const Graph& graph, const std::string& target) {
   size_t n = 0;
   for (const Node* node : graph.nodes()) n += node->kind() == NodeKind::call_function && node->target().str() == target;

@@ -9,13 +9,13 @@
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 
 using DS = DynamicShapes;
 
-// The message of the UserError that f throws; empty when it throws none.
-std::string error_of(const std::function<void()>& f);
+using test::error_of;
 
 // Calls of a target ("aten.add.Tensor"), subgraphs included where asked for.
 size_t count(const ExportedProgram& program, const std::string& target, bool subgraphs = false);

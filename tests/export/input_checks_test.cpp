@@ -8,6 +8,7 @@
 #include "export/dynamic_shapes_support.h"
 #include "export/guard_text.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -50,14 +51,7 @@ ExportedProgram program_of(const std::string& function, const Values& args, cons
   return ExportedProgram(std::move(parts));
 }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return std::string(e.reason());
-  }
-  return "";
-}
+using test::reason_of;
 
 struct Call {
   Values args;
@@ -83,9 +77,9 @@ void compare_all(const std::string& row) {
                    j["kwargs"].dump());
       const Call call = call_from(j);
       const std::string expected = j["error"].is_null() ? "" : j["error"].get<std::string>();
-      EXPECT_EQ(error_of([&] { checks(call.args, call.kwargs); }), expected);
+      EXPECT_EQ(reason_of([&] { checks(call.args, call.kwargs); }), expected);
       // With guards, whatever PyTorch's refuse is refused.
-      const std::string guarded = error_of([&] { with_guards(call.args, call.kwargs); });
+      const std::string guarded = reason_of([&] { with_guards(call.args, call.kwargs); });
       if (!expected.empty())
         EXPECT_EQ(guarded, expected);
       else
@@ -100,7 +94,7 @@ TEST(InputChecks, T354_bounds) { compare_all("T354"); }
 TEST(InputChecks, T251_structures) {
   compare_all("T280c");
   const ExportedProgram program = program_of("Add", {zeros({3}), zeros({3})}, {}, {});
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(reason_of([&] {
                 InputChecks{program}({zeros({3}), zeros({3}), zeros({3})});
               }),
               HasSubstr("Trying to flatten user inputs with exported input tree spec: \nTreeSpec(tuple, None, ["));
@@ -110,9 +104,9 @@ TEST(InputChecks, T270_one_or_two) {
   const Dim d("d", 1, 2);
   const auto entry = DynamicShapes::tuple({d});
   const InputChecks checks(program_of("Add", {zeros({2}), zeros({2})}, {}, DynamicShapes::tuple({entry, entry})));
-  EXPECT_EQ(error_of([&] { checks({zeros({1}), zeros({1})}); }), "");
-  EXPECT_EQ(error_of([&] { checks({zeros({2}), zeros({2})}); }), "");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(reason_of([&] { checks({zeros({1}), zeros({1})}); }), "");
+  EXPECT_EQ(reason_of([&] { checks({zeros({2}), zeros({2})}); }), "");
+  EXPECT_EQ(reason_of([&] {
               checks({zeros({3}), zeros({3})});
             }),
             "Expected input at *args[0].shape[0] to be <= 2, but got 3");
@@ -132,21 +126,21 @@ TEST(InputChecks, keys_of_a_dict_may_come_in_any_order) {
     return Values{dict(std::move(items))};
   };
   const InputChecks checks(program_of("Nested", inputs(5, false), {}, {}));
-  EXPECT_EQ(error_of([&] { checks(inputs(5, true)); }), "");
-  EXPECT_THAT(error_of([&] { checks(inputs(4, true)); }),
+  EXPECT_EQ(reason_of([&] { checks(inputs(5, true)); }), "");
+  EXPECT_THAT(reason_of([&] { checks(inputs(4, true)); }),
               HasSubstr("Expected input at *args[0]['a'].shape[0] to be equal to 5"));
 }
 
 TEST(InputChecks, dtypes_unless_not_asked_for) {
   const ExportedProgram program = program_of("Sin", {zeros({3})}, {}, {});
-  EXPECT_EQ(error_of([&] { InputChecks{program}({zeros({3}, DType::float64)}); }),
+  EXPECT_EQ(reason_of([&] { InputChecks{program}({zeros({3}, DType::float64)}); }),
             "Expected input at *args[0] to be of type torch.float32, but got torch.float64");
-  EXPECT_EQ(error_of([&] { InputChecks(program, {.dtypes = false})({zeros({3}, DType::float64)}); }), "");
+  EXPECT_EQ(reason_of([&] { InputChecks(program, {.dtypes = false})({zeros({3}, DType::float64)}); }), "");
 }
 
 TEST(InputChecks, the_number_of_leaves) {
   const InputChecks checks(program_of("Sin", {zeros({3})}, {}, {}));
-  EXPECT_EQ(error_of([&] { checks.check({}); }), "Unexpected number of inputs (expected 1, got 0)");
+  EXPECT_EQ(reason_of([&] { checks.check({}); }), "Unexpected number of inputs (expected 1, got 0)");
 }
 
 TEST(GuardText, reads_what_guards_say) {

@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/file/pickle.h"
 #include "export/pt2_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -23,13 +24,7 @@ double processor_seconds() {  // of this thread: what others do does not count
 // What loading says; empty when it loads. Anything but a UserError(bad_file) leaves the test.
 std::string error_of(const std::string& archive) {
   const double start = processor_seconds();
-  std::string message;
-  try {
-    load_bytes(archive);
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::bad_file) << e.what();
-    message = e.what();
-  }
+  std::string message = test::error_of([&] { load_bytes(archive); }, ErrorKind::bad_file);
   EXPECT_LT(processor_seconds() - start, 1.0);
   return message;
 }
@@ -182,6 +177,9 @@ TEST_F(HostileProgram, WeightsOutsideTheirFiles) {
   EXPECT_HAS(with([](json& w) { w["tensor_meta"]["strides"][0]["as_int"] = -1; }), "negative");
   EXPECT_HAS(with([](json& w) { w["tensor_meta"]["dtype"] = 99; }), "the dtype number 99 is unknown");
   EXPECT_HAS(with([](json& w) { w["tensor_meta"]["layout"] = 1; }), "sparse");
+  EXPECT_HAS(with([](json& w) { w["is_param"] = false; }),
+             "State dict entry for parameter a.weight is not an instance of torch.nn.Parameter");
+  EXPECT_HAS(with([](json& w) { w.erase("is_param"); }), "is_param");
 }
 
 TEST_F(HostileProgram, AFewBytesThatClaimToBeMany) {

@@ -13,6 +13,7 @@
 #include "calque/nn/nn.h"
 #include "calque/op/operators.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -184,16 +185,9 @@ TEST(Unflatten, T406_a_kept_signature_with_an_unused_input) { compare_all("T406"
 TEST(Unflatten, T407_wrong_inputs_are_refused) {
   compare_all("T407");
   const auto module = unflatten(*load_program(folder + cases("T407")[0]["name"].get<std::string>() + ".pt2"));
-  const auto error_of = [&](const Values& args) -> std::string {
-    try {
-      module->call(args);
-    } catch (const UserError& e) {
-      return std::string(e.reason());
-    }
-    return "";
-  };
-  EXPECT_THAT(error_of({zeros({6, 4})}), HasSubstr("Expected input at *args[0].shape[0] to be equal to 2, but got 6"));
-  EXPECT_THAT(error_of({}), HasSubstr("Trying to flatten user inputs with exported input tree spec"));
+  const auto error_with = [&](const Values& args) { return test::reason_of([&] { module->call(args); }); };
+  EXPECT_THAT(error_with({zeros({6, 4})}), HasSubstr("Expected input at *args[0].shape[0] to be equal to 2, but got 6"));
+  EXPECT_THAT(error_with({}), HasSubstr("Trying to flatten user inputs with exported input tree spec"));
 }
 
 TEST(Unflatten, T408_a_grandchild_is_called_directly) { compare_all("T408"); }

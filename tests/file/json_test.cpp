@@ -6,18 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
 std::string error_of(const std::string& text) {
-  try {
-    const JsonDocument document(text, "test.json");
-    return "";
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::bad_file);
-    return e.what();
-  }
+  return test::error_of([&] { const JsonDocument document(text, "test.json"); }, ErrorKind::bad_file);
 }
 
 TEST(JsonReader, ReadsEveryKindOfValue) {
@@ -87,17 +82,9 @@ TEST(JsonReader, DeepNestingIsRefused) {
 
 TEST(JsonReader, AValueOfAnotherKindIsNamed) {
   const JsonDocument document(R"({"a": "x"})", "test");
-  const auto message = [](auto&& fn) -> std::string {
-    try {
-      fn();
-    } catch (const UserError& e) {
-      return e.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(message([&] { document.root().at("a").to_int(); }), "at byte 6: expected an integer, found a string");
-  EXPECT_EQ(message([&] { document.root().at("b"); }), "at byte 0: an object without 'b'");
-  EXPECT_EQ(message([&] { document.root().items(); }), "at byte 0: expected a list, found an object");
+  EXPECT_EQ(test::error_of([&] { document.root().at("a").to_int(); }), "at byte 6: expected an integer, found a string");
+  EXPECT_EQ(test::error_of([&] { document.root().at("b"); }), "at byte 0: an object without 'b'");
+  EXPECT_EQ(test::error_of([&] { document.root().items(); }), "at byte 0: expected a list, found an object");
 }
 
 TEST(JsonWriter, WritesAsPythonDoes) {

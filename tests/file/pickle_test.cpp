@@ -7,6 +7,7 @@
 #include "calque/file/zip.h"
 #include "calque/op/ops.h"
 #include "file/file_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -33,13 +34,7 @@ Value read(const std::string& bytes, bool keep_objects = false) {
   return read_pickle(std::as_bytes(std::span(*owner)), owner, "test.pt", options);
 }
 std::string error_of(const std::string& bytes, bool keep_objects = false) {
-  try {
-    read(bytes, keep_objects);
-    return "";
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::bad_file);
-    return e.what();
-  }
+  return test::error_of([&] { read(bytes, keep_objects); }, ErrorKind::bad_file);
 }
 Value pickled(const std::string& pickle, bool keep_objects = false) { return read(zipped(pickle), keep_objects); }
 

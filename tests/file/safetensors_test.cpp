@@ -15,6 +15,7 @@
 
 #include "calque/file/file_writer.h"
 #include "file/file_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -38,18 +39,7 @@ SafetensorsFile parse(const std::string& content) {
   return SafetensorsFile::from_bytes(bytes, owner, "x.safetensors");
 }
 
-std::string error_of(const std::function<void()>& fn, std::optional<ErrorKind> kind = std::nullopt) {
-  try {
-    fn();
-  } catch (const UserError& e) {
-    if (kind) {
-      EXPECT_EQ(e.kind(), *kind) << e.what();
-    }
-    return e.what();
-  }
-  ADD_FAILURE() << "expected a UserError";
-  return "";
-}
+using test::error_of;
 
 std::string refused(const std::string& content) {
   return error_of([&] { parse(content); }, ErrorKind::bad_file);

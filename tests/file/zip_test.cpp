@@ -7,6 +7,7 @@
 
 #include "calque/base/error.h"
 #include "calque/file/mapped_file.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -22,13 +23,7 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& entr
 ZipReader open(const std::string& bytes) { return ZipReader(std::as_bytes(std::span(bytes)), "test.zip"); }
 
 std::string error_of(const std::string& bytes) {
-  try {
-    open(bytes);
-    return "";
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::bad_file);
-    return e.what();
-  }
+  return test::error_of([&] { open(bytes); }, ErrorKind::bad_file);
 }
 
 template <class T>

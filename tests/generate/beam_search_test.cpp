@@ -10,14 +10,15 @@
 #include "calque/generate/generate.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-using generate_test::error_of;
 using generate_test::ids_of;
 using generate_test::rows_of;
 using generate_test::scores_of;
+using test::error_of;
 using testing::ElementsAre;
 using testing::FloatEq;
 using testing::HasSubstr;

@@ -44,16 +44,6 @@ NextLogits follows(std::vector<int64_t> next, int64_t vocab) {
   };
 }
 
-std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "expected a UserError";
-  return "";
-}
-
 std::vector<std::string> warnings_of(const std::function<void()>& fn) {
   std::vector<std::string> seen;
   reset_warnings();

@@ -18,7 +18,6 @@ std::vector<std::vector<int64_t>> rows_of(const Tensor& ids);
 // The token that follows each token is certain.
 NextLogits follows(std::vector<int64_t> next, int64_t vocab);
 
-std::string error_of(const std::function<void()>& fn);  // the text of the UserError that it must throw
 std::vector<std::string> warnings_of(const std::function<void()>& fn);
 
 }  // namespace calque::generate_test

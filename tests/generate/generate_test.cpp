@@ -11,17 +11,18 @@
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-using generate_test::error_of;
 using generate_test::follows;
 using generate_test::ids_of;
 using generate_test::rows_of;
 using generate_test::scores_of;
 using generate_test::values;
 using generate_test::warnings_of;
+using test::error_of;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;

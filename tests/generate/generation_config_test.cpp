@@ -8,12 +8,13 @@
 
 #include "calque/base/error.h"
 #include "generate/generate_support.h"
+#include "support/error_support.h"
 #include "support/folder_support.h"
 
 namespace calque {
 namespace {
 
-using generate_test::error_of;
+using test::error_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

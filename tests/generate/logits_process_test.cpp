@@ -12,14 +12,15 @@
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-using generate_test::error_of;
 using generate_test::ids_of;
 using generate_test::scores_of;
 using generate_test::values;
+using test::error_of;
 using testing::ElementsAre;
 using testing::FloatEq;
 using testing::HasSubstr;

@@ -11,13 +11,14 @@
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-using generate_test::error_of;
 using generate_test::ids_of;
 using generate_test::rows_of;
+using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;

@@ -10,6 +10,7 @@
 #include "calque/graph/text.h"
 #include "calque/nn/typed.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -17,15 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 Tensor numbers(IntList sizes) {
   int64_t count = 1;
   for (const int64_t s : sizes) count *= s;

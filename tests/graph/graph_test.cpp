@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -24,15 +25,7 @@ std::vector<std::string> names(const Graph& g) {
   for (const Node* n : g.nodes()) out.push_back(n->name());
   return out;
 }
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 Tensor numbers() { return arange(6, DType::float32).view({2, 3}) - 2; }
 
 TEST(Names, T007_ExplicitNamesNeverCollideWithGeneratedOnes) {

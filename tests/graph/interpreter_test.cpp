@@ -10,6 +10,7 @@
 #include "calque/op/index.h"
 #include "calque/op/ops.h"
 #include "calque/sym/shape_env.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -17,15 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Tensor numbers() { return arange(6, DType::float32).view({2, 3}) - 2; }
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 Value run_function(std::string_view name, const Values& args, const Kwargs& kwargs = {}) {
   return (*get_function(name))(args, kwargs);
 }

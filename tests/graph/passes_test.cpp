@@ -12,6 +12,7 @@
 #include "calque/op/ops.h"
 #include "calque/sym/shape_env.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -19,15 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 Tensor numbers(int64_t rows, int64_t columns) {
   return (arange(rows * columns, DType::float32) * 0.25 - 1).view({rows, columns});
 }

@@ -10,21 +10,14 @@
 #include "calque/graph/text.h"
 #include "calque/nn/typed.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
 using ::testing::HasSubstr;
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 Tensor numbers() { return (arange(6, DType::float32) * 0.5 - 1).view({2, 3}); }
 void expect_same(const Graph& found, std::string_view expected) {
   std::string why;

@@ -8,6 +8,7 @@
 #include "calque/graph/text.h"
 #include "calque/op/call_counter.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -25,14 +26,7 @@ Graph program() {
       "return (%add, %sin)\n");
 }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 TEST(SingleNodes, RunOnRealValues) {
   const Graph g = program();

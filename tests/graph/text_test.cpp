@@ -11,6 +11,7 @@
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
 #include "calque/sym/shape_env.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -18,12 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string error_of(std::string_view text) {
-  try {
-    parse_graph(text);
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
+  return test::error_of([&] { parse_graph(text); });
 }
 
 void expect_round_trip(const Graph& g) {

@@ -1,4 +1,4 @@
-// What the tests of hub/ share: small models, goldens; with tests/support, folders that go away.
+// What the tests of hub/ share: small models, goldens; with tests/support, folders that go away and what a call threw.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calque/hub/pretrained_model.h"
+#include "support/error_support.h"
 #include "support/folder_support.h"
 
 namespace calque::hub_test {

@@ -11,6 +11,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/nn/linear.h"
+#include "support/error_support.h"
 #include "support/folder_support.h"
 
 namespace calque::load_test {

@@ -7,19 +7,12 @@
 #include "calque/nn/nn.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 std::vector<std::string> names(const StateDict& state) {
   std::vector<std::string> out;
   for (const auto& [name, tensor] : state) out.push_back(name);

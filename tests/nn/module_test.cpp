@@ -8,6 +8,7 @@
 #include "calque/nn/functional_call.h"
 #include "calque/nn/typed.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -45,15 +46,7 @@ std::vector<float> values(const Tensor& t) {
 }
 Tensor row(float a, float b) { return tensor_of<float>({a, b}, {2}); }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 template <class Named>
 std::vector<std::string> names(const Named& named) {
   std::vector<std::string> out;

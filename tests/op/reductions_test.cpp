@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -27,15 +28,7 @@ std::vector<T> values_of(const Tensor& t) {
   return {c.data_as<T>(), c.data_as<T>() + c.numel()};
 }
 std::vector<int64_t> sizes_of(const Tensor& t) { return {t.sizes().begin(), t.sizes().end()}; }
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 Tensor two_by_three() { return of<float>({1, 2, 3, 4, 5, 6}, {2, 3}); }
 

@@ -7,6 +7,7 @@
 
 #include "calque/op/index.h"
 #include "calque/op/ops.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -24,15 +25,7 @@ std::vector<float> values(const Tensor& t) {
   const Tensor c = t.contiguous();
   return {c.data_as<float>(), c.data_as<float>() + c.numel()};
 }
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 TEST(Views, ShareStorage) {
   const Tensor x = range({2, 3, 4});

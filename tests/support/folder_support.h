@@ -1,11 +1,9 @@
-// What tests of any room share about files: a folder that goes away, files as text; and what a call threw, as text.
+// What tests of any room share about files: a folder that goes away, files as text.
 #pragma once
 
 #include <filesystem>
 #include <set>
 #include <string>
-
-#include "calque/base/error.h"
 
 namespace calque::test {
 
@@ -32,16 +30,5 @@ class TemporaryFolder {
 std::set<std::string> names_in(const std::filesystem::path& folder);  // hidden ones too
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& content);
-
-// The text of the UserError that `fn` throws; "" when it throws none.
-template <class F>
-std::string error_of(F&& fn) {
-  try {
-    fn();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace calque::test

@@ -7,19 +7,14 @@
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
 std::string error_of(std::string_view text) {
   const auto env = ShapeEnv::make();
-  try {
-    parse_srepr(*env, text);
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::bad_file) << e.what();
-    return e.what();
-  }
-  return "";
+  return test::error_of([&] { parse_srepr(*env, text); }, ErrorKind::bad_file);
 }
 
 TEST(Srepr, symbols_of_a_file_are_declared_on_first_sight) {

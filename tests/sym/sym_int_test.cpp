@@ -11,19 +11,12 @@
 #include "calque/sym/shape_env.h"
 #include "calque/sym/sym_int.h"
 #include "calque/sym/sym_math.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
+using test::error_of;
 
 TEST(SymInt, plain_values_are_their_word) {
   EXPECT_EQ(SymInt(42).word(), 42);

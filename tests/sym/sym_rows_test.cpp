@@ -14,6 +14,7 @@
 #include "calque/sym/sym_math.h"
 #include "calque/sym/symbolic_context.h"
 #include "calque/sym/unbacked.h"
+#include "support/error_support.h"
 #include "sym/range.h"
 
 namespace calque {
@@ -33,15 +34,7 @@ struct SymRows : testing::Test {
   }
 };
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
+using test::error_of;
 
 TEST_F(SymRows, T185_arithmetic_of_symbols_is_arithmetic_of_their_values) {
   std::array<SymInt, 3> symbols{size(2), size(3), size(4)};

@@ -1,5 +1,6 @@
 // The pytree, hand-made cases and those that PyTorch described (golden/tree.jsonl, written by tools/golden/tree.py).
 #include "calque/tensor/tree.h"
+#include "support/error_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,15 +17,7 @@ using testing::HasSubstr;
 const TreeSpec leaf;
 constexpr std::string_view leaf_text = R"({"type": null, "context": null, "children_spec": []})";
 
-template <class F>
-std::string error_of(F&& fn) {
-  try {
-    fn();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 Value key_of(const Json& j) {
   if (j.is_null()) return None{};

@@ -1,4 +1,5 @@
 #include "calque/tensor/value.h"
+#include "support/error_support.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +11,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-template <class F>
-std::string error_of(F&& fn) {
-  try {
-    fn();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 TEST(Value, KnowsTheKindOfWhatItWasMadeFrom) {
   EXPECT_EQ(Value().kind(), Kind::none);

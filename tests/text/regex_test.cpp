@@ -7,6 +7,7 @@
 #include <random>
 
 #include "calque/base/error.h"
+#include "support/error_support.h"
 #include "text/split_pattern.h"
 #include "text/utf8.h"
 
@@ -59,14 +60,7 @@ TEST(TextRegex, KnowsSetsOfCharacters) {
 }
 
 TEST(TextRegex, RefusesWhatItDoesNotKnow) {
-  const auto error = [](const char* expression) {
-    try {
-      TextRegex regex(expression);
-    } catch (const UserError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
+  const auto error = [](const char* expression) { return test::error_of([&] { TextRegex regex(expression); }); };
   EXPECT_THAT(error("(a"), HasSubstr("a group without end"));
   EXPECT_THAT(error("a)"), HasSubstr("an unmatched )"));
   EXPECT_THAT(error("*a"), HasSubstr("a repetition of nothing"));

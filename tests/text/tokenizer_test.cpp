@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "calque/base/error.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -35,15 +36,7 @@ std::string streamed(const Tokenizer& tokenizer, const std::vector<int64_t>& ids
   return out + decoder.finish();
 }
 
-std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "expected a UserError";
-  return "";
-}
+using test::error_of;
 
 // A byte-level tokenizer of three merges.
 Nlohmann small() {

@@ -11,21 +11,14 @@
 #include "calque/trace/fake.h"
 #include "calque/trace/make_fx.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
 using ::testing::HasSubstr;
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
+using test::error_of;
 
 const Device cuda("cuda:0");
 

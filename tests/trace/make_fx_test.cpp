@@ -9,6 +9,7 @@
 #include "calque/op/operators.h"
 #include "calque/sym/sym_math.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -19,15 +20,7 @@ constexpr TracingMode all_modes[] = {TracingMode::real, TracingMode::fake, Traci
 const MakeFxOptions symbolic{.mode = TracingMode::symbolic};
 const MakeFxOptions fake{.mode = TracingMode::fake};
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
+using test::error_of;
 
 bool same(const Value& a, const Value& b) {
   const Tensor& x = a.to_tensor();

@@ -16,6 +16,7 @@
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
@@ -24,15 +25,7 @@ using ::testing::HasSubstr;
 
 const MakeFxOptions symbolic{.mode = TracingMode::symbolic};
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
+using test::error_of;
 
 std::string calls(const Graph& g) {
   std::string text;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
+#include "support/error_support.h"
 #include "zoo/blocks/chunking.h"
 #include "zoo/heads/sequence_summary.h"
 
@@ -27,14 +28,7 @@ void expect_close(const Tensor& found, const std::string& name) {
   const double scale = std::max(1.0, expected.abs().max().item().to_double());
   EXPECT_LE((found - expected).abs().max().item().to_double(), 1e-5 * scale) << name;
 }
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 class SquadHeads : public ::testing::Test {
  protected:
@@ -56,7 +50,7 @@ TEST_F(SquadHeads, H161_start_logits) {
 
 TEST_F(SquadHeads, H162_end_logits) {
   expect_close((*head.end_logits)(in("hidden_states"), Tensor(), in("start"), in("p_mask")), "end_logits");
-  EXPECT_EQ(message_of([&] { (*head.end_logits)(in("hidden_states")); }),
+  EXPECT_EQ(error_of([&] { (*head.end_logits)(in("hidden_states")); }),
             "PoolerEndLogits: one of start_states, start_positions should be given");
 }
 
@@ -103,9 +97,9 @@ TEST(Chunking, H168_pieces_side_by_side) {
     EXPECT_TRUE(equal(apply_chunking_to_forward(twice, size, 1, x, x), x + x));
     EXPECT_EQ(calls, size == 0 ? 1 : 6 / size);
   }
-  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 4, 1, x, x); }),
+  EXPECT_EQ(error_of([&] { apply_chunking_to_forward(twice, 4, 1, x, x); }),
             "The dimension to be chunked 6 has to be a multiple of the chunk size 4");
-  EXPECT_EQ(message_of([&] { apply_chunking_to_forward(twice, 2, 1, x, x.slice(1, 0, 4)); }),
+  EXPECT_EQ(error_of([&] { apply_chunking_to_forward(twice, 2, 1, x, x.slice(1, 0, 4)); }),
             "All input tensors have to be of the same shape: 6, found shape 4");
 }
 
