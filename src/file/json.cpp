@@ -28,22 +28,6 @@ const char* name_of(Json::Kind kind) {
   return "";
 }
 
-bool is_valid_utf8(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    const auto c = static_cast<unsigned char>(s[i]);
-    const size_t length = c < 0x80                ? 1
-                          : c >= 0xC2 && c < 0xE0 ? 2
-                          : c >= 0xE0 && c < 0xF0 ? 3
-                          : c >= 0xF0 && c < 0xF5 ? 4
-                                                  : 0;
-    if (length == 0 || s.size() - i < length) return false;
-    for (size_t j = 1; j < length; ++j)
-      if ((static_cast<unsigned char>(s[i + j]) & 0xC0) != 0x80) return false;
-    i += length;
-  }
-  return true;
-}
-
 }  // namespace
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -254,7 +238,7 @@ class JsonParser {
     const std::string_view plain = text_.substr(start, at_ - start);
     if (text_[at_] == '"') {
       ++at_;
-      if (!ascii && !is_valid_utf8(plain)) fail(start, "a string that is not UTF-8");
+      if (!ascii && !is_valid_utf8(plain, Surrogates::keep)) fail(start, "a string that is not UTF-8");
       return plain;
     }
     return escaped_string(start, std::string(plain));
@@ -297,7 +281,7 @@ class JsonParser {
         default: fail(at_ - 1, "an unknown escape in a string");
       }
     }
-    if (!is_valid_utf8(decoded)) fail(start, "a string that is not UTF-8");
+    if (!is_valid_utf8(decoded, Surrogates::keep)) fail(start, "a string that is not UTF-8");
     char* kept = allocate<char>(decoded.size());
     std::memcpy(kept, decoded.data(), decoded.size());
     return {kept, decoded.size()};
@@ -430,13 +414,13 @@ void append_quoted(std::string& out, std::string_view s) {
       }
       continue;
     }
-    const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-    uint32_t code = length == 4 ? c & 7U : length == 3 ? c & 15U : length == 2 ? c & 31U : 0xFFFDU;
-    size_t j = 1;
-    for (; j < length && i + j < s.size() && (static_cast<unsigned char>(s[i + j]) & 0xC0) == 0x80; ++j)
-      code = code << 6 | (static_cast<unsigned char>(s[i + j]) & 0x3FU);
-    if (j != length) code = 0xFFFD;  // not UTF-8: the replacement character
-    i += j;
+    const Utf8Step step = next_utf8(s.substr(i), Surrogates::keep);
+    uint32_t code = 0xFFFD;  // not UTF-8: the replacement character
+    if (step.kind == Utf8Step::Kind::valid) {
+      code = c & (0xFFU >> (step.size + 1));
+      for (size_t j = 1; j < step.size; ++j) code = code << 6 | (static_cast<unsigned char>(s[i + j]) & 0x3FU);
+    }
+    i += step.size;
     if (code < 0x10000) {
       escape(code);
     } else {

@@ -32,15 +32,6 @@ inline bool is_utf8_continuation(char c) { return (static_cast<unsigned char>(c)
 std::u32string to_utf32(std::string_view valid);
 size_t count_utf8(std::string_view valid);  // characters
 
-// What stands at the front of bytes that may be anything.
-struct Utf8Step {
-  enum class Kind { valid, wrong, incomplete };  // incomplete: more bytes could still make it a character
-  Kind kind;
-  size_t size;  // of the character, or of the longest wrong sequence
-};
-Utf8Step next_utf8(std::string_view bytes);  // `bytes` is not empty
-
-bool is_valid_utf8(std::string_view bytes);
 // Valid text. With `origin`, which byte of `bytes` each byte of the result came from, and one past the end.
 std::string repair_utf8(std::string_view bytes, std::vector<uint32_t>* origin = nullptr);
 

@@ -72,6 +72,14 @@ TEST(JsonReader, WrongTextSaysWhere) {
     EXPECT_NE(error_of(text), "") << text;
 }
 
+// Forms longer than they need be, and what lies past the last character.
+TEST(JsonReader, BytesThatAreNoCharactersAreRefused) {
+  for (const char* text : {"\"\xE0\x81\x85\"", "\"\xC1\x85\"", "\"\xF0\x80\x81\x85\"", "\"\xF4\x90\x80\x80\"", "\"\xE9\"",
+                           "\"\\n\xE0\x81\x85\""})
+    EXPECT_NE(error_of(text).find("not UTF-8"), std::string::npos) << text;
+  EXPECT_EQ(error_of("\"\xE0\xA0\x80\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\""), "");
+}
+
 TEST(JsonReader, DeepNestingIsRefused) {
   EXPECT_EQ(error_of(std::string(100, '[') + std::string(100, ']')), "");
   EXPECT_NE(error_of(std::string(1'000'000, '[')).find("nested deeper than"), std::string::npos);
@@ -85,6 +93,12 @@ TEST(JsonReader, AValueOfAnotherKindIsNamed) {
   EXPECT_EQ(test::error_of([&] { document.root().at("a").to_int(); }), "at byte 6: expected an integer, found a string");
   EXPECT_EQ(test::error_of([&] { document.root().at("b"); }), "at byte 0: an object without 'b'");
   EXPECT_EQ(test::error_of([&] { document.root().items(); }), "at byte 0: expected a list, found an object");
+}
+
+TEST(JsonWriter, BytesThatAreNoCharactersAreReplaced) {
+  EXPECT_EQ(json_quoted("a\xE9z \xE0\x81\x85 \xF4\x90\x80\x80"),
+            R"("a\ufffdz \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd")");
+  EXPECT_EQ(json_quoted("\xE9\x80\x80\xF0\x9F\x98\x80\xED\xA0\x80"), R"("\u9000\ud83d\ude00\ud800")");
 }
 
 TEST(JsonWriter, WritesAsPythonDoes) {
