@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every public layer of torch.nn and function of torch.nn.functional, exported by PyTorch in training IR and decomposed,
 static and with every size dynamic that may be, run by Calque at three sizes each: PyTorch's results.
---all takes more inputs of each; --table FILE writes the list of layers and states; --only NAME runs some. With --round-trip, which
+--all takes more inputs of each; --table FILE writes the list of layers and states, row by row (those of other names
+stay); --only NAME runs some. With --round-trip, which
 --all includes, each program is also loaded and saved by Calque, and PyTorch prints both files alike.
 """
 
@@ -75,6 +76,26 @@ def first_line(e):
     return f"{type(e).__name__}: {text[0] if text else ''}"[:160]
 
 
+def read_table(path):
+    """{(kind, name): row} of a table that was written before."""
+    if not os.path.exists(path):
+        return {}
+    with open(path) as f:
+        rows = [line.rstrip("\n") for line in f if line.startswith(("| layer |", "| function |"))]
+    return {tuple(cell.strip() for cell in row.split("|")[1:3]): row for row in rows}
+
+
+def write_table(path, rows):
+    order = [(kind, name) for kind, names in (("layer", layer_cases.layers()), ("function", layer_cases.functions())) for name in names]
+    with open(path, "w") as f:
+        f.write("# Layers and functions in programs that PyTorch exports\n\n"
+                "Made by `tests/peers/layers.py --all --table docs/layers.md`: programs exported by PyTorch "
+                f"{torch.__version__.split('+')[0]} (training IR\nand decomposed, static and dynamic), run by Calque, results compared at up to three "
+                "sizes; and each program loaded and\nsaved by Calque, printed by PyTorch as before.\n\n"
+                "| kind | name | equal | wrong | saved alike | what PyTorch itself does not export |\n|---|---|---|---|---|---|\n")
+        f.writelines(rows[key] + "\n" for key in order if key in rows)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--all", action="store_true")
@@ -99,6 +120,7 @@ def main():
     round_trip = options.all if options.round_trip is None else options.round_trip
     passed = failed = kept = 0
     table = []
+    rows = read_table(options.table) if options.table else {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or temporary
         os.makedirs(folder, exist_ok=True)
@@ -132,6 +154,7 @@ def main():
                         if run.endswith("#save"):
                             kept += wrong is None
                             failed += wrong is not None
+                            states["kept" if wrong is None else "changed"] += 1
                         else:
                             states["equal" if wrong is None else "wrong"] += 1
                         if wrong:
@@ -141,14 +164,13 @@ def main():
                 if not batch.manifest and not refused:
                     print(f"{kind} {name}: no inputs are known for it")
                     failed += 1
-                table.append((kind, name, states["equal"], states["wrong"], "; ".join(f"{w}" for w in refused)))
-    if options.table:
-        with open(options.table, "w") as f:
-            f.write("# Layers and functions in programs that PyTorch exports\n\nMade by `tests/peers/layers.py --all --table docs/layers.md`: programs exported by PyTorch "
-                    f"{torch.__version__.split('+')[0]} (training IR\nand decomposed, static and dynamic), run by Calque, results compared at up to three sizes.\n\n| kind | name | equal | wrong | what PyTorch itself does not export |\n|---|---|---|---|---|\n")
-            for kind, name, equal, wrong, why in table:
-                f.write(f"| {kind} | {name} | {equal} | {wrong} | {why.replace('|', '/')} |\n")
-    print(f"{len(table)} layers and functions, {sum(1 for t in table if t[3] == 0 and t[2])} equal in every run, {sum(1 for t in table if not t[2] and not t[3])} that PyTorch does not export")
+                trips = f"{states['kept']} of {states['kept'] + states['changed']}" if round_trip else ""
+                why = "; ".join(refused).replace("|", "/")
+                table.append((states["equal"], states["wrong"]))
+                if options.table:
+                    rows[kind, name] = f"| {kind} | {name} | {states['equal']} | {states['wrong']} | {trips} | {why} |"
+                    write_table(options.table, rows)
+    print(f"{len(table)} layers and functions, {sum(1 for equal, wrong in table if equal and not wrong)} equal in every run, {sum(1 for equal, wrong in table if not equal and not wrong)} that PyTorch does not export")
     if round_trip:
         print(f"{kept} programs loaded and saved: PyTorch prints both files alike")
     print(f"{passed + kept} passed, {failed} failed")

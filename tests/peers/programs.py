@@ -27,7 +27,7 @@ def user_inputs(ep):
 
 def resized(tensor, size):
     """The tensor's elements again and again, or fewer of them, in another size; what rises (offsets) still does."""
-    rises = tensor.dim() == 1 and not tensor.is_floating_point() and tensor.numel() > 1 and bool((tensor[1:] >= tensor[:-1]).all())
+    rises = tensor.dim() == 1 and not tensor.is_floating_point() and not tensor.is_complex() and tensor.numel() > 1 and bool((tensor[1:] >= tensor[:-1]).all())
     for dim, n in enumerate(size):
         if n != tensor.shape[dim]:
             if tensor.shape[dim] == 0:
@@ -139,8 +139,21 @@ def stored_graph(path):
         return json.loads(archive.read(name))["graph_module"]["graph"]
 
 
+def told(named):
+    """A line for each tensor (by path) and other value: all that it is, and its bits."""
+    leaves, spec = pytree.tree_flatten_with_path(dict(named))
+    for where, x in leaves:
+        name = pytree.keystr(where)
+        if isinstance(x, torch.Tensor):
+            bits = hash(x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()) if x.layout == torch.strided and x.numel() else 0
+            yield f"{name}: {type(x).__name__} {x.dtype} {list(x.shape)} {x.stride()} {x.storage_offset()} {x.requires_grad} {x.device} {bits}"
+        else:
+            yield f"{name}: {x if isinstance(x, (bool, int, float, str, type(None))) else type(x)}"
+    yield str(spec)
+
+
 def compare_printed(path, other):
-    """None, or the first line in which PyTorch's printouts of two files differ."""
+    """None, or the first line in which PyTorch's printouts of two files, or what they say of their tensors, differ."""
     printed = []
     for file in (path, other):
         with warnings.catch_warnings(record=True) as said:
@@ -151,7 +164,9 @@ def compare_printed(path, other):
                 if file == path:  # PyTorch does not open its own file
                     return None if stored_graph(path) == stored_graph(other) else "round trip: another graph in the file"
                 return f"torch.export.load: {type(e).__name__}: {str(e).strip()[:200]}"
-        printed.append(str(ep) + ep.graph_module.print_readable(print_output=False, include_stride=True, include_device=True) + str(ep.module_call_graph) + "".join(sorted(str(w.message) for w in said)))
+        readable = ep.graph_module.print_readable(print_output=False, include_stride=True, include_device=True)
+        said = "".join(sorted(str(w.message) for w in said))
+        printed.append("\n".join([str(ep) + readable + str(ep.module_call_graph) + said, *told(ep.state_dict), *told(ep.constants), *told({"example inputs": ep.example_inputs}), str(ep._guards_code)]))
     if printed[0] == printed[1]:
         return None
     a, b = (text.splitlines() for text in printed)
