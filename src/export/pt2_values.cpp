@@ -231,8 +231,15 @@ Tensor SymbolReader::fake(const Json& meta) {
     meta.fail(std::to_string(m.sizes.size()) + " sizes but " + std::to_string(m.strides.size()) + " strides");
   m.dtype = dtype_from_number(meta.at("dtype"));
   m.device = devices_(meta.at("device"));
+  const Json* offset = meta.find("storage_offset");
+  const SymInt first = offset ? sym_int(*offset) : SymInt(0);
   // What is plain must be small enough to be counted in bytes.
   int64_t last = 16;
+  if (!first.is_symbolic()) {
+    if (first.as_int() < 0) meta.fail("a negative storage offset");
+    if (__builtin_add_overflow(first.as_int(), int64_t{1}, &last) || __builtin_mul_overflow(last, int64_t{16}, &last))
+      meta.fail("a tensor whose storage offset overflows");
+  }
   for (size_t d = 0; d < m.sizes.size(); ++d) {
     if (m.sizes[d].is_symbolic() || m.strides[d].is_symbolic()) continue;
     int64_t reach = 0;
@@ -242,6 +249,7 @@ Tensor SymbolReader::fake(const Json& meta) {
       meta.fail("a tensor whose sizes and strides overflow");
   }
   Tensor t = mode_->make_fake(m);
+  t.impl().offset = first;  // where a view begins; its storage is its own, as those of all values of a file
   if (const Json* grad = meta.find("requires_grad");
       grad && grad->to_bool() && (is_floating(m.dtype) || is_complex(m.dtype)))
     t.set_requires_grad();

@@ -14,12 +14,14 @@
 #include "calque/file/zip.h"
 #include "calque/op/ops.h"
 #include "export/pt2_support.h"
+#include "support/error_support.h"
 
 namespace calque {
 namespace {
 
 using namespace pt2_test;
 using ::testing::HasSubstr;
+using json = nlohmann::json;
 
 std::vector<float> read_floats(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
@@ -242,6 +244,28 @@ TEST(Pt2, WhatIsSavedIsAlignedStableAndShared) {
   EXPECT_EQ(state.at("embed.weight").storage().get(), state.at("head.weight").storage().get());
   EXPECT_EQ(state.at("whole").storage().get(), state.at("column").storage().get());
   EXPECT_EQ(state.at("column").storage_offset(), 1);
+}
+
+// PyTorch writes where a view begins and forgets it when it reads; here it stays.
+TEST(Pt2, WhereAViewBeginsIsKept) {
+  const std::string archive = read_file(golden("two_layers_dynamic.pt2"));
+  json program = json::parse(entry(archive, "models/model.json"));
+  json& values = program.at("graph_module").at("graph").at("tensor_values");
+  json& plain = values.begin().value().at("storage_offset");
+  json& symbolic = std::next(values.begin()).value().at("storage_offset");
+  plain = {{"as_int", 31}};
+  for (const auto& [name, meta] : values.items())
+    for (const json& size : meta.at("sizes"))
+      if (size.contains("as_expr")) symbolic = size;
+  ASSERT_TRUE(symbolic.contains("as_expr"));
+  const auto loaded = load_bytes(with_entry(archive, "models/model.json", program.dump()));
+  const json saved = saved_json(*loaded);
+  EXPECT_EQ(saved.at("graph_module").at("graph").at("tensor_values"), values);
+  for (const int64_t wrong : {int64_t{-1}, INT64_MAX, INT64_MAX / 16}) {
+    plain = {{"as_int", wrong}};
+    EXPECT_THAT(error_of([&] { load_bytes(with_entry(archive, "models/model.json", program.dump())); }),
+                HasSubstr("storage offset"));
+  }
 }
 
 TEST(Pt2, FromAPathADescriptorAndMemory) {
