@@ -15,6 +15,9 @@ namespace {
 // for 2.2 GB; into pages of 4 KB, with whatever readers and pieces, half as long again and 350 ms.
 constexpr size_t cold_piece = size_t{16} << 20;
 constexpr size_t cold_readers = 8;
+// A piece whose pages are slow to touch costs as much as small pages do for eight. A few of them mean nothing yet.
+constexpr size_t slow_worth = 8;
+constexpr size_t few_pieces = 4;
 constexpr size_t small_piece = size_t{4} << 20;  // MADV_WILLNEED reads no more than 8 MB at a time
 // What is in the page cache already is only mapped, 16 us a MB. Left to the faults of the first pass it takes longer (by a tenth of the
 // time to the first logits of 2.2 GB), since lines that the kernels ask for ahead do not come from pages that are not mapped yet.
@@ -120,7 +123,14 @@ void ReadAhead::read(ByteSpan piece) {
     advise(piece, MADV_WILLNEED);
     return;
   }
-  if (!cold_ || !is_slow_to_touch(piece) || small_pages_.exchange(true)) return;
+  if (!cold_) return;
+  const bool slow = is_slow_to_touch(piece);
+  {
+    const std::lock_guard lock(mutex_);
+    ++(slow ? slow_pieces_ : fast_pieces_);
+    if (slow_pieces_ < few_pieces || slow_worth * slow_pieces_ < fast_pieces_) return;
+  }
+  if (small_pages_.exchange(true)) return;
   for (const auto& file : files_) advise(file->bytes(), MADV_NOHUGEPAGE);
 }
 

@@ -37,7 +37,8 @@ class ReadAhead {
 
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::mutex mutex_;
-  std::vector<ByteSpan> pieces_;  // the next one last
+  std::vector<ByteSpan> pieces_;              // the next one last
+  size_t slow_pieces_ = 0, fast_pieces_ = 0;  // of those that were read, whether their pages were slow to touch
   bool cold_ = false;
   std::atomic<bool> small_pages_ = false;
   std::vector<std::thread> threads_;
