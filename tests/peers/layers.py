@@ -87,13 +87,14 @@ def read_table(path):
 
 def write_table(path, rows):
     order = [(kind, name) for kind, names in (("layer", layer_cases.layers()), ("function", layer_cases.functions())) for name in names]
-    with open(path, "w") as f:
+    with open(path + ".new", "w") as f:
         f.write("# Layers and functions in programs that PyTorch exports\n\n"
                 "Made by `tests/peers/layers.py --all --table docs/layers.md`: programs exported by PyTorch "
                 f"{torch.__version__.split('+')[0]} (training IR\nand decomposed, static and dynamic), run by Calque, results compared at up to three "
                 "sizes; and each program loaded and\nsaved by Calque, printed by PyTorch as before.\n\n"
                 "| kind | name | equal | wrong | saved alike | what PyTorch itself does not export |\n|---|---|---|---|---|---|\n")
         f.writelines(rows[key] + "\n" for key in order if key in rows)
+    os.replace(path + ".new", path)
 
 
 def main():
