@@ -268,10 +268,7 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
         if constexpr (step * sizeof(S) > 64) __builtin_prefetch(from + ahead + L, 0, 2);
       }
       if constexpr (splits_pairs<S>) {
-        Vec<uint32_t> u;
-        std::memcpy(&u, from, sizeof u);
-        wv[0][r] = reinterpret_cast<Vec<T>>(u << 16);
-        wv[1][r] = reinterpret_cast<Vec<T>>(u & 0xffff0000U);
+        load_pairs(from, wv[0][r], wv[1][r]);
       } else {
 #pragma GCC unroll 2
         for (int s = 0; s < sets; ++s) wv[s][r] = load_wide(from + s * L);

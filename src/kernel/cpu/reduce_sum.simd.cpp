@@ -95,9 +95,18 @@ CALQUE_INLINE Wide<S> block_sum(const S* x, int64_t n, const Map& map) {
   constexpr int64_t step = lanes<C>;
   Vec<C> a[4] = {};
   int64_t i = 0;
-  for (; i + 4 * step <= n; i += 4 * step)
+  for (; i + 4 * step <= n; i += 4 * step) {
+    Vec<C> v[4];
+    if constexpr (std::is_same_v<S, BFloat16>) {
+      load_pairs(x + i, v[0], v[1]);
+      load_pairs(x + i + 2 * step, v[2], v[3]);
+    } else {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) a[k] = plus<C>(a[k], map(load_wide(x + i + k * step)));
+      for (int k = 0; k < 4; ++k) v[k] = load_wide(x + i + k * step);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) a[k] = plus<C>(a[k], map(v[k]));
+  }
   for (int k = 0; i + step <= n; i += step, ++k) a[k & 3] = plus<C>(a[k & 3], map(load_wide(x + i)));
   if (i < n) a[3] = plus<C>(a[3], keep_first<C>(map(load_wide_tail(x + i, n - i)), n - i, Vec<C>{}));
   return lanes_total<C>(plus<C>(plus<C>(a[0], a[1]), plus<C>(a[2], a[3])));

@@ -173,6 +173,13 @@ CALQUE_INLINE Vec<float> load_wide(const BFloat16* p) {
   const Vec<uint32_t> u = __builtin_convertvector(h, Vec<uint32_t>) << 16;
   return reinterpret_cast<Vec<float>>(u);
 }
+/// Twice as many numbers, those at even places and those at odd ones: cheaper than two vectors in order.
+CALQUE_INLINE void load_pairs(const BFloat16* p, Vec<float>& even, Vec<float>& odd) {
+  Vec<uint32_t> u;
+  std::memcpy(&u, p, sizeof u);
+  even = reinterpret_cast<Vec<float>>(u << 16);
+  odd = reinterpret_cast<Vec<float>>(u & 0xffff0000U);
+}
 CALQUE_INLINE Vec<float> load_wide(const Half* p) {
 #if defined(__AVX512F__)
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
