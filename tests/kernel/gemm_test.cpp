@@ -147,6 +147,19 @@ TYPED_TEST(GemmTest, SizesAroundTheBlocks) {
   check<TypeParam>(20, 800, 100, Layout::column_major, Layout::row_major, Layout::row_major, 1, 0, true);
 }
 
+TYPED_TEST(GemmTest, ThreadsShareTheRowsOfAMatrixForOneRow) {
+  const int before = num_threads();
+  for (const int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{700, 801}, {130, 4001}, {17, 20000}}) {
+      check<TypeParam>(1, n, k, Layout::row_major, Layout::row_major, Layout::row_major, 1, 0, false);
+      check<TypeParam>(1, n, k, Layout::row_major, Layout::row_major, Layout::scattered, -2, 1, true);
+      check<TypeParam>(n, 1, k, Layout::column_major, Layout::row_major, Layout::column_major, 1, 2, true);
+    }
+  }
+  set_num_threads(before);
+}
+
 TYPED_TEST(GemmTest, NothingToSumGivesBetaTimesCPlusBias) {
   check<TypeParam>(3, 4, 0, Layout::row_major, Layout::row_major, Layout::row_major, 1, 0, true);
   check<TypeParam>(30, 40, 0, Layout::row_major, Layout::column_major, Layout::row_major, 1, 2, false);
