@@ -63,7 +63,7 @@ void run_dot(const Gemm<S>& g, bool swapped) {
 template <class S>
 bool run_stream_by_rows(const GemmPart<S>& all) {
   if constexpr (sizeof(S) == sizeof(Accumulate<S>)) {
-    constexpr int64_t page = 4096 / sizeof(S), work_per_thread = 1 << 16;
+    constexpr int64_t page = 4096 / sizeof(S);
     const int64_t grain = std::max<int64_t>(1, work_per_thread / all.col_count);
     const int64_t chunks = parallel_chunks(all.k, grain);
     if (all.row_count != 1 || chunks == 1 || all.col_count >= page * chunks) return false;

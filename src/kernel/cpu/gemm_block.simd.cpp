@@ -253,8 +253,6 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
   // Two sets of accumulators where one would not keep the multipliers busy.
   constexpr int sets = splits_pairs<S> || R * C < 8 ? 2 : 1;
   constexpr int step = sets * L;
-  // With the weights in registers each packed vector is loaded once and kept for R products only: the other way round the
-  // sums, eight packed vectors and a weight are more than the registers, and every product loads its operand again.
   constexpr bool one_sum = splits_pairs<S> && R * C > 8;
   Vec<T> acc[sets][R][C] = {};
   int64_t p = 0;
@@ -274,6 +272,8 @@ void dot_tile(const GemmPart<S>& g, const Accumulate<S>* x, int64_t row, int64_t
         for (int s = 0; s < sets; ++s) wv[s][r] = load_wide(from + s * L);
       }
     }
+    // With the weights in registers each packed vector is loaded once and kept for R products only: the other way round the
+    // sums, eight packed vectors and a weight are more than the registers, and every product loads its operand again.
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c)
 #pragma GCC unroll 2

@@ -19,12 +19,13 @@ const GemmKernels<S>& gemm_kernels();
 /// them is NaN; PyTorch has the same threshold for instructions that do so, and up to it the infinity.
 bool on_tiles(int64_t multiplications);
 
+/// Multiplications below which another thread costs more than it saves.
+constexpr int64_t work_per_thread = 1 << 16;
+
 /// Splits batch x size/unit pieces over the threads; fn(item index, first, last) gets a range of `size` of one item.
 template <class F>
 void parallel_pieces(int64_t batch, int64_t size, int64_t unit, int64_t work_per_unit, const F& fn) {
   const int64_t units = (size + unit - 1) / unit;
-  // Work (multiplications) below which another thread costs more than it saves.
-  constexpr int64_t work_per_thread = 1 << 16;
   const int64_t grain = std::max<int64_t>(1, work_per_thread / std::max<int64_t>(1, work_per_unit));
   parallel_for(0, batch * units, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
