@@ -104,6 +104,7 @@ struct TraceOptions {
   std::string inputs;             // of a model folder: a safetensors file; by default made up
   std::string model_class, attention;
   bool explain = false;
+  bool pytorch_guards = false;
   bool list = false;
 };
 void run_trace(const TraceOptions& options);

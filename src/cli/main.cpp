@@ -190,6 +190,8 @@ void add_trace(CLI::App& app) {
       ->check(CLI::IsMember({"text", "table", "code", "json", "dot", "html"}));
   command->add_option("-o,--output", o->output, "a file to write instead of standard output");
   command->add_flag("--explain", o->explain, "every symbol, guard and specialisation, with its operator, line and reason");
+  command->add_flag("--pytorch-guards", o->pytorch_guards,
+                    "ask of sizes also what PyTorch asks and the graph does not need, for comparison");
   command->callback([o] { run_trace(*o); });
 }
 

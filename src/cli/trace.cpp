@@ -120,6 +120,7 @@ void run_trace(const TraceOptions& o) {
   options.names = source.names;
   options.allow_non_fake_inputs = true;
   options.record_module_stack = true;
+  options.pytorch_guards = o.pytorch_guards;
   const TracedGraph traced = make_fx_values(source.call, source.inputs, options);
   put(drawn(traced.graph(), format_of(o), o.model), o.output);
   if (o.explain) fmt::print("{}{}", o.output.empty() ? "\n" : "", explanation(traced));

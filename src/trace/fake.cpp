@@ -8,6 +8,7 @@
 #include "calque/op/owner.h"
 #include "calque/tensor/tree.h"
 #include "trace/fake_cache.h"
+#include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
 
 namespace calque {
@@ -394,7 +395,9 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   Value out;
   if (!cached || !impl_->cache.find(key, *args, out)) {
     const GuardOperatorScope scope(op.name());
+    if (options_.pytorch_guards) pytorch_guards::ask_arguments(op, *args);
     out = op.run_fake(*args);
+    if (options_.pytorch_guards) each_tensor(out, pytorch_guards::ask_result);
     if (cached) impl_->cache.remember(key, *args, out);
   }
   each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });

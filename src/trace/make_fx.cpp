@@ -100,7 +100,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
     traced.fake = FakeMode::make({.env = traced.env ? traced.env : ShapeEnv::make(),
                                   .static_shapes = !traced.env,
                                   .allow_non_fake_inputs = options.allow_non_fake_inputs,
-                                  .backed_items = true});
+                                  .backed_items = true,
+                                  .pytorch_guards = options.pytorch_guards});
 
   graph.set_shape_env(traced.env);
 

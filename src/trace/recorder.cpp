@@ -6,6 +6,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
+#include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
 
 namespace calque {
@@ -351,6 +352,7 @@ void Recorder::track(const Value& value, Node* node, const Value& constants) {
       const Tensor& t = value.to_tensor();
       tensors_[&t.impl()] = {node, constants.is_tensor() ? constants.to_tensor() : Tensor(), t};
       if (t.is_symbolic()) unread_.push_back(node);
+      if (const FakeMode* mode = fake_mode_of(t); mode && mode->options().pytorch_guards) pytorch_guards::ask_recorded(t);
       return;
     }
     case Value::Kind::integer: remember(value.to_sym_int().expr(), node); return;

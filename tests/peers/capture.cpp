@@ -64,11 +64,12 @@ Json answer(const Programs& programs, const Json& request) {
   try {
     const Values args = arguments(request["args"]);
     const TracedGraph g = make_fx_values(program, args,
-                                         {.mode = mode == "real"       ? TracingMode::real
-                                                  : mode == "symbolic" ? TracingMode::symbolic
-                                                                       : TracingMode::fake,
+                                         {.mode = mode == "real"                                   ? TracingMode::real
+                                                  : mode == "symbolic" || mode == "pytorch_guards" ? TracingMode::symbolic
+                                                                                                   : TracingMode::fake,
                                           .pre_dispatch = mode == "pre_dispatch",
-                                          .allow_non_fake_inputs = request.value("allow_non_fake_inputs", false)});
+                                          .allow_non_fake_inputs = request.value("allow_non_fake_inputs", false),
+                                          .pytorch_guards = mode == "pytorch_guards"});
     out["graph"] = graph_json(g);
     out["results"] = Json::array();
     for (const Json& other : request["run"]) {

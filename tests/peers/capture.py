@@ -2,9 +2,11 @@
 """Capture against PyTorch, live: python tests/peers/capture.py [PROGRAM] [--only NAME] [--show] [--all]
 
 Each function of capture_cases.py is traced by PyTorch's make_fx and, written in C++, by Calque's, in real, fake and
-symbolic mode, and on fake tensors before composite operators are taken apart (pre_dispatch). Compared are the calls in their order with their arguments, the shapes, strides and types of every node,
-the structure of the output, the stored constants, and, in symbolic mode, the guards, the ranges of the symbols, the
-asserts left to run time, and the results with other sizes. Symbols go by the order in which inputs show them.
+symbolic mode, in symbolic mode with PyTorch's own questions (pytorch_guards), and on fake tensors before composite
+operators are taken apart (pre_dispatch). Compared are the calls in their order with their arguments, the shapes, strides
+and types of every node, the structure of the output, the stored constants, and, in the symbolic modes, the guards, the
+ranges of the symbols, the asserts left to run time, and the results with other sizes. Symbols go by the order in which
+inputs show them. With pytorch_guards both accept the same sizes; without, Calque asks nothing that PyTorch does not ask.
 
 Two things are put in one form first. What only Python's argument parser writes is dropped: device='cpu',
 pin_memory=False, layout=strided. And a symbolic number has one node here, while PyTorch makes one each time the number is
@@ -32,7 +34,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import capture_cases  # noqa: E402
 
-MODES = ("real", "fake", "symbolic", "pre_dispatch")
+MODES = ("real", "fake", "symbolic", "pytorch_guards", "pre_dispatch")
+SYMBOLIC_MODES = ("symbolic", "pytorch_guards")
 ACCESSORS = {"aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default"}
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -306,23 +309,14 @@ def fails(guard, point):
         return False
 
 
-def about_zero_one(e):
-    """A question that PyTorch asks to lay out a tensor, and that only sizes of 0 and 1 answer differently."""
-    if isinstance(e, sympy.Ne):
-        return any(a in (0, 1) for a in e.args) or any(isinstance(a, (sympy_functions.Max, sympy.Max)) for a in e.args)
-    if isinstance(e, (sympy.Gt, sympy.Ge)):
-        e = e.reversed
-    return isinstance(e, (sympy.Lt, sympy.Le)) and e.args[0] in (1, 2)
-
-
 def compare_guards(ours, theirs, samples):
-    """Neither side may accept sizes that the other refuses; but Calque need not ask what about_zero_one lets pass. Where
-    a guard is in both lists, word for word, nothing is tried."""
-    problems, fewer = [], 0
+    """Sizes that one side accepts and the other refuses, with the condition that does it. Where a guard is in both lists,
+    word for word, nothing is tried."""
+    problems = {"Calque": [], "PyTorch": []}
     mine, others = {relation(g) for g in ours[0]}, {relation(g) for g in theirs[0]}
     names = {s.name for g in ours[0] + theirs[0] for s in g.free_symbols} | set(ours[2]) | set(theirs[2])
     points = None
-    for what, (a, known_a), (b, known_b) in (("Calque", (ours, mine), (theirs, others)), ("PyTorch", (theirs, others), (ours, mine))):
+    for what, a, b, known_b in (("Calque", ours, theirs, others), ("PyTorch", theirs, ours, mine)):
         conditions = [g for g in a[0] if relation(g) not in known_b and g != sympy.true]
         for name, range_ in a[2].items():
             c = sympy.Symbol(name, integer=True, positive=True if name[0] == "c" else None)
@@ -337,15 +331,11 @@ def compare_guards(ours, theirs, samples):
         if points is None:
             points = grid(n for n in names if n[0] == "c") + samples
         allowed = [p for p in points if holds(b, p)]
-        if what == "PyTorch":  # what its questions about 0 and 1 teach it besides
-            allowed = [p for p in allowed if not any(about_zero_one(g) and fails(g, p) for g in a[0])]
-            fewer = sum(about_zero_one(g) for g in conditions)
         for g in conditions:
             broken = next((p for p in allowed if fails(g, p)), None)
-            if broken is None:
-                continue
-            problems.append(f"only {what} asks for {relation(g)}; not so for {broken}")
-    return problems, fewer
+            if broken is not None:
+                problems[what].append(f"only {what} asks for {relation(g)}; not so for {broken}")
+    return problems
 
 
 def range_expr(text):
@@ -524,7 +514,7 @@ def same_result(found, expected, where="result"):
 def traced(case, mode):
     args = arguments(case.args)
     with torch.set_grad_enabled(case.module is None):  # what autograd saves is not part of the program
-        return make_fx(case.function, tracing_mode="fake" if mode == "pre_dispatch" else mode, pre_dispatch=mode == "pre_dispatch",
+        return make_fx(case.function, tracing_mode={"pre_dispatch": "fake", "pytorch_guards": "symbolic"}.get(mode, mode), pre_dispatch=mode == "pre_dispatch",
                        _allow_non_fake_inputs=case.module is not None)(*args)
 
 
@@ -576,18 +566,17 @@ def compare(case, mode, answer, verbose):
         problems.append(f"outputs:\n      Calque  {ours.leaves}\n      PyTorch {theirs.leaves}")
     if ours.constants != theirs.constants:
         problems.append(f"constants:\n      Calque  {ours.constants}\n      PyTorch {theirs.constants}")
-    if mode == "symbolic":
+    if mode in SYMBOLIC_MODES:
         mine, others = ours.knowledge(), theirs.knowledge()
-        found, fewer = compare_guards(mine, others, samples)
-        if case.name in capture_cases.FEWER_GUARDS:
-            fewer += sum(p.startswith("only PyTorch") for p in found)
-            found = [p for p in found if not p.startswith("only PyTorch")]
+        by_side = compare_guards(mine, others, samples)
+        found = by_side["Calque"] + (by_side["PyTorch"] if mode == "pytorch_guards" else [])
         if found:
             problems.append("guards:\n      " + "\n      ".join(found) + f"\n      Calque  {[relation(g) for g in mine[0]]} {mine[2]}\n      PyTorch {[relation(g) for g in others[0]]} {others[2]}")
-        case.fewer = fewer
+        if mode == "symbolic" and by_side["PyTorch"]:
+            case.fewer = True
         if sorted(map(relation, mine[1])) != sorted(map(relation, others[1])):
             problems.append(f"asserts:\n      Calque  {mine[1]}\n      PyTorch {others[1]}")
-    runs = [case.args] + (case.others if mode == "symbolic" else [])
+    runs = [case.args] + (case.others if mode in SYMBOLIC_MODES else [])
     for specs, run in zip(runs, answer["results"]):
         if "error" in run:
             problems.append(f"run on {specs}: {run['error'][:300]}")
@@ -610,7 +599,7 @@ def main():
     args = parser.parse_args()
     cases = [c for c in capture_cases.CASES.values() if args.only in (None, c.name)]
     modes = [m for m in MODES if args.mode in (None, m)]
-    requests = [{"name": c.name, "mode": m, "args": c.args, "run": [c.args] + (c.others if m == "symbolic" else []),
+    requests = [{"name": c.name, "mode": m, "args": c.args, "run": [c.args] + (c.others if m in SYMBOLIC_MODES else []),
                  "allow_non_fake_inputs": c.module is not None} for c in cases for m in modes]
     with tempfile.TemporaryDirectory() as folder:
         ask, told = os.path.join(folder, "requests"), os.path.join(folder, "answers")
@@ -635,7 +624,7 @@ def main():
                 print("   ", p)
         else:
             passed += 1
-    print(f"{sum(c.fewer for c in cases)} guards of PyTorch's that the programs do not need (sizes of 0 and 1, FEWER_GUARDS) are not Calque's")
+    print(f"{sum(c.fewer for c in cases)} functions of which PyTorch asks more than Calque does without pytorch_guards")
     print(f"{len(cases)} functions ({sum(c.module is not None for c in cases)} of them modules) in {len(modes)} modes, torch {torch.__version__}")
     print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed else 0

@@ -6,25 +6,11 @@ from torch import nn, tensor
 
 CASES = {}
 
-# Where PyTorch asks more of the sizes than the program needs, and Calque does not. That Calque asks for nothing that
-# PyTorch does not ask for is checked here too.
-FEWER_GUARDS = {
-    "transpose_reshape": "its view of a copy fixes the size that is split off",
-    "unflattened": "its view fixes the sizes on both sides of a split",
-    "index_rows": "it asks whether a slice takes all of the dimension",
-    "batch_norms": "its view inside of group_norm asks whether there is one channel in each group",
-    "convolutions": "it asks which library would run the convolution",
-    "convolution_1d": "it asks which library would run the convolution",
-    "convolution_transposed": "it asks which library would run the convolution",
-    "conv_net": "it asks which library would run the convolution",
-    "waves": "it asks which library would run the convolution",
-}
-
 
 class Case:
     def __init__(self, name, function, args, others, module=None):
         self.name, self.function, self.args, self.others, self.module = name, function, args, others, module
-        self.fewer = 0
+        self.fewer = False
 
 
 def f(*sizes):

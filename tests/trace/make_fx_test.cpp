@@ -291,6 +291,42 @@ TEST(MakeFx, T110_a_branch_leaves_a_guard_that_can_be_checked) {
   EXPECT_EQ(bind_symbols(*g.env, g.inputs, {RealTensor{{4, 5}, {5, 1}, 0}}), expected);
 }
 
+// Sizes that PyTorch's guards refuse and the graph does not need to: with pytorch_guards they are refused here too.
+TEST(MakeFx, PyTorchGuardsRefuseWhatPyTorchRefuses) {
+  using Real = ProducedGuards::RealTensor;
+  MakeFxOptions asking = symbolic;
+  asking.pytorch_guards = true;
+  const auto accepted = [&](const auto& f, const std::vector<Tensor>& args, const std::vector<std::vector<int64_t>>& sizes) {
+    std::vector<ProducedGuards::RealInput> inputs;
+    for (const auto& s : sizes) {
+      const Tensor t = empty(SymInts(s.begin(), s.end()));
+      inputs.emplace_back(Real{{t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}, 0});
+    }
+    const auto by = [&](const MakeFxOptions& options) {
+      return make_fx_values(f, Values(args.begin(), args.end()), options).guards().accepts(inputs);
+    };
+    return std::pair(by(symbolic), by(asking));
+  };
+  const std::pair always(true, true), unasked(true, false);
+  // s0 - 1 != 1: is what is left of the slice contiguous?
+  const auto slice = [](const Values& v) -> Value { return v[0].to_tensor().slice(0, 1); };
+  EXPECT_EQ(accepted(slice, {rand({5, 4})}, {{7, 4}}), always);
+  EXPECT_EQ(accepted(slice, {rand({5, 4})}, {{2, 4}}), unasked);
+  // s1 != 2, s1 // 2 != 1: the view splits a dimension, and not into 2 and 1.
+  const auto split = [](const Values& v) -> Value {
+    const Tensor& x = v[0].to_tensor();
+    return x.view({x.sym_size(0), 2, -1});
+  };
+  EXPECT_EQ(accepted(split, {rand({3, 6})}, {{3, 8}}), always);
+  EXPECT_EQ(accepted(split, {rand({3, 6})}, {{3, 2}}), unasked);
+  // Batches of 16 and kernels of 4 go to another library.
+  const auto convolve = [](const Values& v) -> Value { return conv2d(v[0].to_tensor(), v[1].to_tensor()); };
+  const std::vector<Tensor> image = {rand({2, 3, 9, 9}), rand({4, 3, 3, 3})};
+  EXPECT_EQ(accepted(convolve, image, {{5, 3, 11, 11}, {7, 3, 3, 3}}), always);
+  EXPECT_EQ(accepted(convolve, image, {{16, 3, 9, 9}, {5, 3, 3, 3}}), unasked);
+  EXPECT_EQ(accepted(convolve, image, {{2, 4, 9, 9}, {5, 4, 4, 4}}), unasked);
+}
+
 TEST(MakeFx, T114_arithmetic_on_sizes_is_plain_operators) {
   const TracedGraph g = make_fx([](const Tensor& x) { return empty({2 * x.sym_size(0)}); }, symbolic)(rand({3}));
   EXPECT_EQ(calls(g), "aten.sym_size.int operator.mul aten.empty.memory_format");

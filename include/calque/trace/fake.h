@@ -23,6 +23,8 @@ struct FakeOptions {
   bool allow_meta = true;              // tensors on the meta device may be used
   bool backed_items = false;           // item() of an integer input without dimensions gives a symbol with a hint
   bool use_cache = true;               // remember the results of calls
+  // Ask of sizes also what PyTorch asks and no result needs, so that the guards are its own; for comparison.
+  bool pytorch_guards = false;
 };
 
 struct FakeCacheInfo {

@@ -37,6 +37,7 @@ struct MakeFxOptions {
   bool record_module_stack = false;     // nn_module_stack on each node
   bool allow_non_fake_inputs = false;   // tensors that are closed over may be used with fake ones
   bool error_on_data_dependent = true;  // real mode: reading a value of a traced tensor is an error
+  bool pytorch_guards = false;          // symbolic: see FakeOptions
   bool runtime_asserts = false;         // conditions on values that are only known at run time become checks in the graph
   std::vector<std::string> names = {};  // of the arguments; by default arg0, arg1, ...
   std::shared_ptr<ShapeEnv> env = {};   // symbolic: where to make the symbols; by default a fresh one

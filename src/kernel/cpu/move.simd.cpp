@@ -2,6 +2,7 @@
 #include "kernel/cpu/move.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "kernel/cpu/vec.h"
 
@@ -16,15 +17,17 @@ struct RowOf {
   typedef T type __attribute__((vector_size(n * sizeof(T))));
 };
 
+// Elements of the one and of the other in turn, from `first` on.
+template <int first, class Row, size_t... i>
+CALQUE_INLINE Row interleaved(Row a, Row b, std::index_sequence<i...>) {
+  return __builtin_shufflevector(a, b, (i % 2 * sizeof...(i) + first + i / 2)...);
+}
+
 // Interleaving row i with row i + n/2, log2(n) times over, is the transposition.
 template <class T, int n>
 CALQUE_INLINE void transpose_block(const char* from, int64_t from_column, char* to, int64_t to_row) {
   using Row = typename RowOf<T, n>::type;
-  Row low, high;
-  for (int i = 0; i < n; ++i) {
-    low[i] = static_cast<T>(i % 2 * n + i / 2);
-    high[i] = static_cast<T>(i % 2 * n + n / 2 + i / 2);
-  }
+  constexpr std::make_index_sequence<n> each;
   Row rows[n];
 #pragma GCC unroll 16
   for (int c = 0; c < n; ++c) std::memcpy(&rows[c], from + c * from_column, sizeof(Row));
@@ -33,8 +36,8 @@ CALQUE_INLINE void transpose_block(const char* from, int64_t from_column, char* 
     Row next[n];
 #pragma GCC unroll 8
     for (int i = 0; i < n / 2; ++i) {
-      next[2 * i] = __builtin_shuffle(rows[i], rows[i + n / 2], low);
-      next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + n / 2], high);
+      next[2 * i] = interleaved<0>(rows[i], rows[i + n / 2], each);
+      next[2 * i + 1] = interleaved<n / 2>(rows[i], rows[i + n / 2], each);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < n; ++i) rows[i] = next[i];
