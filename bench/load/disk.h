@@ -17,6 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -124,53 +127,29 @@ inline Times read(const std::string& folder) {
   return {.passing = median(false), .keeping = median(true)};
 }
 
-// Reads the files into the page cache in pages of 2 MB, touches all of it and forgets them. A virtual machine may have given free blocks of
-// that size back to its host; those that were just in use are there, and are the first to be used again. Other free blocks get between
-// them, fewer each time: done when no page in a hundred takes more than a microsecond to touch.
-inline void prepare(const std::string& folder) {
-  constexpr int populate = 22;  // MADV_POPULATE_READ
-  constexpr size_t readers = 8, piece = size_t{16} << 20, most_rounds = 10;
-  struct File {
-    int descriptor;
-    size_t size;
-    std::byte* bytes;
-  };
-  for (size_t round = 0; round < most_rounds; ++round) {
-    std::atomic<size_t> touched = 0, slow = 0;
-    std::vector<File> files;
-    for (const std::string& path : weight_files(folder)) {
-      const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (descriptor < 0) fail(path);
-      ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-      const size_t size = size_of(descriptor);
-      void* map = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-      if (map == MAP_FAILED) fail(path);
-      ::madvise(map, size, MADV_HUGEPAGE);
-      files.push_back({descriptor, size, static_cast<std::byte*>(map)});
+// Bytes that nothing uses.
+inline size_t free_memory() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string word; in >> word;)
+    if (size_t kilobytes = 0; word == "MemFree:" && in >> kilobytes) return kilobytes << 10;
+  fail("/proc/meminfo");
+}
+
+// Has all free memory, and gives some of it to others when it is told to, so that it is there at once: a virtual machine gives free blocks
+// of 2 MB back to its host, and finding those again costs more than reading the files. Lines of standard input: "take" takes all that is free,
+// "give BYTES" gives so much. Each is answered by a line.
+inline void hold() {
+  constexpr size_t spare = size_t{512} << 20, piece = size_t{64} << 20;
+  std::vector<std::unique_ptr<Memory>> held;
+  for (std::string order; std::cin >> order;) {
+    if (order == "take") {
+      while (free_memory() > spare + piece) held.push_back(std::make_unique<Memory>(piece));
+    } else {
+      size_t bytes = 0;
+      std::cin >> bytes;
+      for (; bytes >= piece && !held.empty(); bytes -= piece) held.pop_back();
     }
-    for (const File& file : files) {
-      std::atomic<size_t> next = 0;
-      on_threads(readers, [&](size_t) {
-        for (size_t at = next++ * piece; at < file.size; at = next++ * piece) {
-          const size_t end = std::min(file.size, at + piece);
-          ::madvise(file.bytes + at, end - at, populate);
-          size_t slow_here = 0;
-          for (size_t i = at; i < end; i += 4096) {
-            const auto start = std::chrono::steady_clock::now();
-            [[maybe_unused]] const std::byte value = static_cast<volatile std::byte&>(file.bytes[i]);
-            if (std::chrono::steady_clock::now() - start > std::chrono::microseconds(1)) ++slow_here;
-          }
-          touched += (end - at) / 4096;
-          slow += slow_here;
-        }
-      });
-    }
-    for (const File& file : files) {
-      ::munmap(file.bytes, file.size);
-      ::posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_DONTNEED);
-      ::close(file.descriptor);
-    }
-    if (slow * 100 <= touched) return;
+    std::cout << held.size() * piece << std::endl;
   }
 }
 

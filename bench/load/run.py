@@ -4,12 +4,13 @@ A Llama-shaped checkpoint of 1.1 billion parameters in bfloat16, three shards of
 tokens, two threads each. Each run is a process of its own; imports are not counted. Rounds alternate, and so does who comes first; the table shows
 medians, the fastest run, and the peak of resident memory over the bytes of the weights.
 
-Warm: the files are in the page cache. Cold: posix_fadvise(DONTNEED) on each file before each run, and beside it the disk: the fastest plain reader
+Warm: a second start; the page cache is as the side's own first start left it. Read: the files were read by a plain reader before, as `cat` does,
+which leaves smaller pages than Calque's start where the file system has large ones. Cold: posix_fadvise(DONTNEED) on each file before each run, and beside it the disk: the fastest plain reader
 of the same files in the same rounds (four threads, O_DIRECT, 4 MB at a time, huge pages), once into memory that holds all of it, the
 baseline, since weights have to stay somewhere, and once over and over the same 16 MB, which stay in a processor's cache.
 
-A virtual machine gives free memory back to its host, and finding it again costs more than reading the files. Before a cold run free memory is therefore
-made sure of (bench_load FOLDER prepare), as it is for the disk. "unprepared" is without that.
+A virtual machine gives free memory back to its host, and finding it again costs more than reading the files. Another process therefore has all
+free memory (bench_load FOLDER hold) and gives 2 GB of it away just before each run; the disk's reader has its own. "unprepared" is without that.
 """
 import argparse
 import json
@@ -96,6 +97,34 @@ def worker(program, folder, what, environment):
     return done.stdout
 
 
+class Holder:
+    def __init__(self, program, folder):
+        self.process = subprocess.Popen([program, folder, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, order):
+        self.process.stdin.write(order + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def take(self):
+        return self.ask("take")
+
+    def give(self, amount):
+        return self.ask(f"give {amount}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start(who, command, environment):
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"{who}: {done.stderr.strip()[-800:]}")
+    loaded, first, spent, peak, mean = done.stdout.split()
+    return int(loaded) / 1e9, int(first) / 1e9, int(spent) / 1e9, int(peak), float(mean)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -117,23 +146,29 @@ def main():
             weights = make(folder, options.layers)
         environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", CALQUE_NUM_THREADS="2", ONEDNN_MAX_CPU_ISA=os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"))
         commands = {"transformers": [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
-        states = ("warm", "cold", "unprepared")
+        states = ("warm", "read", "cold", "unprepared")
         results = {(state, who): [] for state in states for who in commands}
         disk = {"keeping": [], "passing": []}
+        holder = Holder(options.program, folder)
         for state in states:
+            if state == "unprepared":
+                holder.close()
             for round_ in range(options.rounds):
                 order = list(commands)
                 for who in order if round_ % 2 == 0 else reversed(order):
-                    if state == "cold":
-                        worker(options.program, folder, "prepare", environment)
-                    (remember if state == "warm" else forget)(folder)
-                    done = subprocess.run(commands[who], capture_output=True, text=True, env=environment)
-                    if done.returncode != 0:
-                        sys.exit(f"{who}: {done.stderr.strip()[-800:]}")
-                    loaded, first, spent, peak, mean = done.stdout.split()
-                    results[state, who].append((int(loaded) / 1e9, int(first) / 1e9, int(spent) / 1e9, int(peak), float(mean)))
+                    if state != "unprepared":
+                        holder.take()
+                    forget(folder)
+                    if state != "unprepared":
+                        holder.give(2 << 30)
+                    if state == "warm":
+                        start(who, commands[who], environment)
+                    if state == "read":
+                        remember(folder)
+                    results[state, who].append(start(who, commands[who], environment))
                 if state == "cold":
                     forget(folder)
+                    holder.give(2 << 30)
                     passing, keeping = worker(options.program, folder, "disk", environment).split()
                     disk["passing"].append(int(passing) / 1e9)
                     disk["keeping"].append(int(keeping) / 1e9)

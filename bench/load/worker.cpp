@@ -1,7 +1,7 @@
 // bench_load FOLDER: a model folder to its first logits, once. Prints, on one line: nanoseconds to the model, nanoseconds to the
 // logits, nanoseconds of processor time, peak resident bytes, and the mean size of the logits for comparison.
 // bench_load FOLDER disk: nanoseconds that a plain reader takes for the weight files, passing over them and keeping them.
-// bench_load FOLDER prepare: prints nothing; afterwards the files are out of the page cache, and free memory for them is at hand.
+// bench_load FOLDER hold: see disk.h.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -24,12 +24,12 @@ static long peak_bytes() {
 int main(int argc, char** argv) {
   using namespace calque;
   const std::string what = argc == 3 ? argv[2] : "";
-  if (argc < 2 || argc > 3 || (argc == 3 && what != "disk" && what != "prepare")) {
-    fmt::print(stderr, "usage: bench_load FOLDER [disk|prepare]\n");
+  if (argc < 2 || argc > 3 || (argc == 3 && what != "disk" && what != "hold")) {
+    fmt::print(stderr, "usage: bench_load FOLDER [disk|hold]\n");
     return 2;
   }
-  if (what == "prepare") {
-    disk::prepare(argv[1]);
+  if (what == "hold") {
+    disk::hold();
     return 0;
   }
   if (what == "disk") {

@@ -397,21 +397,46 @@ Value ValueParser::sum() {
   }
 }
 
+namespace {
+bool is_symbolic_float(const Value& v) { return v.kind() == Value::Kind::floating && v.to_sym_float().is_symbolic(); }
+bool is_count(const Value& v) {
+  return v.kind() == Value::Kind::integer && !v.to_sym_int().is_symbolic() && v.to_int() != 0;
+}
+}  // namespace
+
+// Whole numbers among the factors, and a minus before them, count the product of the others, as sympy has it: Python would take 2 times
+// a float for a product of floats, and -(a + b)*c for (-a - b)*c.
 Value ValueParser::product() {
-  Value left = factor();
+  Value count = 1;
+  while (in_.accept("-")) count = apply("operator.neg", {count});
+  Value left;
+  const auto multiply = [&](Value factor) {
+    if (is_count(factor))
+      count = apply("operator.mul", {count, factor});
+    else
+      left = left.is_none() ? std::move(factor) : apply("operator.mul", {left, factor});
+  };
+  const auto counted = [&] {
+    const Value n = std::exchange(count, 1);
+    if (left.is_none()) return n;
+    if (n.to_int() == 1) return left;
+    if (is_symbolic_float(left)) return Value(sym_repeated_sum(left.to_sym_float(), n.to_int()));
+    return n.to_int() == -1 ? apply("operator.neg", {left}) : apply("operator.mul", {n, left});
+  };
+  multiply(factor());
   while (true) {
     in_.skip_blank();
-    if (in_.starts_with("**")) return left;
+    if (in_.starts_with("**")) return counted();
     if (in_.accept("*"))
-      left = apply("operator.mul", {left, factor()});
+      multiply(factor());
     else if (in_.accept("//"))
-      left = apply("operator.floordiv", {left, factor()});
+      left = apply("operator.floordiv", {counted(), factor()});
     else if (in_.accept("/"))
-      left = apply("operator.truediv", {left, factor()});
+      left = apply("operator.truediv", {counted(), factor()});
     else if (in_.accept("%"))
-      left = apply("operator.mod", {left, factor()});
+      left = apply("operator.mod", {counted(), factor()});
     else
-      return left;
+      return counted();
   }
 }
 
@@ -424,8 +449,11 @@ Value ValueParser::factor() {
 
 Value ValueParser::power() {
   Value base = atom();
-  if (in_.accept("**")) return apply("operator.pow", {base, factor()});
-  return base;
+  if (!in_.accept("**")) return base;
+  const Value exponent = factor();
+  if (is_symbolic_float(base) && is_count(exponent) && exponent.to_int() > 0)
+    return sym_repeated_product(base.to_sym_float(), exponent.to_int());
+  return apply("operator.pow", {base, exponent});
 }
 
 Value ValueParser::atom() {
@@ -441,6 +469,8 @@ Value ValueParser::atom() {
   if (name.empty()) in_.fail("expected an expression");
   if (name == "True") return true;
   if (name == "False") return false;
+  if (name == "oo") return std::numeric_limits<double>::infinity();
+  if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (in_.peek() != '(') {
     try {
       for (const Symbol& s : env_.symbols())

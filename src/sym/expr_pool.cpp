@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <new>
 
 #include "calque/base/error.h"
@@ -170,7 +171,12 @@ const Expr* ExprPool::make(ExprKind kind, int64_t value, std::span<const Expr* c
 
 const Expr* ExprPool::integer(int64_t value) { return make(ExprKind::integer, value, {}); }
 
-const Expr* ExprPool::float_number(double value) { return make(ExprKind::float_number, std::bit_cast<int64_t>(value), {}); }
+// As in sympy, zero has no sign and there is one NaN.
+const Expr* ExprPool::float_number(double value) {
+  if (value == 0) value = 0.0;
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
+  return make(ExprKind::float_number, std::bit_cast<int64_t>(value), {});
+}
 
 const Expr* ExprPool::symbol(size_t index, bool unbacked, bool is_float) {
   const Expr* e = make(ExprKind::symbol, static_cast<int64_t>(index), {});

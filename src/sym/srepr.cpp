@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "calque/base/error.h"
@@ -15,7 +16,11 @@ namespace {
 
 constexpr size_t greatest_nesting = 200;
 
-std::string repr_of_float(double v) { return "Float('" + float_text(v, 17, true) + "', precision=53)"; }
+std::string repr_of_float(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v < 0 ? "-oo" : "oo";
+  return "Float('" + float_text(v, 17, true) + "', precision=53)";
+}
 
 std::string write(const Expr* e) {
   switch (e->kind()) {
@@ -310,12 +315,19 @@ class Parser {
   const Expr* expression(size_t depth) {
     if (depth > greatest_nesting) fail("nested more than " + std::to_string(greatest_nesting) + " levels deep");
     skip_spaces();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (text_.substr(at_).starts_with("-oo")) {
+      at_ += 3;
+      return pool_.float_number(-infinity);
+    }
     if (at_ < text_.size() && (text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9')))
       return pool_.integer(integer());
     const size_t head_at = at_;
     const std::string_view head = word();
     if (head == "true" || head == "True") return pool_.boolean(true);
     if (head == "false" || head == "False") return pool_.boolean(false);
+    if (head == "oo") return pool_.float_number(infinity);
+    if (head == "nan") return pool_.float_number(std::numeric_limits<double>::quiet_NaN());
     expect('(');
     if (head == "Symbol") return symbol();
     if (head == "Float") return float_number();

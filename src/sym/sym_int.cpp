@@ -177,8 +177,11 @@ std::string SymBool::str() const {
 }
 
 SymFloat::SymFloat(const Expr* expr) {
-  internal_assert(expr != nullptr && expr->is_float(), "a SymFloat was made from no float expression");
-  if (expr->kind() == ExprKind::float_number)
+  internal_assert(expr != nullptr && (expr->is_float() || expr->is_integer()),
+                  "a SymFloat was made from no float expression");
+  if (expr->is_integer())  // what is left of x - x
+    value_ = static_cast<double>(expr->integer());
+  else if (expr->kind() == ExprKind::float_number)
     value_ = expr->float_value();
   else
     expr_ = expr;

@@ -99,6 +99,18 @@ SymFloat sym_float_pow(SymFloat base, SymFloat exponent) {
                   exponent);
 }
 
+SymFloat sym_repeated_sum(SymFloat value, int64_t times) {
+  if (!value.is_symbolic()) return value.as_float() * static_cast<double>(times);
+  ShapeEnv::Impl& env = value.expr()->env()->impl();
+  return SymFloat(env.pool.scale(times, env.expr(value)));
+}
+
+SymFloat sym_repeated_product(SymFloat value, int64_t times) {
+  if (!value.is_symbolic()) return std::pow(value.as_float(), static_cast<double>(times));
+  ShapeEnv::Impl& env = value.expr()->env()->impl();
+  return SymFloat(env.pool.pow(env.expr(value), times));
+}
+
 SymInt floor_to_int(SymFloat value) {
   if (!value.is_symbolic()) return to_integer(std::floor(value.as_float()), "floor");
   return observed("math.floor", rounded(ExprKind::floor_to_int, value), value);

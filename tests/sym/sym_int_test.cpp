@@ -199,6 +199,7 @@ TEST(SymMath, symbolic_values_print_as_sympy_and_evaluate) {
   EXPECT_EQ(env->hint(trunc_to_int(ratio)), 2);
   EXPECT_EQ(sym_mul(sym_float(a), 0.5).str(), "0.5*ToFloat(s0)");
   EXPECT_EQ(sym_add(sym_float(a), 1.5).str(), "ToFloat(s0) + 1.5");
+  EXPECT_EQ((sym_float(a) - sym_float(a)).as_float(), 0.0);
   EXPECT_THROW(ratio.as_float(), UserError);
   EXPECT_EQ(ratio.guard_float(), 2.5);
   EXPECT_EQ(ratio.guard_float(), 2.5);
