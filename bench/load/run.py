@@ -4,13 +4,10 @@ A Llama-shaped checkpoint of 1.1 billion parameters in bfloat16, three shards of
 tokens, two threads each. Each run is a process of its own; imports are not counted. Rounds alternate, and so does who comes first; the table shows
 medians, the fastest run, and the peak of resident memory over the bytes of the weights.
 
-Warm: a second start; the page cache is as the side's own first start left it. Read: the files were read by a plain reader before, as `cat` does,
-which leaves smaller pages than Calque's start where the file system has large ones. Cold: posix_fadvise(DONTNEED) on each file before each run, and beside it the disk: the fastest plain reader
-of the same files in the same rounds (four threads, O_DIRECT, 4 MB at a time, huge pages), once into memory that holds all of it, the
-baseline, since weights have to stay somewhere, and once over and over the same 16 MB, which stay in a processor's cache.
-
-A virtual machine gives free memory back to its host, and finding it again costs more than reading the files. Another process therefore has all
-free memory (bench_load FOLDER hold) and gives 2 GB of it away just before each run; the disk's reader has its own. "unprepared" is without that.
+Warm: a second start; the page cache is as the side's own first start left it. Cold: posix_fadvise(DONTNEED) on each file before each run, and beside
+it the disk in the same rounds: the fastest plain reader of the same files (four threads, O_DIRECT, 4 MB at a time, huge pages), once into memory that
+is new to it and holds all, as any loader must have it, and once over and over the same 16 MB, which never leave a processor's cache. The first is the
+baseline: where a virtual machine has given free memory back to its host, finding it again costs more than the device does.
 """
 import argparse
 import json
@@ -83,38 +80,11 @@ def forget(folder):
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def remember(folder):
-    for path in files_of(folder):
-        with open(path, "rb", buffering=0) as f:
-            while f.read(1 << 24):
-                pass
-
-
 def worker(program, folder, what, environment):
     done = subprocess.run([program, folder, what], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(f"{program} {what}: {done.stderr.strip()[-800:]}")
     return done.stdout
-
-
-class Holder:
-    def __init__(self, program, folder):
-        self.process = subprocess.Popen([program, folder, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, order):
-        self.process.stdin.write(order + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def take(self):
-        return self.ask("take")
-
-    def give(self, amount):
-        return self.ask(f"give {amount}")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def start(who, command, environment):
@@ -146,30 +116,20 @@ def main():
             weights = make(folder, options.layers)
         environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", CALQUE_NUM_THREADS="2", ONEDNN_MAX_CPU_ISA=os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"))
         commands = {"transformers": [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
-        states = ("warm", "read", "cold", "unprepared")
+        states = ("warm", "cold")
         results = {(state, who): [] for state in states for who in commands}
         disk = {"keeping": [], "passing": []}
-        holder = Holder(options.program, folder)
         for state in states:
-            if state == "unprepared":
-                holder.close()
             for round_ in range(options.rounds):
                 order = list(commands)
                 for who in order if round_ % 2 == 0 else reversed(order):
-                    if state != "unprepared":
-                        holder.take()
                     forget(folder)
-                    if state != "unprepared":
-                        holder.give(2 << 30)
                     if state == "warm":
                         start(who, commands[who], environment)
-                    if state == "read":
-                        remember(folder)
                     results[state, who].append(start(who, commands[who], environment))
                 if state == "cold":
                     forget(folder)
-                    holder.give(2 << 30)
-                    passing, keeping = worker(options.program, folder, "disk", environment).split()
+                    keeping, passing = worker(options.program, folder, "disk", environment).split()
                     disk["passing"].append(int(passing) / 1e9)
                     disk["keeping"].append(int(keeping) / 1e9)
         print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; transformers {transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")

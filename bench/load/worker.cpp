@@ -1,7 +1,6 @@
 // bench_load FOLDER: a model folder to its first logits, once. Prints, on one line: nanoseconds to the model, nanoseconds to the
 // logits, nanoseconds of processor time, peak resident bytes, and the mean size of the logits for comparison.
-// bench_load FOLDER disk: nanoseconds that a plain reader takes for the weight files, passing over them and keeping them.
-// bench_load FOLDER hold: see disk.h.
+// bench_load FOLDER disk: nanoseconds that a plain reader takes for the weight files, keeping them and passing over them.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -24,17 +23,13 @@ static long peak_bytes() {
 int main(int argc, char** argv) {
   using namespace calque;
   const std::string what = argc == 3 ? argv[2] : "";
-  if (argc < 2 || argc > 3 || (argc == 3 && what != "disk" && what != "hold")) {
-    fmt::print(stderr, "usage: bench_load FOLDER [disk|hold]\n");
+  if (argc < 2 || argc > 3 || (argc == 3 && what != "disk")) {
+    fmt::print(stderr, "usage: bench_load FOLDER [disk]\n");
     return 2;
-  }
-  if (what == "hold") {
-    disk::hold();
-    return 0;
   }
   if (what == "disk") {
     const disk::Times times = disk::read(argv[1]);
-    fmt::print("{} {}\n", times.passing, times.keeping);
+    fmt::print("{} {}\n", times.keeping, times.passing);
     return 0;
   }
   const auto now = [] { return std::chrono::steady_clock::now(); };

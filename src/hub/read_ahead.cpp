@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -15,12 +14,9 @@ namespace {
 // for 2.2 GB; into pages of 4 KB, with whatever readers and pieces, half as long again and 350 ms.
 constexpr size_t cold_piece = size_t{16} << 20;
 constexpr size_t cold_readers = 8;
-// A piece whose pages are slow to touch costs as much as small pages do for eight. A few of them mean nothing yet.
-constexpr size_t slow_worth = 8;
-constexpr size_t few_pieces = 4;
-constexpr size_t small_piece = size_t{4} << 20;  // MADV_WILLNEED reads no more than 8 MB at a time
 // What is in the page cache already is only mapped, 16 us a MB. Left to the faults of the first pass it takes longer (by a tenth of the
 // time to the first logits of 2.2 GB), since lines that the kernels ask for ahead do not come from pages that are not mapped yet.
+constexpr size_t warm_piece = size_t{4} << 20;
 constexpr size_t warm_readers = 2;
 #ifdef MADV_POPULATE_READ
 constexpr int populate = MADV_POPULATE_READ;
@@ -43,21 +39,6 @@ bool is_cold(ByteSpan bytes) {
   return false;
 }
 
-// A virtual machine may have given its free blocks of 2 MB back to its host. Each 4 KB of one then costs a fault of some microseconds that
-// only the host sees; a page that is there is touched in a tenth of one. Single long waits are something else.
-bool is_slow_to_touch(ByteSpan piece) {
-  constexpr size_t step = size_t{128} << 10;
-  size_t pages = 0, slow = 0;
-  auto start = std::chrono::steady_clock::now();
-  for (size_t at = 0; at < piece.size(); at += step, ++pages) {
-    [[maybe_unused]] const std::byte touched = static_cast<const volatile std::byte&>(piece[at]);
-    const auto end = std::chrono::steady_clock::now();
-    if (end - start > std::chrono::microseconds(1)) ++slow;
-    start = end;
-  }
-  return 2 * slow > pages;
-}
-
 }  // namespace
 
 std::vector<ByteSpan> in_order_of_use(std::vector<ByteSpan> pieces, std::span<const ByteSpan> used) {
@@ -78,16 +59,16 @@ std::vector<ByteSpan> in_order_of_use(std::vector<ByteSpan> pieces, std::span<co
 }
 
 ReadAhead::ReadAhead(std::vector<std::shared_ptr<const MappedFile>> files) : files_(std::move(files)) {
-  for (const auto& file : files_) cold_ = cold_ || is_cold(file->bytes());
-  const size_t size = cold_ ? cold_piece : small_piece;
+  const bool cold = std::any_of(files_.begin(), files_.end(), [](const auto& file) { return is_cold(file->bytes()); });
+  const size_t size = cold ? cold_piece : warm_piece;
   for (const auto& file : files_) {
     const ByteSpan bytes = file->bytes();
-    if (cold_) advise(bytes, MADV_HUGEPAGE);
+    if (cold) advise(bytes, MADV_HUGEPAGE);
     for (size_t at = 0; at < bytes.size(); at += size)
       pieces_.push_back(bytes.subspan(at, std::min(size, bytes.size() - at)));
   }
   std::reverse(pieces_.begin(), pieces_.end());
-  const size_t count = std::min(cold_ ? cold_readers : warm_readers, pieces_.size());
+  const size_t count = std::min(cold ? cold_readers : warm_readers, pieces_.size());
   for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -106,32 +87,8 @@ void ReadAhead::work() {
       piece = pieces_.back();
       pieces_.pop_back();
     }
-    read(piece);
+    if (!advise(piece, populate)) advise(piece, MADV_WILLNEED);
   }
-}
-
-void ReadAhead::read(ByteSpan piece) {
-  if (small_pages_.load(std::memory_order_relaxed)) {
-    for (size_t at = 0; at < piece.size(); at += small_piece) {
-      const ByteSpan part = piece.subspan(at, std::min(small_piece, piece.size() - at));
-      advise(part, MADV_WILLNEED);
-      advise(part, populate);
-    }
-    return;
-  }
-  if (!advise(piece, populate)) {
-    advise(piece, MADV_WILLNEED);
-    return;
-  }
-  if (!cold_) return;
-  const bool slow = is_slow_to_touch(piece);
-  {
-    const std::lock_guard lock(mutex_);
-    ++(slow ? slow_pieces_ : fast_pieces_);
-    if (slow_pieces_ < few_pieces || slow_worth * slow_pieces_ < fast_pieces_) return;
-  }
-  if (small_pages_.exchange(true)) return;
-  for (const auto& file : files_) advise(file->bytes(), MADV_NOHUGEPAGE);
 }
 
 ReadAhead::~ReadAhead() {

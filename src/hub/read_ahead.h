@@ -3,7 +3,6 @@
 // the files mapped; stops when it is destroyed. Private to hub/.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -33,14 +32,10 @@ class ReadAhead {
 
  private:
   void work();
-  void read(ByteSpan piece);
 
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::mutex mutex_;
-  std::vector<ByteSpan> pieces_;              // the next one last
-  size_t slow_pieces_ = 0, fast_pieces_ = 0;  // of those that were read, whether their pages were slow to touch
-  bool cold_ = false;
-  std::atomic<bool> small_pages_ = false;
+  std::vector<ByteSpan> pieces_;  // the next one last
   std::vector<std::thread> threads_;
 };
 
