@@ -142,10 +142,12 @@ void name_subgraphs(GraphModule& module) {
 }  // namespace
 
 std::vector<std::string> argument_names(const ModuleCallSignature& signature) {
-  if (signature.forward_arg_names) return *signature.forward_arg_names;
+  const size_t positional = signature.in_spec.children().at(0).num_children();
+  const Values& keys = signature.in_spec.children().at(1).dict_keys();
+  if (const auto& given = signature.forward_arg_names; given && given->size() == positional + keys.size()) return *given;
   std::vector<std::string> names;
-  for (size_t i = 0; i < signature.in_spec.children().at(0).num_children(); ++i) names.push_back("arg_" + std::to_string(i));
-  for (const Value& key : signature.in_spec.children().at(1).dict_keys()) names.push_back(key.to_string());
+  for (size_t i = 0; i < positional; ++i) names.push_back("arg_" + std::to_string(i));
+  for (const Value& key : keys) names.push_back(key.to_string());
   return names;
 }
 

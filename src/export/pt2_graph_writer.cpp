@@ -44,10 +44,10 @@ bool replaces_symbols(const ShapeEnv& env) {
 std::string sym_int_json(SymInt value) {
   JsonWriter out;
   out.begin_object();
-  if (!value.is_symbolic()) {
+  const std::shared_ptr<ShapeEnv> env = env_of(value);
+  if (!env) {
     out.member("as_int", value.as_int());
   } else {
-    const std::shared_ptr<ShapeEnv> env = env_of(value);
     const SymInt known = replaces_symbols(*env) ? env->simplify(value) : value;
     if (!known.is_symbolic()) {
       out.member("as_int", known.as_int());

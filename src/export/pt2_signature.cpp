@@ -224,6 +224,14 @@ void write_output(JsonWriter& out, const OutputSpec& spec) {
   out.end_object();
 }
 
+bool is_call_spec(const TreeSpec& spec) {
+  if (spec.kind() != TreeSpec::Kind::tuple || spec.num_children() != 2) return false;
+  const TreeSpec &args = spec.children()[0], &kwargs = spec.children()[1];
+  const bool is_dict = kwargs.kind() == TreeSpec::Kind::dict || kwargs.kind() == TreeSpec::Kind::ordered_dict;
+  return args.kind() == TreeSpec::Kind::tuple && is_dict &&
+         std::ranges::all_of(kwargs.dict_keys(), [](const Value& key) { return key.kind() == Value::Kind::string; });
+}
+
 }  // namespace
 
 GraphSignature read_signature(const Json& signature) {
@@ -250,6 +258,9 @@ std::vector<ModuleCallEntry> read_module_call_graph(const Json& graph_module) {
     for (const Json& a : signature->at("inputs").items()) s.inputs.push_back(read_argument(a));
     for (const Json& a : signature->at("outputs").items()) s.outputs.push_back(read_argument(a));
     s.in_spec = treespec_loads(signature->at("in_spec").to_string(), namedtuples);
+    if (!is_call_spec(s.in_spec))
+      signature->at("in_spec").fail("expected a tuple of the positional arguments and a dict of the others, found " +
+                                    s.in_spec.str());
     s.out_spec = treespec_loads(signature->at("out_spec").to_string(), namedtuples);
     if (const Json* names = signature->find("forward_arg_names"); names && !names->is_null()) {
       s.forward_arg_names.emplace();

@@ -233,19 +233,22 @@ Tensor SymbolReader::fake(const Json& meta) {
   m.device = devices_(meta.at("device"));
   const Json* offset = meta.find("storage_offset");
   const SymInt first = offset ? sym_int(*offset) : SymInt(0);
-  // What is plain must be small enough to be counted in bytes.
+  // What is plain must be no less than 0 and small enough to be counted in bytes.
+  const auto number = [&](SymInt n) -> std::optional<int64_t> {
+    if (n.is_symbolic()) return std::nullopt;
+    if (n.as_int() < 0) meta.fail("a negative size, stride or storage offset");
+    return n.as_int();
+  };
   int64_t last = 16;
-  if (!first.is_symbolic()) {
-    if (first.as_int() < 0) meta.fail("a negative storage offset");
-    if (__builtin_add_overflow(first.as_int(), int64_t{1}, &last) || __builtin_mul_overflow(last, int64_t{16}, &last))
+  if (const auto at = number(first))
+    if (__builtin_add_overflow(*at, int64_t{1}, &last) || __builtin_mul_overflow(last, int64_t{16}, &last))
       meta.fail("a tensor whose storage offset overflows");
-  }
   for (size_t d = 0; d < m.sizes.size(); ++d) {
-    if (m.sizes[d].is_symbolic() || m.strides[d].is_symbolic()) continue;
+    const auto size = number(m.sizes[d]), stride = number(m.strides[d]);
     int64_t reach = 0;
-    if (m.sizes[d].as_int() < 0 || m.strides[d].as_int() < 0) meta.fail("a negative size or stride");
-    if (__builtin_mul_overflow(m.sizes[d].as_int(), m.strides[d].as_int(), &reach) ||
-        __builtin_mul_overflow(reach, int64_t{16}, &reach) || __builtin_add_overflow(last, reach, &last))
+    if (size && stride &&
+        (__builtin_mul_overflow(*size, *stride, &reach) || __builtin_mul_overflow(reach, int64_t{16}, &reach) ||
+         __builtin_add_overflow(last, reach, &last)))
       meta.fail("a tensor whose sizes and strides overflow");
   }
   Tensor t = mode_->make_fake(m);

@@ -428,7 +428,7 @@ Outlined outline(const ExportedProgram& program, Graph& flat) {
   for (auto& [key, calls] : walk.calls)
     for (Call& call : calls)
       for (const std::string& name : walk.read_mutations[call.path])
-        if (Node* node = call.module->graph.find_node(name)) {
+        if (Node* node = call.module->graph.find_node(name); node && !node->args().empty()) {
           const auto after = call.module->graph.inserting_after(node);
           Node* copied = call.module->graph.call_function("aten.copy_.default", {node->args().at(0), node});
           copied->meta = node->meta;

@@ -90,6 +90,26 @@ class PickleWriter {
     out_ += "c" + std::string(module) + "\n" + std::string(name) + "\n";
   }
 
+  // A container that stands in several places is written once, as Python does it: a small value may stand for a large tree.
+  bool is_known(const void* container) {
+    const auto it = written_.find(container);
+    if (it == written_.end()) return false;
+    out_ += 'j';
+    raw(it->second);
+    return true;
+  }
+  void remember(const void* container) {
+    const auto place = static_cast<uint32_t>(written_.size());
+    written_.emplace(container, place);
+    if (place < 256) {
+      out_ += 'q';
+      out_ += static_cast<char>(place);
+    } else {
+      out_ += 'r';
+      raw(place);
+    }
+  }
+
   void write(const Value& v, size_t depth) {
     if (depth > 200) throw UserError("write_pickle: the value is nested deeper than 200");
     switch (v.kind()) {
@@ -108,16 +128,19 @@ class PickleWriter {
       case Value::Kind::dtype: global("torch", name(v.to_dtype())); return;
       case Value::Kind::device: device(v.to_device()); return;
       case Value::Kind::list:
+        if (is_known(&v.to_items())) return;
         out_ += "](";
         for (const Value& item : v.to_items()) write(item, depth + 1);
         out_ += 'e';
-        return;
+        return remember(&v.to_items());
       case Value::Kind::tuple:
+        if (is_known(&v.to_items())) return;
         out_ += '(';
         for (const Value& item : v.to_items()) write(item, depth + 1);
         out_ += 't';
-        return;
+        return remember(&v.to_items());
       case Value::Kind::dict:
+        if (is_known(&v.to_dict())) return;
         if (v.to_dict().ordered) {
           global("collections", "OrderedDict");
           out_ += ")R(";
@@ -129,9 +152,10 @@ class PickleWriter {
           write(item, depth + 1);
         }
         out_ += 'u';
-        return;
+        return remember(&v.to_dict());
       case Value::Kind::structure: {
         const StructValue& s = v.to_struct();
+        if (is_known(&s)) return;
         const bool named = !s.fields.empty() && s.fields.size() == s.items.size() && s.type != "collections.namedtuple";
         out_ += named ? "}(" : "(";
         for (size_t i = 0; i < s.items.size(); ++i) {
@@ -139,7 +163,7 @@ class PickleWriter {
           write(s.items[i], depth + 1);
         }
         out_ += named ? 'u' : 't';
-        return;
+        return remember(&s);
       }
       case Value::Kind::slice:
       case Value::Kind::layout:
@@ -195,6 +219,7 @@ class PickleWriter {
   std::string out_;
   std::vector<Ref<Storage>> storages_;
   std::unordered_map<const Storage*, size_t> keys_;
+  std::unordered_map<const void*, uint32_t> written_;  // containers, by where they are kept
 };
 
 }  // namespace

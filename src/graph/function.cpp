@@ -1,6 +1,7 @@
 #include "calque/graph/function.h"
 
 #include <mutex>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -162,7 +163,11 @@ Value Function::operator()(const Values& args, const Kwargs& kwargs) const {
   // A trace that runs a graph records the function itself.
   if (modes_active())
     if (auto traced = offer_function(name_, args, kwargs)) return *std::move(traced);
-  return body_(args, kwargs);
+  try {
+    return body_(args, kwargs);
+  } catch (const std::out_of_range&) {  // bodies read their arguments by at()
+    throw UserError(name_ + ": " + std::to_string(args.size()) + " arguments are too few");
+  }
 }
 
 std::string_view Function::short_name() const { return last_part(name_); }

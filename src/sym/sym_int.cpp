@@ -2,7 +2,7 @@
 
 #include <bit>
 #include <mutex>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
@@ -18,11 +18,11 @@ namespace {
 constexpr int64_t pointer_tag = INT64_MIN;
 
 // Integers too negative for the word. Never freed: a SymInt owns nothing, so such a value has to outlive everything.
-const Expr* immortal_integer(int64_t value) {
+const int64_t* immortal_integer(int64_t value) {
   static std::mutex mutex;
-  static auto* by_value = new std::unordered_map<int64_t, Expr>();
+  static auto* values = new std::unordered_set<int64_t>();
   const std::lock_guard lock(mutex);
-  return &by_value->try_emplace(value, value).first->second;
+  return &*values->insert(value).first;
 }
 
 [[noreturn]] void throw_overflow(const char* what, int64_t a, const char* sign, int64_t b) {
@@ -31,13 +31,8 @@ const Expr* immortal_integer(int64_t value) {
 }
 
 bool integer_value(SymInt a, int64_t& value) {
-  const Expr* e = a.expr();
-  if (e == nullptr) {
-    value = a.word();
-    return true;
-  }
-  if (!e->is_integer()) return false;
-  value = e->integer();
+  if (a.is_symbolic()) return false;
+  value = a.is_word() ? a.word() : *std::bit_cast<const int64_t*>(a.word() ^ (pointer_tag | 1));
   return true;
 }
 
@@ -105,12 +100,10 @@ const Expr* ShapeEnv::Impl::expr(SymFloat value) {
 SymInt::SymInt(const Expr* expr) {
   internal_assert(expr != nullptr && !expr->is_boolean() && !expr->is_float(),
                   "a SymInt was made from no integer expression");
-  if (expr->is_integer() && expr->integer() >= smallest_plain) {
-    word_ = expr->integer();
-  } else {
-    if (expr->is_integer()) expr = immortal_integer(expr->integer());
+  if (expr->is_integer())
+    *this = SymInt(expr->integer());
+  else
     word_ = pointer_tag | std::bit_cast<int64_t>(expr);
-  }
 }
 
 const Expr* SymInt::expr() const {
@@ -120,7 +113,7 @@ const Expr* SymInt::expr() const {
 
 SymInt SymInt::big_negative(int64_t value) {
   SymInt out;
-  out.word_ = pointer_tag | std::bit_cast<int64_t>(immortal_integer(value));
+  out.word_ = pointer_tag | 1 | std::bit_cast<int64_t>(immortal_integer(value));
   return out;
 }
 
@@ -359,7 +352,7 @@ bool expect_true(SymBool condition, std::source_location where) {
 
 SymIntList as_sym(IntList values) {
   for (const int64_t v : values)
-    if (SymInt(v).is_symbolic())
+    if (!SymInt(v).is_word())
       throw UserError("the value " + std::to_string(v) + " is too small for a size, a stride or an offset");
   return {reinterpret_cast<const SymInt*>(values.data()), values.size()};
 }

@@ -13,7 +13,7 @@ namespace calque {
 
 namespace {
 
-bool is_plain(SymInt v) { return v.expr() == nullptr || v.expr()->is_integer(); }
+bool is_plain(SymInt v) { return !v.is_symbolic(); }
 
 int64_t to_integer(double v, const char* what) {
   if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))

@@ -3,11 +3,15 @@
 #include <sys/resource.h>
 
 #include <ctime>
+#include <functional>
+#include <random>
 
 #include "calque/base/error.h"
+#include "calque/export/unflatten.h"
 #include "calque/file/pickle.h"
 #include "export/pt2_support.h"
 #include "support/error_support.h"
+#include "support/json_changes.h"
 
 namespace calque {
 namespace {
@@ -89,6 +93,38 @@ TEST_F(HostileProgram, WrongTypesAnywhere) {
   EXPECT_EQ(error(), "");
 }
 
+// Programs that say something else than their writers meant, loaded and used in every way that runs no kernel: UserErrors at most.
+TEST_F(HostileProgram, RandomChangesAndEveryUse) {
+  std::mt19937 chance(1);
+  size_t loaded = 0;
+  for (const char* name :
+       {"two_layers_dynamic", "cond", "auto_functionalized_two", "preserved_modules", "nested_inputs", "state"}) {
+    const std::string file = read_file(golden(std::string(name) + ".pt2"));
+    const test::Json original = test::Json::parse(entry(file, program_entry));
+    for (int i = 0; i < 400; ++i) {
+      test::Json changed = original;
+      for (size_t times = 1 + chance() % 3; times > 0; --times) test::change_one(changed, chance);
+      const std::string bytes = with_entry(file, program_entry, changed.dump());
+      std::shared_ptr<const ExportedProgram> p;
+      const auto use = [&](const std::function<void()>& step) {
+        try {
+          step();
+        } catch (const UserError&) {
+        }
+      };
+      use([&] { p = load_bytes(bytes); });
+      if (!p) continue;
+      ++loaded;
+      use([&] { p->graph_module().print_readable(); });
+      use([&] { load_bytes(serialize_program(*p)); });
+      use([&] { p->run_decompositions(); });
+      use([&] { p->module(); });
+      use([&] { unflatten(*p); });
+    }
+  }
+  EXPECT_GT(loaded, 400U);
+}
+
 TEST_F(HostileProgram, MembersMissingAnywhere) {
   for_each_place(program, [&](json& place) {
     if (!place.is_object()) return;
@@ -153,7 +189,7 @@ TEST_F(HostileProgram, ExpressionsWithoutEnd) {
 }
 
 TEST_F(HostileProgram, SizesThatOverflow) {
-  for (const int64_t size : {INT64_MAX, int64_t{1} << 60, int64_t{-1}}) {
+  for (const int64_t size : {INT64_MAX, int64_t{1} << 60, int64_t{-1}, INT64_MIN}) {
     for (auto& [name, meta] : graph.at("tensor_values").items())
       if (meta.at("sizes")[0].contains("as_int")) meta.at("sizes")[0] = {{"as_int", size}};
     EXPECT_NE(error(), "") << size;

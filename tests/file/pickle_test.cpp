@@ -77,6 +77,14 @@ TEST(Pickle, PlainContentIsRead) {
   EXPECT_EQ(d.find("uint16")->to_tensor().dtype(), DType::uint16);
 }
 
+TEST(Pickle, WhatStandsInSeveralPlacesIsWrittenOnce) {
+  Value v = list({1});
+  for (int i = 0; i < 20; ++i) v = i % 3 == 0 ? list({v, v}) : i % 3 == 1 ? tuple({v, v}) : dict({{"a", v}, {"b", v}});
+  const std::string written = write_pickle(v);
+  EXPECT_LT(written.size(), 5000U);  // a million lists otherwise
+  EXPECT_EQ(write_pickle(read(written)), written);
+}
+
 TEST(Pickle, WhatIsWrittenIsReadAgain) {
   const Tensor base = arange(6.0).view({2, 3});
   const Value value = tuple({base, base.t(), list({1, -1, int64_t{1} << 40, 2.5, Value(), true, "é"}),

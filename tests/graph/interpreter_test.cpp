@@ -198,6 +198,7 @@ TEST(PythonFunctions, WorkOnPlainNumbersAsPythonDoes) {
                 run_function("operator.getitem", {tuple({1}), 4});
               }),
               HasSubstr("index 4 is out of range for 1 items"));
+  EXPECT_THAT(error_of([] { run_function("math.floor", {}); }), HasSubstr("math.floor: 0 arguments are too few"));
 }
 
 TEST(PythonFunctions, WorkOnSymbolicNumbers) {

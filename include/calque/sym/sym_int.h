@@ -22,23 +22,24 @@ class SymInt {
   constexpr SymInt() = default;
   template <std::integral T>
   constexpr SymInt(T value) : word_(static_cast<int64_t>(value)) {
-    if (word_ < smallest_plain) [[unlikely]]
+    if (!is_word()) [[unlikely]]
       *this = big_negative(word_);
   }
   explicit SymInt(const Expr* expr);  // an Integer expression becomes a plain value
 
-  constexpr bool is_symbolic() const { return word_ < smallest_plain; }
-  const Expr* expr() const;  // the expression; null for a plain value
+  constexpr bool is_symbolic() const { return !is_word() && (word_ & 1) == 0; }
+  constexpr bool is_word() const { return word_ >= smallest_plain; }  // the word is the value
+  const Expr* expr() const;                                           // the expression; null for a plain value
 
   // The plain value; a UserError if symbolic (a kernel was reached with symbolic sizes).
   constexpr int64_t as_int() const {
-    if (is_symbolic()) [[unlikely]]
+    if (!is_word()) [[unlikely]]
       return as_int_slow();
     return word_;
   }
   // The plain value, specialising a symbolic one to its hint with an equality guard.
   int64_t guard_int(std::source_location where = std::source_location::current()) const {
-    return is_symbolic() ? guard_int_slow(where) : word_;
+    return is_word() ? word_ : guard_int_slow(where);
   }
   std::string str() const;  // as sympy prints it: "2*s0 + 1"
 
@@ -48,7 +49,7 @@ class SymInt {
 
  private:
   // Words below this are tagged pointers (top bits 10). Plain values down there (there is no size or stride that
-  // small, but INT64_MIN is a legal argument) are immortal Integer expressions.
+  // small, but INT64_MIN is a legal argument) are pointers to immortal integers, with the lowest bit set.
   static constexpr int64_t smallest_plain = -(int64_t{1} << 62);
   static SymInt big_negative(int64_t value);
   int64_t as_int_slow() const;
@@ -112,7 +113,7 @@ SymBool logical_not(SymBool a);
 bool guard(SymBool condition, std::source_location where);
 bool guard_or(SymBool condition, bool otherwise, std::source_location where);
 bool expect_true(SymBool condition, std::source_location where);
-constexpr bool both_plain(SymInt a, SymInt b) { return !a.is_symbolic() && !b.is_symbolic(); }
+constexpr bool both_plain(SymInt a, SymInt b) { return a.is_word() && b.is_word(); }
 }  // namespace sym_detail
 
 inline SymInt operator+(SymInt a, SymInt b) {
