@@ -395,9 +395,11 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   Value out;
   if (!cached || !impl_->cache.find(key, *args, out)) {
     const GuardOperatorScope scope(op.name());
-    if (options_.pytorch_guards) pytorch_guards::ask_arguments(op, *args);
     out = op.run_fake(*args);
-    if (options_.pytorch_guards) each_tensor(out, pytorch_guards::ask_result);
+    if (options_.pytorch_guards) {
+      pytorch_guards::ask_arguments(op, *args);
+      each_tensor(out, pytorch_guards::ask_result);
+    }
     if (cached) impl_->cache.remember(key, *args, out);
   }
   each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });

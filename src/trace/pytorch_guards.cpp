@@ -1,7 +1,7 @@
 #include "trace/pytorch_guards.h"
 
-#include <array>
 #include <unordered_map>
+#include <vector>
 
 #include "calque/sym/expr.h"
 

@@ -10,7 +10,7 @@ namespace calque::pytorch_guards {
 
 // Of a tensor that becomes a node's value.
 void ask_recorded(const Tensor& t);
-// Before an operator is answered from shape rules, and of what it gave.
+// Once the shape rules have answered an operator's call, which they may refuse: of what it was given, and of what it gave.
 void ask_arguments(const Operator& op, const Values& args);
 void ask_result(const Tensor& t);
 

@@ -186,6 +186,13 @@ TEST_F(Cli, trace_explains_guards_and_specialisations) {
   EXPECT_THAT(r.out, AllOf(HasSubstr("guard s0 > 4  (at examples.cpp:"),
                            HasSubstr("s1 is specialised to 8, because Eq(s1, 8)  (aten::addmm"),
                            HasSubstr("5 <= L['x'].size()[0]"), HasSubstr("L['x'].size()[1] == 8")));
+  const auto guards = [&](const std::string& option) {
+    const std::string out = calque_run("trace convnet --explain" + option).out;
+    size_t count = 0;
+    for (size_t at = out.find("\nguard "); at != std::string::npos; at = out.find("\nguard ", at + 1)) ++count;
+    return count;
+  };
+  EXPECT_GT(guards(" --pytorch-guards"), guards(""));
   const Result unknown = calque_run("trace nothing");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.out, HasSubstr("the examples are mlp"));

@@ -319,6 +319,14 @@ TEST(MakeFx, PyTorchGuardsRefuseWhatPyTorchRefuses) {
   };
   EXPECT_EQ(accepted(split, {rand({3, 6})}, {{3, 8}}), always);
   EXPECT_EQ(accepted(split, {rand({3, 6})}, {{3, 2}}), unasked);
+  // What the shape rules refuse is refused in their words.
+  const auto error = [&](const MakeFxOptions& options) {
+    return test::error_of([&] {
+      make_fx([](const Tensor& x) { return x.view({x.sym_size(0), 0, -1}); }, options)(rand({3, 6}));
+    });
+  };
+  EXPECT_NE(error(symbolic), "");
+  EXPECT_EQ(error(asking), error(symbolic));
   // Batches of 16 and kernels of 4 go to another library.
   const auto convolve = [](const Values& v) -> Value { return conv2d(v[0].to_tensor(), v[1].to_tensor()); };
   const std::vector<Tensor> image = {rand({2, 3, 9, 9}), rand({4, 3, 3, 3})};
