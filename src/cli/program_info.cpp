@@ -194,10 +194,13 @@ FileKind kind_of(const std::string& path) {
       if (e.name.ends_with("/data.pkl")) return FileKind::pickle;
     return FileKind::program;
   }
-  return in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 &&
-                 path.find(".safetensors") == std::string::npos
-             ? FileKind::pickle
-             : FileKind::safetensors;
+  if (in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 &&
+      path.find(".safetensors") == std::string::npos)
+    return FileKind::pickle;
+  // Neither a zip nor a pickle: what the name promises says what is wrong with it.
+  const std::string extension = std::filesystem::path(path).extension();
+  if (extension == ".pt2") return FileKind::program;
+  return extension == ".bin" || extension == ".pt" || extension == ".pth" ? FileKind::pickle : FileKind::safetensors;
 }
 
 void run_program_info(const InfoOptions& options) {

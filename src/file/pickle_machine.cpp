@@ -1,5 +1,6 @@
 #include "file/pickle_machine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +14,25 @@ namespace {
 using Kind = PickleObject::Kind;
 
 // More than what torch.save writes ever needs (about one for seven bytes); bounds the memory that a hostile file can
-// ask for.
-size_t max_objects(size_t bytes) { return 500'000 + bytes / 4; }
+// ask for. A file without a zip has its storages behind the pickle, so that its size alone bounds nothing.
+size_t max_objects(size_t bytes) { return 500'000 + std::min<size_t>(bytes / 4, 9'500'000); }
+
+// The plain objects that a pickle names with a byte or two, each made once, as Python does: nobody changes them.
+struct Shared {
+  PickleObject none, no, yes, numbers[256];
+  Shared() {
+    no.kind = yes.kind = Kind::boolean;
+    yes.boolean = true;
+    for (int i = 0; i < 256; ++i) {
+      numbers[i].kind = Kind::integer;
+      numbers[i].integer = i;
+    }
+  }
+};
+Shared& shared() {
+  static Shared objects;
+  return objects;
+}
 
 double big_endian_double(std::string_view s) {
   uint64_t bits = 0;
@@ -143,6 +161,7 @@ void PickleMachine::build() {
 }
 
 void PickleMachine::global(std::string_view module, std::string_view name) {
+  if (module.size() + name.size() > max_pickled_name) fail("a name of more than 1000 characters");
   push(make_text(Kind::global, texts_.emplace_back(std::string(module) + " " + std::string(name))));
 }
 
@@ -170,20 +189,14 @@ PickleObject* PickleMachine::run() {
         break;
       case '1': pop_to_mark(); break;
       case '2': push(top()); break;
-      case 'N': push(make(Kind::none)); break;
-      case 0x88:
-      case 0x89: {
-        PickleObject* o = make(Kind::boolean);
-        o->boolean = opcode == 0x88;
-        push(o);
-        break;
-      }
+      case 'N': push(&shared().none); break;
+      case 0x88: push(&shared().yes); break;
+      case 0x89: push(&shared().no); break;
       case 'J': long_integer(take(4)); break;
-      case 'K':
+      case 'K': push(&shared().numbers[static_cast<unsigned char>(take(1)[0])]); break;
       case 'M': {
-        const std::string_view s = take(opcode == 'K' ? 1 : 2);
         PickleObject* o = make(Kind::integer);
-        for (size_t i = s.size(); i-- > 0;) o->integer = o->integer << 8 | static_cast<unsigned char>(s[i]);
+        o->integer = read<uint16_t>();
         push(o);
         break;
       }
@@ -191,9 +204,7 @@ PickleObject* PickleMachine::run() {
       case 'L': {
         std::string_view s = line();
         if (opcode == 'I' && (s == "00" || s == "01")) {
-          PickleObject* o = make(Kind::boolean);
-          o->boolean = s == "01";
-          push(o);
+          push(s == "01" ? &shared().yes : &shared().no);
           break;
         }
         if (s.ends_with('L')) s.remove_suffix(1);

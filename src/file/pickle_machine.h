@@ -12,6 +12,9 @@
 
 namespace calque {
 
+// Of a class, a function or an attribute. A long text is kept once, however often a pickle refers to it; names are copied.
+constexpr size_t max_pickled_name = 1000;
+
 struct PickleObject {
   enum class Kind : uint8_t {
     none,

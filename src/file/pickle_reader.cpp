@@ -67,7 +67,7 @@ bool is_dangerous(std::string_view module) {
 
 struct StorageRecord {
   DType dtype = DType::uint8;
-  std::string key;
+  std::string_view key;  // in the pickle
   uint64_t numel = 0;
   Ref<Storage> storage;
 };
@@ -99,8 +99,8 @@ class PickleReader {
     PickleMachine machine(pickle->data, what_ + ": " + pickle->name);
     PickleObject* root = machine.run();
     find_storage_ = [&](const StorageRecord& s) {
-      const ZipEntry* e = zip.find(top + "data/" + s.key);
-      if (!e) fail("storage " + s.key + " is missing");
+      const ZipEntry* e = zip.find(top + "data/" + std::string(s.key));
+      if (!e) fail("storage " + std::string(s.key) + " is missing");
       return e->data;
     };
     return convert(root, 0);
@@ -123,22 +123,21 @@ class PickleReader {
     PickleObject* root = machine.run();
     const PickleObject* keys = machine.run();
     if (keys->kind != Kind::list) fail("the list of storages is missing");
-    std::unordered_map<std::string, std::pair<size_t, uint64_t>> places;  // by key: where, and how many elements
+    std::unordered_map<std::string_view, std::pair<size_t, uint64_t>> places;  // by key: where, and how many elements
     find_storage_sizes(root);
     for (const PickleObject* key : keys->items) {
       if (key->kind != Kind::string) fail("a storage whose key is no text");
-      const std::string name(key->text);
       const auto numel = machine.read<int64_t>();
-      const auto known = legacy_item_size_.find(name);
-      if (known == legacy_item_size_.end()) fail("storage " + name + " is not used by any tensor");
+      const auto known = legacy_item_size_.find(key->text);
+      if (known == legacy_item_size_.end()) fail("storage " + std::string(key->text) + " is not used by any tensor");
       if (numel < 0 || static_cast<uint64_t>(numel) > (bytes_.size() - machine.position()) / known->second)
-        fail("storage " + name + " is cut off");
-      places[name] = {machine.position(), static_cast<uint64_t>(numel) * known->second};
+        fail("storage " + std::string(key->text) + " is cut off");
+      places[key->text] = {machine.position(), static_cast<uint64_t>(numel) * known->second};
       machine.skip(static_cast<size_t>(numel) * known->second);
     }
     find_storage_ = [&](const StorageRecord& s) {
       const auto it = places.find(s.key);
-      if (it == places.end()) fail("storage " + s.key + " is missing");
+      if (it == places.end()) fail("storage " + std::string(s.key) + " is missing");
       return bytes_.subspan(it->second.first, it->second.second);
     };
     return convert(root, 0);
@@ -151,7 +150,7 @@ class PickleReader {
     while (!pending.empty()) {
       const PickleObject* o = pending.back();
       pending.pop_back();
-      if (!seen.insert(o).second) continue;
+      if (o->items.empty() || !seen.insert(o).second) continue;
       if (o->kind == Kind::persistent) {
         const StorageRecord s = storage_id(o);
         legacy_item_size_[s.key] = item_size(s.dtype);
@@ -201,7 +200,7 @@ class PickleReader {
       by_key_.emplace(s.key, s.storage);
     }
     if (s.numel > s.storage->nbytes() / item_size(s.dtype))
-      fail("storage " + s.key + " has " + std::to_string(s.storage->nbytes()) + " bytes, expected " +
+      fail("storage " + std::string(s.key) + " has " + std::to_string(s.storage->nbytes()) + " bytes, expected " +
            std::to_string(s.numel) + " elements of " + std::string(name(s.dtype)));
     return s;
   }
@@ -225,7 +224,7 @@ class PickleReader {
     const StorageRecord& s = storage(storage_object);
     if (offset->kind != Kind::integer) fail("a tensor whose offset is no integer");
     Tensor t = checked_view(s.storage, dtype.value_or(s.dtype), sizes(size), sizes(stride), offset->integer,
-                            what_ + ": a tensor in storage " + s.key);
+                            what_ + ": a tensor in storage " + std::string(s.key));
     if (requires_grad && (is_floating(t.dtype()) || is_complex(t.dtype()))) t.set_requires_grad();
     return t;
   }
@@ -292,7 +291,7 @@ class PickleReader {
                         ? static_cast<int8_t>(std::clamp<int64_t>(arg(1)->integer, -1, 127))
                         : int8_t{-1});
     }
-    if (f == "_codecs encode" && arg(0)->kind == Kind::string) return std::string(arg(0)->text);  // bytes, in protocol 2
+    if (f == "_codecs encode" && arg(0)->kind == Kind::string) return convert(arg(0), depth + 1);  // bytes, in protocol 2
     if (f == "builtins complex" || f == "__builtin__ complex") return std::complex<double>(real(arg(0)), real(arg(1)));
     if (f == "builtins slice" || f == "__builtin__ slice")
       return SliceValue{convert(arg(0), depth + 1), convert(arg(1), depth + 1), convert(arg(2), depth + 1)};
@@ -364,7 +363,8 @@ class PickleReader {
       const PickleObject* state = o->items[i];
       if (state->kind == Kind::dict && s.items.size() == s.fields.size()) {
         for (size_t j = 0; j + 1 < state->items.size(); j += 2) {
-          if (state->items[j]->kind != Kind::string) fail("an object with an attribute whose name is no text");
+          if (state->items[j]->kind != Kind::string || state->items[j]->text.size() > max_pickled_name)
+            fail("an object with an attribute whose name is no text, or of more than 1000 characters");
           s.fields.emplace_back(state->items[j]->text);
           s.items.push_back(convert(state->items[j + 1], depth + 1));
         }
@@ -379,6 +379,11 @@ class PickleReader {
 
   Value convert(const PickleObject* o, size_t depth) {
     if (depth > max_depth) fail("its content is nested deeper than " + std::to_string(max_depth));
+    constexpr size_t short_text = 16;
+    if (o->items.empty() && o->text.size() <= short_text) {  // as soon made again as found
+      add_leaves(1);
+      return convert_new(o, depth);
+    }
     if (const auto it = done_.find(o); it != done_.end()) {
       if (it->second.leaves == 0) fail("its content contains itself");
       add_leaves(it->second.leaves);
@@ -440,9 +445,9 @@ class PickleReader {
   std::string what_;
   PickleOptions options_;
   std::function<std::span<const std::byte>(const StorageRecord&)> find_storage_;
-  std::unordered_map<std::string, size_t> legacy_item_size_;
+  std::unordered_map<std::string_view, size_t> legacy_item_size_;
   std::unordered_map<const PickleObject*, StorageRecord> storages_;
-  std::unordered_map<std::string, Ref<Storage>> by_key_;
+  std::unordered_map<std::string_view, Ref<Storage>> by_key_;
   std::unordered_map<const PickleObject*, Done> done_;
   uint64_t leaves_ = 0;
 };

@@ -37,6 +37,8 @@ std::string_view storage_class(DType d) {
   return {};
 }
 
+constexpr size_t short_text = 16;  // as soon written again as referred to
+
 class PickleWriter {
  public:
   void run(const Value& value, ZipWriter::Sink sink) {
@@ -64,6 +66,7 @@ class PickleWriter {
     out_.append(bytes, sizeof(T));
   }
   void text(std::string_view s) {
+    if (s.size() > UINT32_MAX) throw UserError("write_pickle: a text of more than 4 GiB cannot be written");
     out_ += 'X';
     raw(static_cast<uint32_t>(s.size()));
     out_ += s;
@@ -90,17 +93,17 @@ class PickleWriter {
     out_ += "c" + std::string(module) + "\n" + std::string(name) + "\n";
   }
 
-  // A container that stands in several places is written once, as Python does it: a small value may stand for a large tree.
-  bool is_known(const void* container) {
-    const auto it = written_.find(container);
+  // What stands in several places is written once, as Python does it: a small value may stand for a large tree.
+  bool is_known(const void* object) {
+    const auto it = written_.find(object);
     if (it == written_.end()) return false;
     out_ += 'j';
     raw(it->second);
     return true;
   }
-  void remember(const void* container) {
+  void remember(const void* object) {
     const auto place = static_cast<uint32_t>(written_.size());
-    written_.emplace(container, place);
+    written_.emplace(object, place);
     if (place < 256) {
       out_ += 'q';
       out_ += static_cast<char>(place);
@@ -123,7 +126,11 @@ class PickleWriter {
         floating(v.to_complex().imag());
         out_ += "\x86R";
         return;
-      case Value::Kind::string: text(v.to_string()); return;
+      case Value::Kind::string:
+        if (is_known(&v.to_string())) return;
+        text(v.to_string());
+        if (v.to_string().size() > short_text) remember(&v.to_string());
+        return;
       case Value::Kind::tensor: tensor(v.to_tensor()); return;
       case Value::Kind::dtype: global("torch", name(v.to_dtype())); return;
       case Value::Kind::device: device(v.to_device()); return;
@@ -219,7 +226,7 @@ class PickleWriter {
   std::string out_;
   std::vector<Ref<Storage>> storages_;
   std::unordered_map<const Storage*, size_t> keys_;
-  std::unordered_map<const void*, uint32_t> written_;  // containers, by where they are kept
+  std::unordered_map<const void*, uint32_t> written_;  // by where they are kept
 };
 
 }  // namespace

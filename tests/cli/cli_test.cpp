@@ -93,6 +93,17 @@ TEST_F(Cli, bad_input_is_status_2_and_one_line) {
   EXPECT_EQ(calque_run("diff --help").status, 0);
 }
 
+TEST_F(Cli, AFileWithoutAKnownBeginningIsCalledWhatItsNameSays) {
+  for (const auto& [name, expected] :
+       {std::pair("x.pt2", "not a readable zip archive"), std::pair("x.bin", "not a file of torch.save"),
+        std::pair("x.safetensors", "not a valid safetensors file")}) {
+    std::ofstream(path(name)).flush();
+    const Result r = calque_run("info " + path(name));
+    EXPECT_EQ(r.status, 2) << name;
+    EXPECT_THAT(r.out, HasSubstr(expected)) << name;
+  }
+}
+
 TEST_F(Cli, diff_of_equal_files_is_0) {
   const std::string a = save("a", {{"x", f32({1, 2})}, {"n", i64({3})}}),
                     b = save("b", {{"x", f32({1, 2})}, {"n", i64({3})}});

@@ -194,6 +194,30 @@ TEST(Pickle, SmallFilesThatStandForHugeOnesAreRefused) {
   EXPECT_NE(error_of(zipped(std::string("\x80\x02X\xff\xff\xff\x7f", 7) + "abc")), "");
 }
 
+TEST(Pickle, ALongTextIsKeptOnceHoweverOftenItIsReferredTo) {
+  const std::string text = std::string("\x80\x02X\x00\x00\x10\x00", 7) + std::string(1 << 20, 'x') + "q\x01" + "0";
+  std::string items;
+  for (int i = 0; i < 300; ++i) items += "h\1";
+  const Value texts = pickled(text + "](" + items + "e.");
+  ASSERT_EQ(texts.to_items().size(), 300U);
+  EXPECT_EQ(&texts.to_items()[0].to_string(), &texts.to_items()[299].to_string());
+  const std::string written = write_pickle(texts);
+  EXPECT_LT(written.size(), size_t{2} << 20);
+  EXPECT_TRUE(read(written).equals(texts));
+
+  const std::string encode = "c_codecs\nencode\n(h\1U\6latin1tR";
+  const Value bytes = pickled(text + "](" + encode + encode + "e.");
+  EXPECT_EQ(&bytes.to_items()[0].to_string(), &bytes.to_items()[1].to_string());
+
+  EXPECT_NE(error_of(zipped(text + "h\1h\1\x93.")).find("a name of more than 1000"), std::string::npos);
+  EXPECT_NE(error_of(zipped(text + "capp\nThing\n)\x81}h\1Nsb."), true).find("of more than 1000"), std::string::npos);
+}
+
+TEST(Pickle, OneByteObjectsAreMadeOnce) {
+  // More than a pickle may have of others (500,000 and one for 4 bytes).
+  EXPECT_EQ(pickled("\x80\x02(" + std::string(2'000'000, 'N') + "l.").to_items().size(), 2'000'000U);
+}
+
 TEST(Pickle, OtherFilesAreNamed) {
   const TemporaryFolder folder;
   EXPECT_NE(error_of("no file of PyTorch's").find("not a file of torch.save"), std::string::npos);
