@@ -292,15 +292,19 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
     return assisted_search(next_logits, search, lookup);
   }
   GenerateOutput out;
+  const bool keep_scores = details && config.output_scores.value_or(false);
+  const bool keep_logits = details && config.output_logits.value_or(false);
+  const bool best_alone = mode == GenerationMode::greedy_search && processors.empty() && !keep_scores && !keep_logits;
   std::vector<bool> done(static_cast<size_t>(rows), false);
   int64_t seen = options.cache_position;
   for (;;) {
-    const GenerationStep step{ids.narrow(1, seen, ids.size(1) - seen), seen, mask};
+    GenerationStep step{ids.narrow(1, seen, ids.size(1) - seen), seen, mask};
+    step.best_alone = best_alone;
     const Tensor logits = last_scores(next_logits(step), rows);
     if (config.use_cache.value_or(true)) seen = ids.size(1);
     const Tensor scores = process_scores(processors, ids, logits);
-    if (details && config.output_scores.value_or(false)) out.scores.push_back(scores);
-    if (details && config.output_logits.value_or(false)) out.logits.push_back(logits);
+    if (keep_scores) out.scores.push_back(scores);
+    if (keep_logits) out.logits.push_back(logits);
     Tensor tokens = mode == GenerationMode::sample ? sampled_tokens(scores, options.generator) : greedy_tokens(scores);
     if (!eos.empty()) {  // rows that have ended go on with padding
       tokens = tokens.clone();

@@ -7,6 +7,7 @@
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
 #include "calque/generate/assisted.h"
+#include "calque/hub/best_logit.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/op/mode.h"
@@ -93,6 +94,7 @@ class Steps {
     in.output_attentions = wants(config_.output_attentions);
     in.output_hidden_states = wants(config_.output_hidden_states);
     if (takes("logits_to_keep")) in.logits_to_keep = step.logits_to_keep;
+    if (step.best_alone) in.best_logit = &best_logit_;
     // Without padding there is nothing that the model would not do by itself, and does faster.
     const bool padded = !all_ones(step.attention_mask);
     if (encoder_decoder_) {
@@ -212,6 +214,7 @@ class Steps {
   const std::vector<std::string> arguments_;
   const bool encoder_decoder_;
   KeyValueCache cache_;
+  BestLogit best_logit_;
   Value encoder_outputs_;
   int64_t encoder_rows_ = -1;
 };

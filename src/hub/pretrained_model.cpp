@@ -20,7 +20,7 @@ PretrainedModel::PretrainedModel(Config config) : config_(std::move(config)) {
 }
 
 ModelOutput PretrainedModel::operator()(const ModelInputs& inputs) {
-  if (plain_call()) return forward(inputs);
+  if (!is_watched()) return forward(inputs);
   return ModelOutput::from_value(call({}, inputs.to_kwargs(argument_names())));
 }
 

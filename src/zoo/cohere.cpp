@@ -120,6 +120,7 @@ struct CohereForCausalLM : CausalLM<CohereForCausalLM, CohereModel, CoherePretra
   static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereForCausalLM";
   explicit CohereForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens"), logit_scale(c.number("logit_scale")) {}
   Tensor head_logits(const Tensor& logits) override { return logits * logit_scale; }
+  bool head_keeps_order() const override { return logit_scale > 0; }
   double logit_scale;
 };
 

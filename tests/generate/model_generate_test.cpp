@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
+#include "calque/hub/best_logit.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
@@ -198,6 +199,67 @@ TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
                     .sequences);
     EXPECT_EQ(std::vector(rows[0].begin() + 6, rows[0].end()), c.expected) << c.settings;
   }
+}
+
+// ---- the largest logit alone ------------------------------------------------------------------------------------------
+
+std::shared_ptr<PretrainedModel> wide_gpt2() {
+  manual_seed(11);
+  const auto model = from_config(Config::from_json(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 9000, "n_embd": 96, "n_layer": 2,
+    "n_head": 4, "n_positions": 128, "initializer_range": 0.2})"));
+  model->eval();
+  return model;
+}
+
+TEST(BestLogit, GreedyTextIsThatOfAllLogits) {
+  const auto model = wide_gpt2();
+  for (const auto& prompts : std::vector<std::vector<std::vector<int64_t>>>{{{5}}, {{1, 2, 3}, {7, 8, 9}}, {{8999, 0, 4}}}) {
+    const std::string text = R"({"max_new_tokens": 40, "return_dict_in_generate": true)";
+    const auto best = generate(*model, {.input_ids = ids_of(prompts)}, settings(text + "}"));
+    const auto all = generate(*model, {.input_ids = ids_of(prompts)}, settings(text + R"(, "output_logits": true})"));
+    ASSERT_EQ(all.logits.size(), 40U);
+    EXPECT_EQ(rows_of(best.sequences), rows_of(all.sequences));
+  }
+}
+
+TEST(BestLogit, IsOfTheWholeProductAndOthersAreLeftOut) {
+  const GradModeScope no_grad(false);
+  const auto model = wide_gpt2();
+  const Child<Linear>& head = *model->output_embeddings();
+  BestLogit best;
+  for (int i = 0; i < 20; ++i) {
+    const Tensor hidden = randn({2, 1, 96});
+    const Tensor all = head(hidden), alone = best(head, hidden);
+    EXPECT_TRUE(alone.argmax(-1).equal(all.argmax(-1))) << i;
+    EXPECT_TRUE(alone.amax({-1}).allclose(all.amax({-1}), 1e-5, 1e-6)) << i;
+    EXPECT_EQ(alone.equal(all), i < 3) << i;  // short texts are not worth the copy
+  }
+  // Many positions, other dtypes and heads that somebody watches are left alone.
+  for (const Tensor& hidden : {randn({1, 20, 96}), randn({5, 1, 96})}) EXPECT_TRUE(best(head, hidden).equal(head(hidden)));
+  const HookHandle handle = head->register_forward_hook(
+      [](Module&, const Values&, const Kwargs&, const Value& result) { return std::optional(result); });
+  const Tensor hidden = randn({1, 1, 96});
+  EXPECT_TRUE(best(head, hidden).equal(head(hidden)));
+}
+
+TEST(BestLogit, IsNotAskedForWhereLogitsAreLookedAt) {
+  std::vector<bool> asked;
+  const NextLogits next = [&](const GenerationStep& step) {
+    asked.push_back(step.best_alone);
+    return ones({step.input_ids.size(0), 10});
+  };
+  const auto asks = [&](const std::string& text) {
+    asked.clear();
+    generate(next, ids_of({{1, 2}}), settings(text));
+    return asked.at(0);
+  };
+  EXPECT_TRUE(asks(R"({"max_new_tokens": 1})"));
+  EXPECT_TRUE(asks(R"({"max_new_tokens": 1, "return_dict_in_generate": true})"));
+  for (const char* text : {R"("do_sample": true)", R"("num_beams": 2)", R"("repetition_penalty": 1.1)",
+                           R"("return_dict_in_generate": true, "output_scores": true)",
+                           R"("return_dict_in_generate": true, "output_logits": true)"})
+    EXPECT_FALSE(asks(R"({"max_new_tokens": 1, )" + std::string(text) + "}")) << text;
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct GenerationStep {
   Tensor rows = {};            // int64 [batch]: the rows of the step before that these continue; undefined: the same ones
   int64_t logits_to_keep = 1;  // positions, from the last, whose logits are looked at; more than one with candidates
   Tensor position_ids = {};    // int64 [batch, n]; undefined: counted from the first position that counts
+  bool best_alone = false;     // of a row's logits only the place of the largest will be looked at
 };
 // Logits [batch, vocab], or [batch, n, vocab] of which the last positions are taken.
 using NextLogits = std::function<Tensor(const GenerationStep&)>;

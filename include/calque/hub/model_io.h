@@ -16,6 +16,8 @@
 
 namespace calque {
 
+class BestLogit;
+
 struct ModelInputs {
   Tensor input_ids = {};
   Tensor attention_mask = {};
@@ -48,6 +50,10 @@ struct ModelInputs {
   std::optional<bool> output_attentions = {};
   std::optional<bool> output_hidden_states = {};
   int64_t logits_to_keep = 0;  // the last positions only; 0: all
+
+  // No argument of transformers', and not among the names: set where of the logits only the largest will be looked at; a
+  // model may leave it alone.
+  BestLogit* best_logit = nullptr;
 
   // Every name above, in order.
   static std::span<const std::string_view> names();

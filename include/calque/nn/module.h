@@ -194,6 +194,7 @@ class Module : public std::enable_shared_from_this<Module> {
                                          std::vector<std::string>& errors)>;
   using LoadPostHook = std::function<void(Module&, IncompatibleKeys&)>;
 
+  bool is_watched() const { return hooks_ || module_observers_active(); }  // a call is not forward alone
   HookHandle register_forward_pre_hook(ForwardPreHook hook, bool prepend = false);
   // With `always_call` it also runs when forward throws; the result is None then, and what the hook throws a warning.
   HookHandle register_forward_hook(ForwardHook hook, bool prepend = false, bool always_call = false);
@@ -211,7 +212,6 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual void upgrade_state(StateDict& state, const std::string& prefix, std::optional<int64_t> version);
   // Arguments by position and keyword into the places of argument_names(); a place not given stays null.
   void bind_arguments(const Values& args, const Kwargs& kwargs, std::span<const Value*> places) const;
-  bool plain_call() const { return !hooks_ && !module_observers_active(); }
   ModuleSlot& module_slot(std::string_view name) const;  // InternalError when missing
 
  private:

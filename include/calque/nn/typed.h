@@ -99,7 +99,7 @@ class Typed : public Base {
     using S = nn_detail::SignatureOf<D>;
     D& self = static_cast<D&>(*this);
     if constexpr (S::as_values) {
-      if (!this->plain_call() || typeid(*this) != typeid(D)) [[unlikely]] {
+      if (this->is_watched() || typeid(*this) != typeid(D)) [[unlikely]] {
         if constexpr (std::is_void_v<typename S::Result>) {
           this->call(S::box(given...));
           return;

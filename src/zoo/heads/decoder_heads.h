@@ -9,6 +9,7 @@
 
 #include "../blocks/attention.h"
 #include "arguments.h"
+#include "calque/hub/best_logit.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/nn/container.h"
 #include "calque/nn/dropout.h"
@@ -103,7 +104,9 @@ struct CausalLM : ModelOf<D, Pretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    const Tensor logits = head_logits(lm_head(last_positions(base["last_hidden_state"], in.logits_to_keep)));
+    const Tensor hidden = last_positions(base["last_hidden_state"], in.logits_to_keep);
+    const bool best_alone = in.best_logit && head_keeps_order();
+    const Tensor logits = head_logits(best_alone ? (*in.best_logit)(lm_head, hidden) : lm_head(hidden));
     ModelOutput out;
     if (in.labels.defined()) out.set("loss", causal_lm_loss(logits, in.labels));
     out.set("logits", logits);
@@ -111,6 +114,7 @@ struct CausalLM : ModelOf<D, Pretrained> {
     return out;
   }
   virtual Tensor head_logits(const Tensor& logits) { return logits; }
+  virtual bool head_keeps_order() const { return true; }  // the largest of what head_logits takes is that of what it gives
   PretrainedModel::TiedWeights tied_weights() const override {
     if (!this->config().flag("tie_word_embeddings")) return {};
     return {{"lm_head.weight", tied_to_}};
