@@ -27,6 +27,8 @@ SMALL = dict(vocab_size=99, pad_token_id=1, bos_token_id=0, eos_token_id=2, deco
 MODELS = {  # architecture: class, configuration; those whose files Calque has
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "gptj": ("GPTJForCausalLM", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    # As many words as make greedy search look for the largest logit in an 8-bit copy of the head, whose bias counts too.
+    "gptj wide": ("GPTJForCausalLM", dict(vocab_size=20000, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "bloom": ("BloomForCausalLM", dict(vocab_size=99, hidden_size=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "opt": ("OPTForCausalLM", dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=37, max_position_embeddings=64, word_embed_proj_dim=16, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "bart": ("BartForConditionalGeneration", dict(SMALL, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64)),
@@ -37,7 +39,7 @@ MODELS = {  # architecture: class, configuration; those whose files Calque has
 def random_model(name, folder):
     cls, settings = MODELS[name]
     torch.manual_seed(0)
-    config = type(transformers.AutoConfig.for_model(name))(**settings)
+    config = type(transformers.AutoConfig.for_model(name.split()[0]))(**settings)
     model = getattr(transformers, cls)(config).eval()
     with torch.no_grad():  # larger, so that tokens are not all alike
         for parameter in model.parameters():
@@ -222,7 +224,7 @@ def main():
             if name == "tiny-lm":
                 place, tokenizer = TINY, PreTrainedTokenizerFast(tokenizer_file=os.path.join(TINY, "tokenizer.json"))
                 model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
-            elif os.path.exists(os.path.join(ROOT, "src", "zoo", name + ".cpp")):
+            elif os.path.exists(os.path.join(ROOT, "src", "zoo", name.split()[0] + ".cpp")):
                 place, tokenizer = os.path.join(folder, name), None
                 model = random_model(name, place)
             else:
