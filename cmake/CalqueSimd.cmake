@@ -8,7 +8,7 @@ set(calque_isas generic)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND calque_isas avx2 avx512)
   set(calque_isa_avx2_flags -mavx2 -mfma -mf16c -mbmi2)
-  # amx: for the intrinsics of *_amx.simd.cpp, which ask the machine first; a compiler does not use tiles by itself.
+  # amx: for the intrinsics of attention_amx and gemm_bf16, which ask the machine first; a compiler does not use tiles by itself.
   set(calque_isa_avx512_flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mbmi2 -mprefer-vector-width=512
       -mamx-tile -mamx-bf16)
   target_compile_definitions(calque_flags INTERFACE CALQUE_HAVE_ISA_AVX2=1 CALQUE_HAVE_ISA_AVX512=1)

@@ -5,6 +5,7 @@
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/gemm_parts.h"
+#include "kernel/cpu/isa.h"
 #include "kernel/cpu/scratch.h"
 
 namespace calque {
@@ -119,10 +120,11 @@ void gemm_float(const Gemm<S>& g) {
   const GemmKernels<S>& kernel = gemm_kernels<S>();
   const bool a_along_k = g.a_col == 1 || g.k <= 1, b_along_k = g.b_row == 1 || g.k <= 1;
   const bool a_along_m = g.a_row == 1, b_along_n = g.b_col == 1;
-  // Tiles take 16 columns in the time of one; with a few the weights come from memory, which takes longer either way.
-  constexpr int64_t few_for_tiles = 2;
-  const bool tiles = std::is_same_v<S, BFloat16> && on_tiles(batch_count(g) * g.m * g.n * g.k);
-  const int64_t dot_columns = tiles ? few_for_tiles : kernel.dot_columns;
+  // Instructions for pairs take 16 columns in the time of one; with a few the weights come from memory, which takes longer
+  // either way.
+  const int64_t few_for_pairs = has_amx_bf16() ? 2 : 4;
+  const bool pairs = std::is_same_v<S, BFloat16> && by_pairs(batch_count(g) * g.m * g.n * g.k);
+  const int64_t dot_columns = pairs ? few_for_pairs : kernel.dot_columns;
   if (g.m <= dot_columns && b_along_k && (g.m <= g.n || !a_along_k)) return run_dot(g, true);
   if (g.n <= dot_columns && a_along_k) return run_dot(g, false);
   if (g.m <= kernel.stream_rows && b_along_n) return run_stream(g, false);

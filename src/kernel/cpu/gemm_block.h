@@ -75,8 +75,8 @@ struct GemmKernels {
   int64_t (*depthwise_numbers)(const Patches<S>&);
 };
 
-/// bfloat16 on AMX tiles, where has_amx_bf16(). k must not be 0; scratch as scratch_size(k) says.
-struct AmxKernels {
+/// bfloat16 by instructions that multiply pairs. k must not be 0; scratch as scratch_size(k) says.
+struct PairKernels {
   void (*block)(const GemmPart<BFloat16>&, void* scratch);
   int64_t (*scratch_size)(int64_t k);
 };
@@ -95,8 +95,9 @@ CALQUE_DECLARE_GEMM(generic)
 CALQUE_DECLARE_GEMM(avx2)
 CALQUE_DECLARE_GEMM(avx512)
 namespace avx512 {
-extern const AmxKernels gemm_amx;
-}
+extern const PairKernels gemm_amx;          // where has_amx_bf16()
+extern const PairKernels gemm_avx512_bf16;  // where has_avx512_bf16()
+}  // namespace avx512
 #endif
 #undef CALQUE_DECLARE_GEMM
 

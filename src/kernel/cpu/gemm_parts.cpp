@@ -22,7 +22,7 @@ const GemmKernels<S>& gemm_kernels() {
 #endif
 }
 
-bool on_tiles(int64_t multiplications) { return multiplications > 16 * 16 * 16 && has_amx_bf16(); }
+bool by_pairs(int64_t multiplications) { return multiplications > 16 * 16 * 16 && (has_amx_bf16() || has_avx512_bf16()); }
 
 namespace {
 
@@ -68,11 +68,12 @@ void detail::run_parts(int64_t items, PartFunction<S> part_of, const void* conte
   if (first.row_count <= 0 || first.col_count <= 0) return;
 #if defined(CALQUE_HAVE_ISA_AVX512)
   if constexpr (std::is_same_v<S, BFloat16>) {
-    if (on_tiles(items * first.row_count * first.col_count * first.k)) {
-      const auto bytes = static_cast<size_t>(avx512::gemm_amx.scratch_size(first.k));
-      constexpr int64_t times_faster = 8;
+    if (by_pairs(items * first.row_count * first.col_count * first.k)) {
+      const PairKernels& pairs = has_amx_bf16() ? avx512::gemm_amx : avx512::gemm_avx512_bf16;
+      const auto bytes = static_cast<size_t>(pairs.scratch_size(first.k));
+      const int64_t times_faster = has_amx_bf16() ? 8 : 2;
       split<S>(items, first, times_faster, part_of, context,
-               [&](const GemmPart<S>& part) { avx512::gemm_amx.block(part, scratch_bytes(Scratch::block, bytes)); });
+               [&](const GemmPart<S>& part) { pairs.block(part, scratch_bytes(Scratch::block, bytes)); });
       return;
     }
   }

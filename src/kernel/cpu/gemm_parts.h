@@ -15,9 +15,10 @@ namespace calque {
 template <class S>
 const GemmKernels<S>& gemm_kernels();
 
-/// Whether so many multiplications of bfloat16 go to tiles. Tiles take subnormal numbers for 0, so that infinity times one of
-/// them is NaN; PyTorch has the same threshold for instructions that do so, and up to it the infinity.
-bool on_tiles(int64_t multiplications);
+/// Whether so many multiplications of bfloat16 go to instructions that multiply pairs (tiles or vectors). They take subnormal
+/// numbers for 0, so that infinity times one of them is NaN; PyTorch has the same threshold for instructions that do so, and up
+/// to it the infinity.
+bool by_pairs(int64_t multiplications);
 
 /// Multiplications below which another thread costs more than it saves.
 constexpr int64_t work_per_thread = 1 << 16;

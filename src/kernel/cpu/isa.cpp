@@ -12,6 +12,11 @@
 namespace calque {
 namespace {
 
+std::string_view wished_isa() noexcept {
+  const char* text = std::getenv("CALQUE_ISA");
+  return text != nullptr ? text : "";
+}
+
 #if defined(__x86_64__)
 // Asked of the processor: clang 16 knows no such feature by name. That its registers may be used, avx2 says.
 bool has_f16c() noexcept {
@@ -28,8 +33,12 @@ Isa best_isa() noexcept {
   return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::generic;
 }
 
+bool allow_avx512_bf16() noexcept {
+  return isa() == Isa::avx512 && wished_isa() != "avx512" && __builtin_cpu_supports("avx512bf16");
+}
+
 bool allow_amx() noexcept {
-  if (isa() != Isa::avx512) return false;
+  if (isa() != Isa::avx512 || wished_isa().starts_with("avx512")) return false;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24;
@@ -40,12 +49,12 @@ bool allow_amx() noexcept {
 #else
 Isa best_isa() noexcept { return Isa::generic; }
 bool allow_amx() noexcept { return false; }
+bool allow_avx512_bf16() noexcept { return false; }
 #endif
 
 Isa chosen_isa() noexcept {
   const Isa best = best_isa();
-  const char* text = std::getenv("CALQUE_ISA");
-  const std::string_view wish = text != nullptr ? text : "";
+  const std::string_view wish = wished_isa();
   if (wish == "generic") return Isa::generic;
   if (wish == "avx2" && best == Isa::avx512) return Isa::avx2;
   return best;
@@ -60,6 +69,11 @@ Isa isa() noexcept {
 
 bool has_amx_bf16() noexcept {
   static const bool value = allow_amx();
+  return value;
+}
+
+bool has_avx512_bf16() noexcept {
+  static const bool value = allow_avx512_bf16();
   return value;
 }
 

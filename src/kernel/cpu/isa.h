@@ -1,6 +1,7 @@
 // Which instruction sets this machine has, asked once. The binary's baseline is plain x86-64; files named *.simd.cpp are
 // compiled once per Isa with CALQUE_ISA as the name of the namespace around them, and the caller picks one of these at run
-// time. CALQUE_ISA=generic|avx2|avx512 in the environment lowers the choice, for tests and for comparing.
+// time. CALQUE_ISA=generic|avx2|avx512|avx512_bf16 in the environment lowers the choice, for tests and for comparing; the last
+// but one is without, the last with instructions for pairs of bfloat16, both without tiles.
 #pragma once
 
 namespace calque {
@@ -11,6 +12,7 @@ Isa isa() noexcept;
 
 /// Whether this thread may use AMX tiles on bfloat16; asks the kernel for permission the first time.
 bool has_amx_bf16() noexcept;
+bool has_avx512_bf16() noexcept;
 
 /// `table_of(Isa)` style choice: picks the entry for isa().
 template <class T>
