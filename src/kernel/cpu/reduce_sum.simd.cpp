@@ -6,7 +6,9 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int64_t block = 1024;  // elements (or, in a tile, 64 rows) added in the compute type before they go to double
+// Elements (or, in a tile, 64 rows) added in the compute type before they go to double; as many in a lane for every width of
+// registers, so that narrow ones are no less exact.
+constexpr int64_t block = 64 * lanes<float>;
 constexpr int64_t block_rows = 64;
 
 // ---- what is added up ---------------------------------------------------------------------------------------------
