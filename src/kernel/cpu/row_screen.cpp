@@ -59,7 +59,7 @@ RowScreen::RowScreen(const Tensor& weight, const Tensor& bias)
     longest_ = std::isnan(norm) ? norm : std::isnan(longest_) ? longest_ : std::max(longest_, norm);
   if (bias_.defined()) {
     const float* b = bias_.data_as<float>();
-    for (int64_t r = 0; r < rows_; ++r) bias_reach_ = std::max(bias_reach_, above(4 * rounding * std::abs(b[r])));
+    for (int64_t r = 0; r < rows_; ++r) bias_reach_ = std::max(bias_reach_, above(8 * rounding * std::abs(b[r])));
   }
 }
 
@@ -94,7 +94,9 @@ bool RowScreen::scores(const float* x, float* out) const {
     for (float known = floor; known < best && !floor.compare_exchange_weak(known, best);) {
     }
   });
-  const float threshold = floor - 2 * (bias_reach_ + above(1.001 * std::sqrt(left_out) * longest_));
+  // Beside roundings: what is left out of x, and products of float32 that come to nothing because they are too small.
+  const double lost = 1.001 * std::sqrt(left_out) * longest_ + static_cast<double>(size_ + 16) * 0x1p-149;
+  const float threshold = floor - 2 * (bias_reach_ + above(lost));
   std::vector<int64_t> candidates;
   for (int64_t r = 0; r < rows_; ++r)
     if (!(out[r] + length * reach_[static_cast<size_t>(r)] < threshold)) candidates.push_back(r);
@@ -118,7 +120,8 @@ bool RowScreen::scores(const float* x, float* out) const {
     }
     out[r] = static_cast<float>(sum);
   }
-  return !candidates.empty() && first - second > 2 * (static_cast<double>(size_ + 16) * rounding * margin + bias_reach_);
+  return !candidates.empty() &&
+         first - second > 2 * (static_cast<double>(size_ + 16) * (rounding * margin + 0x1p-149) + bias_reach_);
 }
 
 }  // namespace calque::kernel
