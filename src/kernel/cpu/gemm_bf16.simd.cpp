@@ -75,6 +75,46 @@ void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* ou
   pack_tile({ks, js, g.cols + k0 * g.cols_k + j0 * g.cols_col, g.cols_k, g.cols_col}, out);
 }
 
+/// Two tiles side by side, where columns lie beside each other: whole lines are read.
+void pack_two_tiles(int64_t ks, const BFloat16* from, int64_t k_stride, BFloat16* left, BFloat16* right) {
+  alignas(64) uint16_t pairs[2 * tile_k];  // column j of the even row, column j of the odd one
+  for (int j = 0; j < 2 * tile_k; ++j) pairs[j] = static_cast<uint16_t>(j / 2 + j % 2 * tile_k);
+  const __m512i left_pairs = _mm512_load_si512(pairs), right_pairs = _mm512_load_si512(pairs + tile_k);
+  for (int64_t p = 0; p < tile_k; p += 2) {
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i even = p < ks ? _mm512_loadu_si512(from + p * k_stride) : zero;
+    const __m512i odd = p + 1 < ks ? _mm512_loadu_si512(from + (p + 1) * k_stride) : zero;
+    _mm512_storeu_si512(left + p * tile, _mm512_permutex2var_epi16(even, left_pairs, odd));
+    _mm512_storeu_si512(right + p * tile, _mm512_permutex2var_epi16(even, right_pairs, odd));
+  }
+}
+
+/// cols[k0 .. k0 + 32, j0 .. j0 + 32], of which there are so many; columns lie beside each other or are patches.
+void pack_two_tiles(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* left, BFloat16* right) {
+  const int64_t ks = min(tile_k, g.k - k0);
+  if (g.patches == nullptr) return pack_two_tiles(ks, g.cols + k0 * g.cols_k + j0, g.cols_k, left, right);
+  BFloat16 rows[2 * tile_numbers];
+  pack_patches(*g.patches, k0, ks, g.first_patch + j0, 2 * tile, 2 * tile, rows);
+  pack_two_tiles(ks, rows, 2 * tile, left, right);
+}
+
+/// cols[all of k, col .. col + cols] as columns of tiles.
+[[gnu::flatten]] void pack_columns(const GemmPart<BFloat16>& g, int64_t col, int64_t cols, BFloat16* out) {
+  const int64_t tiles_k = k_tiles(g.k), column_tile = tiles_k * tile_numbers;
+  const bool beside = g.patches != nullptr || g.cols_col == 1;
+  for (int64_t j = 0; j < cols;) {
+    const bool two = beside && cols - j >= 2 * tile;
+    BFloat16* const to = out + j / tile * column_tile;
+    for (int64_t t = 0; t < tiles_k; ++t) {
+      if (two)
+        pack_two_tiles(g, t * tile_k, col + j, to + t * tile_numbers, to + column_tile + t * tile_numbers);
+      else
+        pack_tile(g, t * tile_k, col + j, to + t * tile_numbers);
+    }
+    j += two ? 2 * tile : tile;
+  }
+}
+
 /// A group's rows for one block of k, zero padded, k contiguous.
 void copy_rows(const GemmPart<BFloat16>& g, int64_t row, int64_t k0, int64_t k, BFloat16* out) {
   const int64_t rows = min(group, g.row_count - row), ks = min(k, g.k - k0);
@@ -282,9 +322,7 @@ void block(const GemmPart<BFloat16>& g, void* scratch) {
   for (int64_t col = 0; col < g.col_count; col += cols_block) {
     const int64_t cols = min(cols_block, g.col_count - col);
     const int64_t sums_row = round_up(cols, tile);
-    for (int64_t j = 0; j < cols; j += tile)
-      for (int64_t t = 0; t < tiles_k; ++t)
-        pack_tile(g, t * tile_k, col + j, packed + j / tile * column_tile + t * tile_numbers);
+    pack_columns(g, col, cols, packed);
     const bool few = g.col_count <= group && g.rows_k == 1 && g.k % tile_k == 0;
     for (int64_t row = few ? few_columns<Products>(g, packed, sums) : 0; row < g.row_count; row += row_block) {
       const int64_t rows = min(row_block, g.row_count - row);
