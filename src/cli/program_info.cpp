@@ -185,9 +185,9 @@ std::string producer_of(const std::string& path) {
 
 FileKind kind_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  char first[4] = {};
-  in.read(first, 4);
-  if (in.gcount() == 4 && std::string_view(first, 4) == std::string_view("PK\3\4", 4)) {
+  char first[9] = {};
+  in.read(first, 9);
+  if (std::string_view(first, 4) == std::string_view("PK\3\4", 4)) {
     const auto file = MappedFile::open(path);
     const ZipReader zip(file->bytes(), path);
     for (const ZipEntry& e : zip.entries())
@@ -197,7 +197,8 @@ FileKind kind_of(const std::string& path) {
   if (in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 &&
       path.find(".safetensors") == std::string::npos)
     return FileKind::pickle;
-  // Neither a zip nor a pickle: what the name promises says what is wrong with it.
+  if (first[8] == '{') return FileKind::safetensors;  // behind the length of its header
+  // None of these: what the name promises says what is wrong with it.
   const std::string extension = std::filesystem::path(path).extension();
   if (extension == ".pt2") return FileKind::program;
   return extension == ".bin" || extension == ".pt" || extension == ".pth" ? FileKind::pickle : FileKind::safetensors;

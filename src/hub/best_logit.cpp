@@ -39,7 +39,8 @@ Tensor BestLogit::operator()(const Child<Linear>& head, const Tensor& hidden) {
   const Linear* linear = plain_linear(head);
   if (!linear || !few_positions(hidden) || !worth_packing(*linear) || ++calls_ <= calls_before) return head(hidden);
   const Tensor& weight = *linear->weight;
-  if (!screen_) screen_ = std::make_unique<kernel::RowScreen>(weight, *linear->bias);
+  if (!screen_ || !screen_->is_of(weight, *linear->bias))
+    screen_ = std::make_unique<kernel::RowScreen>(weight, *linear->bias);
   Tensor out = make_tensor({hidden.size(0), hidden.size(1), weight.size(0)}, DType::float32);
   const auto* x = hidden.data_as<float>();
   auto* scores = out.mutable_data_as<float>();

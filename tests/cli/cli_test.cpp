@@ -104,6 +104,13 @@ TEST_F(Cli, AFileWithoutAKnownBeginningIsCalledWhatItsNameSays) {
   }
 }
 
+TEST_F(Cli, SafetensorsAreReadUnderAnyName) {
+  for (const char* name : {"a.bin", "a.pt", "a.pt2", "a"}) {
+    const Result r = calque_run("info " + save(name, {{"x", f32({1, 2})}}));
+    EXPECT_EQ(r.status, 0) << name << r.out;
+  }
+}
+
 TEST_F(Cli, diff_of_equal_files_is_0) {
   const std::string a = save("a", {{"x", f32({1, 2})}, {"n", i64({3})}}),
                     b = save("b", {{"x", f32({1, 2})}, {"n", i64({3})}});

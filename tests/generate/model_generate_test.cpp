@@ -203,8 +203,8 @@ TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
 
 // ---- the largest logit alone ------------------------------------------------------------------------------------------
 
-std::shared_ptr<PretrainedModel> wide_gpt2() {
-  manual_seed(11);
+std::shared_ptr<PretrainedModel> wide_gpt2(uint64_t seed = 11) {
+  manual_seed(seed);
   const auto model = from_config(Config::from_json(
       R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 9000, "n_embd": 96, "n_layer": 2,
     "n_head": 4, "n_positions": 128, "initializer_range": 0.2})"));
@@ -235,6 +235,13 @@ TEST(BestLogit, IsOfTheWholeProductAndOthersAreLeftOut) {
     EXPECT_TRUE(alone.amax({-1}).allclose(all.amax({-1}), 1e-5, 1e-6)) << i;
     EXPECT_EQ(alone.equal(all), i < 3) << i;  // short texts are not worth the copy
   }
+  // Other weights are noticed.
+  const Tensor state = randn({1, 1, 96});
+  const auto second = wide_gpt2(12);
+  const Child<Linear>& other = *second->output_embeddings();
+  EXPECT_TRUE(best(other, state).argmax(-1).equal(other(state).argmax(-1)));
+  head->weight->neg_();
+  EXPECT_TRUE(best(head, state).argmax(-1).equal(head(state).argmax(-1)));
   // Many positions, other dtypes and heads that somebody watches are left alone.
   for (const Tensor& hidden : {randn({1, 20, 96}), randn({5, 1, 96})}) EXPECT_TRUE(best(head, hidden).equal(head(hidden)));
   const HookHandle handle = head->register_forward_hook(

@@ -2,7 +2,8 @@
 // weights need not be read then (a quarter of them is, in 8 bits). Exact: the place is the one that the whole product has,
 // and where rounding could decide it the whole product is what is computed.
 //
-// One for a text that is being written: it belongs to one thread, and the weights must not change during its life.
+// One for a text that is being written: it belongs to one thread. A head whose weights operators have changed, or another
+// head, is noticed and costs a new copy; writing through a pointer is not noticed.
 #pragma once
 
 #include <memory>

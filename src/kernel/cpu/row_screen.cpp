@@ -37,7 +37,8 @@ RowScreen::RowScreen(const Tensor& weight, const Tensor& bias)
       size_(weight.size(1)),
       stride_((size_ + 63) / 64 * 64),
       scale_(static_cast<size_t>(rows_)),
-      reach_(static_cast<size_t>(rows_)) {
+      reach_(static_cast<size_t>(rows_)),
+      weight_version_(weight.version()) {
   rows_in_8_bits_ = make_tensor({rows_, stride_}, DType::int8);
   const float* w = weight_.data_as<float>();
   int8_t* packed = rows_in_8_bits_.mutable_data_as<int8_t>();
@@ -58,9 +59,15 @@ RowScreen::RowScreen(const Tensor& weight, const Tensor& bias)
   for (const float norm : norms)
     longest_ = std::isnan(norm) ? norm : std::isnan(longest_) ? longest_ : std::max(longest_, norm);
   if (bias_.defined()) {
+    bias_version_ = bias_.version();
     const float* b = bias_.data_as<float>();
     for (int64_t r = 0; r < rows_; ++r) bias_reach_ = std::max(bias_reach_, above(8 * rounding * std::abs(b[r])));
   }
+}
+
+bool RowScreen::is_of(const Tensor& weight, const Tensor& bias) const {
+  return weight.is_same(weight_) && weight.version() == weight_version_ && bias.is_same(bias_) &&
+         (!bias.defined() || bias.version() == bias_version_);
 }
 
 bool RowScreen::scores(const float* x, float* out) const {

@@ -15,6 +15,9 @@ class RowScreen {
   // weight: float32 [rows, size], contiguous, with data; bias: none, or float32 [rows]. Both are kept.
   RowScreen(const Tensor& weight, const Tensor& bias);
 
+  // Whether it was made of these, as they are now.
+  bool is_of(const Tensor& weight, const Tensor& bias) const;
+
   // Writes a number for each row, of which the largest is that of weight * x + bias and stands where it stands there. False
   // (and `out` is of no use) where float32 cannot tell rows apart, or too many rows come close.
   bool scores(const float* x, float* out) const;
@@ -24,6 +27,7 @@ class RowScreen {
   int64_t rows_, size_, stride_;
   std::vector<float> scale_;  // of a row in 8 bits
   std::vector<float> reach_;  // how far its product can be from the true one, for an x of norm 1
+  uint32_t weight_version_, bias_version_ = 0;
   float bias_reach_ = 0;
   float longest_ = 0;  // the largest norm of a row in 8 bits; NaN if one has such a number
 };
