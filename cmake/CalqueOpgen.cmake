@@ -28,5 +28,6 @@ add_custom_command(
   COMMENT "Deriving the typed operators from the stanzas"
   VERBATIM)
 add_custom_target(calque_generated DEPENDS ${calque_generated_headers} ${calque_generated_sources})
-target_sources(calque PRIVATE ${calque_generated_sources})
+target_sources(calque_operators PRIVATE ${calque_generated_sources})
+add_dependencies(calque_operators calque_generated)
 add_dependencies(calque calque_generated)

@@ -4,14 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "calque/base/memory.h"
+
 namespace calque {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool recycle = false;
-#else
-constexpr bool recycle = true;
-#endif
 
 constexpr size_t alignment = 64;
 constexpr int classes = 42;
@@ -51,6 +47,7 @@ struct Closer {
   ~Closer() {
     for (Block*& head : kept.free)
       while (head) std::free(std::exchange(head, head->next));
+    release_memory(kept.bytes);
     kept.bytes = 0;
     kept.closed = true;
   }
@@ -66,19 +63,25 @@ void open_kept() {
 
 void* take_small_block(size_t bytes) {
   const Class c = class_of(bytes);
-  if constexpr (recycle) {
+  if constexpr (!memory_is_watched) {
     if (Block* b = kept.free[c.index]) {
       kept.free[c.index] = b->next;
       kept.bytes -= c.bytes;
       return b;
     }
   }
-  return std::aligned_alloc(alignment, c.bytes);
+  claim_memory(c.bytes);
+  void* block = nullptr;
+  if (posix_memalign(&block, alignment, memory_is_watched ? bytes : c.bytes) != 0) {
+    release_memory(c.bytes);
+    refuse_memory(c.bytes);
+  }
+  return block;
 }
 
 void give_small_block(void* block, size_t bytes) noexcept {
   const Class c = class_of(bytes);
-  if constexpr (recycle) {
+  if constexpr (!memory_is_watched) {
     if (!kept.closed && kept.bytes + c.bytes <= small_blocks_kept) {
       if (!kept.open) [[unlikely]]
         open_kept();
@@ -90,6 +93,7 @@ void give_small_block(void* block, size_t bytes) noexcept {
     }
   }
   std::free(block);
+  release_memory(c.bytes);
 }
 
 }  // namespace calque

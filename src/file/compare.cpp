@@ -21,7 +21,7 @@ constexpr size_t block = 4096;  // elements that are loaded at a time
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>;
 template <class T>
-constexpr bool is_small_float_v = !std::is_arithmetic_v<T> && !is_complex_v<T>;  // 16 and 8 bits: computed in float
+constexpr bool is_small_float_v = !is_arithmetic_type<T> && !is_complex_v<T>;  // 16 and 8 bits: computed in float
 
 using Wide = std::complex<double>;  // holds every element; only int64 and uint64 beyond 2^53 are rounded
 
@@ -43,9 +43,9 @@ T narrow(Wide v) {
     return {static_cast<Part>(v.real()), static_cast<Part>(v.imag())};
   } else if constexpr (is_small_float_v<T>) {
     return T(static_cast<float>(v.real()));
-  } else if constexpr (std::is_same_v<T, bool>) {
+  } else if constexpr (std::is_same_v<T, Bool>) {
     return v != Wide{};
-  } else if constexpr (std::is_integral_v<T>) {
+  } else if constexpr (is_integral_type<T>) {
     if (!(std::abs(v.real()) < 0x1p63)) return T{};
     return static_cast<T>(static_cast<int64_t>(v.real()));
   } else {
@@ -84,7 +84,7 @@ struct Close {
              error <= static_cast<Part>(tol) + std::abs(static_cast<Part>(tol) * b);
     } else if constexpr (is_small_float_v<T>) {
       return finish(static_cast<float>(a), static_cast<float>(b));
-    } else if constexpr (std::is_integral_v<T>) {
+    } else if constexpr (is_integral_type<T>) {
       if (a == b) return true;
       return tol != 0 && finish(static_cast<float>(a), static_cast<float>(b));
     } else {
@@ -118,7 +118,7 @@ class Elements {
       using From = typename decltype(tag)::type;
       const auto* from = static_cast<const From*>(raw);
       for (size_t i = 0; i < count; ++i) {
-        if constexpr (std::is_integral_v<From> && std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+        if constexpr (is_integral_type<From> && is_arithmetic_type<T> && !std::is_same_v<T, Bool>)
           cast_[i] = static_cast<T>(from[i]);
         else
           cast_[i] = narrow<T>(widen(from[i]));

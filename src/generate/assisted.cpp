@@ -37,7 +37,7 @@ VerifiedCandidates speculative_sampling(const Candidates& candidates, const Tens
   const Tensor ids = tensor_of<int64_t>(candidates.ids, {count, 1});
   const Tensor ratio = (p.narrow(0, 0, count).gather(1, ids) / q.gather(1, ids)).view({count});
   const Tensor accepted = le(rand({count}, generator), ratio).contiguous();
-  const bool* flags = accepted.data_as<bool>();
+  const Bool* flags = accepted.data_as<Bool>();
   const int64_t n = std::find(flags, flags + count, false) - flags;
   Tensor next = p.narrow(0, n, 1);
   if (n < count) {

@@ -231,5 +231,6 @@ T Tensor::item_as() const {
 #define X(name, type, category, number) template type Tensor::item_as<type>() const;
 CALQUE_DTYPES(X)
 #undef X
+template bool Tensor::item_as<bool>() const;
 
 }  // namespace calque

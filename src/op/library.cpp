@@ -124,6 +124,8 @@ void check_no_internal_overlap(const Operator& op, const Tensor& out) {
 
 }  // namespace
 
+bool resizes(const Meta& result, const Tensor& out) { return !same_sizes(result.sizes, out.sym_sizes()); }
+
 void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!out.defined()) throw UserError(op.name() + ": the out= argument is missing");
   check_out_dtype(op, result.dtype, out.dtype());
@@ -158,13 +160,7 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
                  {out, Argument<SymIntList>::box(fresh.sizes), Argument<SymIntList>::box(fresh.strides), Value()});
       return check_no_internal_overlap(op, out);
     }
-    const Tensor shape = make_tensor(fresh, true);  // only its byte count is used
-    const size_t needed = static_cast<size_t>(impl.offset.as_int()) * item_size(out.dtype()) + shape.storage()->nbytes();
-    if (needed > impl.storage->nbytes()) impl.storage->resize(needed);
-    impl.sizes = fresh.sizes;
-    impl.strides = fresh.strides;
-    impl.symbolic = shape.impl().symbolic;
-    impl.env = shape.impl().env;
+    set_geometry(out, fresh.sizes, fresh.strides, impl.offset, true);
   }
   check_no_internal_overlap(op, out);
 }
@@ -235,6 +231,7 @@ void OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& f
   const bool by_calls = op_->form_ == Operator::Form::composite || op_->form_ == Operator::Form::own;
   d.form_ = by_calls ? Operator::Form::composite : form;
   d.base_ = op_;
+  d.family_ = op_->family_;
   d.eager_ = functions.eager;
   d.boxed_eager_ = functions.boxed_eager;
   d.boxed_fake_ = functions.boxed_fake;
@@ -258,7 +255,9 @@ OpBuilder& OpBuilder::out(std::string_view spec) {
 }
 
 OpBuilder Library::def(std::string_view schema) {
-  return OpBuilder(OperatorTable::instance().add(parse_schema(schema, name_space_)));
+  Operator& op = OperatorTable::instance().add(parse_schema(schema, name_space_));
+  op.family_ = family_;
+  return OpBuilder(op);
 }
 
 void load_operator_library(const std::string& path) {

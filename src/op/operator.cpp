@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 
 #include "calque/base/error.h"
 #include "calque/op/library.h"
@@ -55,6 +57,14 @@ Value explained(Operator::Boxed run, const Operator& op, const Values& args) {
   } catch (UserError& e) {
     op_detail::explain(e, op, args);
     throw;
+  } catch (const std::bad_alloc&) {
+    UserError e("out of memory: the call needs more than there is");
+    op_detail::explain(e, op, args);
+    throw e;
+  } catch (const std::length_error&) {
+    UserError e("out of memory: the call needs a list longer than there can be");
+    op_detail::explain(e, op, args);
+    throw e;
   }
 }
 

@@ -13,9 +13,9 @@ namespace {
 // because they wrap; a float may overflow to infinity only from an infinity.
 template <class T>
 bool overflows(const Scalar& s) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, Bool>) {
     return false;
-  } else if constexpr (std::is_integral_v<T>) {
+  } else if constexpr (is_integral_type<T>) {
     if (s.is_floating()) {
       const double d = s.to_double();
       if (std::isnan(d) || std::isinf(d)) return true;
@@ -49,9 +49,9 @@ T convert(const Scalar& s) {
   if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) {
     const std::complex<double> c = s.to_complex();
     return T(static_cast<typename T::value_type>(c.real()), static_cast<typename T::value_type>(c.imag()));
-  } else if constexpr (std::is_same_v<T, bool>) {
+  } else if constexpr (std::is_same_v<T, Bool>) {
     return s.to_bool();
-  } else if constexpr (std::is_integral_v<T>) {
+  } else if constexpr (is_integral_type<T>) {
     return static_cast<T>(s.to_int());
   } else if constexpr (std::is_same_v<T, double>) {
     return s.to_double();
@@ -99,7 +99,7 @@ std::complex<double> Scalar::to_complex() const {
 template <class T>
 T Scalar::to() const {
   bool refused = overflows<T>(*this);
-  if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>) {
+  if constexpr (!is_integral_type<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>) {
     const double d = to_double();
     refused = std::isfinite(d) && std::fabs(d) > finite_max<T>();
   }

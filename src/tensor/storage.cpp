@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 #include "calque/base/small_blocks.h"
 
 namespace calque {
@@ -23,6 +24,7 @@ constexpr size_t large = small_block_limit - header_bytes + 1;
 
 // Four size classes per power of two: at most a quarter of a block is slack.
 size_t size_class(size_t nbytes) {
+  if (memory_is_watched) return nbytes;
   size_t step = size_t{1} << 12;
   while (step * 8 <= nbytes) step <<= 1;
   return (nbytes + step - 1) / step * step;
@@ -46,8 +48,15 @@ class BlockCache {
         return p;
       }
     }
-    void* p = std::aligned_alloc(4096, capacity);
-    if (!p) throw UserError("out of memory: could not allocate " + std::to_string(capacity) + " bytes");
+    if (!try_claim_memory(capacity)) {
+      clear();  // what is kept for reuse counts, too
+      claim_memory(capacity);
+    }
+    void* p = nullptr;
+    if (posix_memalign(&p, memory_is_watched ? Storage::alignment : 4096, capacity) != 0) {
+      release_memory(capacity);
+      refuse_memory(capacity);
+    }
 #ifdef MADV_HUGEPAGE
     if (capacity >= (size_t{4} << 20)) madvise(p, capacity, MADV_HUGEPAGE);
 #endif
@@ -64,6 +73,7 @@ class BlockCache {
       }
     }
     std::free(p);
+    release_memory(capacity);
   }
 
   void set_limit(size_t bytes) {
@@ -84,6 +94,7 @@ class BlockCache {
     for (auto& [capacity, blocks] : free_)
       for (void* p : blocks) std::free(p);
     free_.clear();
+    release_memory(held_);
     held_ = 0;
   }
 
@@ -95,24 +106,21 @@ class BlockCache {
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;
   size_t held_ = 0;
-  size_t limit_ = size_t{512} << 20;
+  size_t limit_ = memory_is_watched ? 0 : size_t{512} << 20;
 };
 
 }  // namespace
 
 Storage* Storage::make(size_t bytes_behind) {
   const size_t bytes = header_bytes + bytes_behind;
-  void* block = take_small_block(bytes);
-  if (!block) throw UserError("out of memory: could not allocate " + std::to_string(bytes) + " bytes");
-  auto* s = new (block) Storage;
+  auto* s = new (take_small_block(bytes)) Storage;
   s->header_ = bytes;
   return s;
 }
 
 Ref<Storage> Storage::allocate(size_t nbytes) {
-  if (nbytes > SIZE_MAX / 2)
-    throw UserError("out of memory: a storage of " + std::to_string(nbytes) + " bytes was asked for");
-  if (nbytes < large) {
+  if (nbytes > SIZE_MAX / 2) refuse_memory(nbytes);
+  if (nbytes < large && !memory_is_watched) {
     Storage* s = make(nbytes);
     s->data_ = reinterpret_cast<std::byte*>(s) + header_bytes;
     s->nbytes_ = nbytes;

@@ -29,16 +29,76 @@ std::shared_ptr<ShapeEnv> env_of_any(const TensorImpl& t, const std::shared_ptr<
   return env == likely.get() ? likely : env->shared_from_this();
 }
 
-// A size or offset that is plainly out of its domain is caught here, once for every way to make a tensor.
-size_t storage_bytes(const Meta& meta) {
-  SymInt last = 1;
-  for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    const SymInt size = meta.sizes[d];
-    if (size.is_symbolic() || meta.strides[d].is_symbolic()) return 0;
-    if (size.as_int() == 0) return 0;
-    last += (size - 1) * meta.strides[d];
+[[noreturn]] void throw_geometry(const char* why, SymIntList sizes, SymIntList strides, SymInt offset) {
+  throw UserError(std::string(why) + ": sizes " + str(sizes) + ", strides " + str(strides) + ", offset " + offset.str());
+}
+
+// How many bytes of a storage a tensor reaches, counted from the storage's start. Every tensor is measured here when it is
+// made: sizes, strides and offset are not negative, and neither the number of elements nor that of bytes overflows, so
+// that arithmetic on them cannot wrap later. 0 for a tensor without elements, and where a number is symbolic.
+size_t reached_bytes(SymIntList sizes, SymIntList strides, SymInt offset, DType dtype, bool may_reverse = false) {
+  if (sizes.size() != strides.size()) [[unlikely]]
+    throw_geometry("a tensor needs one stride for each size", sizes, strides, offset);
+  int64_t first = 0, last = 0, count = 1, step = 0;
+  bool wraps = false, empty = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].is_symbolic() || strides[d].is_symbolic()) return 0;
+    const int64_t size = sizes[d].as_int();
+    const int64_t stride = strides[d].as_int();
+    if (size < 0) [[unlikely]]
+      throw_geometry("a tensor's sizes must be 0 or more", sizes, strides, offset);
+    if (stride < 0 && !may_reverse) [[unlikely]]
+      throw_geometry("a tensor's strides must be 0 or more", sizes, strides, offset);
+    if (size == 0) {
+      empty = true;
+      continue;
+    }
+    wraps |= __builtin_mul_overflow(count, size, &count);
+    wraps |= __builtin_mul_overflow(size - 1, stride, &step);
+    int64_t& end = stride < 0 ? first : last;
+    wraps |= __builtin_add_overflow(end, step, &end);
   }
-  return static_cast<size_t>((last * static_cast<int64_t>(item_size(meta.dtype))).as_int());
+  if (offset.is_symbolic()) return 0;
+  const int64_t begin = offset.as_int();
+  int64_t bytes = 0;
+  wraps |= __builtin_add_overflow(first, begin, &first);
+  wraps |= __builtin_add_overflow(last, 1, &last) | __builtin_add_overflow(last, begin, &last);
+  wraps |= __builtin_mul_overflow(last, static_cast<int64_t>(item_size(dtype)), &bytes);
+  wraps |= __builtin_mul_overflow(count, static_cast<int64_t>(item_size(dtype)), &count);
+  if (begin < 0 || (first < 0 && !empty)) [[unlikely]]
+    throw_geometry("a tensor cannot begin before its storage", sizes, strides, offset);
+  if (wraps) [[unlikely]]
+    throw_geometry("a tensor cannot be as large as that (the number of its bytes overflows)", sizes, strides, offset);
+  return empty ? 0 : static_cast<size_t>(bytes);
+}
+
+void check_inside(const TensorImpl& owner, SymIntList sizes, SymIntList strides, SymInt offset, DType dtype,
+                  bool may_reverse = false) {
+  const size_t reached = reached_bytes(sizes, strides, offset, dtype, may_reverse);
+  if (!owner.special && reached > owner.storage->nbytes()) [[unlikely]]
+    throw UserError("sizes " + str(sizes) + ", strides " + str(strides) + " at offset " + offset.str() + " reach " +
+                    std::to_string(reached) + " bytes into a storage of " + std::to_string(owner.storage->nbytes()));
+}
+
+// The geometry has been checked.
+void take_geometry(TensorImpl& t, const SymInts& sizes, const SymInts& strides, SymInt offset,
+                   const std::shared_ptr<ShapeEnv>& likely) {
+  t.sizes = sizes;
+  t.strides = strides;
+  t.offset = offset;
+  t.symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
+  if (t.symbolic) t.env = env_of_any(t, likely);
+}
+
+Tensor view_of(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset, DType dtype) {
+  const TensorImpl& b = base.impl();
+  auto* impl = new TensorImpl(b.storage, Meta{{}, {}, dtype, b.device, false}, 0);
+  take_geometry(*impl, sizes, strides, offset, b.env);
+  impl->special = b.special;
+  impl->is_view = true;
+  impl->requires_grad = b.requires_grad && grad_enabled();
+  impl->is_leaf = !impl->requires_grad;
+  return Tensor(Ref<TensorImpl>(impl));
 }
 
 [[noreturn]] void throw_symbolic(const char* what, SymIntList values) {
@@ -67,11 +127,7 @@ TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
     env = env_of_any(*this);
 }
 
-void* TensorImpl::operator new(size_t bytes) {
-  void* p = take_small_block(bytes);
-  if (!p) throw std::bad_alloc();
-  return p;
-}
+void* TensorImpl::operator new(size_t bytes) { return take_small_block(bytes); }
 void TensorImpl::operator delete(void* p, size_t bytes) noexcept { give_small_block(p, bytes); }
 
 void TensorExtra::refuse(const char* asked) const {
@@ -265,11 +321,8 @@ MemoryFormat Tensor::suggest_memory_format() const {
 }
 
 Tensor make_tensor(const Meta& meta, bool fake) {
-  for (const SymInt s : meta.sizes)
-    if (!s.is_symbolic() && s.as_int() < 0)
-      throw UserError("negative size in a tensor of sizes " + str(SymIntList(meta.sizes)) + "; sizes must be 0 or more");
   const bool special = fake || meta.device.type != DeviceType::cpu;
-  const size_t nbytes = storage_bytes(meta);
+  const size_t nbytes = reached_bytes(meta.sizes, meta.strides, 0, meta.dtype);
   Ref<Storage> storage = special ? Storage::without_data(nbytes) : Storage::allocate(nbytes);
   auto* impl = new TensorImpl(std::move(storage), meta, 0);
   impl->special = special;
@@ -281,38 +334,36 @@ Tensor make_tensor(IntList sizes, DType dtype) {
   return make_tensor(Meta{SymInts(s.begin(), s.end()), contiguous_strides(s), dtype, Device{}, false});
 }
 
-Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
-  const TensorImpl& b = base.impl();
-  auto* impl = new TensorImpl(b.storage, Meta{{}, {}, b.dtype, b.device, false}, 0);
-  impl->sizes = sizes;
-  impl->strides = strides;
-  impl->offset = offset;
-  impl->symbolic = offset.is_symbolic() || any_symbolic(sizes) || any_symbolic(strides);
-  if (impl->symbolic) impl->env = env_of_any(*impl, b.env);
-  impl->special = b.special;
-  impl->is_view = true;
-  impl->requires_grad = b.requires_grad && grad_enabled();
-  impl->is_leaf = !impl->requires_grad;
-  return Tensor(Ref<TensorImpl>(impl));
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
+                 std::optional<DType> dtype) {
+  const DType seen = dtype.value_or(base.impl().dtype);
+  check_inside(base.impl(), sizes, strides, offset, seen);
+  return view_of(base, sizes, strides, offset, seen);
+}
+
+Tensor make_reversed_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
+  check_inside(base.impl(), sizes, strides, offset, base.impl().dtype, true);
+  return view_of(base, sizes, strides, offset, base.impl().dtype);
+}
+
+void set_geometry(const Tensor& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow) {
+  TensorImpl& impl = t.impl();
+  if (grow) {
+    const size_t needed = reached_bytes(sizes, strides, offset, impl.dtype);
+    if (needed > impl.storage->nbytes()) impl.storage->resize(needed);
+  } else {
+    check_inside(impl, sizes, strides, offset, impl.dtype);
+  }
+  take_geometry(impl, sizes, strides, offset, impl.env);
 }
 
 Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset) {
   const SymIntList s = as_sym(sizes);
   const SymIntList t = as_sym(strides);
-  if (s.size() != t.size())
-    throw UserError("from_storage: " + std::to_string(s.size()) + " sizes but " + std::to_string(t.size()) + " strides");
   const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}, false};
-  for (size_t d = 0; d < s.size(); ++d)
-    if (sizes[d] < 0 || strides[d] < 0)
-      throw UserError("from_storage: negative size or stride in " + str(sizes) + ", " + str(strides));
-  const size_t needed = storage_bytes(meta);
-  const size_t available = storage->nbytes();
-  const size_t skip = static_cast<size_t>(offset) * item_size(dtype);
-  if (offset < 0 || (needed && (skip > available || needed > available - skip)))
-    throw UserError("from_storage: sizes " + str(sizes) + ", strides " + str(strides) + " at offset " +
-                    std::to_string(offset) + " need " + std::to_string(needed) + " bytes, the storage has " +
-                    std::to_string(available));
-  return Tensor(Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset)));
+  const Tensor made{Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset))};
+  check_inside(made.impl(), meta.sizes, meta.strides, offset, dtype);
+  return made;
 }
 
 Tensor wrapped_scalar(const Scalar& value) {

@@ -46,6 +46,8 @@ void check_unshared(const Operator& op, const Tensor& written, const Tensor& inp
 void check_overlap(const Operator& op, const Tensor& written, const Tensor& input);
 bool writes_directly(const Operator& base, const Meta& result, const Tensor& target, bool in_place);
 bool shares_memory(const Tensor& a, const Tensor& b);
+// Would an out= argument that is an input too get other sizes? Then the kernel runs before it does.
+bool resizes(const Meta& result, const Tensor& out);
 void write_result(const Tensor& result, const Tensor& target);  // casts and copies; kernels only, no dispatch
 
 // Makes an error that leaves an operator name it, and say the call's arguments.
@@ -108,6 +110,18 @@ bool shares_memory_with(const Tensor& written, const T& x) {
     return false;
 }
 
+template <class T>
+bool is_same_as(const Tensor& written, const T& x) {
+  if constexpr (std::is_same_v<T, Tensor>)
+    return x.is_same(written);
+  else if constexpr (std::is_same_v<T, TensorList>) {
+    for (const Tensor& t : x)
+      if (t.is_same(written)) return true;
+    return false;
+  } else
+    return false;
+}
+
 // Tag::unshared_out.
 template <class T>
 void check_unshared_with(const Operator& op, const Tensor& written, const T& x) {
@@ -147,8 +161,8 @@ struct Outputs<std::array<Meta, N>> {
   using type = decltype(tuple_type(std::make_index_sequence<N>{}));
   static constexpr size_t count = N;
   static type make(const std::array<Meta, N>& m, bool fake) {
-    return [&]<size_t... i>(std::index_sequence<i...>) { return type{allocate(m[i], fake)...}; }
-    (std::make_index_sequence<N>{});
+    return
+        [&]<size_t... i>(std::index_sequence<i...>) { return type{allocate(m[i], fake)...}; }(std::make_index_sequence<N>{});
   }
   template <class F>
   static void each(const type& t, F&& f) {
@@ -262,6 +276,8 @@ struct WithOut {
   static Tensor run(const Operator& op, A... args, const Tensor& out) {
     const Operator& base = *op.base();
     const Meta meta = cast<Meta (*)(A...)>(base.rule())(args...);
+    if ((is_same_as<std::remove_cvref_t<A>>(out, args) || ... || false) && resizes(meta, out)) [[unlikely]]
+      return into_input<is_fake>(op, meta, args..., out);
     prepare_out(op, meta, out);
     if (base.has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     if constexpr (!is_fake) {
@@ -276,6 +292,19 @@ struct WithOut {
         write_result(result, out);
       }
     }
+    out.storage()->bump_version();
+    return out;
+  }
+  // The result replaces an input of other sizes.
+  template <bool is_fake>
+  static Tensor into_input(const Operator& op, const Meta& meta, A... args, const Tensor& out) {
+    Tensor result;
+    if constexpr (!is_fake) {
+      result = make_tensor(meta);
+      cast<void (*)(A..., const Tensor&)>(op.base()->kernel())(args..., result);
+    }
+    prepare_out(op, meta, out);
+    if constexpr (!is_fake) write_result(result, out);
     out.storage()->bump_version();
     return out;
   }
@@ -298,6 +327,17 @@ struct WithOuts {
     static auto run(const Operator& op, A... args, Out<i>... outs) {
       const Operator& base = *op.base();
       const auto metas = cast<std::array<Meta, N> (*)(A...)>(base.rule())(args...);
+      if constexpr (!is_fake) {  // an out= argument may be an input too, and resizing it would change that
+        const auto resizes_input = [&](const Meta& meta, const Tensor& out) {
+          return (is_same_as<std::remove_cvref_t<A>>(out, args) || ... || false) && resizes(meta, out);
+        };
+        if ((resizes_input(metas[i], outs) || ...)) {
+          const std::array<Tensor, N> results{make_tensor(metas[i])...};
+          cast<void (*)(A..., Out<i>...)>(base.kernel())(args..., results[i]...);
+          ((prepare_out(op, metas[i], outs), write_result(results[i], outs), outs.storage()->bump_version()), ...);
+          return std::make_tuple(Tensor(outs)...);
+        }
+      }
       (prepare_out(op, metas[i], outs), ...);
       const auto unshared = [&](const Tensor& out) { (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...); };
       if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
@@ -506,12 +546,14 @@ class OpBuilder {
 
 class Library {
  public:
-  explicit Library(std::string_view name_space) : name_space_(name_space) {}
+  // `family` groups the operators of one file; users need none.
+  explicit Library(std::string_view name_space, std::string_view family = "") : name_space_(name_space), family_(family) {}
   // UserError when the operator exists already or the text is no schema.
   OpBuilder def(std::string_view schema);
 
  private:
   std::string name_space_;
+  std::string family_;
 };
 
 // Loads a shared library that defines `extern "C" void calque_register(calque::Library&)`-style entry point

@@ -52,6 +52,8 @@ class Operator {
   const std::string& name() const { return name_; }  // "aten::add.Tensor"
   // The Python function that users call it by: "torch.relu", "torch.nn.functional.linear".
   const std::string& python_name() const { return python_name_; }
+  // The stanza file that defines it, "pooling"; empty for a user's.
+  const std::string& family() const { return family_; }
   bool has_tag(Tag t) const { return (tags_ & static_cast<uint32_t>(t)) != 0; }
   Form form() const { return form_; }
   bool is_composite() const { return form_ == Form::composite; }
@@ -70,10 +72,12 @@ class Operator {
 
  private:
   friend class OpBuilder;
+  friend class Library;
   friend class OperatorTable;
   Schema schema_;
   std::string name_;
   std::string python_name_;
+  std::string family_;
   uint32_t tags_ = 0;
   Form form_ = Form::undefined;
   const Operator* base_ = nullptr;

@@ -5,10 +5,29 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "calque/base/half.h"
+
+namespace calque {
+
+// An element of a bool tensor: true is any byte but 0. Files, views of other dtypes and foreign memory hold such bytes, and
+// a C++ bool may hold only 0 and 1; so kernels see this type, and reading one is always defined.
+struct Bool {
+  uint8_t byte;
+
+  Bool() = default;
+  [[gnu::always_inline]] constexpr Bool(bool value) : byte(value ? 1 : 0) {}
+  [[gnu::always_inline]] constexpr operator bool() const { return byte != 0; }
+};
+static_assert(sizeof(Bool) == 1);
+}  // namespace calque
+
+template <>
+class std::numeric_limits<calque::Bool> : public std::numeric_limits<bool> {};
 
 namespace calque {
 
@@ -17,7 +36,7 @@ using Complex128 = std::complex<double>;
 
 // name, C++ type, category, PyTorch's c10::ScalarType number
 #define CALQUE_DTYPES(X)                           \
-  X(bool_, bool, boolean, 11)                      \
+  X(bool_, Bool, boolean, 11)                      \
   X(uint8, uint8_t, integral, 0)                   \
   X(int8, int8_t, integral, 1)                     \
   X(int16, int16_t, integral, 2)                   \
@@ -99,8 +118,18 @@ struct dtype_of;
   };
 CALQUE_DTYPES(X)
 #undef X
+template <>
+struct dtype_of<bool> {  // what users write; kernels are given Bool
+  static constexpr DType value = DType::bool_;
+};
 template <class T>
 inline constexpr DType dtype_v = dtype_of<T>::value;
+
+// std::is_integral and std::is_arithmetic of element types: Bool counts as bool does there.
+template <class T>
+inline constexpr bool is_integral_type = std::is_integral_v<T> || std::is_same_v<T, Bool>;
+template <class T>
+inline constexpr bool is_arithmetic_type = std::is_arithmetic_v<T> || std::is_same_v<T, Bool>;
 
 template <class T>
 struct TypeTag {

@@ -46,7 +46,7 @@ class Scalar {
   bool to_bool() const;
   std::complex<double> to_complex() const;
   template <class T>
-  T to() const;
+  T to() const;  // T is an element type, or bool
 
   bool equals(const Scalar& other) const;
   std::string str() const;  // Python's repr
@@ -61,5 +61,10 @@ class Scalar {
   double imag_ = 0;
   const Expr* expr_ = nullptr;
 };
+
+template <>
+inline bool Scalar::to<bool>() const {
+  return to_bool();
+}
 
 }  // namespace calque

@@ -179,9 +179,16 @@ class TensorArg {
 // Uninitialised memory as `meta` says; without data when `fake` or on the meta device.
 Tensor make_tensor(const Meta& meta, bool fake = false);
 Tensor make_tensor(IntList sizes, DType dtype);  // contiguous, cpu, uninitialised
-// A view of the same storage. `base` may be any tensor; the result keeps its dtype, device and kind.
-Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset);
-// A tensor over existing bytes.
+// A view of the same storage. `base` may be any tensor; the result keeps its device and kind, and its dtype unless another
+// is said. UserError where it would reach outside the storage.
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
+                 std::optional<DType> dtype = std::nullopt);
+// The same, for kernels that walk backwards: strides may be negative. No operator gives such a tensor away.
+Tensor make_reversed_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset);
+// The tensor itself becomes such a view, as in-place forms of views do. Where `grow` is set, its storage grows to what it
+// reaches (resize_, out=). Nothing is changed when it throws.
+void set_geometry(const Tensor& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow = false);
+// A tensor over existing bytes. UserError where it would reach outside of them.
 Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset);
 template <class T>
 Tensor tensor_of(ListRef<T> values, IntList sizes) {

@@ -27,7 +27,7 @@ void set(ActivationParameters& p, size_t i, Compute compute, DType common, const
     if (in_dtype)
       dispatch(common, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_integral_v<T>) p.i64[i] = static_cast<int64_t>(value.to<T>());
+        if constexpr (is_integral_type<T>) p.i64[i] = static_cast<int64_t>(value.to<T>());
       });
     else
       p.i64[i] = value.to_int();
@@ -38,7 +38,7 @@ void set(ActivationParameters& p, size_t i, Compute compute, DType common, const
   if (in_dtype)
     dispatch(common, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>)
+      if constexpr (!is_integral_type<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>)
         p.f32[i] = static_cast<float>(value.to<T>());
     });
 }

@@ -57,7 +57,9 @@ void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool 
   if (!f) throw UserError(ErrorKind::unsupported_operator, "add: not implemented for dtype " + std::string(name(common)));
   const double f64 = alpha.to_double() * (subtract ? -1.0 : 1.0);
   const auto f32 = static_cast<float>(f64);
-  const int64_t i64 = loop.compute() == Compute::i64 ? (subtract ? -alpha.to_int() : alpha.to_int()) : 0;
+  const int64_t i64 = loop.compute() == Compute::i64
+                          ? (subtract ? static_cast<int64_t>(-static_cast<uint64_t>(alpha.to_int())) : alpha.to_int())
+                          : 0;
   const void* parameter = loop.compute() == Compute::f32   ? static_cast<const void*>(&f32)
                           : loop.compute() == Compute::f64 ? static_cast<const void*>(&f64)
                                                            : &i64;

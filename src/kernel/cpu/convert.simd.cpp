@@ -15,19 +15,19 @@ CALQUE_INLINE To cast(From x) {
   } else if constexpr (is_complex_type<From>) {
     if constexpr (is_complex_type<To>)
       return To{static_cast<decltype(To::re)>(x.re), static_cast<decltype(To::re)>(x.im)};
-    else if constexpr (std::is_same_v<To, bool>)
+    else if constexpr (std::is_same_v<To, Bool>)
       return x.re != 0 || x.im != 0;
     else
       return cast<To>(x.re);
   } else if constexpr (is_complex_type<To>) {
     return To{cast<decltype(To::re)>(x), 0};
-  } else if constexpr (std::is_same_v<To, bool>) {
+  } else if constexpr (std::is_same_v<To, Bool>) {
     return x != 0;
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return narrow<To>(static_cast<float>(x));
   } else if constexpr (requires(To t) { t.bits; }) {
     return encode_float8<To>(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
+  } else if constexpr (std::is_floating_point_v<From> && is_integral_type<To> && sizeof(To) < 4) {
     // Narrow integers go through int32, as the machine's conversion does.
     return static_cast<To>(static_cast<int32_t>(static_cast<int64_t>(x)));
   } else {
@@ -44,12 +44,13 @@ void load_loop(const void* src, int64_t stride, void* dst, int64_t n) {
     int64_t i = 0;
     if constexpr (std::is_same_v<C, float> && (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>))
       for (; i + lanes<float> <= n; i += lanes<float>) store(out + i, load_wide(in + i));
-    if constexpr (std::is_same_v<S, bool> && std::is_arithmetic_v<C>) {  // as bytes, which the compiler widens in registers
+    if constexpr (std::is_same_v<S, Bool> && is_arithmetic_type<C>) {  // as bytes, which the compiler widens in registers
       const auto* bytes = static_cast<const uint8_t*>(src);
       for (; i < n; ++i) out[i] = static_cast<C>(bytes[i] != 0 ? 1 : 0);
     }
     for (; i < n; ++i) out[i] = cast<C>(in[i]);
   } else if (stride == 0) {
+    if (n <= 0) return;  // there may be nothing to read
     const C value = cast<C>(*reinterpret_cast<const S*>(p));
     for (int64_t i = 0; i < n; ++i) out[i] = value;
   } else {
@@ -86,7 +87,7 @@ constexpr ConvertRow row() {
                {&store_loop<float, S>, &store_loop<double, S>, &store_loop<int64_t, S>, &store_loop<RawComplex<double>, S>},
                nullptr};
   if constexpr (!widened) {
-    using C = std::conditional_t<std::is_integral_v<S>, int64_t, float>;
+    using C = std::conditional_t<is_integral_type<S>, int64_t, float>;
     r.normalize = &normalize_loop<S, C>;
   }
   return r;

@@ -50,7 +50,7 @@ Convolution<T> problem(const Tensor& input, const Tensor& weight, const Tensor& 
 // Any type, one output number at a time; positions outside the image are left out.
 template <class T>
 void convolve_plainly(const Convolution<T>& g) {
-  using U = std::conditional_t<!std::is_integral_v<T>, std::conditional_t<std::is_same_v<T, double>, double, float>,
+  using U = std::conditional_t<!is_integral_type<T>, std::conditional_t<std::is_same_v<T, double>, double, float>,
                                std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;  // integers wrap
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   const int64_t per_channel = g.out_size[0] * g.out_size[1] * g.out_size[2];
@@ -75,6 +75,7 @@ void convolve_plainly(const Convolution<T>& g) {
               x = out[d] * g.stride[d] - g.padding[d] + k[d] * g.dilation[d];
             }
             inside = inside && x >= 0 && x < g.in_size[d];
+            if (!inside) break;
             from += x * g.in_strides[2 + d];
             by += k[d] * ws[2 + d];
           }
@@ -179,7 +180,7 @@ void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, con
     using T = typename decltype(tag)::type;
     if constexpr (is_real<T>)
       convolve_floats(problem<T>(input, weight, bias, shape, out), shape.padding_counts);
-    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    else if constexpr (is_integral_type<T> && !std::is_same_v<T, Bool>)
       convolve_plainly(problem<T>(input, weight, bias, shape, out));
     else
       throw InternalError("convolve: no kernel for dtype " + std::string(name(input.dtype())));

@@ -6,6 +6,7 @@
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
 #include "kernel/cpu/move.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 namespace {
@@ -205,12 +206,12 @@ void convert_uint64(const Tensor& src, const Tensor& dst) {
         To& y = *reinterpret_cast<To*>(to + r * w.to[last - 1] + i * w.to[last]);
         if constexpr (std::is_same_v<To, uint64_t>) {
           double wide;
-          if constexpr (std::is_arithmetic_v<From>)
+          if constexpr (is_arithmetic_type<From>)
             wide = x;
           else
             wide = static_cast<float>(x);
           y = wide >= 0x1p63 ? static_cast<uint64_t>(wide) : static_cast<uint64_t>(static_cast<int64_t>(wide));
-        } else if constexpr (std::is_arithmetic_v<To>) {
+        } else if constexpr (is_arithmetic_type<To>) {
           y = static_cast<To>(x);
         } else {
           y = To(static_cast<float>(x));
@@ -236,6 +237,8 @@ bool copy_uint64(const Tensor& src, const Tensor& dst) {
 
 void copy(const Tensor& src, const Tensor& dst) {
   if (dst.numel() == 0) return;
+  const IntList from = src.sizes(), to = dst.sizes();
+  if (!std::equal(from.begin(), from.end(), to.begin(), to.end())) require_broadcast("copy", "the source", src, to);
   if (src.dtype() == dst.dtype()) {
     if (copy_dense(src, dst)) return;
     switch (item_size(src.dtype())) {

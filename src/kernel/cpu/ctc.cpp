@@ -44,6 +44,11 @@ void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, 
   for (int64_t b = 0; b < batch; ++b) {
     starts[static_cast<size_t>(b)] = targets.dim() == 1 ? position : b * targets.size(1);
     position += target_lengths[static_cast<size_t>(b)];
+    // Labels behind a target's length are padding: any number.
+    for (int64_t i = 0; i < target_lengths[static_cast<size_t>(b)]; ++i)
+      if (const int64_t found = label[starts[static_cast<size_t>(b)] + i]; found < 0 || found >= classes)
+        throw UserError("ctc_loss: expected targets from 0 to " + std::to_string(classes - 1) + ", found " +
+                        std::to_string(found) + " in target " + std::to_string(b));
   }
   parallel_for(0, batch, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {

@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/move.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 namespace {
@@ -32,6 +33,7 @@ ElementLoop& ElementLoop::output(const Tensor& t) {
     sizes_.assign(sizes.begin(), sizes.end());
     numel_ = t.numel();
   }
+  if (count_ > 0) require_sizes("an elementwise loop", "an output", t, {sizes_.data(), sizes_.size()});
   Operand& o = add(&t, true);
   o.dtype = t.dtype();
   o.data = numel_ ? static_cast<char*>(t.mutable_data()) : nullptr;
@@ -44,10 +46,10 @@ ElementLoop& ElementLoop::input(const Tensor& t) {
   o.dtype = t.dtype();
   o.data = numel_ ? static_cast<char*>(const_cast<void*>(t.data())) : nullptr;
   const IntList sizes = t.sizes();
-  internal_assert(sizes.size() <= sizes_.size(), "an input has more dimensions than the output");
   o.constant = t.numel() == 1;
-  flat_ =
-      flat_ && (o.constant || (std::equal(sizes.begin(), sizes.end(), sizes_.begin(), sizes_.end()) && t.is_contiguous()));
+  const bool same = std::equal(sizes.begin(), sizes.end(), sizes_.begin(), sizes_.end());
+  if (!same) require_broadcast("an elementwise loop", "an input", t, {sizes_.data(), sizes_.size()});
+  flat_ = flat_ && (o.constant || (same && t.is_contiguous()));
   return *this;
 }
 
@@ -351,6 +353,9 @@ bool ElementLoop::all_in_place() const {
 }
 
 void ElementLoop::run(ElementFn fn, const void* parameters, int64_t grain) {
+  if (!fn) [[unlikely]]  // no formula for this dtype
+    throw UserError(ErrorKind::unsupported_operator,
+                    "this elementwise function is not implemented for dtype " + std::string(name(common_)));
   if (numel_ == 0) return;
   if (flat_ && all_in_place()) {  // by far the most calls: nothing to plan, nothing to convert
     const auto item = static_cast<int64_t>(item_size(common_));

@@ -41,7 +41,7 @@ class ElementLoop {
   // The last input, if it has one element, is taken at compute precision instead of being rounded to `common`.
   ElementLoop& keep_wide();
   void run(ElementFn fn, const void* parameters = nullptr, int64_t grain = cheap);
-  // The row's loop for the compute type, which must be there.
+  // The row's loop for the compute type. Without one the dtype is refused.
   void run(const ElementRow& row, const void* parameters = nullptr, int64_t grain = cheap);
 
   Compute compute() const { return compute_; }

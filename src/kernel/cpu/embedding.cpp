@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "calque/base/memory.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/fill.h"
 #include "kernel/cpu/index.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 namespace {
@@ -88,6 +90,7 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   const Tensor index = as_index(indices, indices.sizes());
   const int64_t n = index.numel();
   const int64_t width = grad.sizes().back();
+  require_numel("embedding_dense_backward", "grad_output", grad, n * width);
   const int64_t rows = out.sizes()[0];
   const DType wide = wide_type(grad.dtype());
   const Tensor from = dense_as(grad, wide);
@@ -95,7 +98,7 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   const Tensor sums = direct ? out : make_tensor(out.sizes(), wide);
   fill(sums, 0);
   const int64_t* at = index.data_as<int64_t>();
-  std::vector<int64_t> counts;
+  CountedVector<int64_t> counts;
   if (scale_by_frequency) counts.resize(static_cast<size_t>(rows));
   for (int64_t i = 0; i < n; ++i) {
     if (at[i] == padding_idx) continue;
@@ -127,7 +130,7 @@ void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_no
   const int64_t item = weight.element_size();
   const LoadFn load = load_fn(weight.dtype(), Compute::f64);
   const StoreFn store = store_fn(Compute::f64, weight.dtype());
-  std::vector<double> row(static_cast<size_t>(width));
+  CountedVector<double> row(static_cast<size_t>(width));
   for (const int64_t r : rows) {
     char* at = static_cast<char*>(weight.mutable_data()) +
                checked("embedding_renorm_", r, weight.sizes()[0]) * weight.strides()[0] * item;
@@ -186,7 +189,7 @@ void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
                        width};
     const int64_t each = std::max<int64_t>(1, width * std::max<int64_t>(1, n / std::max<int64_t>(1, bags)));
     parallel_for(0, bags, std::max<int64_t>(1, 32768 / each), [&](int64_t b, int64_t e) {
-      std::vector<W> row(static_cast<size_t>(width));
+      CountedVector<W> row(static_cast<size_t>(width));
       for (int64_t i = b; i < e; ++i) size[i] = work.run(i, offset[i], end_of(i), row.data());
     });
   });

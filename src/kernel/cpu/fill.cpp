@@ -32,7 +32,7 @@ template <class F>
 void dispatch_number(const Tensor& out, const char* op, F&& fn) {
   dispatch(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_arithmetic_v<T> || is_sixteen_bit<T>)
+    if constexpr (is_arithmetic_type<T> || is_sixteen_bit<T>)
       fn(tag);
     else
       throw UserError(ErrorKind::unsupported_operator,
@@ -73,9 +73,9 @@ void fill(const Tensor& out, const Scalar& value) {
 void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
   dispatch_number(out, "arange", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_same_v<T, Bool>) {
       throw UserError(ErrorKind::unsupported_operator, "arange: not implemented for dtype bool");
-    } else if constexpr (std::is_integral_v<T>) {
+    } else if constexpr (is_integral_type<T>) {
       const int64_t first = start.to_int();
       const int64_t by = step.to_int();
       const auto at = [=](int64_t i) {
@@ -109,12 +109,12 @@ void linspace(const Scalar& start, const Scalar& end, const Tensor& out) {
   const int64_t n = out.numel();
   dispatch_number(out, "linspace", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = std::conditional_t<is_sixteen_bit<T>, float, std::conditional_t<std::is_integral_v<T>, double, T>>;
-    if constexpr (std::is_same_v<T, bool>) {
+    using C = std::conditional_t<is_sixteen_bit<T>, float, std::conditional_t<is_integral_type<T>, double, T>>;
+    if constexpr (std::is_same_v<T, Bool>) {
       throw UserError(ErrorKind::unsupported_operator, "linspace: not implemented for dtype bool");
     } else {
-      const C first = std::is_integral_v<T> ? static_cast<C>(start.to_int()) : static_cast<C>(start.to_double());
-      const C last = std::is_integral_v<T> ? static_cast<C>(end.to_int()) : static_cast<C>(end.to_double());
+      const C first = is_integral_type<T> ? static_cast<C>(start.to_int()) : static_cast<C>(start.to_double());
+      const C last = is_integral_type<T> ? static_cast<C>(end.to_int()) : static_cast<C>(end.to_double());
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
         // Rounded once: the step has a tail, and no product is rounded before it is added.
         const double a = start.to_double(), b = end.to_double(), gaps = static_cast<double>(n - 1);
@@ -141,12 +141,12 @@ void logspace(const Scalar& start, const Scalar& end, double base, const Tensor&
   const int64_t n = out.numel();
   dispatch_number(out, "logspace", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+    using C = std::conditional_t<std::is_same_v<T, double> || is_integral_type<T>, double, float>;
     const C first = static_cast<C>(start.to_double());
     const C last = static_cast<C>(end.to_double());
     const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
     const C b = static_cast<C>(base);
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (std::is_same_v<T, Bool>)
       throw UserError(ErrorKind::unsupported_operator, "logspace: not implemented for dtype bool");
     else
       generate<T>(out, [=](int64_t i) {

@@ -12,12 +12,12 @@ namespace calque::kernel {
 namespace {
 
 template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_same_v<T, bool>, bool, float>>;
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_same_v<T, Bool>, bool, float>>;
 
 template <class F>
 void with_folded(DType d, F&& fn) {
   switch (d) {
-    case DType::bool_: return fn(TypeTag<bool>{});
+    case DType::bool_: return fn(TypeTag<Bool>{});
     case DType::float16: return fn(TypeTag<Half>{});
     case DType::bfloat16: return fn(TypeTag<BFloat16>{});
     case DType::float32: return fn(TypeTag<float>{});
@@ -28,7 +28,7 @@ void with_folded(DType d, F&& fn) {
 template <class F>
 void with_float(DType d, F&& fn) {
   with_folded(d, [&](auto tag) {
-    if constexpr (!std::is_same_v<typename decltype(tag)::type, bool>) fn(tag);
+    if constexpr (!std::is_same_v<typename decltype(tag)::type, Bool>) fn(tag);
   });
 }
 
@@ -73,7 +73,7 @@ void col2im(const Tensor& columns, const Blocks& b, const Tensor& image) {
     T* const to = image.mutable_data_as<T>();
     const int64_t channels = image.size(1), taps = b.kernel[0] * b.kernel[1], size = b.image[0] * b.image[1];
     parallel_for(0, image.size(0) * channels, 1, [&](int64_t begin, int64_t end) {
-      std::vector<std::conditional_t<std::is_same_v<T, bool>, uint8_t, Wide<T>>> sums(static_cast<size_t>(size));
+      std::vector<std::conditional_t<std::is_same_v<T, Bool>, uint8_t, Wide<T>>> sums(static_cast<size_t>(size));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t n = i / channels, c = i % channels;
         std::fill(sums.begin(), sums.end(), 0);
@@ -85,7 +85,7 @@ void col2im(const Tensor& columns, const Blocks& b, const Tensor& image) {
               if (!position(b, by, bx, tap / b.kernel[1], tap % b.kernel[1], y, x)) continue;
               auto& sum = sums[static_cast<size_t>(y * b.image[1] + x)];
               const T value = line[(by * b.count[1] + bx) * columns.stride(2)];
-              if constexpr (std::is_same_v<T, bool>)
+              if constexpr (std::is_same_v<T, Bool>)
                 sum = sum || value;
               else
                 sum += static_cast<Wide<T>>(value);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "calque/base/memory.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/reduce_ops.h"
@@ -60,7 +61,7 @@ struct AddScaled {
   static void element(T& selected, T& other, const void* alpha) {
     using Wide = WideOf<T>;
     const Wide factor = *static_cast<const Wide*>(alpha);
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (is_integral_type<T>)
       selected = reduce_add(selected, reduce_multiply(static_cast<T>(factor), other));
     else
       selected = static_cast<T>(static_cast<Wide>(selected) + factor * static_cast<Wide>(other));
@@ -166,8 +167,9 @@ class Offsets {
       for (int64_t i = 0; i < n; ++i) {
         const int64_t v = index[i];
         bad |= v < lowest || v >= size;
-        const int64_t offset = (v < 0 ? v + size : v) * stride;
-        to[i] = k == 0 ? offset : to[i] + offset;
+        // Unsigned, because an index that is refused below may overflow.
+        const uint64_t offset = static_cast<uint64_t>(v < 0 ? v + size : v) * static_cast<uint64_t>(stride);
+        to[i] = static_cast<int64_t>(k == 0 ? offset : static_cast<uint64_t>(to[i]) + offset);
       }
       if (bad) refuse(index, n, k);
     }
@@ -329,7 +331,7 @@ bool has_duplicates(const Tensor& self, const Selection& where) {
   for (const int64_t s : where.sizes) count *= s;
   for (size_t k = 0; k < where.tensors.size(); ++k) range *= self.sizes()[static_cast<size_t>(where.first) + k];
   if (count > range || range > (int64_t{1} << 24)) return true;
-  std::vector<bool> seen(static_cast<size_t>(range));
+  CountedVector<bool> seen(static_cast<size_t>(range));
   std::vector<Tensor> held;
   for (const Tensor& t : where.tensors) held.push_back(as_index(t, where.sizes));
   for (int64_t i = 0; i < count; ++i) {

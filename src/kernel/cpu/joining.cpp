@@ -182,14 +182,14 @@ template <class T>
 int64_t total(const Tensor& repeats) {
   const T* counts = repeats.data_as<T>();
   const int64_t stride = repeats.dim() ? repeats.strides()[0] : 0;
-  int64_t sum = 0;
+  SymInt sum = 0;  // checked: repeats are data
   for (int64_t i = 0; i < repeats.numel(); ++i) {
     if (counts[i * stride] < 0)
       throw UserError("repeat_interleave: repeats can not be negative, found " + std::to_string(counts[i * stride]) +
                       " at index " + std::to_string(i));
     sum += counts[i * stride];
   }
-  return sum;
+  return sum.as_int();
 }
 
 }  // namespace

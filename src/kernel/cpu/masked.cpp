@@ -13,6 +13,12 @@ namespace {
 
 constexpr int64_t grain = 65536;
 
+// 1 in every byte that is not 0: a bool may be any byte.
+uint64_t true_bytes(uint64_t word) {
+  constexpr uint64_t low = 0x7f7f7f7f7f7f7f7fULL;
+  return (((word & low) + low) | word) >> 7 & 0x0101010101010101ULL;
+}
+
 int64_t count_bytes(const uint8_t* p, int64_t n) {
   int64_t total = 0;
   for (int64_t at = 0; at < n;) {
@@ -21,10 +27,10 @@ int64_t count_bytes(const uint8_t* p, int64_t n) {
     for (; at + 8 <= end; at += 8) {
       uint64_t word;
       std::memcpy(&word, p + at, 8);
-      lanes += word;
+      lanes += true_bytes(word);
     }
     for (int i = 0; i < 8; ++i) total += static_cast<int64_t>(lanes >> (8 * i) & 255);
-    for (; at < end; ++at) total += p[at];
+    for (; at < end; ++at) total += p[at] != 0 ? 1 : 0;
   }
   return total;
 }

@@ -12,7 +12,7 @@ constexpr bool has_gemm = std::is_same_v<T, float> || std::is_same_v<T, double> 
 
 template <class T>
 typename Gemm<T>::Scale scale(const Scalar& s) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (is_integral_type<T>)
     return s.is_floating() ? static_cast<int64_t>(s.to_double()) : s.to_int();
   else
     return s.to_double();

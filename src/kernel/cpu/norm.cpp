@@ -12,6 +12,7 @@
 #include "kernel/cpu/norm_support.h"
 #include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/reduce.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 
@@ -354,6 +355,13 @@ void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight
 void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw,
                 int64_t groups, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   const NormRow& row = norm_row(input.dtype(), "GroupNormKernelImpl");
+  if (input.dim() < 2 || input.size(0) != n || input.size(1) != c) {  // other sizes, of as many elements
+    if (!input.is_contiguous() || !out.is_contiguous())
+      refuse_sizes("native_group_norm", "input", input, "N = " + std::to_string(n) + " and C = " + std::to_string(c));
+    const SymInts sizes{n, c, hw}, strides = contiguous_strides(sizes);
+    return group_norm(make_view(input, sizes, strides, input.sym_storage_offset()), weight, bias, n, c, hw, groups, eps,
+                      make_view(out, sizes, strides, out.sym_storage_offset()), mean, rstd);
+  }
   if (input.numel() == 0) {
     fill_empty(mean, 0);
     fill_empty(rstd, std::nan(""));

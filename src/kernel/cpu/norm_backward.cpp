@@ -7,6 +7,7 @@
 #include "kernel/cpu/copy.h"
 #include "kernel/cpu/norm.h"
 #include "kernel/cpu/norm_support.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 namespace {
@@ -226,7 +227,13 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
                          const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train,
                          double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  norm_row(input.dtype(), "batch_norm_backward");
+  const char* op = "batch_norm_backward";
+  norm_row(input.dtype(), op);
+  const std::vector<int64_t> channels{input.size(1)};
+  require_sizes(op, "grad_out", grad, input.sizes());
+  require_sizes_if(op, "weight", weight, channels);
+  require_sizes(op, train ? "save_mean" : "running_mean", train ? save_mean : running_mean, channels);
+  require_sizes(op, train ? "save_invstd" : "running_var", train ? save_invstd : running_var, channels);
   if (input.dtype() == DType::float64)
     batch_norm_backward_as<double>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
                                    grad_input, grad_weight, grad_bias);

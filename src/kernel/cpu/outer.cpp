@@ -34,7 +34,7 @@ void add_outer_run(void* const* arrays, int64_t n, const void* parameters) {
   };
   for (int64_t at = 0; at < n; at += most) {
     const int64_t count = std::min(most, n - at);
-    using U = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
+    using U = std::conditional_t<is_integral_type<T>, uint64_t, T>;  // integers wrap
     const auto times = [](T a, T b) { return static_cast<T>(static_cast<U>(a) * static_cast<U>(b)); };
     for (int64_t i = 0; i < count; ++i) product[i] = times(s.alpha, column[at + i]);
     rounded(product, count);
@@ -52,7 +52,7 @@ void add_outer_run(void* const* arrays, int64_t n, const void* parameters) {
 
 template <class T>
 T number(const Scalar& s) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (is_integral_type<T>)
     return s.to_int();
   else
     return static_cast<T>(s.to_double());

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "calque/base/thread.h"
+#include "kernel/cpu/require.h"
 
 namespace calque::kernel {
 namespace {
 
 template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<std::is_same_v<T, double>, double, float>>;
+using Sum = std::conditional_t<is_integral_type<T>, int64_t, std::conditional_t<std::is_same_v<T, double>, double, float>>;
 
 // A tensor as planes of depth, height, width: one for each batch item and channel.
 template <class T>
@@ -45,7 +46,8 @@ Planes<T> planes(const Tensor& t, int spatial) {
 // Runs fn(plane index, z, y, x) for every position of `out`, planes in parallel.
 template <class T, class F>
 void each_output(const Planes<T>& out, int64_t work, F&& fn) {
-  const int64_t per_plane = std::max<int64_t>(1, out.plane_size() * std::max<int64_t>(1, work));
+  if (out.plane_size() == 0) return;
+  const int64_t per_plane = std::min<int64_t>(out.plane_size(), 16384) * std::clamp<int64_t>(work, 1, 16384);
   parallel_for(0, out.count(), std::max<int64_t>(1, 16384 / per_plane), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t z = 0; z < out.size[0]; ++z)
@@ -73,7 +75,7 @@ void maximum(const Planes<T>& in, const Planes<T>& out, const Planes<int64_t>& a
   each_output(out, work, [&](int64_t i, int64_t z, int64_t y, int64_t x) {
     const Range rz = ranges(0, z), ry = ranges(1, y), rx = ranges(2, x);
     const T* const from = in.plane(i);
-    using Value = std::conditional_t<std::is_integral_v<T>, T, Sum<T>>;
+    using Value = std::conditional_t<is_integral_type<T>, T, Sum<T>>;
     Value best = std::numeric_limits<Value>::has_infinity ? -std::numeric_limits<Value>::infinity()
                                                           : std::numeric_limits<Value>::lowest();
     int64_t index = (rz.begin * in.size[1] + ry.begin) * in.size[2] + rx.begin;
@@ -109,12 +111,21 @@ AverageWindow average_window(const PoolWindow& w, const AverageRule& rule, const
   return a;
 }
 
+// Integers wrap.
+template <class S>
+void add_to(S& sum, S value) {
+  if constexpr (std::is_integral_v<S>)
+    sum = static_cast<S>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(value));
+  else
+    sum += value;
+}
+
 template <class T>
 Sum<T> sum_of(const Planes<T>& in, const T* from, const Range& rz, const Range& ry, const Range& rx) {
   Sum<T> total = 0;
   for (int64_t a = rz.begin; a < rz.end; ++a)
     for (int64_t b = ry.begin; b < ry.end; ++b)
-      for (int64_t c = rx.begin; c < rx.end; ++c) total += static_cast<Sum<T>>(from[in.offset(a, b, c)]);
+      for (int64_t c = rx.begin; c < rx.end; ++c) add_to(total, static_cast<Sum<T>>(from[in.offset(a, b, c)]));
   return total;
 }
 
@@ -141,7 +152,7 @@ template <class T>
 void spread(Sum<T> value, const Range* r, const int64_t* size, Sum<T>* sums) {
   for (int64_t a = r[0].begin; a < r[0].end; ++a)
     for (int64_t b = r[1].begin; b < r[1].end; ++b)
-      for (int64_t c = r[2].begin; c < r[2].end; ++c) sums[(a * size[1] + b) * size[2] + c] += value;
+      for (int64_t c = r[2].begin; c < r[2].end; ++c) add_to(sums[(a * size[1] + b) * size[2] + c], value);
 }
 // fn(z, y, x, value of the gradient there)
 template <class T, class F>
@@ -270,6 +281,10 @@ void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, cons
 }
 
 void adaptive_avg_pool_backward(const Tensor& grad_output, int spatial, const Tensor& grad_input) {
+  std::vector<int64_t> expected(grad_output.sizes().begin(), grad_output.sizes().end());
+  const IntList lead = grad_input.sizes();
+  std::copy(lead.begin(), lead.end() - spatial, expected.begin());
+  require_sizes("_adaptive_avg_pool2d_backward", "grad_output", grad_output, expected);
   with_sum(grad_output, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto grad = planes<T>(grad_output, spatial);

@@ -104,7 +104,7 @@ template <bool with_bool, class F>
 void dispatch_numbers(DType dtype, const char* op, F&& fn) {
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_kernel_float<T> || (std::integral<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, bool>)))
+    if constexpr (is_kernel_float<T> || (is_integral_type<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, Bool>)))
       fn(tag);
     else
       refuse_dtype(op, dtype,
@@ -120,7 +120,7 @@ T from_double(double value) {
     return value;
   } else if constexpr (is_kernel_float<T>) {
     return static_cast<T>(static_cast<float>(value));
-  } else if constexpr (std::same_as<T, bool>) {
+  } else if constexpr (std::same_as<T, Bool>) {
     return value != 0;
   } else if constexpr (std::same_as<T, int64_t>) {
     return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();

@@ -64,7 +64,7 @@ void check_bound(const char* what, int64_t value, DType dtype) {
     inside = value >= -65504 && value <= 65504;
   else if constexpr (std::same_as<T, uint64_t>)
     inside = value >= 0;
-  else if constexpr (std::integral<T>)
+  else if constexpr (is_integral_type<T>)
     inside = value >= static_cast<int64_t>(std::numeric_limits<T>::lowest()) &&
              value <= static_cast<int64_t>(std::numeric_limits<T>::max());
   if (!inside)
@@ -163,7 +163,7 @@ void random_kernel(const Tensor& out, Generator* generator) {
   dispatch_numbers<true>(out.dtype(), "random_", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* data = static_cast<T*>(out.mutable_data());
-    if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::same_as<T, Bool>) {
       fill(data, walk, [&] { return (g.random() & 1U) != 0; });
     } else if constexpr (is_kernel_float<T>) {
       constexpr uint64_t range = (1ULL << significand_bits<T>)+1;
@@ -195,7 +195,7 @@ void random_from_to_kernel(const Tensor& out, int64_t from, std::optional<int64_
   }
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::integral<T> || is_kernel_float<T>)
+    if constexpr (is_integral_type<T> || is_kernel_float<T>)
       random_range<T>(out, from, to, generator);
     else
       refuse_dtype("random_", dtype, "bool, an integer or a 16- to 64-bit float");
@@ -210,7 +210,7 @@ void randperm_kernel(const Tensor& out, Generator* generator) {
     using T = typename decltype(tag)::type;
     // The last value must be exact; bfloat16 alone is not held to that, by PyTorch's example.
     int64_t most = int64_largest;
-    if constexpr (std::integral<T> && sizeof(T) < 8)
+    if constexpr (is_integral_type<T> && sizeof(T) < 8)
       most = static_cast<int64_t>(std::numeric_limits<T>::max()) + 1;
     else if constexpr (is_kernel_float<T> && !std::same_as<T, BFloat16>)
       most = (int64_t{1} << significand_bits<T>)+1;

@@ -10,7 +10,7 @@
 namespace calque::kernel {
 
 template <class T>
-inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+inline constexpr bool is_number = is_arithmetic_type<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 namespace reduce_detail {
 template <class T>
@@ -18,7 +18,7 @@ struct Wide {
   using type = std::make_unsigned_t<T>;
 };
 template <>
-struct Wide<bool> {
+struct Wide<Bool> {
   using type = uint8_t;
 };
 template <>
@@ -45,21 +45,21 @@ using WideOf = typename reduce_detail::Wide<T>::type;
 
 template <class T>
 inline bool is_nan(T x) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (is_integral_type<T>)
     return false;
   else
     return std::isnan(static_cast<WideOf<T>>(x));
 }
 template <class T>
 inline T reduce_add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (std::is_same_v<T, Bool>)
     return a || b;
   else
     return static_cast<T>(static_cast<WideOf<T>>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b)));
 }
 template <class T>
 inline T reduce_multiply(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (std::is_same_v<T, Bool>)
     return a && b;
   else if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int16_t>)
     return static_cast<T>(static_cast<uint32_t>(static_cast<uint16_t>(a)) * static_cast<uint16_t>(b));
@@ -68,7 +68,7 @@ inline T reduce_multiply(T a, T b) {
 }
 template <class T>
 inline bool less(T a, T b) {
-  if constexpr (std::is_arithmetic_v<T>)
+  if constexpr (is_arithmetic_type<T>)
     return a < b;
   else
     return static_cast<float>(a) < static_cast<float>(b);

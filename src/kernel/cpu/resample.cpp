@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "calque/base/memory.h"
 #include "calque/base/thread.h"
 #include "kernel/cpu/convert.h"
 
@@ -15,10 +16,10 @@ namespace {
 template <class T>
 struct ResampleAxis {
   int64_t in = 1, out = 1, taps = 1;
-  std::vector<int64_t> index;
-  std::vector<T> weight;
-  std::vector<int64_t> used;  // of each output's taps, where not all are
-  int precision = -1;         // weights are integers, to be divided by 2^precision
+  CountedVector<int64_t> index;
+  CountedVector<T> weight;
+  CountedVector<int64_t> used;  // of each output's taps, where not all are
+  int precision = -1;           // weights are integers, to be divided by 2^precision
   int64_t taps_of(int64_t i) const { return used.empty() ? taps : used[static_cast<size_t>(i)]; }
   bool identity() const {
     if (in != out || taps != 1) return false;
@@ -63,18 +64,24 @@ T antialias_filter(T x, bool cubic) {
   return 0;
 }
 
+// The nearest index of a dimension: scales that a program gives may lead anywhere, also to NaN.
+template <class T>
+int64_t inside(T where, int64_t size) {
+  if (!(where > 0)) return 0;
+  return where >= static_cast<T>(size - 1) ? size - 1 : static_cast<int64_t>(where);
+}
+
 template <class T>
 void fill_antialias(ResampleAxis<T>& axis, T step, bool cubic) {
   const T half = cubic ? T(2) : T(1);
   const T support = step >= 1 ? half * step : half, inverse = step >= 1 ? 1 / step : T(1);
-  axis.taps = std::min<int64_t>(static_cast<int64_t>(std::ceil(support)) * 2 + 1, std::max<int64_t>(1, axis.in));
+  axis.taps = std::min<int64_t>(inside(std::ceil(support), axis.in + 1) * 2 + 1, std::max<int64_t>(1, axis.in));
   axis.index.assign(static_cast<size_t>(axis.out * axis.taps), 0);
   axis.weight.assign(static_cast<size_t>(axis.out * axis.taps), 0);
   for (int64_t i = 0; i < axis.out; ++i) {
     const T center = step * (static_cast<T>(i) + T(0.5));
-    const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + T(0.5)), 0);
-    const int64_t count =
-        std::clamp<int64_t>(std::min(static_cast<int64_t>(center + support + T(0.5)), axis.in) - first, 0, axis.taps);
+    const int64_t first = inside(center - support + T(0.5), axis.in + 1);
+    const int64_t count = std::clamp<int64_t>(inside(center + support + T(0.5), axis.in + 1) - first, 0, axis.taps);
     T total = 0;
     T* const w = &axis.weight[static_cast<size_t>(i * axis.taps)];
     for (int64_t j = 0; j < count; ++j)
@@ -115,11 +122,11 @@ ResampleAxis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_cor
       const T at = static_cast<T>(i) + (mode == Resample::nearest_exact ? T(0.5) : T(0));
       const float where = single_precision_index ? static_cast<float>(at) * step_of<float>(in, out, false, scale)
                                                  : static_cast<float>(at * step);
-      index[0] = std::min(static_cast<int64_t>(std::floor(where)), in - 1);
+      index[0] = inside(std::floor(where), in);
       continue;
     }
     const T at = source(step, i, align_corners, mode == Resample::cubic);
-    const int64_t base = std::min(static_cast<int64_t>(std::floor(static_cast<float>(at))), in - 1);
+    const int64_t base = inside(std::floor(static_cast<float>(at)), in);
     const T t = std::clamp(at - static_cast<T>(base), T(0), T(1));
     if (mode == Resample::linear) {
       index[0] = base;
@@ -212,7 +219,7 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
   const int64_t channels = input.size(1);
   parallel_for(
       0, input.size(0) * channels, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, most)), [&](int64_t begin, int64_t end) {
-        std::vector<T> first(static_cast<size_t>(most)), second(static_cast<size_t>(most));
+        CountedVector<T> first(static_cast<size_t>(most)), second(static_cast<size_t>(most));
         for (int64_t plane = begin; plane < end; ++plane) {
           T *from = first.data(), *to = second.data();
           const char* const source_plane = static_cast<const char*>(input.data()) +

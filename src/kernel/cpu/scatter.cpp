@@ -269,7 +269,7 @@ Scalar neutral(ScatterReduction reduction, DType d) {
   if (is_floating(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return dispatch(d, [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (is_integral_type<T>)
       return low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
     else
       return 0;
@@ -295,11 +295,11 @@ void divide_by_counts(const Tensor& self, const Tensor& counts) {
   const int64_t* count = counts.data_as<int64_t>();
   dispatch(self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_number<T> && !std::is_same_v<T, bool>) {
+    if constexpr (is_number<T> && !std::is_same_v<T, Bool>) {
       T* x = dense.mutable_data_as<T>();
       for (int64_t i = 0; i < n; ++i) {
         if (count[i] <= 1) continue;
-        if constexpr (std::is_integral_v<T>) {
+        if constexpr (is_integral_type<T>) {
           const auto value = static_cast<int64_t>(x[i]);
           int64_t q = value / count[i];
           if (value % count[i] < 0) --q;

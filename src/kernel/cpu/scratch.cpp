@@ -8,6 +8,8 @@
 #include <memory>
 #include <new>
 
+#include "calque/base/memory.h"
+
 namespace calque {
 namespace {
 
@@ -18,7 +20,11 @@ constexpr auto line = std::align_val_t(64);
 
 struct Free {
   std::align_val_t alignment = line;
-  void operator()(void* p) const noexcept { ::operator delete(p, alignment); }
+  size_t bytes = 0;
+  void operator()(void* p) const noexcept {
+    ::operator delete(p, alignment);
+    release_memory(bytes);
+  }
 };
 
 struct Buffer {
@@ -37,7 +43,13 @@ void* scratch_bytes(Scratch purpose, size_t bytes) {
     const bool large = bytes > huge_page / 2;
     if (large) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
     const auto alignment = large ? std::align_val_t(huge_page) : line;
-    buffer.memory = {::operator new(bytes, alignment), Free{alignment}};
+    claim_memory(bytes);
+    void* memory = ::operator new(bytes, alignment, std::nothrow);
+    if (memory == nullptr) {
+      release_memory(bytes);
+      refuse_memory(bytes);
+    }
+    buffer.memory = {memory, Free{alignment, bytes}};
     buffer.bytes = bytes;
 #if defined(MADV_HUGEPAGE)
     if (large) madvise(buffer.memory.get(), bytes, MADV_HUGEPAGE);

@@ -79,7 +79,7 @@ void flip(const Tensor& self, uint64_t dims, const Tensor& out) {
     start += (self.sizes()[d] - 1) * self.strides()[d];
     strides[d] = -self.strides()[d];
   }
-  copy(make_view(self, self.impl().sizes, strides, start), out);
+  copy(make_reversed_view(self, self.impl().sizes, strides, start), out);
 }
 
 namespace {
@@ -191,20 +191,20 @@ void write_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const T
 }  // namespace
 
 int64_t triangle_count(int64_t rows, int64_t columns, int64_t k, bool lower) {
-  const int64_t reach = rows + columns;
+  const int64_t reach = (SymInt(rows) + columns).as_int();
   k = std::clamp(k, -reach, reach);
-  // Rows with some but not all columns form an arithmetic series.
-  int64_t count = 0;
+  const auto half = [](SymInt n) { return floor_div(n, 2); };
+  // Rows with some but not all columns form an arithmetic series. SymInts, because numbers of this size may overflow.
   if (lower) {
-    const int64_t first = std::clamp<int64_t>(-k, 0, rows);                  // first row that has a column
-    const int64_t full = std::clamp<int64_t>(columns - k - 1, first, rows);  // first row that has all
-    count = (full - first) * (first + k + 1 + full + k) / 2 + (rows - full) * columns;
-  } else {
-    const int64_t partial = std::clamp<int64_t>(-k, 0, rows);              // first row without some column
-    const int64_t none = std::clamp<int64_t>(columns - k, partial, rows);  // first row without any
-    count = partial * columns + (none - partial) * (columns - partial - k + columns - none + 1 - k) / 2;
+    const int64_t first = std::clamp<int64_t>(-k, 0, rows);                                      // first row that has a column
+    const int64_t full = std::clamp<int64_t>((SymInt(columns) - k - 1).as_int(), first, rows);  // first row that has all
+    return (half(SymInt(full - first) * (SymInt(first) + k + 1 + full + k)) + SymInt(rows - full) * columns).as_int();
   }
-  return count;
+  const int64_t partial = std::clamp<int64_t>(-k, 0, rows);                                  // first row without some column
+  const int64_t none = std::clamp<int64_t>((SymInt(columns) - k).as_int(), partial, rows);  // first row without any
+  return (SymInt(partial) * columns +
+          half(SymInt(none - partial) * (SymInt(columns) - partial - k + columns - none + 1 - k)))
+      .as_int();
 }
 
 void triangle_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const Tensor& out) {

@@ -236,6 +236,7 @@ class LineSorter {
 template <class F>
 void sort_lines(const Tensor& self, int64_t dim, bool reversed, const Tensor& values, const Tensor& indices, F&& fn) {
   if (self.numel() == 0) return;
+  if (!sort_table()[0].keys[static_cast<size_t>(self.dtype())]) not_implemented("sort", self.dtype());
   const int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
   if (n > UINT32_MAX) throw UserError("sort: a dimension of " + std::to_string(n) + " elements is too long to sort");
   each_line(self, dim, values, indices, [&](auto&& lines) {

@@ -39,7 +39,7 @@ CALQUE_INLINE KeyOf<T> key_of(T x) {
     uint16_t b;
     std::memcpy(&b, &x, 2);
     return float_key<uint16_t>(b, 0x7f80U);
-  } else if constexpr (std::is_same_v<T, bool>) {
+  } else if constexpr (std::is_same_v<T, Bool>) {
     return x ? 1U : 0U;
   } else if constexpr (std::is_signed_v<T>) {
     using U = std::make_unsigned_t<T>;
@@ -53,7 +53,7 @@ template <class T>
 void keys_loop(const void* source, int64_t stride, void* to, int64_t n, uint64_t flip) {
   using K = KeyOf<T>;
   K* keys = static_cast<K*>(to);
-  constexpr int bits = std::is_same_v<T, bool> ? 1 : static_cast<int>(sizeof(T)) * 8;
+  constexpr int bits = std::is_same_v<T, Bool> ? 1 : static_cast<int>(sizeof(T)) * 8;
   const K mask = static_cast<K>(flip & (~uint64_t{0} >> (64 - bits)));
   if (stride == static_cast<int64_t>(sizeof(T))) {
     const T* p = static_cast<const T*>(source);
@@ -86,7 +86,7 @@ int64_t next_below_64(const uint64_t* keys, int64_t begin, int64_t n, uint64_t l
 
 template <class T>
 constexpr KeyFn keys_for() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+  if constexpr (is_arithmetic_type<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
     return &keys_loop<T>;
   else
     return nullptr;

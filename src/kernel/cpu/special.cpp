@@ -157,6 +157,12 @@ double hurwitz_zeta(double x, double q) {
     if (q == std::floor(q)) return inf;
     if (x != std::floor(x)) return nan;
   }
+  // The terms left of -50 one by one would be endless; they are a difference of two sums to the right, with x's sign.
+  if (q < -64) {
+    const double skipped = std::floor(-q) - 50;
+    const double left = hurwitz_zeta(x, -q - skipped + 1) - hurwitz_zeta(x, -q + 1);
+    return hurwitz_zeta(x, q + skipped) + (std::fmod(x, 2) == 0 ? left : -left);
+  }
   constexpr double machine = 1.11022302462515654042e-16;
   double sum = std::pow(q, -x);
   double a = q;

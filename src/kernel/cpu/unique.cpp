@@ -16,7 +16,7 @@ namespace {
 
 template <class T>
 bool same(const T& a, const T& b) {
-  if constexpr (std::is_arithmetic_v<T>)
+  if constexpr (is_arithmetic_type<T>)
     return a == b;
   else
     return static_cast<float>(a) == static_cast<float>(b);

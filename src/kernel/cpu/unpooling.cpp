@@ -37,7 +37,7 @@ namespace {
 // Where the windows along one dimension begin. Every step is rounded to T.
 template <class T>
 std::vector<int64_t> window_starts(double sample, int64_t input, int64_t output, int64_t window) {
-  const auto rounded = [](double v) { return static_cast<double>(static_cast<Compute<T>>(from_double<T>(v))); };
+  const auto rounded = [](double v) { return static_cast<double>(static_cast<calque::Compute<T>>(from_double<T>(v))); };
   std::vector<int64_t> starts(static_cast<size_t>(output));
   if (output > 1) {
     const double alpha = rounded(static_cast<double>(input - window) / static_cast<double>(output - 1));
@@ -67,7 +67,7 @@ void fractional_max_pool(const char* op, const Tensor& self, const Tensor& sampl
   const int64_t volume = in[0] * in[1] * in[2];
   dispatch_floating(self.dtype(), op, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = Compute<T>;
+    using C = calque::Compute<T>;
     T* y = out.mutable_data_as<T>();
     int64_t* places = indices.mutable_data_as<int64_t>();
     for (int64_t p = 0; p < planes; ++p) {

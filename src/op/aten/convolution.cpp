@@ -203,7 +203,13 @@ kernel::ConvolutionShape plain(const Tensor& weight, SymIntList stride, SymIntLi
   kernel::ConvolutionShape shape;
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
   const auto fill = [&](SymIntList from, int64_t* to) {
-    for (size_t d = 0; d < spatial; ++d) to[3 - spatial + d] = from[from.size() == 1 ? 0 : d].as_int();
+    for (size_t d = 0; d < spatial; ++d) {
+      const int64_t value = from[from.size() == 1 ? 0 : d].as_int();
+      if (value > INT32_MAX)  // positions are products of these with sizes
+        throw UserError("convolution: expected stride, padding and dilation of at most " + std::to_string(INT32_MAX) +
+                        ", found " + std::to_string(value));
+      to[3 - spatial + d] = value;
+    }
   };
   fill(stride, shape.stride);
   fill(padding, shape.padding);

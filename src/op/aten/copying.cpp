@@ -75,6 +75,8 @@ Scalar read_value(const Tensor& self) {
     const T x = *static_cast<const T*>(self.data());
     if constexpr (std::is_same_v<T, Complex64>)
       return Scalar(Complex128(x));
+    else if constexpr (std::is_same_v<T, Bool>)
+      return Scalar(static_cast<bool>(x));
     else if constexpr (std::is_same_v<T, Complex128> || std::is_arithmetic_v<T>)
       return Scalar(x);
     else
@@ -100,18 +102,8 @@ void resize_rule(const Tensor& self, SymIntList sizes, OptFormat format) {
     if (!check(s >= 0)) throw UserError("resize_: sizes must not be negative, found " + str(sizes));
   const bool same = sizes.size() == impl.sizes.size() && std::equal(sizes.begin(), sizes.end(), impl.sizes.begin(),
                                                                     [](SymInt a, SymInt b) { return identical(a, b); });
-  if (!same || wanted != MemoryFormat::preserve) {
-    impl.sizes = SymInts(sizes.begin(), sizes.end());
-    impl.strides = rule::strides_in("resize_", wanted, sizes);
-    impl.symbolic = impl.symbolic || std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return s.is_symbolic(); });
-    if (impl.symbolic && !impl.env)
-      for (const SymInt s : sizes)
-        if (s.is_symbolic()) impl.env = env_of(s);
-  }
-  if (impl.symbolic) return;
-  const SymInt needed = (impl.offset + product(sizes)) * static_cast<int64_t>(item_size(impl.dtype));
-  if (static_cast<size_t>(needed.as_int()) > impl.storage->nbytes())
-    impl.storage->resize(static_cast<size_t>(needed.as_int()));
+  if (!same || wanted != MemoryFormat::preserve)
+    set_geometry(self, SymInts(sizes.begin(), sizes.end()), rule::strides_in("resize_", wanted, sizes), impl.offset, true);
 }
 
 void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {

@@ -26,7 +26,7 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
   if (!check(SymInt(target_lengths.size()) == batch))
     fail("target_lengths must be of size batch_size " + batch.str() + ", found " + std::to_string(target_lengths.size()));
   int64_t longest = 0;
-  int64_t total = 0;
+  SymInt total = 0;
   for (const int64_t n : target_lengths) {
     if (n < 0) fail("Expected target_lengths to have value at least 0, but got value " + std::to_string(n));
     longest = std::max(longest, n);
@@ -38,8 +38,8 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
       fail("Expected input_lengths to have value at most " + steps.str() + ", but got value " + std::to_string(n));
   }
   if (targets.dim() == 1) {
-    if (!check(targets.sym_size(0) == SymInt(total)))
-      fail("Expected targets to have size " + std::to_string(total) + " at dimension 0, but got size " +
+    if (!check(targets.sym_size(0) == total))
+      fail("Expected targets to have size " + total.str() + " at dimension 0, but got size " +
            targets.sym_size(0).str());
   } else if (targets.dim() == 2) {
     if (!check(targets.sym_size(0) == batch))
@@ -56,7 +56,7 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
   output.dtype = log_probs.dtype();
   output.device = log_probs.device();
   Meta alpha = output;
-  alpha.sizes = {batch, steps, SymInt(2 * longest + 1)};
+  alpha.sizes = {batch, steps, SymInt(longest) * 2 + 1};
   alpha.strides = contiguous_strides(alpha.sizes);
   return {output, alpha};
 }

@@ -400,6 +400,13 @@ struct Trilinear {
 Trilinear prepare_trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntList expand1, IntList expand2,
                             IntList expand3, IntList sumdim, int64_t unroll) {
   const int64_t total = i1.dim() + static_cast<int64_t>(expand1.size());
+  if (unroll < 0 || unroll >= total)
+    throw UserError("_trilinear: unroll_dim must be in [0, " + std::to_string(total - 1) + "], found " +
+                    std::to_string(unroll));
+  for (const auto& [input, expand] : {std::pair(&i1, expand1), std::pair(&i2, expand2), std::pair(&i3, expand3)})
+    if (input->dim() + static_cast<int64_t>(expand.size()) != total)
+      throw UserError("_trilinear: the inputs must have the same number of dimensions once they are expanded, found sizes " +
+                      str(i1.sym_sizes()) + ", " + str(i2.sym_sizes()) + " and " + str(i3.sym_sizes()));
   Trilinear t{i1, i2, i3, {}, {}, {}, {}, 0};
   t.expanded[0] = rule::dim_set("_trilinear", expand1, total);
   t.expanded[1] = rule::dim_set("_trilinear", expand2, total);

@@ -131,7 +131,7 @@ Four bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offse
   int64_t padding = -1;
   if (padding_idx) {
     const SymInt rows = weight.sym_size(0);
-    if (!check(sym_and(rows >= -*padding_idx, rows > *padding_idx)))
+    if (!check(sym_and(rows >= -SymInt(*padding_idx), rows > *padding_idx)))
       throw UserError("embedding_bag: padding_idx must be within the number of embeddings, -" + rows.str() + " through " +
                       (rows - 1).str() + ", but got " + std::to_string(*padding_idx));
     padding = *padding_idx < 0 ? (rows + *padding_idx).guard_int() : *padding_idx;

@@ -98,7 +98,8 @@ SymInt arange_length(const Scalar& start, const Scalar& end, const Scalar& step,
     const int64_t j = end.to_int();
     const int64_t k = step.to_int();
     if (k == 0) throw UserError("arange: step must be nonzero");
-    return static_cast<int64_t>(std::ceil(static_cast<double>(j - i) / static_cast<double>(k)));
+    const double count = std::ceil(static_cast<double>((SymInt(j) - i).as_int()) / static_cast<double>(k));
+    return count < 0x1p63 ? static_cast<int64_t>(count) : INT64_MAX;
   }
   const double n = std::ceil((b - a) / s);
   if (!(n >= 0 && n < 9e18))

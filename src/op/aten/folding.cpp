@@ -37,7 +37,7 @@ Pairs pairs(const char* op, IntList kernel, IntList dilation, IntList padding, I
   return p;
 }
 SymInt block_count(const Pairs& p, SymInt size, size_t d) {
-  return floor_div(size + 2 * p.padding[d] - p.dilation[d] * (p.kernel[d] - 1) - 1, p.stride[d]) + 1;
+  return floor_div(size + SymInt(2) * p.padding[d] - SymInt(p.dilation[d]) * (p.kernel[d] - 1) - 1, p.stride[d]) + 1;
 }
 Blocks blocks(const Pairs& p, int64_t h, int64_t w) {
   Blocks b{};
@@ -68,7 +68,7 @@ Meta im2col_rule(const Tensor& self, IntList kernel, IntList dilation, IntList p
   if (!is_float(self.dtype()) && self.dtype() != DType::bool_) refuse("im2col", self.dtype());
   SymInts sizes;
   if (self.dim() == 4) sizes.push_back(self.sym_size(0));
-  sizes.push_back(self.sym_size(-3) * (p.kernel[0] * p.kernel[1]));
+  sizes.push_back(self.sym_size(-3) * (SymInt(p.kernel[0]) * p.kernel[1]));
   sizes.push_back(h * w);
   return rule::contiguous_like(self, sizes);
 }
@@ -93,7 +93,7 @@ Meta col2im_rule(const Tensor& self, SymIntList output_size, IntList kernel, Int
         "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
         "input, but got: " +
         str(self.sym_sizes()));
-  const int64_t taps = p.kernel[0] * p.kernel[1];
+  const SymInt taps = SymInt(p.kernel[0]) * p.kernel[1];
   if (!check(self.sym_size(-2) % taps == 0))
     throw UserError(
         "col2im: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "

@@ -350,11 +350,12 @@ void group_norm_backward_kernel(const Tensor& grad, const Tensor& input, const T
                                 const Tensor& weight, SymInt n, SymInt c, SymInt hw, int64_t groups, BoolMask mask,
                                 const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
   check_has_gradient("native_group_norm_backward", "weight", weight, mask[1] || mask[2]);
-  const int64_t numel = n.as_int() * c.as_int() * hw.as_int();
-  if (input.numel() != numel || grad.numel() != numel || mean.numel() != n.as_int() * groups || rstd.numel() != mean.numel())
-    throw UserError("native_group_norm_backward: expected " + std::to_string(numel) + " values and " +
-                    std::to_string(n.as_int() * groups) + " means, found sizes " + str(grad.sym_sizes()) + ", " +
-                    str(input.sym_sizes()) + ", " + str(mean.sym_sizes()) + " and " + str(rstd.sym_sizes()));
+  const int64_t numel = (n * c * hw).as_int();
+  if (n.as_int() < 0 || c.as_int() < 0 || hw.as_int() < 0 || input.numel() != numel || grad.numel() != numel ||
+      mean.numel() != (n * groups).as_int() || rstd.numel() != mean.numel())
+    throw UserError("native_group_norm_backward: expected " + std::to_string(numel) + " values and " + (n * groups).str() +
+                    " means, found sizes " + str(grad.sym_sizes()) + ", " + str(input.sym_sizes()) + ", " +
+                    str(mean.sym_sizes()) + " and " + str(rstd.sym_sizes()));
   kernel::group_norm_backward(grad, input, mean, rstd, weight, n.as_int(), c.as_int(), hw.as_int(), groups, grad_input,
                               grad_weight, grad_bias);
 }

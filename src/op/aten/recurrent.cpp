@@ -22,8 +22,16 @@ using Step = State (*)(const Tensor& from_input, const State& state, const Weigh
 
 Tensor from_state(const State& state, const Weights& w) { return linear(state.h, w.w_hh, w.b_hh); }
 
+std::vector<Tensor> gates_of(const char* op, const Tensor& sums, int64_t count) {
+  std::vector<Tensor> gates = sums.chunk(count, 1);
+  if (gates.size() != static_cast<size_t>(count))
+    throw UserError(std::string(op) + ": the weights must hold " + std::to_string(count) +
+                    " gates, found products of sizes " + str(sums.sym_sizes()));
+  return gates;
+}
+
 State lstm_gates(const Tensor& sum, const State& state, const Weights& w) {
-  const std::vector<Tensor> gates = sum.chunk(4, 1);
+  const std::vector<Tensor> gates = gates_of("lstm", sum, 4);
   const Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), cell = gates[2].tanh(), out = gates[3].sigmoid();
   const Tensor c = forget.mul(state.c).add_(in.mul(cell));
   const Tensor h = out.mul(c.tanh());
@@ -35,8 +43,8 @@ State lstm_step(const Tensor& from_input, const State& state, const Weights& w) 
 }
 
 State gru_step(const Tensor& from_input, const State& state, const Weights& w) {
-  const std::vector<Tensor> i = from_input.chunk(3, 1);
-  const std::vector<Tensor> h = linear(state.h, w.w_hh, w.b_hh).chunk(3, 1);
+  const std::vector<Tensor> i = gates_of("gru", from_input, 3);
+  const std::vector<Tensor> h = gates_of("gru", linear(state.h, w.w_hh, w.b_hh), 3);
   const Tensor reset = h[0].add(i[0]).sigmoid();
   const Tensor update = h[1].add(i[1]).sigmoid();
   const Tensor fresh = i[2].add(h[2].mul(reset)).tanh();

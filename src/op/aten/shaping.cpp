@@ -282,7 +282,7 @@ Meta diag_embed_rule(const Tensor& self, int64_t offset, int64_t dim1, int64_t d
     throw UserError("diag_embed: diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " +
                     std::to_string(dim2));
   SymInts sizes = self.impl().sizes;
-  const SymInt length = sizes.back() + std::abs(offset);
+  const SymInt length = sizes.back() + (offset < 0 ? -SymInt(offset) : SymInt(offset));
   sizes.pop_back();
   sizes.insert(sizes.begin() + std::min(a, b), length);
   sizes.insert(sizes.begin() + std::max(a, b), length);

@@ -26,6 +26,9 @@ void polygamma_kernel(int64_t n, const Tensor& self, const Tensor& out) {
 Meta mvlgamma_rule(const Tensor& self, int64_t p) {
   if (self.dtype() == DType::bool_) throw UserError("mvlgamma: The input tensor may not be a boolean tensor.");
   if (p < 1) throw UserError("mvlgamma: p has to be greater than or equal to 1, found " + std::to_string(p));
+  // Defined for self > (p - 1) / 2 alone, and as much work as p is large.
+  constexpr int64_t most = 10000;
+  if (p > most) throw UserError("mvlgamma: p has to be at most " + std::to_string(most) + ", found " + std::to_string(p));
   Meta m = self.meta();
   m.dtype = float_type(m.dtype);
   m.strides = contiguous_strides(m.sizes);

@@ -78,10 +78,12 @@ std::vector<Tensor> made(const Tensor& self, const Views& views) {
 }
 
 // The sizes of `chunks` pieces of which some may be empty; none where a plain split says it all.
+constexpr int64_t most_chunks = int64_t{1} << 24;
 std::vector<Tensor> chunk_by(const char* op, const Tensor& self, int64_t chunks, int64_t dim, bool safe) {
   if (self.dim() == 0) throw UserError(std::string(op) + ": expects at least a 1-dimensional tensor");
-  if (chunks <= 0)
-    throw UserError(std::string(op) + ": expects `chunks` to be greater than 0, got: " + std::to_string(chunks));
+  if (chunks <= 0 || chunks > most_chunks)
+    throw UserError(std::string(op) + ": expects `chunks` to be greater than 0 and at most " + std::to_string(most_chunks) +
+                    ", got: " + std::to_string(chunks));
   const SymInt size = self.sym_size(dim);
   const SymInt split_size = floor_div(size + chunks - 1, chunks);
   if (guard_or(split_size == 0, false) && guard_or(size == 0, false)) {

@@ -54,7 +54,7 @@ void masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& va
   dispatch(value.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T x = *value.data_as<T>();
-    if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>)
+    if constexpr (is_integral_type<T> || std::is_floating_point_v<T>)
       number = Scalar(x);
     else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
       number = Scalar(std::complex<double>(x));
@@ -144,7 +144,7 @@ Tensor isclose_body(const Tensor& self, const Tensor& other, double rtol, double
 
 bool all_true(const Tensor& flags) {
   Tensor dense = flags.is_contiguous() ? flags : clone(flags, MemoryFormat::contiguous);
-  const bool* p = dense.data_as<bool>();
+  const Bool* p = dense.data_as<Bool>();
   for (int64_t i = 0; i < dense.numel(); ++i)
     if (!p[i]) return false;
   return true;

@@ -81,7 +81,7 @@ void round_decimals(const Tensor& self, int64_t decimals, const Tensor& out) {
     if (is_integral(self.dtype())) kernel::not_implemented("round", self.dtype());
     return kernel::unary(Unary::round, self.dtype(), self, out);
   }
-  const double power = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
+  const double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   kernel::activation(decimals < 0 ? Activation::round_down : Activation::round_up, self.dtype(), self, {Scalar(power)},
                      false, out);
 }

@@ -109,7 +109,7 @@ std::array<Meta, 2> fractional_rule(const Tensor& self, IntList kernel_size, Int
   for (int d = 0; d < spatial; ++d) {
     const auto i = static_cast<size_t>(d);
     const SymInt in = self.sym_size(self.dim() - spatial + d);
-    if (!guard(SymInt(output_size[i] + kernel_size[i] - 1) <= in))
+    if (!guard(SymInt(output_size[i]) + kernel_size[i] - 1 <= in))
       throw UserError(op + ": pool size " + std::to_string(kernel_size[i]) + " too large relative to input size " +
                       in.str() + " in dimension " + std::to_string(d));
     sizes.push_back(output_size[i]);
@@ -146,7 +146,7 @@ Meta conv_tbc_rule(const Tensor& self, const Tensor& weight, const Tensor& bias,
     throw UserError(std::string(op) + ": input dim 2 (input channels) is not == dim 1 in the weight tensor");
   if (!guard(weight.sym_size(2) == bias.sym_size(0)))
     throw UserError(std::string(op) + ": bias size must equal dim 2 in the weight tensor (output channels)");
-  const SymInt length = self.sym_size(0) + 2 * pad - weight.sym_size(0) + 1;
+  const SymInt length = self.sym_size(0) + SymInt(2) * pad - weight.sym_size(0) + 1;
   if (guard_or(length < 0, false))
     throw UserError(std::string(op) + ": trying to create tensor with negative dimension " + length.str());
   return rule::contiguous_like(self, SymInts{length, self.sym_size(1), weight.sym_size(2)});

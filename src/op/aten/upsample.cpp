@@ -106,7 +106,9 @@ SymInts target_sizes(const char* op, const Tensor& input, OptSizes output_size, 
   }
   return sizes;
 }
-OptScale factor(const OptFactors& factors, size_t d) { return factors ? OptScale((*factors)[d]) : OptScale(); }
+OptScale factor(const OptFactors& factors, size_t d) {
+  return factors && d < factors->size() ? OptScale((*factors)[d]) : OptScale();
+}
 
 }  // namespace
 

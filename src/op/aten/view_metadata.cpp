@@ -12,8 +12,7 @@ namespace {
 using rule::geometry;
 
 Tensor typed_view(const Tensor& self, const View& v, DType dtype) {
-  Tensor out = rule::make(self, v);
-  out.impl().dtype = dtype;
+  Tensor out = make_view(self, v.sizes, v.strides, v.offset, dtype);
   if (!is_floating(dtype) && !is_complex(dtype)) {
     out.impl().requires_grad = false;
     out.impl().is_leaf = true;
@@ -101,13 +100,7 @@ Tensor become(const char* op, const Tensor& self, const View& v) {
     throw UserError(
         std::string(op) +
         ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
-  TensorImpl& impl = self.impl();
-  impl.sizes = v.sizes;
-  impl.strides = v.strides;
-  impl.offset = v.offset;
-  const auto symbolic = [](SymInt s) { return s.is_symbolic(); };
-  impl.symbolic = v.offset.is_symbolic() || std::any_of(v.sizes.begin(), v.sizes.end(), symbolic) ||
-                  std::any_of(v.strides.begin(), v.strides.end(), symbolic);
+  set_geometry(self, v.sizes, v.strides, v.offset);
   self.storage()->bump_version();
   return self;
 }

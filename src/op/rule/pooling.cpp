@@ -31,7 +31,7 @@ kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size,
     if (w.kernel[d] <= 0) throw UserError(name + ": kernel size should be greater than zero, found " + str(kernel_size));
     if (w.dilation[d] <= 0) throw UserError(name + ": dilation should be greater than zero, found " + str(dilation));
     if (w.padding[d] < 0) throw UserError(name + ": pad must be non-negative, but got padding " + str(padding));
-    if (w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2)
+    if (w.padding[d] > ((SymInt(w.kernel[d]) - 1) * w.dilation[d] + 1).as_int() / 2)
       throw UserError(name +
                       ": pad should be at most half of effective kernel size, but got pad=" + std::to_string(w.padding[d]) +
                       ", kernel_size=" + std::to_string(w.kernel[d]) + " and dilation=" + std::to_string(w.dilation[d]));
@@ -46,8 +46,8 @@ SymInts pooled_sizes(const char* op, const Tensor& input, const kernel::PoolWind
   for (int d = 0; d < w.spatial; ++d) {
     const int at = 3 - w.spatial + d;
     const SymInt size = in[lead + static_cast<size_t>(d)];
-    const SymInt padded =
-        size + 2 * w.padding[at] - w.dilation[at] * (w.kernel[at] - 1) - 1 + (ceil_mode ? w.stride[at] - 1 : 0);
+    const SymInt padded = size + SymInt(2) * w.padding[at] - SymInt(w.dilation[at]) * (w.kernel[at] - 1) - 1 +
+                          (ceil_mode ? w.stride[at] - 1 : 0);
     SymInt out = floor_div(padded, w.stride[at]) + 1;
     // The last window must start inside the image or its left padding.
     if (ceil_mode && guard((out - 1) * w.stride[at] >= size + w.padding[at])) out = out - 1;

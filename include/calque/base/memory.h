@@ -1,0 +1,51 @@
+// The limit on memory: how many bytes tensors and the kernels' buffers may hold together, in the whole process. A program
+// from a file can ask for any amount; with a limit the answer is a UserError instead of a machine without memory. Mapped
+// files are not counted. Whoever allocates claims first and releases after freeing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+namespace calque {
+
+// 0: no limit. The default is CALQUE_MEMORY_LIMIT ("8G", "500M", "1000000"), else all of the memory that this machine or its
+// control group has.
+void set_memory_limit(size_t bytes);
+size_t memory_limit();
+size_t memory_in_use();
+
+void claim_memory(size_t bytes);  // UserError when the limit would be passed; nothing is claimed then
+bool try_claim_memory(size_t bytes) noexcept;
+[[noreturn]] void refuse_memory(size_t bytes);  // the error of claim_memory
+void release_memory(size_t bytes) noexcept;
+
+// An allocator for the vectors of kernels, whose lengths come from arguments.
+template <class T>
+struct CountedAllocator {
+  using value_type = T;
+  CountedAllocator() = default;
+  template <class U>
+  CountedAllocator(const CountedAllocator<U>&) {}
+  T* allocate(size_t n) {
+    const size_t bytes = n <= SIZE_MAX / 2 / sizeof(T) ? n * sizeof(T) : SIZE_MAX / 2;
+    claim_memory(bytes);
+    try {
+      return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
+    } catch (const std::bad_alloc&) {
+      release_memory(bytes);
+      refuse_memory(bytes);
+    }
+  }
+  void deallocate(T* p, size_t n) noexcept {
+    ::operator delete(p, std::align_val_t(alignof(T)));
+    release_memory(n * sizeof(T));
+  }
+  bool operator==(const CountedAllocator&) const = default;
+};
+
+template <class T>
+using CountedVector = std::vector<T, CountedAllocator<T>>;
+
+}  // namespace calque
