@@ -120,6 +120,34 @@ def interval(values, draws=2000):
     return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
 
 
+def take_turns(sides, rounds, slice_ns, pause):
+    for side in sides:
+        side(slice_ns // 4)  # warm
+    times = ([], [])
+    for turn in range(rounds):
+        for which in ((0, 1) if turn % 2 == 0 else (1, 0)):
+            time.sleep(pause)
+            times[which].append(sides[which](slice_ns))
+    return times
+
+
+def result(spec, times):
+    ratios = [p / c for c, p in zip(*times)]
+    low, high = interval(ratios)
+    return {"group": spec["group"], "row": spec["label"], "calque_us": median(times[0]) / 1e3, "pytorch_us": median(times[1]) / 1e3,
+            "ratio": median(ratios), "low": low, "high": high}
+
+
+def compare(worker, before, spec, rounds, slice_ns):
+    """The same row in another build of Calque."""
+    for w in (worker, before):
+        w.ask(json.dumps(spec))
+    times = take_turns([worker.time_slice, before.time_slice], rounds, slice_ns, 0.001)
+    for w in (worker, before):
+        w.tell("done")
+    return result(spec, times)
+
+
 def measure(worker, spec, rounds, slice_ns):
     worker.ask(json.dumps(spec))
     call = make_call(spec)
@@ -129,19 +157,10 @@ def measure(worker, spec, rounds, slice_ns):
         tolerance = (2e-2 if "bf16" in spec["label"] else 1e-4) * max(theirs[1], 1e-30)
         if not (abs(mine[0] - theirs[0]) <= tolerance and abs(mine[1] - theirs[1]) <= tolerance):
             sys.exit(f"{spec['group']} {spec['label']}: the results differ: sum {mine[0]} and {theirs[0]}, magnitude {mine[1]} and {theirs[1]}")
-        sides = [lambda ns: worker.time_slice(ns), lambda ns: time_slice(call, ns)]
-        for side in sides:
-            side(slice_ns // 4)  # warm
-        times = ([], [])
-        for turn in range(rounds):
-            for which in ((0, 1) if turn % 2 == 0 else (1, 0)):
-                time.sleep(0.01)  # the other side's threads fall asleep: libgomp's spin for 5 ms after their last work
-                times[which].append(sides[which](slice_ns))
+        # A pause: the other side's threads fall asleep; libgomp's spin for 5 ms after their last work.
+        times = take_turns([worker.time_slice, lambda ns: time_slice(call, ns)], rounds, slice_ns, 0.01)
     worker.tell("done")
-    ratios = [p / c for c, p in zip(*times)]
-    low, high = interval(ratios)
-    return {"group": spec["group"], "row": spec["label"], "calque_us": median(times[0]) / 1e3, "pytorch_us": median(times[1]) / 1e3,
-            "ratio": median(ratios), "low": low, "high": high}
+    return result(spec, times)
 
 
 def geomean(values):
@@ -159,6 +178,7 @@ def main():
                    help="cpu: processor time of the calling thread, with one thread; for a machine that is not quiet")
     p.add_argument("--json", help="write the results here")
     p.add_argument("--worker", default=os.path.join(ROOT, "build", "release", "bin", "bench_ops"))
+    p.add_argument("--before", help="the bench_ops of another build, to compare with instead of PyTorch: ratios above 1 are faster now")
     args = p.parse_args()
     if args.clock == "cpu":
         global now
@@ -166,12 +186,14 @@ def main():
     torch.set_num_threads(args.threads)
     torch.set_grad_enabled(False)
     worker = Worker(args.worker, args.threads, args.clock)
+    before = Worker(args.before, args.threads, args.clock) if args.before else None
     results = []
-    print(f"{'group':14}{'row':38}{'Calque us':>12}{'PyTorch us':>12}{'ratio':>8}   95 % interval")
+    print(f"{'group':14}{'row':38}{'Calque us':>12}{'before us' if before else 'PyTorch us':>12}{'ratio':>8}   95 % interval")
     for spec in row_list.all_rows():
         if args.group and spec["group"] not in args.group or args.match and args.match not in spec["label"]:
             continue
-        r = measure(worker, spec, args.rounds, int(args.slice_ms * 1e6))
+        rounds = args.rounds, int(args.slice_ms * 1e6)
+        r = compare(worker, before, spec, *rounds) if before else measure(worker, spec, *rounds)
         results.append(r)
         mark = "  below" if r["high"] < 0.97 else ""
         print(f"{r['group']:14}{r['row']:38}{r['calque_us']:12.2f}{r['pytorch_us']:12.2f}{r['ratio']:8.2f}   {r['low']:.2f} .. {r['high']:.2f}{mark}", flush=True)
