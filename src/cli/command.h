@@ -1,6 +1,7 @@
 // The commands of the `calque` program: each has its options and one function. main.cpp reads them from the command
 // line, and is the only file that includes the (heavy) library for that; what a function throws, main() turns into a message and an
-// exit status: 2 for a UserError (usage or bad input), 1 for ExitStatus{1} (not the same, or a failed check), 3 for a bug.
+// exit status: 2 for a UserError (usage or bad input) and for what the system refuses (files, memory, output), 1 for ExitStatus{1}
+// (not the same, or a failed check), 3 for a bug.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,21 @@
 #include <string>
 #include <vector>
 
+#include "calque/base/error.h"
 #include "calque/file/compare.h"
 
 namespace calque::cli {
+
+// What fn() gives. A UserError that leaves it is about this file, and names it.
+template <class F>
+decltype(auto) about_file(const std::string& path, F&& fn) {
+  try {
+    return fn();
+  } catch (UserError& error) {
+    if (error.reason().find(path) == std::string_view::npos) error.prepend(path + ": ");
+    throw;
+  }
+}
 
 struct ExitStatus {  // thrown by a command that is done but has something else than 0 to say
   int status;

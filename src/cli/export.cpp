@@ -10,6 +10,7 @@
 #include "calque/hub/pretrained_model.h"
 #include "cli/examples.h"
 #include "cli/models.h"
+#include "cli/output.h"
 #include "cli/program.h"
 
 namespace calque::cli {
@@ -83,7 +84,7 @@ ExportedProgram export_source(const Source& source, const ExportCommandOptions& 
       if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty())
         throw;
       options.dynamic_shapes = refine_dynamic_shapes_from_suggested_fixes(e.what(), options.dynamic_shapes);
-      fmt::print(stderr, "calque: fixes applied: {}\n", options.dynamic_shapes.str());
+      say("fixes applied: " + options.dynamic_shapes.str());
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "calque/op/ops.h"
 #include "cli/command.h"
 #include "cli/models.h"
+#include "cli/output.h"
 
 namespace calque::cli {
 namespace {
@@ -77,8 +78,8 @@ GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string&
     config.max_length = std::nullopt;
   else if (!config.max_length)
     config.max_new_tokens = 128;
-  if (!config.pad_token_id && config.eos_token_id)
-    config.pad_token_id = config.eos_token_id->ids.at(0);  // of one row nothing is padded
+  if (!config.pad_token_id && config.eos_token_id && !config.eos_token_id->ids.empty())
+    config.pad_token_id = config.eos_token_id->ids[0];  // of one row nothing is padded
   return config;
 }
 
@@ -123,7 +124,7 @@ void run_generate(const GenerateCommandOptions& o) {
   const bool one = config.num_return_sequences.value_or(1) == 1 && config.num_beams.value_or(1) == 1;
   const auto show = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    flush_output();
   };
   TextStreamer text(tokenizer, show, o.no_prompt || encoder_decoder);
   CountingStreamer counted(one && !o.json ? &text : nullptr);
@@ -158,13 +159,15 @@ void run_generate(const GenerateCommandOptions& o) {
     fmt::print("\n");
   else
     for (const std::string& t : texts) fmt::print("{}\n", t);
-  std::fflush(stdout);
+  flush_output();
   if (!o.json && one && counted.tokens() == 1 && is_end_of_text(config, rows[0].back()))
-    fmt::print(stderr, "The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
-               ids.empty() && !encoder_decoder ? ", there being no prompt but the token that texts begin with" : "");
+    write_error_text(
+        fmt::format("The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
+                    ids.empty() && !encoder_decoder ? ", there being no prompt but the token that texts begin with" : ""));
   if (o.stats)
-    fmt::print(stderr, "{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n", counted.tokens(), seconds,
-               1000 * counted.first_token_seconds(start), counted.tokens_per_second());
+    write_error_text(fmt::format("{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n",
+                                 counted.tokens(), seconds, 1000 * counted.first_token_seconds(start),
+                                 counted.tokens_per_second()));
 }
 
 }  // namespace calque::cli

@@ -3,18 +3,26 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
-
-#include <fmt/format.h>
+#include <system_error>
 
 #include "calque/base/error.h"
 #include "calque/base/version.h"
 #include "calque/base/warning.h"
 #include "cli/command.h"
+#include "cli/memory.h"
+#include "cli/output.h"
+#include "cli/signals.h"
 
 namespace calque::cli {
 namespace {
+
+constexpr const char* out_of_memory =
+    "the command needs more memory than there is; take a smaller model, input or dtype, or raise --memory-limit if it is set";
 
 void add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
@@ -195,34 +203,88 @@ void add_trace(CLI::App& app) {
   command->callback([o] { run_trace(*o); });
 }
 
-}  // namespace
-}  // namespace calque::cli
+// An option that is given has a value: an empty one is a mistake (an unset variable of a script), not a wish for the default.
+// Prompts may be empty.
+void refuse_empty_names(CLI::App& app) {
+  const auto wrong = [](std::string& text) { return text.empty() ? "expected a name, found an empty one" : ""; };
+  const CLI::Validator not_empty(wrong, "");
+  for (CLI::App* command : app.get_subcommands({}))
+    for (CLI::Option* option : command->get_options())
+      if (option->get_type_name() == "TEXT" && !option->check_lname("prompt")) option->check(not_empty);
+}
 
-int main(int argc, char** argv) {
+// Reads the command line and runs the command. What it throws is the caller's.
+int run_command(int argc, char** argv) {
   CLI::App app{"Calque traces, exports and runs PyTorch and Hugging Face models."};
-  app.set_version_flag("--version", "calque " + std::string(calque::version()));
+  app.set_version_flag("--version", "calque " + std::string(version()));
   app.require_subcommand(0, 1);
-  calque::cli::add_info(app);
-  calque::cli::add_run(app);
-  calque::cli::add_forward(app);
-  calque::cli::add_generate(app);
-  calque::cli::add_save(app);
-  calque::cli::add_export(app);
-  calque::cli::add_diff(app);
-  calque::cli::add_trace(app);
-  calque::set_warning_sink([](std::string_view message) { fmt::print(stderr, "calque: warning: {}\n", message); });
+  app.fallthrough();  // --memory-limit may stand behind the command
+  std::string memory_limit;
+  app.add_option("--memory-limit", memory_limit, "the most memory that a command may use for tensors: 8G, 500MB")
+      ->envname("CALQUE_MEMORY_LIMIT");
+  app.parse_complete_callback([&] { apply_memory_limit(memory_limit); });  // before the command runs
+  add_info(app);
+  add_run(app);
+  add_forward(app);
+  add_generate(app);
+  add_save(app);
+  add_export(app);
+  add_diff(app);
+  add_trace(app);
+  refuse_empty_names(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const calque::cli::ExitStatus& exit) {
+  } catch (const ExitStatus& exit) {
     return exit.status;
-  } catch (const calque::UserError& error) {
-    fmt::print(stderr, "calque: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "calque: {}\n", error.what());
-    return 3;
   }
   return 0;
+}
+
+// The status of what was thrown, after a message. What the user or the system can mend is 2; what only we can is 3.
+int status_of_failure() {
+  try {
+    throw;
+  } catch (const ExitStatus& exit) {
+    return exit.status;
+  } catch (const UserError& error) {
+    say(error.what());
+    return 2;
+  } catch (const std::filesystem::filesystem_error& error) {
+    say(error.path1().string() + ": " + error.code().message());
+    return 2;
+  } catch (const std::system_error& error) {  // of printing, or of a thread that the system does not give
+    if (!std::ferror(stdout))
+      say(error.what());
+    else if (error.code() != std::errc::broken_pipe)
+      say("cannot write standard output: " + error.code().message());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    say(out_of_memory);
+    return 2;
+  } catch (const std::length_error&) {  // more elements than a container can ever have
+    say(out_of_memory);
+    return 2;
+  } catch (const std::exception& error) {
+    say(error.what());
+    return 3;
+  }
+}
+
+}  // namespace
+}  // namespace calque::cli
+
+int main(int argc, char** argv) {
+  using namespace calque::cli;
+  try {
+    occupy_standard_descriptors();
+    end_cleanly_on_signals();
+    calque::set_warning_sink([](std::string_view message) { say("warning: " + std::string(message)); });
+    const int status = run_command(argc, argv);
+    flush_output();
+    return status;
+  } catch (...) {
+    return status_of_failure();
+  }
 }

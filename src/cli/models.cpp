@@ -102,14 +102,16 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
   }
   ModelInputs inputs;
   for (const auto& [name, leaves] : by_name) {
-    const Value value = nested(name, leaves);
-    const bool scalar = value.is_tensor() && value.to_tensor().dim() == 0;
-    if (scalar && value.to_tensor().dtype() == DType::bool_)
-      inputs.set(name, value.to_tensor().item_as<bool>());
-    else if (scalar && name == "logits_to_keep")
-      inputs.set(name, value.to_tensor().item_as<int64_t>());
-    else
-      inputs.set(name, value);
+    about_file(path, [&, &name = name, &leaves = leaves] {
+      const Value value = nested(name, leaves);
+      const bool scalar = value.is_tensor() && value.to_tensor().dim() == 0;
+      if (scalar && value.to_tensor().dtype() == DType::bool_)
+        inputs.set(name, value.to_tensor().item_as<bool>());
+      else if (scalar && name == "logits_to_keep")
+        inputs.set(name, value.to_tensor().item_as<int64_t>());
+      else
+        inputs.set(name, value);
+    });
   }
   return inputs;
 }

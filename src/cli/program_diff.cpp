@@ -8,7 +8,7 @@
 namespace calque::cli {
 namespace {
 
-NamedTensors state_of(const ExportedProgram& program) {
+NamedTensors sorted_state_of(const ExportedProgram& program) {
   NamedTensors out;
   for (const auto& [name, t] : program.state_dict()) out.emplace_back(name, t);
   for (const auto& [name, v] : program.constants())
@@ -73,7 +73,7 @@ FileComparison compare_states(const NamedTensors& a, const NamedTensors& b, cons
 void run_program_diff(const DiffOptions& options) {
   const auto a = load_program(options.a);
   const auto b = load_program(options.b);
-  FileComparison c = compare_states(state_of(*a), state_of(*b), options.same);
+  FileComparison c = compare_states(sorted_state_of(*a), sorted_state_of(*b), options.same);
   const std::string why = difference(*a, *b);
   c.same &= why.empty();
   print_diff(options, c, why.empty() ? std::string("the same program") : why);

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = Table::Align;
 
-struct Totals {
+struct StateTotals {
   uint64_t tensors = 0, elements = 0, bytes = 0;
 };
 
@@ -73,11 +73,11 @@ void count_operators(const GraphModule& module, std::map<std::string, size_t>& o
 }
 
 // Tensors that share their storage count once.
-std::map<std::string, Totals> state_totals(const std::vector<std::pair<std::string, Tensor>>& tensors) {
-  std::map<std::string, Totals> out;
+std::map<std::string, StateTotals> state_totals(const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  std::map<std::string, StateTotals> out;
   std::set<const void*> seen;
   for (const auto& [name, t] : tensors) {
-    Totals& totals = out[std::string(calque::name(t.dtype()))];
+    StateTotals& totals = out[std::string(calque::name(t.dtype()))];
     ++totals.tensors;
     if (!seen.insert(t.storage().get()).second) continue;
     totals.elements += static_cast<uint64_t>(t.numel());
@@ -92,10 +92,10 @@ std::vector<std::pair<std::string, Tensor>> state_of(const ExportedProgram& prog
   return out;
 }
 
-void print_totals(const std::map<std::string, Totals>& parts) {
+void print_totals(const std::map<std::string, StateTotals>& parts) {
   Table table({{"dtype"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
-  Totals all;
-  const auto add = [&](const std::string& title, const Totals& t) {
+  StateTotals all;
+  const auto add = [&](const std::string& title, const StateTotals& t) {
     table.add({title, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});
   };
   for (const auto& [dtype, t] : parts) {
@@ -138,7 +138,7 @@ void print_program(const std::string& model, const ExportedProgram& program) {
   }
 }
 
-Json json_of(const std::map<std::string, Totals>& parts) {
+Json json_of(const std::map<std::string, StateTotals>& parts) {
   Json out = Json::object();
   for (const auto& [dtype, t] : parts) out[dtype] = {{"tensors", t.tensors}, {"elements", t.elements}, {"bytes", t.bytes}};
   return out;

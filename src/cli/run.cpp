@@ -70,14 +70,14 @@ void run_program(const RunOptions& options) {
     const SafetensorsFile file = SafetensorsFile::open(options.inputs);
     for (const InputSpec& spec : program->graph_signature().input_specs) {
       if (spec.kind != InputKind::user_input) continue;
-      inputs.push_back(input(spec, file));
+      inputs.push_back(about_file(options.inputs, [&] { return input(spec, file); }));
       used.push_back(spec.arg.name);
     }
     for (const std::string& name : file.names())
       if (std::find(used.begin(), used.end(), name) == used.end())
         throw UserError("run: " + options.inputs + " holds '" + name + "', which is no input of the program");
   }
-  if (!options.unchecked) InputChecks(*program).check(inputs);
+  if (!options.unchecked) about_file(options.inputs, [&] { InputChecks(*program).check(inputs); });
   const Values results = program->run_flat(inputs);
   const std::vector<std::string> names = output_names(*program);
   NamedTensors out;

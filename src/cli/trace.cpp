@@ -63,7 +63,7 @@ std::string explanation(const TracedGraph& traced) {
 }
 
 // What to trace.
-struct Source {
+struct TraceSource {
   std::shared_ptr<Module> module;
   std::vector<std::string> names;  // of the inputs
   Values inputs;
@@ -71,17 +71,17 @@ struct Source {
   TraceInputs fx;  // level fx
 };
 
-Source example_source(const TraceOptions& o) {
+TraceSource traced_example(const TraceOptions& o) {
   const Example& example = find_example(o.model);
   const std::shared_ptr<Module> module = example.make();
   return {module, module->argument_names(), example.inputs(), [module](const Values& in) { return module->call(in); }, {}};
 }
 
-Source model_source(const TraceOptions& o) {
+TraceSource traced_model(const TraceOptions& o) {
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, "", o.attention});
   without_cache(*model);
   const ModelInputs inputs = o.inputs.empty() ? example_inputs(*model) : read_model_inputs("trace", o.inputs, *model);
-  Source out{model, {}, {}, {}, {}};
+  TraceSource out{model, {}, {}, {}, {}};
   for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) {
     out.names.push_back(name);
     out.inputs.push_back(value);
@@ -107,7 +107,7 @@ void run_trace(const TraceOptions& o) {
     for (const Example& e : examples()) fmt::print("{:<12}{}\n", e.name, e.shows);
     return;
   }
-  const Source source = names_model(o.model) ? model_source(o) : example_source(o);
+  const TraceSource source = names_model(o.model) ? traced_model(o) : traced_example(o);
   const GradModeScope no_grad(false);
   if (o.level == "fx") {
     if (o.explain) throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");

@@ -338,9 +338,10 @@ std::map<std::string, std::string> Pt2Archive::extra_files() const {
 }
 
 std::string Pt2Archive::schema_version(const std::string& model) const {
-  const JsonDocument document = impl_->parse(impl_->model_entry(model));
-  const Json& version = document.root().at("schema_version");
-  return std::to_string(version.at("major").to_int()) + "." + std::to_string(version.at("minor").to_int());
+  return impl_->parse(impl_->model_entry(model)).read([](const Json& root) {
+    const Json& version = root.at("schema_version");
+    return std::to_string(version.at("major").to_int()) + "." + std::to_string(version.at("minor").to_int());
+  });
 }
 
 std::shared_ptr<const ExportedProgram> load_program(const std::string& path, const LoadProgramOptions& options) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,10 +11,12 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <vector>
 
 #include "calque/base/error.h"
+#include "file/temporaries.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -29,6 +30,8 @@ fs::path previous_of(const fs::path& folder) { return folder.parent_path() / (hi
 
 // The folder itself where the path is a link to it, so that the link stays.
 fs::path resolved(const fs::path& folder) {
+  if (folder.empty())
+    throw UserError(ErrorKind::bad_file, "cannot write a folder whose name is empty; give the name of a folder");
   std::error_code error;
   fs::path found = fs::weakly_canonical(fs::absolute(folder), error);
   if (error) found = fs::absolute(folder).lexically_normal();
@@ -68,13 +71,28 @@ void carry(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+// The folder that this process works in, or one around it.
+static bool is_worked_in(const fs::path& folder) {
+  std::error_code error;
+  const fs::path current = fs::current_path(error);
+  return !error && std::mismatch(folder.begin(), folder.end(), current.begin(), current.end()).first == folder.end();
+}
+
 FolderWriter::FolderWriter(const fs::path& folder, Replaces replaces, Exchange at_best)
-    : folder_(resolved(folder)), replaces_(std::move(replaces)), at_best_(at_best) {
+    : folder_(resolved(folder)),
+      entry_(std::make_unique<TemporaryPath>()),
+      replaces_(std::move(replaces)),
+      at_best_(at_best) {
   struct stat info {};
   const bool exists = ::stat(folder_.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) fail("look at", errno);
   if (exists && !S_ISDIR(info.st_mode))
     throw UserError(ErrorKind::bad_file, "cannot write the folder " + folder_.string() +
                                              ": it exists and is not a folder; give the name of a folder");
+  if (is_worked_in(folder_))
+    throw UserError(ErrorKind::bad_file,
+                    "cannot replace the folder " + folder_.string() +
+                        ": it is or holds the current folder; name another folder, or change to another one");
   if (!exists) recover(folder_);
   remove_leftovers();
   if (!exists && folder_.has_parent_path()) {
@@ -82,10 +100,13 @@ FolderWriter::FolderWriter(const fs::path& folder, Replaces replaces, Exchange a
     fs::create_directories(folder_.parent_path(), error);
     if (error) fail("create the folder that is to hold", error.value());
   }
-  if (at_best_ == Exchange::in_place)
-    open_inside();
-  else
-    open_beside();
+  {
+    const auto gate = pass_writing_gate();
+    if (at_best_ == Exchange::in_place)
+      open_inside();
+    else
+      open_beside();
+  }
   if (exists) ::chmod(temporary_.c_str(), info.st_mode & 07777U);
 }
 
@@ -97,10 +118,10 @@ FolderWriter::~FolderWriter() {
 static std::optional<int> make_and_lock(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) != 0) return std::nullopt;
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) ::flock(fd, LOCK_EX | LOCK_NB);
+  const bool locked = fd >= 0 && (take_lock(fd) || errno != EWOULDBLOCK);  // a file system may have no locks
   struct stat info {};
   // Somebody who tidied up in between took it for a leftover.
-  if (fd < 0 || ::stat(path.c_str(), &info) != 0) {
+  if (!locked || ::stat(path.c_str(), &info) != 0) {
     if (fd >= 0) ::close(fd);
     errno = EEXIST;
     return std::nullopt;
@@ -115,6 +136,7 @@ void FolderWriter::open_beside() {
                  (hidden(folder_) + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ending);
     if (const std::optional<int> fd = make_and_lock(temporary_)) {
       lock_ = *fd;
+      entry_->enter(temporary_.string());
       return;
     }
     if (errno != EEXIST) break;
@@ -143,6 +165,7 @@ void FolderWriter::open_inside() {
     fail("create a folder in", reason);
   }
   lock_ = *fd;
+  entry_->enter(temporary_.string());
 }
 
 void FolderWriter::remove_leftovers() const {
@@ -150,8 +173,7 @@ void FolderWriter::remove_leftovers() const {
   const auto stale = [](const fs::path& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return;
-    const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
-    if (!held) remove_quietly(path);
+    if (take_lock(fd)) remove_quietly(path);
     ::close(fd);
   };
   const auto sweep = [&](const fs::path& where, const std::string& start) {
@@ -170,15 +192,16 @@ void FolderWriter::remove_leftovers() const {
 }
 
 void FolderWriter::carry_over() const {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (replaces_(name) || fs::symlink_status(temporary_ / name).type() != fs::file_type::not_found) continue;
-    try {
-      carry(entry.path(), temporary_ / name);
-    } catch (const fs::filesystem_error& wrong) {
-      fail("carry over " + entry.path().string() + " into the new version of", wrong.code().value());
+  fs::path at = folder_;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+      at = entry.path();
+      const fs::path to = temporary_ / at.filename();
+      if (replaces_(at.filename().string()) || fs::symlink_status(to).type() != fs::file_type::not_found) continue;
+      carry(at, to);
     }
+  } catch (const fs::filesystem_error& wrong) {
+    fail("carry over " + at.string() + " into the new version of", wrong.code().value());
   }
 }
 
@@ -186,33 +209,41 @@ FolderWriter::Exchange FolderWriter::commit(bool sync) {
   internal_assert(!temporary_.empty(), "FolderWriter: commit twice");
   struct stat info {};
   const bool exists = ::stat(folder_.c_str(), &info) == 0;
-  Exchange done = at_best_;
-  if (at_best_ == Exchange::in_place) {
-    replace_in_place(sync);
-  } else {
+  if (at_best_ != Exchange::in_place) {
     if (exists) carry_over();
     if (sync) sync_folder(temporary_);
-    if (!exists) {
-      if (::rename(temporary_.c_str(), folder_.c_str()) != 0) fail("rename the finished folder to", errno);
-      done = Exchange::whole;
-    } else if (at_best_ != Exchange::whole || exchange(temporary_, folder_) != 0) {
-      if (at_best_ == Exchange::whole && errno != EINVAL && errno != ENOSYS && errno != EBUSY && errno != EXDEV &&
-          errno != EPERM && errno != EACCES)
-        fail("exchange the finished folder with", errno);
-      done = replace_by_renames();
-    }
-    if (sync) sync_folder(folder_.parent_path());
   }
+  const Exchange done = replace(exists);
+  if (sync) sync_folder(done == Exchange::in_place ? folder_ : folder_.parent_path());
   remove_quietly(temporary_);
   temporary_.clear();
+  entry_->leave();
   return done;
+}
+
+FolderWriter::Exchange FolderWriter::replace(bool exists) {
+  const auto gate = pass_writing_gate();
+  if (at_best_ == Exchange::in_place) {
+    replace_in_place();
+    return Exchange::in_place;
+  }
+  if (!exists) {
+    if (::rename(temporary_.c_str(), folder_.c_str()) != 0) fail("rename the finished folder to", errno);
+    return Exchange::whole;
+  }
+  if (at_best_ == Exchange::whole) {
+    if (exchange(temporary_, folder_) == 0) return Exchange::whole;
+    if (errno != EINVAL && errno != ENOSYS && errno != EBUSY && errno != EXDEV && errno != EPERM && errno != EACCES)
+      fail("exchange the finished folder with", errno);
+  }
+  return replace_by_renames();
 }
 
 FolderWriter::Exchange FolderWriter::replace_by_renames() {
   const fs::path previous = previous_of(folder_);
   if (::rename(folder_.c_str(), previous.c_str()) != 0) {
     // A mount point can be neither exchanged nor renamed.
-    replace_in_place(true);
+    replace_in_place();
     return Exchange::in_place;
   }
   if (::rename(temporary_.c_str(), folder_.c_str()) != 0) {
@@ -224,32 +255,45 @@ FolderWriter::Exchange FolderWriter::replace_by_renames() {
   return Exchange::renames;
 }
 
-void FolderWriter::replace_in_place(bool sync) {
-  std::vector<std::string> names;
+void FolderWriter::replace_in_place() try {
+  std::set<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(temporary_)) {
     const std::string name = entry.path().filename().string();
     // What was carried over is there already.
-    if (replaces_(name) || !fs::exists(fs::symlink_status(folder_ / name))) names.push_back(name);
+    if (replaces_(name) || !fs::exists(fs::symlink_status(folder_ / name))) names.insert(name);
   }
+  fs::path from = temporary_;
   for (const std::string& name : names) {
     std::error_code error;
-    fs::rename(temporary_ / name, folder_ / name, error);
-    if (error == std::errc::cross_device_link) {  // the folder is a mount point: through a temporary name inside it
-      const fs::path part = folder_ / ("." + name + ".part");
+    // No rename replaces a folder that is not empty.
+    if (fs::is_directory(fs::symlink_status(from / name))) remove_quietly(folder_ / name);
+    fs::rename(from / name, folder_ / name, error);
+    if (error == std::errc::cross_device_link) {  // the folder is a mount point: through a temporary folder inside it
+      from = copied_inside();
       error.clear();
-      fs::copy_file(temporary_ / name, part, fs::copy_options::overwrite_existing, error);
-      if (!error) fs::rename(part, folder_ / name, error);
+      fs::rename(from / name, folder_ / name, error);
     }
     if (error) fail("replace " + name + " in", error.value());
   }
   std::vector<fs::path> stale;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path() != temporary_ && replaces_(name) && std::find(names.begin(), names.end(), name) == names.end())
-      stale.push_back(entry.path());
+    if (entry.path() != temporary_ && replaces_(name) && !names.contains(name)) stale.push_back(entry.path());
   }
   for (const fs::path& path : stale) remove_quietly(path);
-  if (sync) sync_folder(folder_);
+} catch (const fs::filesystem_error& wrong) {
+  fail("replace the files of", wrong.code().value());
+}
+
+// What is not in the folder's file system yet, copied there; the copy is the temporary folder from then on.
+fs::path FolderWriter::copied_inside() {
+  const fs::path beside = temporary_;
+  const int lock = lock_;
+  open_inside();
+  fs::copy(beside, temporary_, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  remove_quietly(beside);
+  if (lock >= 0) ::close(lock);
+  return temporary_;
 }
 
 bool FolderWriter::recover(const fs::path& folder) {

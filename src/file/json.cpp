@@ -7,7 +7,6 @@
 #include <new>
 
 #include "base/utf8.h"
-#include "calque/base/error.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {
@@ -308,8 +307,12 @@ class JsonParser {
   std::vector<JsonMember> members_;
 };
 
-JsonDocument::JsonDocument(std::string_view text, const std::string& what, size_t max_depth) {
+JsonDocument::JsonDocument(std::string_view text, const std::string& what, size_t max_depth) : what_(what) {
   JsonParser(text, what, max_depth, *this).run();
+}
+
+void JsonDocument::name_in(UserError& error) const {
+  if (!error.reason().starts_with(what_)) error.prepend(what_ + ": ");
 }
 
 // ---- asking ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "calque/base/error.h"
@@ -17,7 +20,26 @@ namespace {
   throw UserError(ErrorKind::bad_file, "cannot " + std::string(what) + " " + path + ": " + std::strerror(errno));
 }
 
+// A place is taken by its first member, and says which file it is once `path` is set. A reader that faulted in a mapping has it
+// alive, so its place does not change under it.
+struct Place {
+  std::atomic<const std::byte*> begin{nullptr};
+  std::atomic<size_t> size{0};
+  std::atomic<const char*> path{nullptr};
+};
+constinit std::array<Place, 1024> places;
+
 }  // namespace
+
+const char* mapped_file_at(const void* address) noexcept {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  for (const Place& place : places) {
+    const char* path = place.path.load(std::memory_order_acquire);
+    const auto begin = reinterpret_cast<uintptr_t>(place.begin.load(std::memory_order_relaxed));
+    if (path && at >= begin && at - begin < place.size.load(std::memory_order_relaxed)) return path;
+  }
+  return nullptr;
+}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -43,6 +65,13 @@ std::shared_ptr<const MappedFile> MappedFile::open(int descriptor, const std::st
     void* p = ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (p == MAP_FAILED) fail(name, "map");
     file->data_ = static_cast<const std::byte*>(p);
+    for (size_t i = 0; i < places.size() && file->place_ == no_place; ++i) {
+      const std::byte* nobody = nullptr;
+      if (!places[i].begin.compare_exchange_strong(nobody, file->data_)) continue;
+      places[i].size.store(file->size_, std::memory_order_relaxed);
+      places[i].path.store(file->path_.c_str(), std::memory_order_release);
+      file->place_ = i;
+    }
   }
   return file;
 }
@@ -60,6 +89,10 @@ std::shared_ptr<const MappedFile> MappedFile::zeros(size_t bytes) {
 }
 
 MappedFile::~MappedFile() {
+  if (place_ != no_place) {
+    places[place_].path.store(nullptr);
+    places[place_].begin.store(nullptr);
+  }
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

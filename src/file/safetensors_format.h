@@ -12,6 +12,7 @@
 namespace calque {
 
 inline constexpr uint64_t safetensors_max_header = 100'000'000;
+inline constexpr size_t safetensors_max_dims = 64;  // as many as PyTorch's operators and numpy take
 inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
 
 struct SafetensorsDType {

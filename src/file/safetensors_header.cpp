@@ -16,8 +16,6 @@ namespace {
 
 using HeaderJson = nlohmann::json;
 
-constexpr size_t max_dims = 64;  // as many as PyTorch's operators and numpy take
-
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
   throw UserError(ErrorKind::bad_file, path + ": not a valid safetensors file: " + why);
 }
@@ -40,7 +38,8 @@ class HeaderReader : public nlohmann::json_sax<HeaderJson> {
 
   bool number_unsigned(uint64_t value) override {
     if (place_ == Place::shape) {
-      if (entry_.sizes.size() == max_dims) bad(fmt::format("its shape has more than {} dimensions", max_dims));
+      if (entry_.sizes.size() == safetensors_max_dims)
+        bad(fmt::format("its shape has more than {} dimensions", safetensors_max_dims));
       if (value > uint64_t{std::numeric_limits<int64_t>::max()})
         bad(fmt::format("its shape holds {}, which overflows a 64-bit size", value));
       entry_.sizes.push_back(static_cast<int64_t>(value));

@@ -33,6 +33,9 @@ size_t rank_of(const std::string& name, const Tensor& tensor) {
   if (!tensor.defined()) throw UserError(what + " is undefined; expected a tensor");
   if (tensor.is_fake() || !tensor.storage()->has_data())
     throw UserError(what + " has no data (it is fake or on the meta device); only real tensors can be saved");
+  if (static_cast<size_t>(tensor.dim()) > safetensors_max_dims)
+    throw UserError(fmt::format("{} has {} dimensions, and safetensors files are read with at most {}; reshape it first",
+                                what, tensor.dim(), safetensors_max_dims));
   for (size_t i = 0; i < safetensors_dtypes.size(); ++i)
     if (safetensors_dtypes[i].dtype == tensor.dtype()) return i;
   throw UserError(fmt::format("{} is of dtype {}, which safetensors files cannot hold; cast it first", what,

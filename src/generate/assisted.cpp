@@ -77,7 +77,10 @@ AssistantCandidates::AssistantCandidates(NextLogits next_logits, const Generatio
     throw UserError(
         "generate: `num_assistant_tokens_schedule` is 'constant', 'heuristic' or 'heuristic_transient', found '" + schedule +
         "'");
-  if (count_ < 1) throw UserError("generate: `num_assistant_tokens` has to be positive, found " + std::to_string(count_));
+  constexpr int64_t most = int64_t{1} << 20;  // positions of all of them are made at once
+  if (count_ < 1 || count_ > most)
+    throw UserError("generate: `num_assistant_tokens` has to be from 1 to " + std::to_string(most) + ", found " +
+                    std::to_string(count_));
 }
 
 Candidates AssistantCandidates::propose(const CandidateRequest& request) {
@@ -159,7 +162,7 @@ Candidates PromptLookupCandidates::propose(const CandidateRequest& request) {
       at = std::search(at, ids.end(), last.begin(), last.end());
       const int64_t from = at - ids.begin() + ngram;
       if (from >= length) break;  // the last ids themselves, or none
-      TokenIds found(ids.begin() + from, ids.begin() + std::min(from + most, length));
+      TokenIds found(ids.begin() + from, ids.begin() + from + std::min(most, length - from));
       found.resize(static_cast<size_t>(allowed(found, request)));
       if (found.empty()) continue;
       found.erase(std::find_if(found.begin(), found.end(), [&](int64_t id) { return among(eos, id); }), found.end());

@@ -1,6 +1,9 @@
 #include "calque/generate/generate.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "calque/base/error.h"
@@ -19,6 +22,11 @@ constexpr int64_t default_new_tokens = 20;
 
 TokenIds ids_of(const std::optional<TokenIdOrList>& ids) { return ids ? ids->ids : TokenIds{}; }
 
+int64_t longer_by(int64_t length, int64_t more) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(length, more, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
 // max_length and min_length as they are to be for this prompt.
 void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_position_embeddings) {
   const bool untouched = !config.max_length;
@@ -26,7 +34,7 @@ void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_positi
     if (config.max_length)
       warn("Both `max_new_tokens` (=" + std::to_string(*config.max_new_tokens) +
            ") and `max_length` (=" + std::to_string(*config.max_length) + ") are set; `max_new_tokens` takes precedence.");
-    config.max_length = *config.max_new_tokens + prompt;
+    config.max_length = longer_by(*config.max_new_tokens, prompt);
   } else if (untouched) {
     warn("Using the model-agnostic default of " + std::to_string(default_new_tokens) +
          " new tokens (`max_length` = 20); set `max_new_tokens` to control the length of the generation.");
@@ -37,7 +45,7 @@ void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_positi
     if (config.min_length)
       warn("Both `min_new_tokens` (=" + std::to_string(*config.min_new_tokens) +
            ") and `min_length` (=" + std::to_string(*config.min_length) + ") are set; `min_new_tokens` takes precedence.");
-    config.min_length = *config.min_new_tokens + prompt;
+    config.min_length = longer_by(*config.min_new_tokens, prompt);
   }
   if (prompt >= *config.max_length)
     throw UserError("Input length of input_ids is " + std::to_string(prompt) + ", but `max_length` is set to " +
@@ -58,6 +66,17 @@ Tensor prompt_of(const Tensor& input_ids, const GenerationConfig& config) {
   if (input_ids.dim() != 2 || input_ids.dtype() != DType::int64)
     throw UserError("generate: input_ids have to be int64 [batch, length], but are " + str(input_ids.sizes()));
   return input_ids;
+}
+
+// Beams and sequences are rows: what one step makes of all of them has to fit in memory.
+void check_rows(int64_t copies, const Tensor& ids, int64_t vocab) {
+  const double row = static_cast<double>(std::max<int64_t>(vocab, 1)) * sizeof(float) +
+                     static_cast<double>(ids.size(1)) * sizeof(int64_t);
+  const double needed = row * static_cast<double>(copies) * static_cast<double>(ids.size(0));
+  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (needed > memory)
+    throw UserError("generate: `num_beams` or `num_return_sequences` asks for " + std::to_string(copies) +
+                    " texts of a prompt at once, which needs more memory than the machine has; ask for fewer");
 }
 
 template <class T>
@@ -269,6 +288,7 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
                     str(mask.sizes()));
   if (const int64_t copies = std::max(config.num_return_sequences.value_or(1), beams ? config.num_beams.value_or(1) : 1);
       copies > 1) {
+    check_rows(copies, ids, options.vocab_size);
     ids = ids.repeat_interleave(copies, 0);
     mask = mask.repeat_interleave(copies, 0);
   }

@@ -1,6 +1,7 @@
 #include "calque/generate/generation_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -37,6 +38,7 @@ void read(const Json& j, TokenIdOrList& v) {
   if (j.is_array()) {
     TokenIds ids;
     read(j, ids);
+    if (ids.empty()) j.fail("expected the id of a token or a list of ids, found an empty list; leave the setting out");
     v = TokenIdOrList(std::move(ids));
   } else {
     v = TokenIdOrList(j.to_int());
@@ -123,7 +125,7 @@ std::string text_of(const Json& j) {
 
 // The one list of fields: f(name, member).
 template <class Config, class F>
-void for_each_field(Config& c, F&& f) {
+void for_each_field(Config&& c, F&& f) {
 #define FIELD(name) f(#name, c.name)
   FIELD(max_length), FIELD(max_new_tokens), FIELD(min_length), FIELD(min_new_tokens), FIELD(early_stopping), FIELD(max_time);
   FIELD(stop_strings), FIELD(do_sample), FIELD(use_cache), FIELD(num_beams), FIELD(num_beam_groups), FIELD(penalty_alpha);
@@ -187,20 +189,16 @@ std::string shown(int64_t v) { return std::to_string(v); }
 }  // namespace
 
 GenerationConfig GenerationConfig::from_json(std::string_view text, const std::string& name) {
-  const JsonDocument document(text, name);
-  GenerationConfig config;
-  try {
-    for (const JsonMember& m : document.root().members()) {
+  return JsonDocument(text, name).read([](const Json& root) {
+    GenerationConfig config;
+    for (const JsonMember& m : root.members()) {
       if (m.key == "_from_model_config")
         config.derived_from_model_config = !m.value.is_null() && m.value.to_bool();
       else if (!set_field(config, m.key, m.value) && !is_metadata(m.key))
         config.other.emplace_back(m.key, text_of(m.value));
     }
-  } catch (UserError& e) {
-    e.prepend(name + ": ");
-    throw;
-  }
-  return config;
+    return config;
+  });
 }
 
 GenerationConfig GenerationConfig::from_file(const std::filesystem::path& path) {
@@ -212,21 +210,28 @@ GenerationConfig GenerationConfig::from_file(const std::filesystem::path& path) 
 }
 
 GenerationConfig GenerationConfig::from_model_config(std::string_view text, const std::string& name) {
-  const JsonDocument document(text, name);
-  GenerationConfig config;
-  for (const JsonMember& m : document.root().members()) set_field(config, m.key, m.value);
-  for (const char* part : {"decoder", "generator", "text_config"}) {
-    const Json* inner = document.root().find(part);
-    if (!inner || !inner->is_object()) continue;
-    std::set<std::string_view> known;
-    for_each_field(config, [&]<class T>(const char* field, const std::optional<T>& member) {
-      if (member) known.insert(field);
-    });
-    for (const JsonMember& m : inner->members())
-      if (!known.contains(m.key)) set_field(config, m.key, m.value);
-  }
-  config.derived_from_model_config = true;
-  return config;
+  return JsonDocument(text, name).read([](const Json& root) {
+    GenerationConfig config;
+    for (const JsonMember& m : root.members()) set_field(config, m.key, m.value);
+    for (const char* part : {"decoder", "generator", "text_config"}) {
+      const Json* inner = root.find(part);
+      if (!inner || !inner->is_object()) continue;
+      std::set<std::string_view> known;
+      for_each_field(config, [&]<class T>(const char* field, const std::optional<T>& member) {
+        if (member) known.insert(field);
+      });
+      for (const JsonMember& m : inner->members())
+        if (!known.contains(m.key)) set_field(config, m.key, m.value);
+    }
+    config.derived_from_model_config = true;
+    return config;
+  });
+}
+
+std::vector<std::string> GenerationConfig::names() {
+  std::vector<std::string> out;
+  for_each_field(GenerationConfig(), [&](const char* name, const auto&) { out.emplace_back(name); });
+  return out;
 }
 
 void GenerationConfig::set(std::string_view key, std::string_view json) {
@@ -271,11 +276,28 @@ void GenerationConfig::save(const std::filesystem::path& folder) const {
 
 std::vector<std::string> GenerationConfig::validate() const {
   std::vector<std::string> issues;
+  for_each_field(*this, []<class T>(const char* name, const std::optional<T>& member) {
+    if constexpr (std::is_same_v<T, double>)
+      if (member && std::isnan(*member)) throw UserError("`" + std::string(name) + "` is NaN; expected a number.");
+  });
+  const auto positive = [](const char* name, const std::optional<int64_t>& value) {
+    if (value && *value < 1)
+      throw UserError("`" + std::string(name) + "` must be greater than 0, but is " + std::to_string(*value) + ".");
+  };
+  positive("max_new_tokens", max_new_tokens);
+  positive("num_beams", num_beams);
+  positive("num_beam_groups", num_beam_groups);
+  positive("num_return_sequences", num_return_sequences);
+  if (length_penalty && !std::isfinite(*length_penalty))
+    throw UserError("`length_penalty` is " + shown(*length_penalty) + "; expected a finite number.");
+  if (exponential_decay_length_penalty && exponential_decay_length_penalty->first < 0)
+    throw UserError("`exponential_decay_length_penalty` starts at " + shown(exponential_decay_length_penalty->first) +
+                    "; expected a number of tokens.");
+  if (exponential_decay_length_penalty && std::isnan(exponential_decay_length_penalty->second))
+    throw UserError("`exponential_decay_length_penalty` is NaN; expected a number.");
   if (early_stopping && std::holds_alternative<std::string>(*early_stopping) &&
       std::get<std::string>(*early_stopping) != "never")
     throw UserError("`early_stopping` must be a boolean or 'never', but is " + std::get<std::string>(*early_stopping) + ".");
-  if (max_new_tokens && *max_new_tokens <= 0)
-    throw UserError("`max_new_tokens` must be greater than 0, but is " + std::to_string(*max_new_tokens) + ".");
   if (pad_token_id && *pad_token_id < 0)
     issues.push_back("`pad_token_id` should be positive but got " + std::to_string(*pad_token_id) +
                      ". This will cause errors when batch generating, if there is padding.");

@@ -50,20 +50,20 @@ CheckpointFiles read_index(const fs::path& index, const ModelFiles* files) {
   const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
   CheckpointFiles out;
   out.index = index;
-  const JsonDocument document(text, index.string());
-  if (!document.root().is_object()) document.root().fail("a checkpoint's index is an object");
-  const Json* map = document.root().find("weight_map");
-  if (!map || !map->is_object())
-    document.root().fail("expected an object \"weight_map\" that says which file has which tensor");
-  if (const Json* metadata = document.root().find("metadata"); metadata && metadata->is_object())
-    if (const Json* dtype = metadata->find("dtype"); dtype && dtype->is_string()) out.dtype = dtype->to_string();
   std::set<std::string> names;
-  for (const JsonMember& member : map->members()) {
-    const std::string name(member.value.to_string());
-    names.insert(name);
-    out.weight_map.emplace_back(member.key, name);
-  }
-  if (names.empty()) document.root().fail("\"weight_map\" is empty: the index names no file");
+  JsonDocument(text, index.string()).read([&](const Json& root) {
+    if (!root.is_object()) root.fail("a checkpoint's index is an object");
+    const Json* map = root.find("weight_map");
+    if (!map || !map->is_object()) root.fail("expected an object \"weight_map\" that says which file has which tensor");
+    if (const Json* metadata = root.find("metadata"); metadata && metadata->is_object())
+      if (const Json* dtype = metadata->find("dtype"); dtype && dtype->is_string()) out.dtype = dtype->to_string();
+    for (const JsonMember& member : map->members()) {
+      const std::string name(member.value.to_string());
+      names.insert(name);
+      out.weight_map.emplace_back(member.key, name);
+    }
+    if (names.empty()) root.fail("\"weight_map\" is empty: the index names no file");
+  });
   std::vector<std::string> missing;
   for (const std::string& name : names) {
     if (fs::path(name).is_absolute() || name.find("..") != std::string::npos)

@@ -52,21 +52,22 @@ Tensor load_offloaded_weight(const fs::path& file, const OffloadEntry& entry) {
 OffloadIndex load_offload_index(const fs::path& folder) {
   const fs::path path = folder / "index.json";
   const std::string text = mapped_text(path);
-  const JsonDocument document(text, path.string());
-  OffloadIndex index;
-  for (const JsonMember& member : document.root().members()) {
-    OffloadEntry entry;
-    const auto text_of = [&](const char* key) {
-      return member.value.find(key) ? std::string(member.value.at(key).to_string()) : std::string();
-    };
-    entry.dtype = text_of("dtype");
-    entry.safetensors_file = text_of("safetensors_file");
-    entry.weight_name = text_of("weight_name");
-    if (const Json* shape = member.value.find("shape"))
-      for (const Json& size : shape->items()) entry.shape.push_back(size.to_int());
-    index.emplace_back(member.key, std::move(entry));
-  }
-  return index;
+  return JsonDocument(text, path.string()).read([](const Json& root) {
+    OffloadIndex index;
+    for (const JsonMember& member : root.members()) {
+      OffloadEntry entry;
+      const auto text_of = [&](const char* key) {
+        return member.value.find(key) ? std::string(member.value.at(key).to_string()) : std::string();
+      };
+      entry.dtype = text_of("dtype");
+      entry.safetensors_file = text_of("safetensors_file");
+      entry.weight_name = text_of("weight_name");
+      if (const Json* shape = member.value.find("shape"))
+        for (const Json& size : shape->items()) entry.shape.push_back(size.to_int());
+      index.emplace_back(member.key, std::move(entry));
+    }
+    return index;
+  });
 }
 
 // As Python's json.dump(..., indent=2) writes it, in the order given.

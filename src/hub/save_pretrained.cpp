@@ -8,6 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/file_writer.h"
+#include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
 #include "calque/hub/checkpoint.h"
 #include "calque/hub/offload.h"
@@ -22,6 +23,36 @@ void write_text(const std::filesystem::path& path, const std::string& text, bool
   FileWriter writer(path.string());
   writer.write(std::as_bytes(std::span(text.data(), text.size())));
   writer.commit(sync);
+}
+
+// The bytes of a file, or of every file in a folder; links are followed, so that what is written stands for itself.
+void copy_companion(const std::filesystem::path& from, const std::filesystem::path& to, bool sync) {
+  if (std::filesystem::is_directory(from)) {
+    std::filesystem::create_directory(to);
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(from))
+      copy_companion(entry.path(), to / entry.path().filename(), sync);
+    return;
+  }
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(from.string());
+  FileWriter writer(to.string());
+  writer.write(file->bytes());
+  writer.commit(sync);
+}
+
+// Their names, sorted. What the model writes itself is not copied.
+std::vector<std::string> copy_companions(const std::filesystem::path& from, const std::filesystem::path& to, bool sync) {
+  std::vector<std::string> names;
+  try {
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(from))
+      if (const std::string name = entry.path().filename().string(); is_companion(name) && name != "generation_config.json")
+        names.push_back(name);
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) copy_companion(from / name, to / name, sync);
+  } catch (const std::filesystem::filesystem_error& wrong) {
+    throw UserError(ErrorKind::bad_file, "save_pretrained: cannot copy what belongs to the model from " + from.string() +
+                                             ": " + wrong.path1().string() + ": " + wrong.code().message());
+  }
+  return names;
 }
 
 std::string config_text(const Config& config, int transformers) {
@@ -153,6 +184,22 @@ StateDict without_tied_weights(const StateDict& state, const std::vector<std::st
   return out;
 }
 
+bool is_companion(const std::string& name) {
+  static const std::set<std::string_view> names = {
+      // Tokenizers, as the classes of transformers name their files.
+      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
+      "merges.txt", "bpe.codes", "dict.txt", "emoji.json", "normalizer.json", "source.spm", "target.spm",
+      "target_vocab.json", "spiece.model", "spm.model", "spm_char.model", "sentencepiece.model", "sentencepiece.bpe.model",
+      "tokenizer.model", "tiktoken.model", "tekken.json", "entity_vocab.json", "prophetnet.tokenizer",
+      // Templates of conversations.
+      "chat_template.jinja", "chat_template.json", "additional_chat_templates",
+      // Pictures and sound.
+      "preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json",
+      // Generation.
+      "generation_config.json"};
+  return names.contains(name);
+}
+
 std::string generation_config_from(const Config& config, int transformers) {
   const bool five = transformers >= 5;
   const Config decoder = config.has("decoder") ? config.nested("decoder") : Config();
@@ -200,7 +247,8 @@ static std::string generation_config_of(const PretrainedModel& model, const Save
 }
 
 SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options) {
-  if (std::filesystem::is_regular_file(folder))
+  std::error_code ignored;  // FolderWriter says what is wrong with a path
+  if (std::filesystem::is_regular_file(folder, ignored))
     throw UserError(ErrorKind::bad_file, "save_pretrained: " + folder.string() + " should be a directory, not a file");
   const bool five = options.transformers >= 5;
   const uint64_t limit = parse_file_size(options.max_shard_size.empty() ? (five ? "50GB" : "5GB") : options.max_shard_size);
@@ -225,7 +273,9 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
 
   const auto replaces = [&](const std::string& file) {
     if (is_weight_file(file, options.variant)) return true;
-    return options.is_main_process && (file == "config.json" || (file == "generation_config.json" && model.can_generate()));
+    if (!options.is_main_process) return false;
+    return file == "config.json" || (file == "generation_config.json" && model.can_generate()) ||
+           (options.companions_of && is_companion(file));
   };
   SaveResult result;
   result.total_size = plan.total_size;
@@ -237,6 +287,9 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
       write_text(writer.path() / "generation_config.json", generation_config_of(model, options), options.sync);
       result.files.push_back("generation_config.json");
     }
+    if (options.companions_of)
+      for (std::string& name : copy_companions(*options.companions_of, writer.path(), options.sync))
+        result.files.push_back(std::move(name));
   }
   uint64_t done = 0;
   for (const Shard& shard : plan.shards) {

@@ -1,6 +1,7 @@
 #include "calque/hub/sharding.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <unordered_map>
 
@@ -37,7 +38,7 @@ uint64_t parse_file_size(std::string_view text) {
     if (found == units.end()) throw wrong();
     factor = bits ? found->second / 8 : found->second;
   }
-  const double bytes = std::stod(number) * factor;
+  const double bytes = std::strtod(number.c_str(), nullptr) * factor;  // infinite when there are too many digits
   if (!(bytes < 9e18)) throw wrong();
   return static_cast<uint64_t>(std::floor(bytes));
 }

@@ -126,5 +126,16 @@ TEST(JsonWriter, WritesAsPythonDoes) {
             "\"-Infinity\", \"NaN\"], \"c\": {}}");
 }
 
+TEST(Json, what_is_read_through_the_document_names_it_once) {
+  const JsonDocument document(R"({"a": 1})", "folder/x.json");
+  EXPECT_EQ(document.read([](const Json& root) { return root.at("a").to_int(); }), 1);
+  try {
+    document.read([](const Json& root) { (void)root.at("a").to_string(); });
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_STREQ(e.what(), "folder/x.json: at byte 6: expected a string, found an integer");
+  }
+}
+
 }  // namespace
 }  // namespace calque

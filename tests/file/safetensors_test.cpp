@@ -508,5 +508,18 @@ TEST(SaveSafetensors, large_strided_tensors_are_written_row_major) {
     for (int64_t j = 0; j < 700; j += 11) ASSERT_EQ(back.data_as<float>()[i * 700 + j], static_cast<float>(j * 900 + i));
 }
 
+TEST(SaveSafetensors, what_could_not_be_read_back_is_refused_before_anything_is_written) {
+  const auto of_dims = [](size_t dims) { return make_tensor(std::vector<int64_t>(dims, 1), DType::float32); };
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("x");
+  save_safetensors(path, {{"t", of_dims(64)}});
+  EXPECT_EQ(SafetensorsFile::open(path).tensor("t").dim(), 64);
+  const std::string before = test::read_file(path);
+  EXPECT_THAT(test::error_of([&] { save_safetensors(path, {{"t", of_dims(65)}}); }),
+              HasSubstr("tensor 't' has 65 dimensions, and safetensors files are read with at most 64"));
+  EXPECT_EQ(test::read_file(path), before);
+  EXPECT_EQ(folder.names(), std::set<std::string>{"x"});
+}
+
 }  // namespace
 }  // namespace calque

@@ -120,5 +120,51 @@ TEST(GenerationConfig, H231_UnknownSettingsAreNamed) {
   EXPECT_EQ(config.do_sample, std::nullopt);
 }
 
+TEST(GenerationConfig, ErrorsInAModelsConfigNameTheFile) {
+  EXPECT_THAT(error_of([] { GenerationConfig::from_model_config(R"({"num_beams": "two"})", "folder/config.json"); }),
+              testing::StartsWith("folder/config.json: `num_beams`: "));
+  EXPECT_THAT(error_of([] { GenerationConfig::from_model_config("[]", "folder/config.json"); }),
+              testing::StartsWith("folder/config.json: "));
+}
+
+// Every setting, with values that make no sense: each is either taken or refused in words. The model is a table that ends its texts.
+TEST(GenerationConfig, HostileValuesOfEverySettingAreFineOrAUserError) {
+  const char* modes[] = {R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0})",
+                         R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "do_sample": true})",
+                         R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "num_beams": 2})",
+                         R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "num_beams": 2, "do_sample": true})",
+                         R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "prompt_lookup_num_tokens": 2})"};
+  const char* values[] = {"0", "-1", "1", "2147483648", "9223372036854775807", "-9223372036854775808", "1e300", "0.5", "NaN",
+                          "Infinity", "-Infinity", "true", "null", "{}", "[]", "[[]]", "[0]", "[-1]", "[9223372036854775807]",
+                          "[NaN]", "[[0]]", "[[-1]]", "[[9223372036854775807]]", "[[[0], NaN]]", "[[[0], Infinity]]",
+                          "[[[-1], 1]]", "[-9223372036854775808, 2]", "[9223372036854775807, 2]", "[0, NaN]", "[0, Infinity]",
+                          R"("")", R"("text")", R"(["text"])", R"([""])"};
+  GenerateOptions options;
+  options.vocab_size = 1 << 20;  // of the estimate of memory
+  size_t refused = 0, taken = 0;
+  for (const char* mode : modes)
+    for (const std::string& key : GenerationConfig::names())
+      for (const char* value : values) {
+        SCOPED_TRACE(key + " = " + value + " in " + mode);
+        const auto run = [&] {
+          GenerationConfig config = config_of(mode);
+          config.set(key, value);
+          generate_test::warnings_of([&] {
+            generate(generate_test::follows({1, 2, 3, 4, 0}, 5), generate_test::ids_of({{1, 2}}), config, options);
+          });
+        };
+        try {
+          error_of(run).empty() ? ++taken : ++refused;
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << e.what();
+        }
+      }
+  EXPECT_GT(refused, 1000U);
+  EXPECT_GT(taken, 1000U);
+  EXPECT_THAT(error_of([] { config_of(R"({"eos_token_id": []})"); }),
+              AllOf(HasSubstr("generation_config.json: `eos_token_id`"), HasSubstr("an empty list")));
+  EXPECT_THAT(invalid(R"({"num_beams": -1})"), HasSubstr("`num_beams` must be greater than 0, but is -1"));
+}
+
 }  // namespace
 }  // namespace calque

@@ -15,8 +15,8 @@ struct CrashReport {
   std::string broken;         // what was wrong, one line each
 };
 
-// A child process saves two differently sharded checkpoints over one another and is killed at a random moment; then the
-// folder is compared with both, byte for byte. With Exchange::renames the folder is recovered first.
+// A child process saves two differently sharded checkpoints, each with a tokenizer of its own, over one another and is killed at a
+// random moment; then the folder is compared with both, byte for byte. With Exchange::renames the folder is recovered first.
 CrashReport kill_while_saving(const std::filesystem::path& work, int rounds, uint64_t seed, FolderWriter::Exchange at_best);
 
 // Saves under every limit of file size from 0 up to the largest file, in `steps` steps: what the disk cannot take leaves

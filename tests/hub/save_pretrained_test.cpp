@@ -315,5 +315,59 @@ TEST(SavePretrained, progress_counts_the_bytes) {
   EXPECT_EQ(seen.back(), result.total_size);
 }
 
+TEST(SavePretrained, companions_are_those_of_the_model_and_a_users_files_stay) {
+  TemporaryFolder work;
+  const auto model = tiny_llama();
+  work.write("source/tokenizer.json", "new tokenizer");
+  work.write("source/additional_chat_templates/tool.jinja", "new template");
+  work.write("source/README.md", "of the source");
+  work.write("source/model.safetensors", "weights are not copied");
+  work.write("blobs/vocab", "new vocabulary");
+  std::filesystem::create_symlink(work / "blobs/vocab", work / "source/vocab.json");  // as the hub's cache has it
+  work.write("m/tokenizer.json", "old tokenizer");
+  work.write("m/merges.txt", "of another tokenizer");
+  work.write("m/chat_template.jinja", "of another model");
+  work.write("m/additional_chat_templates/old.jinja", "of another model");
+  work.write("m/README.md", "the user's");
+  work.write("m/.git/HEAD", "the user's");
+  for (const auto exchange :
+       {FolderWriter::Exchange::whole, FolderWriter::Exchange::renames, FolderWriter::Exchange::in_place}) {
+    const SaveResult result =
+        save_pretrained(*model, work / "m", {.companions_of = work / "source", .at_best = exchange});
+    EXPECT_EQ(result.files, (std::vector<std::string>{"config.json", "generation_config.json", "additional_chat_templates",
+                                                      "tokenizer.json", "vocab.json", "model.safetensors"}));
+    EXPECT_EQ(names_in(work / "m"),
+              (Names{"config.json", "generation_config.json", "additional_chat_templates", "tokenizer.json", "vocab.json",
+                     "model.safetensors", "README.md", ".git"}));
+    EXPECT_EQ(read_file(work / "m/tokenizer.json"), "new tokenizer");
+    EXPECT_EQ(read_file(work / "m/vocab.json"), "new vocabulary");
+    EXPECT_FALSE(std::filesystem::is_symlink(work / "m/vocab.json"));
+    EXPECT_EQ(names_in(work / "m/additional_chat_templates"), Names{"tool.jinja"});
+    EXPECT_EQ(read_file(work / "m/README.md"), "the user's");
+    EXPECT_EQ(read_file(work / "m/.git/HEAD"), "the user's");
+  }
+  // A class that cannot generate leaves no settings of generation of another one.
+  save_pretrained(*tiny_llama("LlamaModel"), work / "m", {.companions_of = work / "source"});
+  EXPECT_FALSE(std::filesystem::exists(work / "m/generation_config.json"));
+  // Over itself.
+  save_pretrained(*model, work / "m", {.companions_of = work / "m"});
+  EXPECT_EQ(read_file(work / "m/tokenizer.json"), "new tokenizer");
+  // Without a source a tokenizer stays, as with transformers.
+  save_pretrained(*model, work / "m");
+  EXPECT_EQ(read_file(work / "m/tokenizer.json"), "new tokenizer");
+}
+
+TEST(SavePretrained, a_companion_that_cannot_be_read_leaves_the_old_folder) {
+  TemporaryFolder work;
+  work.write("m/tokenizer.json", "old");
+  std::filesystem::create_directory(work / "source");
+  std::filesystem::create_symlink(work / "nowhere", work / "source/tokenizer.json");
+  EXPECT_NE(error_of([&] { save_pretrained(*tiny_llama(), work / "m", {.companions_of = work / "source"}); })
+                .find("source/tokenizer.json"),
+            std::string::npos);
+  EXPECT_EQ(names_in(work / "m"), Names{"tokenizer.json"});
+  EXPECT_EQ(names_in(work.path()), (Names{"m", "source"}));
+}
+
 }  // namespace
 }  // namespace calque

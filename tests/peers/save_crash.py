@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Saves that are killed at 300 random moments, with folders exchanged or renamed, and saves on a disk that is full: the old or the new
-checkpoint is whole, every time, byte for byte."""
+checkpoint is whole with its own tokenizer, every time, byte for byte."""
 
 import os
 import subprocess

@@ -1,14 +1,18 @@
 // Writing a file so that it is there whole or not at all. Bytes go to a temporary name in the same folder; commit()
 // syncs them and renames the temporary over the target. A FileWriter destroyed without commit() removes what it wrote,
-// and whatever had the target's name before is still there, untouched. Not for two threads at once.
+// and whatever had the target's name before is still there, untouched. A temporary that a killed process left is removed by the
+// next FileWriter for the target; one whose process lives is locked, and stays. Not for two threads at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace calque {
+
+class TemporaryPath;
 
 class FileWriter {
  public:
@@ -26,11 +30,14 @@ class FileWriter {
 
  private:
   [[noreturn]] void fail(const char* what);
+  bool open_temporary(const std::string& name);
   void discard() noexcept;
 
   std::string path_;
   std::string temporary_;
+  std::unique_ptr<TemporaryPath> entry_;
   int fd_ = -1;
+  int lock_ = -1;  // a copy of fd_, open until the temporary has its target's name or is gone
   uint64_t size_ = 0;
 };
 

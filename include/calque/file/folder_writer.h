@@ -2,14 +2,18 @@
 // folder is made beside the old one; commit() exchanges the two in one step and removes the old one. Other files of the old
 // folder are carried over as hard links. Where the file system cannot exchange (or the folder is a mount point, or its parent
 // may not be written) commit() does what can be done and says which: see Exchange. Needs room for both. What a process that
-// was killed left beside the folder is removed by the next FolderWriter for it.
+// was killed left beside the folder is removed by the next FolderWriter for it. The folder that a process works in is not
+// replaced: it would go on working in the old one, which is removed.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace calque {
+
+class TemporaryPath;
 
 class FolderWriter {
  public:
@@ -38,12 +42,15 @@ class FolderWriter {
   void open_beside();
   void open_inside();
   void carry_over() const;
+  Exchange replace(bool exists);
   Exchange replace_by_renames();
-  void replace_in_place(bool sync);
+  void replace_in_place();
+  std::filesystem::path copied_inside();
   void remove_leftovers() const;
   [[noreturn]] void fail(const std::string& what, int reason) const;
 
   std::filesystem::path folder_, temporary_;
+  std::unique_ptr<TemporaryPath> entry_;
   Replaces replaces_;
   Exchange at_best_;
   int lock_ = -1;  // held on the temporary folder: what nobody holds was left by a process that died

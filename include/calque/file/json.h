@@ -1,6 +1,7 @@
 // Reading JSON into a tree of small values, and writing it as Python's json.dumps does. The tree is views into the text
 // that was parsed, which must outlive it, and into the document's own arena; strings without escapes are not copied.
-// Wrong text, and a value of another kind than the one asked for, is a UserError (bad_file) with the byte position.
+// Wrong text, and a value of another kind than the one asked for, is a UserError (bad_file) with the byte position; what is asked
+// through JsonDocument::read also names the document.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "calque/base/error.h"
 
 namespace calque {
 
@@ -69,9 +72,21 @@ class JsonDocument {
   JsonDocument(JsonDocument&&) noexcept = default;
   JsonDocument& operator=(JsonDocument&&) noexcept = default;
   const Json& root() const { return *root_; }
+  // What fn(root()) gives. A UserError that leaves it is about this document, and names it.
+  template <class F>
+  decltype(auto) read(F&& fn) const {
+    try {
+      return fn(root());
+    } catch (UserError& error) {
+      name_in(error);
+      throw;
+    }
+  }
 
  private:
   friend class JsonParser;
+  void name_in(UserError& error) const;
+  std::string what_;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   const Json* root_ = nullptr;
 };

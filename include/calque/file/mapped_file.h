@@ -1,4 +1,6 @@
-// A whole file mapped read-only, or zeros that cost nothing until they are read. The mapping lives as long as any shared_ptr to it; tensors made over it keep it alive.
+// A whole file mapped read-only, or zeros that cost nothing until they are read. The mapping lives as long as any shared_ptr to it;
+// tensors made over it keep it alive. A file that is cut off while it is mapped cannot be read any more: the system sends SIGBUS, for
+// which the library installs no handler; a program's handler learns from mapped_file_at() which file it was.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +28,11 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  size_t place_ = no_place;  // in the table of mapped files
+  static constexpr size_t no_place = static_cast<size_t>(-1);
 };
+
+// The path of the file that is mapped there; null when none is, or when more than a thousand are mapped. Async-signal-safe.
+const char* mapped_file_at(const void* address) noexcept;
 
 }  // namespace calque

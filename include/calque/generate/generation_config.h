@@ -83,6 +83,8 @@ struct GenerationConfig {
   // The generation settings in a config.json, which older models keep there; those of a decoder fill what is unset.
   static GenerationConfig from_model_config(std::string_view json, const std::string& name = "config.json");
 
+  static std::vector<std::string> names();  // of the fields
+
   // Sets one field from JSON, as a command line does. UserError names a key that there is not.
   void set(std::string_view key, std::string_view json);
 

@@ -1,7 +1,8 @@
 // save_pretrained: a model into a folder as transformers writes it: config.json, generation_config.json where the model can
 // generate, the weights in one file or in shards with an index. Tied weights are written once. The folder is built beside the old
-// one and exchanged whole (file/folder_writer.h); other files that were there (a tokenizer, a README, other variants) stay, and
-// weights of the same variant that are not part of the new checkpoint go.
+// one and exchanged whole (file/folder_writer.h); other files that were there (a README, other variants) stay, and weights of the
+// same variant that are not part of the new checkpoint go. A tokenizer that was there stays too, as with transformers, unless the
+// companions of the model are written with it: then they are part of the exchange, and those of another model go.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,9 @@ struct SaveOptions {
   std::optional<DType> dtype = {};           // floating-point weights are written in it; the model stays as it is
   std::optional<StateDict> state_dict = {};  // these tensors instead of the model's
   std::optional<std::string> generation_config = {};  // JSON, instead of the model's own
-  bool is_main_process = true;                        // false: weights only
+  // The folder that the model came from: its companions are written beside the weights, and no others are left there.
+  std::optional<std::filesystem::path> companions_of = {};
+  bool is_main_process = true;  // false: weights only
   int transformers = 5;  // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
   bool sync = true;      // false: whole after a crash of the process, not after one of the machine
   FolderWriter::Exchange at_best = FolderWriter::Exchange::whole;
@@ -38,6 +41,10 @@ struct SaveResult {
 // Sets "architectures" and "dtype" of the model's config, as transformers does. UserError when the path is a file, when tensors
 // share memory that no tie explains (safetensors would lose that), when the disk is full; the old folder is as it was then.
 SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options = {});
+
+// Whether a file or folder of a model folder belongs to the model besides its configuration and weights: tokenizer, chat templates,
+// settings of processors and of generation. A README, a license, code, or weights of other frameworks do not.
+bool is_companion(const std::string& name);
 
 // What a model's config says of generating: the generation_config.json of a model that came without one.
 std::string generation_config_from(const Config& config, int transformers = 5);

@@ -1,0 +1,82 @@
+#include "cli/signals.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "calque/file/mapped_file.h"
+#include "calque/file/temporaries.h"
+
+namespace calque::cli {
+namespace {
+
+// Handlers do what is async-signal-safe: they write the signal's number to a pipe. A thread reads it and does the rest.
+int pipe_to_watcher = -1;
+
+void tell_watcher(int signal) {
+  const int kept = errno;
+  const auto number = static_cast<unsigned char>(signal);
+  [[maybe_unused]] const ssize_t written = ::write(pipe_to_watcher, &number, 1);
+  errno = kept;
+}
+
+void put(const char* text) { [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text)); }
+
+extern "C" void on_end_signal(int signal) { tell_watcher(signal); }
+
+// The thread that read the file cannot go on: it waits for the end.
+extern "C" void on_bus_error(int, siginfo_t* info, void*) {
+  const char* path = mapped_file_at(info->si_addr);
+  if (!path) {  // no file: whatever it is, it ends as it would without a handler
+    ::signal(SIGBUS, SIG_DFL);
+    return;
+  }
+  static std::atomic_flag told;
+  if (!told.test_and_set()) {  // several threads may read it
+    put("calque: ");
+    put(path);
+    put(": its bytes cannot be read any more: the file was cut off, or its disk failed, while in use; fetch it again\n");
+    tell_watcher(SIGBUS);
+  }
+  for (;;) ::pause();
+}
+
+void watch(int pipe) {
+  unsigned char signal = 0;
+  while (::read(pipe, &signal, 1) != 1) {
+  }
+  abandon_writing();
+  if (signal == SIGBUS) ::_exit(2);
+  ::signal(signal, SIG_DFL);
+  ::kill(::getpid(), signal);
+}
+
+}  // namespace
+
+void end_cleanly_on_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  pipe_to_watcher = ends[1];
+  std::thread(watch, ends[0]).detach();
+
+  struct sigaction action {};
+  ::sigemptyset(&action.sa_mask);
+  action.sa_handler = on_end_signal;
+  action.sa_flags = static_cast<int>(SA_RESTART | static_cast<unsigned>(SA_RESETHAND));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace calque::cli
