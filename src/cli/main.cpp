@@ -222,7 +222,12 @@ int run_command(int argc, char** argv) {
   std::string memory_limit;
   app.add_option("--memory-limit", memory_limit, "the most memory that a command may use for tensors: 8G, 500MB")
       ->envname("CALQUE_MEMORY_LIMIT");
-  app.parse_complete_callback([&] { apply_memory_limit(memory_limit); });  // before the command runs
+  unsigned time_limit = 0;
+  app.add_option("--time-limit", time_limit, "the most seconds that a command may take; 0 is no limit");
+  app.parse_complete_callback([&] {  // before the command runs
+    apply_memory_limit(memory_limit);
+    limit_time(time_limit);
+  });
   add_info(app);
   add_run(app);
   add_forward(app);

@@ -1,8 +1,8 @@
 #include "cli/memory.h"
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 #include "calque/hub/sharding.h"
-#include "calque/tensor/storage.h"
 
 namespace calque::cli {
 
@@ -21,6 +21,7 @@ void apply_memory_limit(const std::string& text) {
     throw;
   }
   if (bytes == 0) throw UserError("--memory-limit (or CALQUE_MEMORY_LIMIT): 0 bytes are not enough for anything");
+  set_memory_limit(bytes);
 }
 
 }  // namespace calque::cli

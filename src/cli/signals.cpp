@@ -51,7 +51,8 @@ void watch(int pipe) {
   while (::read(pipe, &signal, 1) != 1) {
   }
   abandon_writing();
-  if (signal == SIGBUS) ::_exit(2);
+  if (signal == SIGALRM) put("calque: the command took longer than --time-limit allows\n");
+  if (signal == SIGBUS || signal == SIGALRM) ::_exit(2);
   ::signal(signal, SIG_DFL);
   ::kill(::getpid(), signal);
 }
@@ -70,6 +71,7 @@ void end_cleanly_on_signals() {
   ::sigemptyset(&action.sa_mask);
   action.sa_handler = on_end_signal;
   action.sa_flags = static_cast<int>(SA_RESTART | static_cast<unsigned>(SA_RESETHAND));
+  ::sigaction(SIGALRM, &action, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
@@ -78,5 +80,7 @@ void end_cleanly_on_signals() {
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &action, nullptr);
 }
+
+void limit_time(unsigned seconds) { ::alarm(seconds); }
 
 }  // namespace calque::cli

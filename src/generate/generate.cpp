@@ -1,12 +1,11 @@
 #include "calque/generate/generate.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 #include <tuple>
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 #include "calque/base/warning.h"
 #include "calque/generate/assisted.h"
 #include "calque/generate/beam_search.h"
@@ -73,10 +72,9 @@ void check_rows(int64_t copies, const Tensor& ids, int64_t vocab) {
   const double row = static_cast<double>(std::max<int64_t>(vocab, 1)) * sizeof(float) +
                      static_cast<double>(ids.size(1)) * sizeof(int64_t);
   const double needed = row * static_cast<double>(copies) * static_cast<double>(ids.size(0));
-  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (needed > memory)
+  if (memory_limit() != 0 && needed > static_cast<double>(memory_limit()))
     throw UserError("generate: `num_beams` or `num_return_sequences` asks for " + std::to_string(copies) +
-                    " texts of a prompt at once, which needs more memory than the machine has; ask for fewer");
+                    " texts of a prompt at once, which needs more memory than there is; ask for fewer");
 }
 
 template <class T>

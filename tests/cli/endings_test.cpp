@@ -195,6 +195,18 @@ TEST_F(Endings, a_limit_of_memory_is_read_from_the_command_line_and_the_environm
   }
 }
 
+TEST_F(Endings, a_limit_of_memory_is_kept) {
+  const Result r = calque_run("--memory-limit 1M generate tiny-lm -p x -n 4");
+  EXPECT_EQ(r.status, 2) << r.out;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("out of memory"), HasSubstr("--memory-limit")));
+}
+
+TEST_F(Endings, a_limit_of_time_is_kept) {
+  const Result r = calque_run("--time-limit 1 generate tiny-lm -p x -n 100000000 --set max_length=none --set eos_token_id=none");
+  EXPECT_EQ(r.status, 2) << r.out;
+  EXPECT_THAT(r.out, HasSubstr("--time-limit"));
+}
+
 TEST_F(Endings, a_command_that_gets_no_memory_says_so) {
   // Half a million kibibytes of addresses hold the weights once as they are, and not again in float32.
   const Result r = shell_run("ulimit -v 500000; $CALQUE save " + large_model("large") + " --dtype float32 -o " + path("m"));
