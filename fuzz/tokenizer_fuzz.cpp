@@ -24,11 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Small, so that what reaches a limit is quick too.
-constexpr TextLimits limits{.expression_size = 5'000,
-                            .steps = 200'000,
-                            .steps_per_byte = 1'000,
-                            .memory = 1 << 20,
-                            .memory_per_byte = 1'024};
+constexpr TextLimits limits{
+    .expression_size = 5'000, .steps = 200'000, .steps_per_byte = 1'000, .memory = 1 << 20, .memory_per_byte = 1'024};
 
 const Tokenizer& fixed() {
   static const Tokenizer tokenizer = Tokenizer::from_json(R"({"normalizer": {"type": "NFKC"},
@@ -86,7 +83,9 @@ void use_file(std::string_view text, const Json& json) {
     const Tokenizer tokenizer = Tokenizer::from_json(text, "tokenizer.json", limits);
     for (const std::string& given : texts_of(json)) answered([&] { use(tokenizer, given); });
     // Ids of all kinds, also such as there are not.
-    answered([&] { require(is_valid_utf8(tokenizer.decode(std::vector<int64_t>{0, 1, 2, 3, 4, 5, -1, int64_t{1} << 40, 300}))); });
+    answered([&] {
+      require(is_valid_utf8(tokenizer.decode(std::vector<int64_t>{0, 1, 2, 3, 4, 5, -1, int64_t{1} << 40, 300})));
+    });
   });
 }
 
@@ -103,8 +102,9 @@ static void change_string(Json& root, std::mt19937& chance) {
   if (strings.empty()) return;
   Json& here = *strings[chance() % strings.size()];
   std::string text = here.get<std::string>();
-  static constexpr std::string_view parts[] = {"|", "(?:a+)+", "{2,900}", "(?=", ")", "(?<!a)", "[^", "]", "++", "*?", "\\p{L}", "&&", "(?i:",
-                                               "^", "$", "\\b", "a", " ", "\xC3\x89", "\xEF\xB7\xBA", "\xCC\x81", "<0x41>"};
+  static constexpr std::string_view parts[] = {
+      "|",  "(?:a+)+", "{2,900}", "(?=", ")",   "(?<!a)", "[^", "]",        "++",           "*?",       "\\p{L}",
+      "&&", "(?i:",    "^",       "$",   "\\b", "a",      " ",  "\xC3\x89", "\xEF\xB7\xBA", "\xCC\x81", "<0x41>"};
   const size_t at = chance() % (text.size() + 1);
   switch (chance() % 4) {
     case 0: text.insert(at, parts[chance() % std::size(parts)]); break;

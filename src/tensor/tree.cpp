@@ -119,17 +119,15 @@ class KeyTable {
 
  private:
   // Equal for equal keys alone: what Python prints differs where they do, but for tensors.
-  static std::string name(const Value& key) {
-    return std::string(Value::kind_name(key.kind())) + " " + key.str();
-  }
+  static std::string name(const Value& key) { return std::string(Value::kind_name(key.kind())) + " " + key.str(); }
   std::vector<const Value*> keys_;
   std::unordered_map<std::string, size_t> places_;
 };
 
 Values children_matching(const TreeSpec& spec, const Value& node, const KeyPath& path) {
   const auto refuse = [&](const std::string& detail) {
-    throw UserError(tree_json::cut("tree: at " + place(path) + ": expected " + describe(spec) + ", found " + describe(node) +
-                                   detail));
+    throw UserError(
+        tree_json::cut("tree: at " + place(path) + ": expected " + describe(spec) + ", found " + describe(node) + detail));
   };
   if (is_dict_like(spec) && is_dict_like(node)) {
     const std::vector<std::pair<Value, Value>> entries = dict_entries(node);

@@ -241,9 +241,7 @@ void write(const TreeSpec& spec, std::string& out) {
 struct Where {
   const Where* parent = nullptr;
   size_t child = 0;
-  std::string str() const {
-    return parent ? parent->str() + ".children_spec[" + std::to_string(child) + "]" : "spec";
-  }
+  std::string str() const { return parent ? parent->str() + ".children_spec[" + std::to_string(child) + "]" : "spec"; }
 };
 
 class Loader {
@@ -264,8 +262,7 @@ class Loader {
       refuse(where.str() + ".type must be a name or null, found " + type.dump());
     std::vector<TreeSpec> children;
     children.reserve(child_list.size());
-    for (size_t i = 0; i < child_list.size(); ++i)
-      children.push_back(load(child_list[i], {&where, i}));
+    for (size_t i = 0; i < child_list.size(); ++i) children.push_back(load(child_list[i], {&where, i}));
     return node(type.get<std::string>(), context, std::move(children), where);
   }
 
@@ -301,15 +298,14 @@ class Loader {
     return TreeSpec::structure(std::move(type), std::move(text), std::move(fields), std::move(children));
   }
 
-  static TreeSpec dict(const std::string& type, const Json& context, std::vector<TreeSpec> children,
-                       const Where& where) {
+  static TreeSpec dict(const std::string& type, const Json& context, std::vector<TreeSpec> children, const Where& where) {
     if (!context.is_string()) refuse(where.str() + ".context of " + type + " must be a string, found " + context.dump());
-    const Json list = parse(context.get_ref<const std::string&>(), deepest_context,
-                            [&] { return where.str() + ".context"; });
+    const Json list =
+        parse(context.get_ref<const std::string&>(), deepest_context, [&] { return where.str() + ".context"; });
     if (!list.is_array()) refuse(where.str() + ".context of " + type + " must hold a list of keys, found " + list.dump());
     if (list.size() != children.size())
-      refuse(where.str() + ": " + type + " has " + std::to_string(list.size()) + " keys for " + std::to_string(children.size()) +
-             " children");
+      refuse(where.str() + ": " + type + " has " + std::to_string(list.size()) + " keys for " +
+             std::to_string(children.size()) + " children");
     Values keys;
     for (const Json& key : list) keys.push_back(key_value(key));
     return TreeSpec::dict(std::move(keys), std::move(children), type == tree_json::ordered_dict_type);

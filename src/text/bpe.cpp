@@ -18,7 +18,7 @@ constexpr size_t cache_slots = 1 << 15;
 constexpr size_t cache_word_bytes = 1 << 20;
 constexpr size_t longest_cached_word = 256;
 constexpr size_t most_cached_tokens = 256;  // of a word
-constexpr size_t short_word = 48;  // symbols: up to here scanning beats a heap
+constexpr size_t short_word = 48;           // symbols: up to here scanning beats a heap
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 32;

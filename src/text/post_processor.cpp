@@ -84,8 +84,7 @@ class PairProcessor final : public PostProcessor {
   PairProcessor(SpecialToken cls, SpecialToken sep, std::optional<Roberta> roberta)
       : cls_(std::move(cls)), sep_(std::move(sep)), roberta_(roberta) {}
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens,
-                              TextBudget& budget) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
     for (size_t i = 0; i < encodings.size(); ++i) {
       Encoding& e = encodings[i];
       if (roberta_) {
@@ -130,8 +129,7 @@ class TemplateProcessor final : public PostProcessor {
           json.fail("the template uses the special token \"" + excerpt(p.id) + "\", which special_tokens does not have");
   }
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens,
-                              TextBudget& budget) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
     std::vector<Encoding> out;
     for (const Part& part : encodings.size() == 2 ? pair_ : single_) {
       if (!part.sequence && !add_special_tokens) continue;
@@ -163,8 +161,7 @@ class TemplateProcessor final : public PostProcessor {
       const JsonMember& only = item.only();
       if (only.key != "Sequence" && only.key != "SpecialToken")
         item.fail("expected Sequence or SpecialToken, found " + excerpt(only.key));
-      out.push_back(
-          {only.key == "Sequence", std::string(only.value.at("id").to_string()), id_of(only.value.at("type_id"))});
+      out.push_back({only.key == "Sequence", std::string(only.value.at("id").to_string()), id_of(only.value.at("type_id"))});
     }
     return out;
   }

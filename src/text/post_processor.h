@@ -16,7 +16,8 @@ class PostProcessor {
   virtual ~PostProcessor() = default;
   // One encoding, or two of a pair, in and out (more when a template puts tokens around them). They are joined afterwards.
   // Tokens that are put in or copied are paid for.
-  virtual std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const = 0;
+  virtual std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens,
+                                      TextBudget& budget) const = 0;
 };
 
 // The memory that a token takes in an encoding, and that an encoding takes.

@@ -192,8 +192,7 @@ void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::uniq
     for (const Json& item : json.at("pretokenizers").items()) add_steps(item, budget, out);
   } else if (type == "ByteLevel") {
     auto pattern = flag_or(json, "use_regex", true) ? regex_pattern(gpt2_pattern, budget) : nullptr;
-    out.push_back(
-        std::make_unique<ByteLevelPreTokenizer>(flag_or(json, "add_prefix_space", true), std::move(pattern)));
+    out.push_back(std::make_unique<ByteLevelPreTokenizer>(flag_or(json, "add_prefix_space", true), std::move(pattern)));
   } else if (type == "Split") {
     out.push_back(std::make_unique<SplitPreTokenizer>(make_pattern(json.at("pattern"), budget),
                                                       behavior_named(json.at("behavior")), flag_or(json, "invert", false)));

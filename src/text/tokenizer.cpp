@@ -219,8 +219,7 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
   return out;
 }
 
-Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens,
-                                       TextBudget& budget) const {
+Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const {
   for (size_t i = 0; i < post_processors.size(); ++i) {
     budget.enter("post-processor", i + 1);
     for (const Encoding& e : encodings) budget.spend(1 + e.size());

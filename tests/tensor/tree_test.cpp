@@ -330,8 +330,7 @@ TEST(Tree, ManyNodesDeepDownAreReadInLinearTime) {
 TEST(Tree, AContextMayHaveManyMembers) {
   std::string context = "{";
   for (int i = 0; i < 100'000; ++i) context += (i ? ", \"m" : "\"m") + std::to_string(i) + "\": " + std::to_string(i);
-  const std::string text =
-      R"([1, {"type": "my.Type", "context": )" + context + R"(}, "children_spec": []}])";
+  const std::string text = R"([1, {"type": "my.Type", "context": )" + context + R"(}, "children_spec": []}])";
   EXPECT_EQ(treespec_dumps(treespec_loads(text)), text);
 }
 

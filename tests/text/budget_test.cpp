@@ -22,7 +22,8 @@ using Nlohmann = nlohmann::json;
 
 // Letters, of which only "a" and "b" are known.
 Nlohmann letters() {
-  return Nlohmann::parse(R"({"added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
+  return Nlohmann::parse(
+      R"({"added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
     "model": {"type": "BPE", "unk_token": "?", "vocab": {"a": 0, "b": 1, "?": 2, "ab": 3}, "merges": [["a", "b"]]}})");
 }
 Nlohmann with(const char* part, const Nlohmann& value) {
@@ -119,7 +120,7 @@ TEST(TextLimits, WaysToTryAreMemory) {
 
 TEST(TextLimits, AddedTokensAreLookedForInLinearTime) {
   const auto token = [](const std::string& content, bool strip) {
-    return Nlohmann{{"id", 9},          {"content", content}, {"single_word", false}, {"lstrip", strip},
+    return Nlohmann{{"id", 9},         {"content", content},  {"single_word", false}, {"lstrip", strip},
                     {"rstrip", strip}, {"normalized", false}, {"special", false}};
   };
   const std::string spaces(20'000, ' ');
@@ -128,13 +129,15 @@ TEST(TextLimits, AddedTokensAreLookedForInLinearTime) {
   Nlohmann right = token(" ", true);
   right["lstrip"] = false;
   EXPECT_THAT(refused(with("added_tokens", Nlohmann::array({right})), spaces), HasSubstr("added tokens: too many steps"));
-  EXPECT_THAT(refused(with("added_tokens", Nlohmann::array({token(many_a + "b", false)})), many_a + many_a), HasSubstr("too many steps"));
+  EXPECT_THAT(refused(with("added_tokens", Nlohmann::array({token(many_a + "b", false)})), many_a + many_a),
+              HasSubstr("too many steps"));
   // Read with the file: they are normalized then.
   Nlohmann json = with("normalizer", sequence("normalizers", 30, replace("a", "aaaaaaaaaa")));
   Nlohmann normalized = token("a", false);
   normalized["normalized"] = true;
   json["added_tokens"] = Nlohmann::array({normalized});
-  EXPECT_THAT(not_read(json), StartsWith("folder/tokenizer.json: normalizer 7: the text grew too long: added tokens of 1 byte"));
+  EXPECT_THAT(not_read(json),
+              StartsWith("folder/tokenizer.json: normalizer 7: the text grew too long: added tokens of 1 byte"));
 }
 
 // A token behind another's white space, which the other took in.
@@ -171,9 +174,7 @@ TEST(TextLimits, TokensOfTheModelMayNotOutgrowTheText) {
 }
 
 TEST(TextLimits, PostProcessorsMayNotRepeatATextWithoutEnd) {
-  const auto one = [](const char* kind, const char* id) {
-    return Nlohmann{{kind, {{"id", id}, {"type_id", 0}}}};
-  };
+  const auto one = [](const char* kind, const char* id) { return Nlohmann{{kind, {{"id", id}, {"type_id", 0}}}}; };
   Nlohmann processor = {{"type", "TemplateProcessing"},
                         {"single", Nlohmann(std::vector<Nlohmann>(2'000, one("Sequence", "A")))},
                         {"pair", Nlohmann::array()},
@@ -193,9 +194,9 @@ TEST(TextLimits, DecodersMayNotMakeATextGrowWithoutEnd) {
               StartsWith("folder/tokenizer.json: decoder 8: too many steps for 1 id"));
   EXPECT_THAT(not_decoded(with("decoder", sequence("decoders", 2, replace("a", std::string(10'000, 'a')))), {0}),
               StartsWith("folder/tokenizer.json: decoder 2: the text grew too long: 1 id may take"));
-  EXPECT_THAT(not_decoded(with("decoder", sequence("decoders", 20'000, {{"type", "Fuse"}})),
-                          std::vector<int64_t>(10'000, 0)),
-              HasSubstr("too many steps for 10000 ids"));
+  EXPECT_THAT(
+      not_decoded(with("decoder", sequence("decoders", 20'000, {{"type", "Fuse"}})), std::vector<int64_t>(10'000, 0)),
+      HasSubstr("too many steps for 10000 ids"));
   Nlohmann json = with("decoder", replace("(?:a+)+$", "", "Regex"));
   json["model"]["vocab"][std::string(60, 'a') + "b"] = 4;
   EXPECT_THAT(not_decoded(json, {4}), HasSubstr("decoder 1: too many steps for 1 id"));

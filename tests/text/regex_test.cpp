@@ -20,7 +20,8 @@ using testing::HasSubstr;
 std::vector<std::string> matches(const SplitPattern& pattern, std::string_view text) {
   std::vector<std::string> out;
   TextBudget budget({}, "test", TextBudget::Of::text, text.size());
-  for_each_match(pattern, text, budget, [&](size_t begin, size_t end) { out.emplace_back(text.substr(begin, end - begin)); });
+  for_each_match(pattern, text, budget,
+                 [&](size_t begin, size_t end) { out.emplace_back(text.substr(begin, end - begin)); });
   return out;
 }
 
@@ -85,7 +86,8 @@ TEST(TextRegex, GivesUpInsteadOfHanging) {
 }
 
 TEST(TextRegex, KnowsWhatMayMatchNothing) {
-  for (const char* expression : {"(?:a|)+", "(?:a?b?)*", "(?:(?=a))+", "(?:(?>a*))+", "(?:^\\b)*", "(?:a{0,3}){2,}", "(?:a{0})+"})
+  for (const char* expression :
+       {"(?:a|)+", "(?:a?b?)*", "(?:(?=a))+", "(?:(?>a*))+", "(?:^\\b)*", "(?:a{0,3}){2,}", "(?:a{0})+"})
     EXPECT_THAT(test::error_of([&] { matches(expression, "a"); }), HasSubstr("may match nothing")) << expression;
   for (const char* expression : {"(?:a|b)+", "(?:a?b)*", "(?:(?=a)a)+", "(?:(?>a+))+", "(?:^a)*", "(?:(?:ab){1,3}){2,}"})
     EXPECT_EQ(test::error_of([&] { matches(expression, "a"); }), "") << expression;
