@@ -1,6 +1,7 @@
 #include "calque/tensor/tree.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "calque/base/error.h"
 #include "tree_json.h"
@@ -99,32 +100,53 @@ std::string describe(const TreeSpec& s) {
 }
 std::string describe(const Value& v) {
   if (!v.is_container()) return std::string(Value::kind_name(v.kind()));
-  return describe(tree_structure(v, [&](const Value& x) { return !x.equals(v); }));
+  return describe(spec_of(v, std::vector<TreeSpec>(children_of(v).size())));
 }
+
+// Finds keys among many. Those that are looked for mostly stand in the same order; only for others is there a table.
+class KeyTable {
+ public:
+  explicit KeyTable(std::vector<const Value*> keys) : keys_(std::move(keys)) {}
+  // The place of a key that is expected at `guess`; nothing when there is none.
+  std::optional<size_t> find(const Value& key, size_t guess) {
+    if (guess < keys_.size() && keys_[guess]->equals(key)) return guess;
+    if (places_.empty())
+      for (size_t i = 0; i < keys_.size(); ++i) places_.emplace(name(*keys_[i]), i);  // of equal ones the first
+    const auto found = places_.find(name(key));
+    if (found == places_.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  // Equal for equal keys alone: what Python prints differs where they do, but for tensors.
+  static std::string name(const Value& key) { return std::string(Value::kind_name(key.kind())) + " " + key.str(); }
+  std::vector<const Value*> keys_;
+  std::unordered_map<std::string, size_t> places_;
+};
 
 Values children_matching(const TreeSpec& spec, const Value& node, const KeyPath& path) {
   const auto refuse = [&](const std::string& detail) {
-    throw UserError("tree: at " + place(path) + ": expected " + describe(spec) + ", found " + describe(node) + detail);
+    throw UserError(
+        tree_json::cut("tree: at " + place(path) + ": expected " + describe(spec) + ", found " + describe(node) + detail));
   };
   if (is_dict_like(spec) && is_dict_like(node)) {
     const std::vector<std::pair<Value, Value>> entries = dict_entries(node);
     Values out;
     std::string missing;
     const std::vector<TreeKey> expected = spec.keys();
-    for (const TreeKey& key : expected) {
-      const auto same = [&](const auto& entry) { return entry.first.equals(key.key); };
-      const auto found = std::find_if(entries.begin(), entries.end(), same);
-      if (found == entries.end()) {
-        missing += (missing.empty() ? "" : ", ") + key.key.str();
-      } else {
-        out.push_back(found->second);
-      }
+    std::vector<const Value*> wanted, given;
+    for (const TreeKey& key : expected) wanted.push_back(&key.key);
+    for (const auto& entry : entries) given.push_back(&entry.first);
+    KeyTable among_given(given), among_wanted(wanted);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (const auto found = among_given.find(*wanted[i], i))
+        out.push_back(entries[*found].second);
+      else
+        missing += (missing.empty() ? "" : ", ") + wanted[i]->str();
     }
     std::string extra;
-    for (const auto& entry : entries) {
-      const auto same = [&](const TreeKey& key) { return key.key.equals(entry.first); };
-      if (std::none_of(expected.begin(), expected.end(), same)) extra += (extra.empty() ? "" : ", ") + entry.first.str();
-    }
+    for (size_t i = 0; i < given.size(); ++i)
+      if (!among_wanted.find(*given[i], i)) extra += (extra.empty() ? "" : ", ") + given[i]->str();
     if (!missing.empty() || !extra.empty())
       refuse((missing.empty() ? "" : "; missing keys: " + missing) + (extra.empty() ? "" : "; extra keys: " + extra));
     return out;
@@ -166,20 +188,23 @@ void collect_paths(const TreeSpec& spec, KeyPath& path, std::vector<KeyPath>& ou
   }
 }
 
-std::string spec_str(const TreeSpec& spec, size_t indent) {
-  if (spec.is_leaf()) return "*";
+void print(const TreeSpec& spec, size_t indent, std::string& out) {
+  if (spec.is_leaf()) {
+    out += '*';
+    return;
+  }
   const std::string_view type = spec.type();
   std::string context = "None";
   if (spec.kind() == TreeSpec::Kind::dict || spec.kind() == TreeSpec::Kind::ordered_dict)
     context = list(spec.dict_keys()).str();
   else if (spec.kind() == TreeSpec::Kind::structure)
     context = tree_json::context_repr(type, spec.context());
-  std::string out = "TreeSpec(" + std::string(type.substr(type.rfind('.') + 1)) + ", " + context + ", [";
+  out += "TreeSpec(" + std::string(type.substr(type.rfind('.') + 1)) + ", " + context + ", [";
   for (size_t i = 0; i < spec.num_children(); ++i) {
     if (i != 0) out += ",\n" + std::string(indent + 2, ' ');
-    out += spec_str(spec.children()[i], indent + 2);
+    print(spec.children()[i], indent + 2, out);
   }
-  return out + "])";
+  out += "])";
 }
 
 }  // namespace
@@ -342,12 +367,16 @@ bool TreeSpec::operator==(const TreeSpec& other) const {
          std::equal(a.keys.begin(), a.keys.end(), b.keys.begin(), b.keys.end(), same_key) && a.children == b.children;
 }
 
-std::string TreeSpec::str() const { return spec_str(*this, 0); }
+std::string TreeSpec::str() const {
+  std::string out;
+  print(*this, 0, out);
+  return out;
+}
 
 Value TreeSpec::unflatten(ListRef<Value> leaves) const {
   if (leaves.size() != num_leaves())
-    throw UserError("tree_unflatten: expected " + std::to_string(num_leaves()) + " leaves, found " +
-                    std::to_string(leaves.size()) + " (" + str() + ")");
+    throw UserError(tree_json::cut("tree_unflatten: expected " + std::to_string(num_leaves()) + " leaves, found " +
+                                   std::to_string(leaves.size()) + " (" + str() + ")"));
   if (is_leaf()) return leaves[0];
   Values items;
   items.reserve(num_children());

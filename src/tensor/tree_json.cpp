@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "calque/base/error.h"
 #include "calque/tensor/number_text.h"
@@ -17,27 +20,104 @@ using Json = nlohmann::ordered_json;
 // Types whose children are named by mapping keys although their context looks like a dataclass's.
 constexpr std::string_view mapping_types[] = {"transformers.cache_utils.DynamicCache"};
 
-[[noreturn]] void refuse(const std::string& what) { throw UserError(ErrorKind::bad_file, "tree spec: " + what); }
+[[noreturn]] void refuse(const std::string& what) {
+  throw UserError(ErrorKind::bad_file, tree_json::cut("tree spec: " + what));
+}
 
-Json parse(std::string_view text, size_t deepest, const std::string& what) {
-  const auto limit = [&](int depth, Json::parse_event_t, Json&) {
-    if (static_cast<size_t>(depth) > deepest) refuse(what + " is nested deeper than " + std::to_string(deepest) + " levels");
+using What = std::function<std::string()>;  // names a text in errors; not made before there is one
+
+// Builds JSON as it is read. The builder of nlohmann's that counts levels looks at all elements of an array when one of them
+// ends, and objects look for each new key among all others; here both take constant time.
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  Builder(size_t deepest, size_t size, const What& what) : deepest_(deepest), size_(size), what_(what) {}
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool v) override { return put(v); }
+  bool number_integer(number_integer_t v) override { return put(v); }
+  bool number_unsigned(number_unsigned_t v) override { return put(v); }
+  bool number_float(number_float_t v, const string_t&) override { return put(v); }
+  bool string(string_t& v) override { return put(std::move(v)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool key(string_t& name) override {
+    open_.back().key = std::move(name);
     return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), limit);
-  } catch (const Json::parse_error& e) {
-    refuse(what + " is not valid JSON at byte " + std::to_string(e.byte) + " of " + std::to_string(text.size()));
-  } catch (const Json::exception&) {
-    refuse(what + " holds a number that is too large");
   }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
+    constexpr int out_of_range = 406;
+    if (e.id == out_of_range) refuse(what_() + " holds a number that is too large");
+    refuse(what_() + " is not valid JSON at byte " + std::to_string(position) + " of " + std::to_string(size_));
+  }
+
+ private:
+  struct Container {
+    Json value;
+    std::string key;                                      // of an object's next member
+    std::unordered_map<std::string, size_t> places = {};  // of an object's members, once they are many
+  };
+  static constexpr size_t few = 16;
+
+  bool open(Json empty) {
+    check_depth();
+    open_.push_back({std::move(empty), ""});
+    return true;
+  }
+  bool close() {
+    Json done = std::move(open_.back().value);
+    open_.pop_back();
+    return put(std::move(done));
+  }
+  bool put(Json value) {
+    check_depth();
+    if (open_.empty())
+      root_ = std::move(value);
+    else if (open_.back().value.is_array())
+      open_.back().value.get_ref<Json::array_t&>().push_back(std::move(value));
+    else
+      set_member(open_.back(), std::move(value));
+    return true;
+  }
+  // As Python: of members with the same name, the last one, in the place of the first.
+  static void set_member(Container& object, Json value) {
+    auto& members = object.value.get_ref<Json::object_t&>();
+    if (members.size() < few) {
+      object.value[object.key] = std::move(value);
+      return;
+    }
+    if (object.places.empty())
+      for (const auto& [name, known] : members) object.places.emplace(name, object.places.size());
+    const auto [at, fresh] = object.places.emplace(object.key, members.size());
+    if (fresh)
+      members.emplace_back(object.key, std::move(value));
+    else
+      std::next(members.begin(), static_cast<std::ptrdiff_t>(at->second))->second = std::move(value);
+  }
+  void check_depth() const {
+    if (open_.size() > deepest_) refuse(what_() + " is nested deeper than " + std::to_string(deepest_) + " levels");
+  }
+
+  size_t deepest_, size_;
+  const What& what_;
+  std::vector<Container> open_;
+  Json root_;
+};
+
+Json parse(std::string_view text, size_t deepest, const What& what) {
+  Builder builder(deepest, text.size(), what);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
 }
 
 constexpr size_t deepest_context = 100;
 
 // The value that a context stands for: where PyTorch used json.dumps it is a string holding JSON.
 Json loaded_context(std::string_view type, const std::string& context) {
-  const std::string what = "the context of " + std::string(type);
+  const What what = [type] { return "the context of " + std::string(type); };
   Json outer = parse(context, deepest_context, what);
   if (outer.is_string() && type != tree_json::namedtuple_type)
     return parse(outer.get_ref<const std::string&>(), deepest_context, what);
@@ -157,39 +237,45 @@ void write(const TreeSpec& spec, std::string& out) {
   out += "]}";
 }
 
+// Where in the text a spec stands.
+struct Where {
+  const Where* parent = nullptr;
+  size_t child = 0;
+  std::string str() const { return parent ? parent->str() + ".children_spec[" + std::to_string(child) + "]" : "spec"; }
+};
+
 class Loader {
  public:
   explicit Loader(const NamedTupleFields& namedtuples) : namedtuples_(namedtuples) {}
 
-  TreeSpec load(const Json& j, const std::string& where) const {
-    if (!j.is_object()) refuse(where + " must be an object, found " + j.type_name());
+  TreeSpec load(const Json& j, const Where& where) const {
+    if (!j.is_object()) refuse(where.str() + " must be an object, found " + j.type_name());
     const Json& type = member(j, "type", where);
     const Json& context = member(j, "context", where);
     const Json& child_list = member(j, "children_spec", where);
-    if (!child_list.is_array()) refuse(where + ".children_spec must be an array, found " + child_list.type_name());
+    if (!child_list.is_array()) refuse(where.str() + ".children_spec must be an array, found " + child_list.type_name());
     if (type.is_null()) {
-      if (!context.is_null() || !child_list.empty()) refuse(where + " has no type but a context or children");
+      if (!context.is_null() || !child_list.empty()) refuse(where.str() + " has no type but a context or children");
       return {};
     }
     if (!type.is_string() || type.get_ref<const std::string&>().empty())
-      refuse(where + ".type must be a name or null, found " + type.dump());
+      refuse(where.str() + ".type must be a name or null, found " + type.dump());
     std::vector<TreeSpec> children;
     children.reserve(child_list.size());
-    for (size_t i = 0; i < child_list.size(); ++i)
-      children.push_back(load(child_list[i], where + ".children_spec[" + std::to_string(i) + "]"));
+    for (size_t i = 0; i < child_list.size(); ++i) children.push_back(load(child_list[i], {&where, i}));
     return node(type.get<std::string>(), context, std::move(children), where);
   }
 
  private:
-  static const Json& member(const Json& j, const char* name, const std::string& where) {
+  static const Json& member(const Json& j, const char* name, const Where& where) {
     const auto found = j.find(name);
-    if (found == j.end()) refuse(where + " has no \"" + name + "\"");
+    if (found == j.end()) refuse(where.str() + " has no \"" + name + "\"");
     return *found;
   }
 
-  TreeSpec node(std::string type, const Json& context, std::vector<TreeSpec> children, const std::string& where) const {
+  TreeSpec node(std::string type, const Json& context, std::vector<TreeSpec> children, const Where& where) const {
     if (type == tree_json::tuple_type || type == tree_json::list_type) {
-      if (context != "null") refuse(where + ".context of " + type + " must be \"null\", found " + context.dump());
+      if (context != "null") refuse(where.str() + ".context of " + type + " must be \"null\", found " + context.dump());
       return type == tree_json::tuple_type ? TreeSpec::tuple(std::move(children)) : TreeSpec::list(std::move(children));
     }
     if (type == tree_json::dict_type || type == tree_json::ordered_dict_type)
@@ -198,12 +284,12 @@ class Loader {
     write(context, text);
     std::vector<std::string> fields;
     if (type == tree_json::namedtuple_type) {
-      if (!context.is_string()) refuse(where + ".context of a namedtuple must be its name, found " + context.dump());
+      if (!context.is_string()) refuse(where.str() + ".context of a namedtuple must be its name, found " + context.dump());
       const auto known = namedtuples_.find(context.get_ref<const std::string&>());
       if (known != namedtuples_.end()) {
         fields = known->second;
         if (fields.size() != children.size())
-          refuse(where + ": namedtuple " + known->first + " has " + std::to_string(fields.size()) + " fields, found " +
+          refuse(where.str() + ": namedtuple " + known->first + " has " + std::to_string(fields.size()) + " fields, found " +
                  std::to_string(children.size()) + " children");
       }
     } else {
@@ -212,14 +298,14 @@ class Loader {
     return TreeSpec::structure(std::move(type), std::move(text), std::move(fields), std::move(children));
   }
 
-  static TreeSpec dict(const std::string& type, const Json& context, std::vector<TreeSpec> children,
-                       const std::string& where) {
-    if (!context.is_string()) refuse(where + ".context of " + type + " must be a string, found " + context.dump());
-    const Json list = parse(context.get_ref<const std::string&>(), deepest_context, where + ".context");
-    if (!list.is_array()) refuse(where + ".context of " + type + " must hold a list of keys, found " + list.dump());
+  static TreeSpec dict(const std::string& type, const Json& context, std::vector<TreeSpec> children, const Where& where) {
+    if (!context.is_string()) refuse(where.str() + ".context of " + type + " must be a string, found " + context.dump());
+    const Json list =
+        parse(context.get_ref<const std::string&>(), deepest_context, [&] { return where.str() + ".context"; });
+    if (!list.is_array()) refuse(where.str() + ".context of " + type + " must hold a list of keys, found " + list.dump());
     if (list.size() != children.size())
-      refuse(where + ": " + type + " has " + std::to_string(list.size()) + " keys for " + std::to_string(children.size()) +
-             " children");
+      refuse(where.str() + ": " + type + " has " + std::to_string(list.size()) + " keys for " +
+             std::to_string(children.size()) + " children");
     Values keys;
     for (const Json& key : list) keys.push_back(key_value(key));
     return TreeSpec::dict(std::move(keys), std::move(children), type == tree_json::ordered_dict_type);
@@ -252,6 +338,14 @@ void collect_namedtuples(const TreeSpec& spec, NamedTupleFields& out) {
 
 namespace tree_json {
 
+std::string cut(std::string message) {
+  constexpr size_t longest = 1000;
+  if (message.size() <= longest) return message;
+  size_t end = longest;
+  while ((static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
+  return message.substr(0, end) + "...";
+}
+
 std::string quote(std::string_view utf8) {
   try {
     // Strings are where nlohmann and Python agree: short escapes, the rest outside ASCII as lower-case \uXXXX.
@@ -266,7 +360,7 @@ std::string name_list_context(const std::vector<std::string>& names) {
 }
 
 std::string unquote(const std::string& context) {
-  const Json j = parse(context, deepest_context, "the context");
+  const Json j = parse(context, deepest_context, [] { return "the context"; });
   return j.is_string() ? j.get<std::string>() : context;
 }
 
@@ -329,10 +423,10 @@ std::string treespec_dumps(const TreeSpec& spec) {
 
 TreeSpec treespec_loads(std::string_view text, const NamedTupleFields& namedtuples) {
   // A level of the tree is two of JSON, and a context may have some of its own.
-  const Json j = parse(text, 2 * TreeSpec::max_depth + deepest_context, "the text");
+  const Json j = parse(text, 2 * TreeSpec::max_depth + deepest_context, [] { return "the text"; });
   if (!j.is_array() || j.size() != 2) refuse("expected [protocol, spec], found " + std::string(j.type_name()));
   if (j[0] != 1) refuse("unknown protocol " + j[0].dump() + "; this reads protocol 1");
-  return Loader(namedtuples).load(j[1], "spec");
+  return Loader(namedtuples).load(j[1], {});
 }
 
 NamedTupleFields namedtuple_fields(const TreeSpec& spec) {

@@ -17,6 +17,9 @@ inline constexpr std::string_view default_dict_type = "collections.defaultdict";
 inline constexpr std::string_view deque_type = "collections.deque";
 inline constexpr std::string_view namedtuple_type = "collections.namedtuple";
 
+// A message that quotes what may be of any length, cut where it is too long to read.
+std::string cut(std::string message);
+
 std::string quote(std::string_view utf8);                              // a JSON string, ASCII only
 std::string name_list_context(const std::vector<std::string>& names);  // the context of a ModelOutput
 // The content of a context that is a JSON string ("collections.namedtuple" keeps the registered name so).

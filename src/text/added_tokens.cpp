@@ -12,23 +12,24 @@ void AddedTokens::Trie::insert(std::string_view token, uint32_t id) {
   first_[static_cast<unsigned char>(token[0])] = true;
   uint32_t at = 0;
   for (const char c : token) {
-    const auto [next, fresh] = nodes_[at].next.emplace(c, static_cast<uint32_t>(nodes_.size()));
+    const auto [next, fresh] = next_.emplace(step(at, c), static_cast<uint32_t>(ids_.size()));
     at = next->second;
-    if (fresh) nodes_.emplace_back();
+    if (fresh) ids_.push_back(-1);
   }
-  if (nodes_[at].id < 0) nodes_[at].id = id;  // of two that are equal the first one is found
+  if (ids_[at] < 0) ids_[at] = id;  // of two that are equal the first one is found
 }
 
-size_t AddedTokens::Trie::longest(std::string_view text, size_t at, uint32_t& id) const {
+size_t AddedTokens::Trie::longest(std::string_view text, size_t at, TextBudget& budget, uint32_t& id) const {
   size_t length = 0;
   uint32_t node = 0;
   for (size_t i = at; i < text.size(); ++i) {
-    const auto next = nodes_[node].next.find(text[i]);
-    if (next == nodes_[node].next.end()) break;
+    const auto next = next_.find(step(node, text[i]));
+    if (next == next_.end()) break;
+    budget.spend(1);
     node = next->second;
-    if (nodes_[node].id >= 0) {
+    if (ids_[node] >= 0) {
       length = i + 1 - at;
-      id = static_cast<uint32_t>(nodes_[node].id);
+      id = static_cast<uint32_t>(ids_[node]);
     }
   }
   return length;
@@ -39,7 +40,8 @@ size_t AddedTokens::Trie::candidate(std::string_view text, size_t from) const {
   return from;
 }
 
-void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, const Normalizers& normalizers) {
+void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, const Normalizers& normalizers,
+                      TextBudget& budget) {
   for (const AddedToken& token : tokens)
     if (token.special && !token.content.empty()) special_.insert(token.content);
   std::vector<AddedToken> specials, others;  // of tokens that look the same, the special one is found
@@ -57,12 +59,11 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, c
     by_id_[id] = token;
     (special_.contains(token.content) ? specials : others).push_back(token);
   }
-  TextStore store;
+  TextStore store(budget);
   specials.insert(specials.end(), others.begin(), others.end());
   for (const AddedToken& token : specials) {
     Piece content{token.content};
-    if (token.normalized)
-      for (const auto& step : normalizers) content = step->apply(content, store);
+    if (token.normalized) content = apply_normalizers(normalizers, content, store);
     const uint32_t id = ids_.at(token.content);
     (token.normalized ? normalized_ : plain_).insert(content.text, id);
     by_id_.at(id).decoded = content.text;
@@ -80,12 +81,14 @@ const AddedToken* AddedTokens::find(uint32_t id) const {
   return found == by_id_.end() ? nullptr : &found->second;
 }
 
-void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Piece>& out) const {
+void AddedTokens::split_at(const Trie& trie, const Piece& piece, TextBudget& budget, std::vector<Piece>& out) const {
   const std::string_view text = piece.text;
   if (trie.empty()) {
     if (!text.empty()) out.push_back(piece);
     return;
   }
+  budget.enter("added tokens");
+  budget.spend(1 + text.size());
   const UnicodeTable& table = UnicodeTable::instance();
   const auto before = [&](size_t i) {  // where the character before i begins
     do --i;
@@ -96,7 +99,7 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Pie
   size_t done = 0;
   for (size_t i = trie.candidate(text, 0); i < text.size();) {
     uint32_t id = 0;
-    const size_t length = trie.longest(text, i, id);
+    const size_t length = trie.longest(text, i, budget, id);
     if (length == 0) {
       i = trie.candidate(text, i + 1);
       continue;
@@ -110,11 +113,13 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Pie
       if (word_before || word_after) continue;
     }
     if (token.lstrip) {
-      while (begin > 0 && (properties(before(begin)) & unicode_space)) begin = before(begin);
+      if (end <= done) continue;  // the white space behind the last token, all of it
+      while (begin > done && (properties(before(begin)) & unicode_space)) begin = before(begin);
       begin = std::max(begin, done);
     }
     if (token.rstrip)
       while (end < text.size() && (properties(end) & unicode_space)) end += decode_utf8(text.data() + end).size;
+    budget.spend(end - begin);
     if (done < begin) out.push_back(piece.slice(done, begin));
     Piece found = piece.slice(begin, end);
     found.added = id;
@@ -126,15 +131,13 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, std::vector<Pie
 
 void AddedTokens::split(const Piece& text, const Normalizers& normalizers, std::vector<Piece>& out, TextStore& store) const {
   std::vector<Piece> parts;
-  split_at(plain_, text, parts);
+  split_at(plain_, text, store.budget(), parts);
   for (const Piece& part : parts) {
     if (part.added >= 0) {
       out.push_back(part);
       continue;
     }
-    Piece piece = part;
-    for (const auto& step : normalizers) piece = step->apply(piece, store);
-    split_at(normalized_, piece, out);
+    split_at(normalized_, apply_normalizers(normalizers, part, store), store.budget(), out);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <queue>
 
+#include "text/budget.h"
 #include "text/byte_alphabet.h"
 #include "text/json_parts.h"
 #include "text/utf8.h"
@@ -16,7 +17,8 @@ constexpr uint32_t no_rank = std::numeric_limits<uint32_t>::max();
 constexpr size_t cache_slots = 1 << 15;
 constexpr size_t cache_word_bytes = 1 << 20;
 constexpr size_t longest_cached_word = 256;
-constexpr size_t short_word = 48;  // symbols: up to here scanning beats a heap
+constexpr size_t most_cached_tokens = 256;  // of a word
+constexpr size_t short_word = 48;           // symbols: up to here scanning beats a heap
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 32;
@@ -56,7 +58,7 @@ const BpeToken* BpeCache::find(std::string_view word, uint64_t hash, size_t& cou
 }
 
 void BpeCache::insert(std::string_view word, uint64_t hash, const BpeToken* tokens, size_t count) {
-  if (count == 0 || word.size() > longest_cached_word) return;
+  if (count == 0 || count > most_cached_tokens || word.size() > longest_cached_word) return;
   if (words_.size() + word.size() > cache_word_bytes) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
     words_.clear();
@@ -100,7 +102,7 @@ void Bpe::read_vocab(const Json& json) {
   for (const JsonMember& m : members) {
     const int64_t id = m.value.to_int();
     if (id < 0 || id >= limit)
-      m.value.fail("the id of token \"" + std::string(m.key) + "\" is " + std::to_string(id) + ", expected 0 to " +
+      m.value.fail("the id of token \"" + excerpt(m.key) + "\" is " + std::to_string(id) + ", expected 0 to " +
                    std::to_string(limit - 1) + " in a vocabulary of " + std::to_string(members.size()));
     const auto [at, fresh] = ids_.insert_or_assign(std::string(m.key), static_cast<uint32_t>(id));
     if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
@@ -120,7 +122,7 @@ void Bpe::read_merges(const Json& json) {
       if (line.starts_with("#version")) continue;
       const size_t space = line.find(' ');
       if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-        item.fail("a merge is two tokens with a space between them, found \"" + std::string(line) + "\"");
+        item.fail("a merge is two tokens with a space between them, found \"" + excerpt(line) + "\"");
       add_merge(line.substr(0, space), line.substr(space + 1), rank++);
     } else {
       const auto pair = item.items();
@@ -134,8 +136,8 @@ void Bpe::add_merge(std::string_view a, std::string_view b, uint32_t rank) {
   const auto known = [&](std::string_view token) {
     const auto id = token_to_id(token);
     if (!id)
-      fail("merge " + std::to_string(rank) + " (\"" + std::string(a) + "\" \"" + std::string(b) + "\"): the token \"" +
-           std::string(token) + "\" is not in the vocabulary");
+      fail("merge " + std::to_string(rank) + " (\"" + excerpt(a) + "\" \"" + excerpt(b) + "\"): the token \"" +
+           excerpt(token) + "\" is not in the vocabulary");
     return *id;
   };
   const uint32_t left = known(a), right = known(b);
@@ -175,7 +177,7 @@ bool Bpe::knows_bytes() const {
          std::all_of(byte_ids_.begin(), byte_ids_.end(), [](int64_t id) { return id >= 0; });
 }
 
-void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
+void Bpe::first_symbols(std::string_view word, TextBudget& budget, std::vector<Symbol>& out) const {
   std::optional<Symbol> unknown;  // not yet appended: more unknown characters may join it
   const auto flush = [&] {
     if (unknown) out.push_back(*unknown);
@@ -187,6 +189,7 @@ void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
     const bool first = i == 0, last = i + size == word.size();
     std::string_view character = word.substr(i, size);
     i += size;
+    budget.spend(1 + (prefix_.size() + suffix_.size()) / 8);
     if ((!first && !prefix_.empty()) || (last && !suffix_.empty())) {
       own = (first ? "" : prefix_) + std::string(character) + (last ? suffix_ : "");
       character = own;
@@ -199,6 +202,7 @@ void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
     if (byte_fallback_) {
       static constexpr char digits[] = "0123456789ABCDEF";
       std::vector<Symbol> fallback;
+      budget.take(character.size() * sizeof(Symbol));
       for (const char c : character) {
         const auto b = static_cast<unsigned char>(c);
         const char name[] = {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
@@ -213,8 +217,8 @@ void Bpe::first_symbols(std::string_view word, std::vector<Symbol>& out) const {
     }
     if (!unknown_) {
       if (!unknown_name_.empty())
-        fail("\"" + std::string(character) + "\" is not in the vocabulary, and neither is the unk_token \"" + unknown_name_ +
-             "\"");
+        fail("\"" + excerpt(character) + "\" is not in the vocabulary, and neither is the unk_token \"" +
+             excerpt(unknown_name_) + "\"");
       continue;
     }
     if (unknown && fuse_unknown_) {
@@ -281,8 +285,10 @@ void Bpe::merge_long(std::vector<Symbol>& s) const {
   std::erase_if(s, [](const Symbol& x) { return x.size == 0; });
 }
 
-void Bpe::tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vector<BpeToken>& out) const {
+void Bpe::tokenize(std::string_view word, bool bytes, TextBudget& budget, BpeCache& cache,
+                   std::vector<BpeToken>& out) const {
   if (word.empty()) return;
+  budget.spend(word.size());
   const uint64_t hash = BpeCache::hash_of(word);
   size_t count = 0;
   if (const BpeToken* known = cache.find(word, hash, count)) {
@@ -309,7 +315,7 @@ void Bpe::tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vect
       for (const char c : word)
         symbols.push_back({static_cast<uint32_t>(byte_ids_[static_cast<unsigned char>(c)]), 1, no_rank});
     else
-      first_symbols(word, symbols);
+      first_symbols(word, budget, symbols);
     if (symbols.size() <= short_word)
       merge_short(symbols);
     else

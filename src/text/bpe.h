@@ -13,6 +13,7 @@
 namespace calque {
 
 class Json;
+class TextBudget;
 
 struct BpeToken {
   uint32_t id;
@@ -47,7 +48,7 @@ class Bpe {
   bool knows_bytes() const;
   // Appends the tokens of a word. With `bytes`, allowed if knows_bytes(), its bytes stand for the characters of the byte
   // alphabet.
-  void tokenize(std::string_view word, bool bytes, BpeCache& cache, std::vector<BpeToken>& out) const;
+  void tokenize(std::string_view word, bool bytes, TextBudget& budget, BpeCache& cache, std::vector<BpeToken>& out) const;
 
   size_t vocab_size() const { return ids_.size(); }
   std::optional<uint32_t> token_to_id(std::string_view token) const;
@@ -72,7 +73,7 @@ class Bpe {
   void add_merge(std::string_view a, std::string_view b, uint32_t rank);
   const Merge* merge_of(uint32_t a, uint32_t b) const;
   uint32_t rank_of(uint32_t a, uint32_t b) const;
-  void first_symbols(std::string_view word, std::vector<Symbol>& out) const;
+  void first_symbols(std::string_view word, TextBudget& budget, std::vector<Symbol>& out) const;
   void merge_short(std::vector<Symbol>& symbols) const;
   void merge_long(std::vector<Symbol>& symbols) const;
 

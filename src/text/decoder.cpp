@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "text/budget.h"
 #include "text/byte_alphabet.h"
 #include "text/json_parts.h"
 #include "text/normalizer.h"
@@ -14,7 +15,7 @@ namespace {
 
 class ByteLevelDecoder final : public Decoder {
  public:
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
     std::string bytes;
     for (const std::string& token : tokens) append_token_bytes(bytes, token);
     return {repair_utf8(bytes)};
@@ -24,7 +25,7 @@ class ByteLevelDecoder final : public Decoder {
 // <0xE5> <0x8F> <0xAB> is a character; what makes none is U+FFFD a byte.
 class ByteFallbackDecoder final : public Decoder {
  public:
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
     std::vector<std::string> out;
     std::string bytes;
     const auto flush = [&] {
@@ -65,7 +66,7 @@ class ByteFallbackDecoder final : public Decoder {
 
 class FuseDecoder final : public Decoder {
  public:
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
     std::string all;
     for (const std::string& token : tokens) all += token;
     return {all};
@@ -75,7 +76,7 @@ class FuseDecoder final : public Decoder {
 class StripDecoder final : public Decoder {
  public:
   StripDecoder(char32_t content, size_t start, size_t stop) : content_(content), start_(start), stop_(stop) {}
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
     for (std::string& token : tokens) {
       const std::u32string characters = to_utf32(token);
       size_t begin = 0, end = characters.size();
@@ -96,11 +97,12 @@ class ReplaceDecoder final : public Decoder {
  public:
   ReplaceDecoder(std::unique_ptr<SplitPattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget& budget) const override {
     for (std::string& token : tokens) {
       std::string out;
       size_t done = 0;
-      for_each_match(*pattern_, token, [&](size_t begin, size_t end) {
+      for_each_match(*pattern_, token, budget, [&](size_t begin, size_t end) {
+        budget.take(begin - done + content_.size());
         out.append(token, done, begin - done);
         out += content_;
         done = end;
@@ -119,7 +121,7 @@ class ReplaceDecoder final : public Decoder {
 class MetaspaceDecoder final : public Decoder {
  public:
   MetaspaceDecoder(char32_t replacement, bool prefix) : replacement_(replacement), prefix_(prefix) {}
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::string out;
       for (const char32_t c : to_utf32(tokens[i])) {
@@ -142,13 +144,17 @@ class MetaspaceDecoder final : public Decoder {
 class SuffixDecoder final : public Decoder {
  public:
   explicit SuffixDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
-  std::vector<std::string> apply(std::vector<std::string> tokens) const override {
-    for (size_t i = 0; i < tokens.size() && !suffix_.empty(); ++i)
-      for (size_t at = 0; (at = tokens[i].find(suffix_, at)) != std::string::npos;) {
-        const std::string_view space = i + 1 == tokens.size() ? "" : " ";
-        tokens[i].replace(at, suffix_.size(), space);
-        at += space.size();
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget&) const override {
+    for (size_t i = 0; i < tokens.size() && !suffix_.empty(); ++i) {
+      std::string out;
+      size_t done = 0;
+      for (size_t at; (at = tokens[i].find(suffix_, done)) != std::string::npos; done = at + suffix_.size()) {
+        out.append(tokens[i], done, at - done);
+        if (i + 1 < tokens.size()) out += ' ';
       }
+      out.append(tokens[i], done);
+      tokens[i] = std::move(out);
+    }
     return tokens;
   }
 
@@ -158,7 +164,7 @@ class SuffixDecoder final : public Decoder {
 
 char32_t one_character(const Json& json) {
   const std::u32string text = to_utf32(json.to_string());
-  if (text.size() != 1) json.fail("expected one character, found \"" + std::string(json.to_string()) + "\"");
+  if (text.size() != 1) json.fail("expected one character, found \"" + excerpt(json.to_string()) + "\"");
   return text[0];
 }
 
@@ -168,10 +174,10 @@ size_t count_of(const Json& json) {
   return static_cast<size_t>(n);
 }
 
-void add_steps(const Json& json, std::vector<std::unique_ptr<Decoder>>& out) {
+void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::unique_ptr<Decoder>>& out) {
   const std::string_view type = part_type(json);
   if (type == "Sequence") {
-    for (const Json& item : json.at("decoders").items()) add_steps(item, out);
+    for (const Json& item : json.at("decoders").items()) add_steps(item, budget, out);
   } else if (type == "ByteLevel") {
     out.push_back(std::make_unique<ByteLevelDecoder>());
   } else if (type == "ByteFallback") {
@@ -182,8 +188,8 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<Decoder>>& out) {
     out.push_back(std::make_unique<StripDecoder>(one_character(json.at("content")), count_of(json.at("start")),
                                                  count_of(json.at("stop"))));
   } else if (type == "Replace") {
-    out.push_back(
-        std::make_unique<ReplaceDecoder>(make_pattern(json.at("pattern")), std::string(json.at("content").to_string())));
+    out.push_back(std::make_unique<ReplaceDecoder>(make_pattern(json.at("pattern"), budget),
+                                                   std::string(json.at("content").to_string())));
   } else if (type == "Metaspace") {
     const bool prefix =
         text_or(json, "prepend_scheme", flag_or(json, "add_prefix_space", true) ? "always" : "never") != "never";
@@ -213,9 +219,13 @@ void append_token_bytes(std::string& bytes, std::string_view token) {
   }
 }
 
-std::string Decoders::decode(std::vector<std::string> tokens) const {
+std::string Decoders::decode(std::vector<std::string> tokens, TextBudget& budget) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    budget.enter("decoder", i + 1);
+    for (const std::string& token : tokens) budget.spend(1 + token.size());
+    tokens = steps[i]->apply(std::move(tokens), budget);
+  }
   std::string out;
-  for (const auto& step : steps) tokens = step->apply(std::move(tokens));
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!any && i > 0) out += ' ';
     out += tokens[i];
@@ -223,11 +233,11 @@ std::string Decoders::decode(std::vector<std::string> tokens) const {
   return out;
 }
 
-Decoders make_decoders(const Json& json) {
+Decoders make_decoders(const Json& json, ExpressionBudget& budget) {
   Decoders out;
   if (json.is_null()) return out;
   out.any = true;
-  add_steps(json, out.steps);
+  add_steps(json, budget, out.steps);
   out.byte_level = out.steps.size() == 1 && dynamic_cast<ByteLevelDecoder*>(out.steps[0].get());
   return out;
 }

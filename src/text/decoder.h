@@ -7,12 +7,15 @@
 
 namespace calque {
 
+class ExpressionBudget;
 class Json;
+class TextBudget;
 
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  virtual std::vector<std::string> apply(std::vector<std::string> tokens) const = 0;
+  // The bytes of the tokens are paid for; what makes them longer, or looks at them more than once, pays for that.
+  virtual std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget& budget) const = 0;
 };
 
 struct Decoders {
@@ -20,10 +23,10 @@ struct Decoders {
   bool any = false;         // without a decoder tokens are joined with spaces
   bool byte_level = false;  // the only step is byte-level: each token stands for bytes, whatever is around it
 
-  std::string decode(std::vector<std::string> tokens) const;
+  std::string decode(std::vector<std::string> tokens, TextBudget& budget) const;
 };
 
-Decoders make_decoders(const Json& json);
+Decoders make_decoders(const Json& json, ExpressionBudget& budget);
 
 // The bytes of a token in the byte alphabet; of one that is not in it, its own.
 void append_token_bytes(std::string& bytes, std::string_view token);

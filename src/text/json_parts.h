@@ -6,13 +6,14 @@
 
 #include "calque/base/error.h"
 #include "calque/file/json.h"
+#include "text/utf8.h"
 
 namespace calque {
 
 inline std::string_view part_type(const Json& json) { return json.at("type").to_string(); }
 
 [[noreturn]] inline void unsupported_part(const char* part, std::string_view type) {
-  throw UserError(ErrorKind::bad_file, "tokenizer: the " + std::string(part) + " \"" + std::string(type) +
+  throw UserError(ErrorKind::bad_file, "tokenizer: the " + std::string(part) + " \"" + excerpt(type) +
                                            "\" is not supported; Calque reads byte-level BPE tokenizers");
 }
 

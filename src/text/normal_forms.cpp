@@ -177,7 +177,7 @@ Piece normalize(const Piece& piece, NormalForm form, TextStore& store) {
   order_marks(changes);
   if (composes) changes = recompose(changes);
 
-  RewrittenText out;
+  RewrittenText out(store.budget());
   out.text.reserve(piece.text.size());
   size_t at = 0;  // in the piece
   const auto next = [&] { at += at < piece.text.size() ? decode_utf8(piece.text.data() + at).size : 0; };

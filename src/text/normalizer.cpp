@@ -22,7 +22,7 @@ class NormalFormNormalizer final : public Normalizer {
 class LowercaseNormalizer final : public Normalizer {
  public:
   Piece apply(const Piece& piece, TextStore& store) const override {
-    RewrittenText out;
+    RewrittenText out(store.budget());
     out.text.reserve(piece.text.size());
     for (size_t i = 0; i < piece.text.size();) {
       const Utf8Char c = decode_utf8(piece.text.data() + i);
@@ -81,11 +81,11 @@ class StripNormalizer final : public Normalizer {
   bool left_, right_;
 };
 
-void add_steps(const Json& json, std::vector<std::unique_ptr<Normalizer>>& out) {
+void add_steps(const Json& json, ExpressionBudget& budget, Normalizers& out) {
   if (json.is_null()) return;
   const std::string_view type = part_type(json);
   if (type == "Sequence") {
-    for (const Json& item : json.at("normalizers").items()) add_steps(item, out);
+    for (const Json& item : json.at("normalizers").items()) add_steps(item, budget, out);
   } else if (type == "NFC") {
     out.push_back(std::make_unique<NormalFormNormalizer>(NormalForm::nfc));
   } else if (type == "NFD") {
@@ -97,8 +97,8 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<Normalizer>>& out) 
   } else if (type == "Lowercase") {
     out.push_back(std::make_unique<LowercaseNormalizer>());
   } else if (type == "Replace") {
-    out.push_back(
-        std::make_unique<ReplaceNormalizer>(make_pattern(json.at("pattern")), std::string(json.at("content").to_string())));
+    out.push_back(std::make_unique<ReplaceNormalizer>(make_pattern(json.at("pattern"), budget),
+                                                      std::string(json.at("content").to_string())));
   } else if (type == "Prepend") {
     out.push_back(std::make_unique<PrependNormalizer>(std::string(json.at("prepend").to_string())));
   } else if (type == "Strip") {
@@ -110,26 +110,35 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<Normalizer>>& out) 
 
 }  // namespace
 
-std::vector<std::unique_ptr<Normalizer>> make_normalizers(const Json& json) {
-  std::vector<std::unique_ptr<Normalizer>> out;
-  add_steps(json, out);
+Normalizers make_normalizers(const Json& json, ExpressionBudget& budget) {
+  Normalizers out;
+  add_steps(json, budget, out);
   return out;
 }
 
-std::unique_ptr<SplitPattern> make_pattern(const Json& json) {
+Piece apply_normalizers(const Normalizers& normalizers, Piece piece, TextStore& store) {
+  for (size_t i = 0; i < normalizers.size(); ++i) {
+    store.budget().enter("normalizer", i + 1);
+    store.budget().spend(1 + piece.text.size());
+    piece = normalizers[i]->apply(piece, store);
+  }
+  return piece;
+}
+
+std::unique_ptr<SplitPattern> make_pattern(const Json& json, ExpressionBudget& budget) {
   const JsonMember& only = json.only();
   const std::string_view text = only.value.to_string();
-  if (only.key == "Regex") return regex_pattern(text);
+  if (only.key == "Regex") return regex_pattern(text, budget);
   if (only.key != "String")
-    json.fail("expected a pattern {\"String\": ...} or {\"Regex\": ...}, found " + std::string(only.key));
+    json.fail("expected a pattern {\"String\": ...} or {\"Regex\": ...}, found " + excerpt(only.key));
   return literal_pattern(std::string(text));
 }
 
 Piece replace_matches(const Piece& piece, const SplitPattern& pattern, std::string_view content, TextStore& store) {
-  RewrittenText out;
+  RewrittenText out(store.budget());
   size_t done = 0;
   bool changed = false;
-  for_each_match(pattern, piece.text, [&](size_t begin, size_t end) {
+  for_each_match(pattern, piece.text, store.budget(), [&](size_t begin, size_t end) {
     out.copy(piece, done, begin);
     out.put(content, end > 0 ? piece.original(end - 1, end) : TextRange{});
     done = end;

@@ -3,6 +3,7 @@
 namespace calque {
 
 void RewrittenText::copy(const Piece& piece, size_t begin, size_t end) {
+  budget_->take((end - begin) * (1 + sizeof(TextRange)));
   text.append(piece.text, begin, end - begin);
   if (piece.origin) {
     origin.insert(origin.end(), piece.origin + begin, piece.origin + end);
@@ -18,7 +19,7 @@ void RewrittenText::copy(const Piece& piece, size_t begin, size_t end) {
 
 Piece prepend(const Piece& piece, std::string_view prefix, TextStore& store) {
   if (piece.text.empty()) return piece;
-  RewrittenText out;
+  RewrittenText out(store.budget());
   out.put(prefix, piece.original(0, 1));
   out.copy(piece, 0, piece.text.size());
   return store.keep(std::move(out));

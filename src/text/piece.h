@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/budget.h"
 #include "text/utf8.h"
 
 namespace calque {
@@ -35,32 +36,43 @@ struct Piece {
   }
 };
 
+// A text in the making, paid for as it grows.
 struct RewrittenText {
   std::string text;
   std::vector<TextRange> origin;
 
+  explicit RewrittenText(TextBudget& budget) : budget_(&budget) {}
   void put(char32_t c, TextRange from) {
     append_utf8(text, c);
+    budget_->take((text.size() - origin.size()) * (1 + sizeof from));
     origin.resize(text.size(), from);
   }
   void put(std::string_view s, TextRange from) {
+    budget_->take(s.size() * (1 + sizeof from));
     text += s;
     origin.resize(text.size(), from);
   }
   // The bytes [begin, end) of `piece`, whole characters, as they are.
   void copy(const Piece& piece, size_t begin, size_t end);
+
+ private:
+  TextBudget* budget_;
 };
 
+// Keeps what is made of one text.
 class TextStore {
  public:
+  explicit TextStore(TextBudget& budget) : budget_(budget) {}
+  TextBudget& budget() { return budget_; }
   // A piece that views `text`.
   Piece keep(RewrittenText text) {
+    budget_.take(sizeof(RewrittenText));
     texts_.push_back(std::move(text));
     return {texts_.back().text, texts_.back().origin.data(), 0, -1};
   }
-  void clear() { texts_.clear(); }
 
  private:
+  TextBudget& budget_;
   std::deque<RewrittenText> texts_;
 };
 

@@ -1,8 +1,10 @@
 #include "text/post_processor.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
+#include "text/budget.h"
 #include "text/json_parts.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -29,7 +31,8 @@ void trim_offsets(Encoding& e, bool add_prefix_space) {
   }
 }
 
-void put_in(Encoding& e, int64_t id, const std::string& token, int64_t type) {
+void put_in(Encoding& e, int64_t id, const std::string& token, int64_t type, TextBudget& budget) {
+  budget.take(token_memory(token));
   e.ids.push_back(id);
   e.tokens.push_back(token);
   e.offsets.emplace_back(0, 0);
@@ -49,7 +52,7 @@ void append(Encoding& to, const Encoding& from) {
 class ByteLevelProcessor final : public PostProcessor {
  public:
   ByteLevelProcessor(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool, TextBudget&) const override {
     if (trim_)
       for (Encoding& e : encodings) trim_offsets(e, add_prefix_space_);
     return encodings;
@@ -58,6 +61,14 @@ class ByteLevelProcessor final : public PostProcessor {
  private:
   bool trim_, add_prefix_space_;
 };
+
+// An id or a type of the file, which the tokenizers library keeps in 32 bits.
+int64_t id_of(const Json& json) {
+  const int64_t id = json.to_int();
+  if (id < 0 || id > std::numeric_limits<uint32_t>::max())
+    json.fail("expected an id from 0 to 4294967295, found " + std::to_string(id));
+  return id;
+}
 
 struct SpecialToken {
   std::string text;
@@ -73,7 +84,7 @@ class PairProcessor final : public PostProcessor {
   PairProcessor(SpecialToken cls, SpecialToken sep, std::optional<Roberta> roberta)
       : cls_(std::move(cls)), sep_(std::move(sep)), roberta_(roberta) {}
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
     for (size_t i = 0; i < encodings.size(); ++i) {
       Encoding& e = encodings[i];
       if (roberta_) {
@@ -84,13 +95,14 @@ class PairProcessor final : public PostProcessor {
       const int64_t type = roberta_ ? 0 : static_cast<int64_t>(i);
       Encoding with;
       if (i == 0)
-        put_in(with, cls_.id, cls_.text, type);
+        put_in(with, cls_.id, cls_.text, type, budget);
       else if (roberta_)
-        put_in(with, sep_.id, sep_.text, type);
+        put_in(with, sep_.id, sep_.text, type, budget);
       std::fill(e.type_ids.begin(), e.type_ids.end(), type);
       std::fill(e.special_tokens_mask.begin(), e.special_tokens_mask.end(), uint8_t{0});
+      budget.require(encoding_memory(e));
       append(with, e);
-      put_in(with, sep_.id, sep_.text, type);
+      put_in(with, sep_.id, sep_.text, type, budget);
       e = std::move(with);
     }
     return encodings;
@@ -109,26 +121,28 @@ class TemplateProcessor final : public PostProcessor {
       const auto tokens = m.value.at("tokens").items();
       if (ids.size() != tokens.size()) m.value.fail("as many ids as tokens");
       for (size_t i = 0; i < ids.size(); ++i)
-        tokens_[std::string(m.key)].push_back({std::string(tokens[i].to_string()), ids[i].to_int()});
+        tokens_[std::string(m.key)].push_back({std::string(tokens[i].to_string()), id_of(ids[i])});
     }
     for (const auto* part : {&single_, &pair_})
       for (const Part& p : *part)
         if (!p.sequence && !tokens_.contains(p.id))
-          json.fail("the template uses the special token \"" + p.id + "\", which special_tokens does not have");
+          json.fail("the template uses the special token \"" + excerpt(p.id) + "\", which special_tokens does not have");
   }
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
     std::vector<Encoding> out;
     for (const Part& part : encodings.size() == 2 ? pair_ : single_) {
       if (!part.sequence && !add_special_tokens) continue;
+      budget.take(sizeof(Encoding));
       Encoding e;
       if (part.sequence) {
         const size_t which = part.id == "B" ? 1 : 0;
         if (which >= encodings.size()) throw UserError("tokenizer: the template for one text asks for a second");
+        budget.take(encoding_memory(encodings[which]));
         e = encodings[which];
         std::fill(e.type_ids.begin(), e.type_ids.end(), part.type);
       } else {
-        for (const SpecialToken& token : tokens_.at(part.id)) put_in(e, token.id, token.text, part.type);
+        for (const SpecialToken& token : tokens_.at(part.id)) put_in(e, token.id, token.text, part.type, budget);
       }
       out.push_back(std::move(e));
     }
@@ -146,9 +160,8 @@ class TemplateProcessor final : public PostProcessor {
     for (const Json& item : json.items()) {
       const JsonMember& only = item.only();
       if (only.key != "Sequence" && only.key != "SpecialToken")
-        item.fail("expected Sequence or SpecialToken, found " + std::string(only.key));
-      out.push_back(
-          {only.key == "Sequence", std::string(only.value.at("id").to_string()), only.value.at("type_id").to_int()});
+        item.fail("expected Sequence or SpecialToken, found " + excerpt(only.key));
+      out.push_back({only.key == "Sequence", std::string(only.value.at("id").to_string()), id_of(only.value.at("type_id"))});
     }
     return out;
   }
@@ -160,7 +173,7 @@ class TemplateProcessor final : public PostProcessor {
 SpecialToken token_of(const Json& json) {
   const auto items = json.items();
   if (items.size() != 2) json.fail("a special token is [text, id]");
-  return {std::string(items[0].to_string()), items[1].to_int()};
+  return {std::string(items[0].to_string()), id_of(items[1])};
 }
 
 void add_steps(const Json& json, std::vector<std::unique_ptr<PostProcessor>>& out) {
@@ -185,6 +198,16 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<PostProcessor>>& ou
 }
 
 }  // namespace
+
+size_t token_memory(std::string_view token) {
+  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + 1;
+}
+
+size_t encoding_memory(const Encoding& encoding) {
+  size_t bytes = encoding.ids.size() * sizeof(int64_t);
+  for (const std::string& token : encoding.tokens) bytes += token_memory(token);
+  return bytes;
+}
 
 std::vector<std::unique_ptr<PostProcessor>> make_post_processors(const Json& json) {
   std::vector<std::unique_ptr<PostProcessor>> out;

@@ -14,14 +14,15 @@ namespace {
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 // The parts of `piece` between and at the matches of `pattern`, joined as `behavior` says.
-void split_on(const SplitPattern& pattern, Behavior behavior, bool invert, const Piece& piece, std::vector<Piece>& out) {
+void split_on(const SplitPattern& pattern, Behavior behavior, bool invert, const Piece& piece, TextBudget& budget,
+              std::vector<Piece>& out) {
   struct Part {
     size_t begin, end;
     bool match;
   };
   std::vector<Part> parts;
   size_t done = 0;
-  for_each_match(pattern, piece.text, [&](size_t begin, size_t end) {
+  for_each_match(pattern, piece.text, budget, [&](size_t begin, size_t end) {
     if (begin > done) parts.push_back({done, begin, invert});
     parts.push_back({begin, end, !invert});
     done = end;
@@ -64,20 +65,17 @@ class CharacterPattern final : public SplitPattern {
  public:
   using Predicate = bool (*)(char32_t, const UnicodeTable&);
   explicit CharacterPattern(Predicate is) : is_(is) {}
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const override {
-    for (size_t i = from; i < text.size();) {
-      const Utf8Char c = decode_utf8(text.data() + i);
-      if (is_(c.value, table_)) {
-        begin = i;
-        end = i + c.size;
-        return true;
-      }
-      i += c.size;
-    }
-    return false;
-  }
 
  private:
+  bool search(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const override {
+    for (begin = from; begin < text.size(); begin = end) {
+      const Utf8Char c = decode_utf8(text.data() + begin);
+      end = begin + c.size;
+      if (is_(c.value, table_)) break;
+    }
+    budget.spend(begin - from);
+    return begin < text.size();
+  }
   Predicate is_;
   const UnicodeTable& table_ = UnicodeTable::instance();
 };
@@ -86,10 +84,10 @@ class SplitPreTokenizer final : public PreTokenizer {
  public:
   SplitPreTokenizer(std::unique_ptr<SplitPattern> pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void split(const Piece& piece, std::vector<Piece>& out, TextStore&) const override {
-    if (behavior_ != Behavior::isolated) return split_on(*pattern_, behavior_, invert_, piece, out);
+  void split(const Piece& piece, std::vector<Piece>& out, TextStore& store) const override {
+    if (behavior_ != Behavior::isolated) return split_on(*pattern_, behavior_, invert_, piece, store.budget(), out);
     size_t done = 0;
-    for_each_match(*pattern_, piece.text, [&](size_t begin, size_t end) {
+    for_each_match(*pattern_, piece.text, store.budget(), [&](size_t begin, size_t end) {
       if (begin > done) out.push_back(piece.slice(done, begin));
       out.push_back(piece.slice(begin, end));
       done = end;
@@ -105,8 +103,9 @@ class SplitPreTokenizer final : public PreTokenizer {
 
 class ByteLevelPreTokenizer final : public PreTokenizer {
  public:
-  ByteLevelPreTokenizer(bool add_prefix_space, bool use_regex)
-      : add_prefix_space_(add_prefix_space), pattern_(use_regex ? regex_pattern(gpt2_pattern) : nullptr) {}
+  // Without a pattern it does not split.
+  ByteLevelPreTokenizer(bool add_prefix_space, std::unique_ptr<SplitPattern> pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
   void leave_bytes() { map_ = false; }
 
   void split(const Piece& whole, std::vector<Piece>& out, TextStore& store) const override {
@@ -117,12 +116,12 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
       out.push_back(map_ ? mapped(part, store) : part);
     };
     if (!pattern_) return add(0, piece.text.size());
-    for_each_match(*pattern_, piece.text, add);
+    for_each_match(*pattern_, piece.text, store.budget(), add);
   }
 
  private:
   static Piece mapped(const Piece& piece, TextStore& store) {
-    RewrittenText out;
+    RewrittenText out(store.budget());
     for (size_t i = 0; i < piece.text.size(); ++i)
       out.put(byte_characters()[static_cast<unsigned char>(piece.text[i])], piece.original(i, i + 1));
     return store.keep(std::move(out));
@@ -149,7 +148,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     if (!piece.text.starts_with(replacement_) && (prepend_ == Prepend::always || (prepend_ == Prepend::first && at_start)))
       piece = prepend(piece, replacement_, store);
     if (split_)
-      split_on(*pattern_, Behavior::merged_with_next, false, piece, out);
+      split_on(*pattern_, Behavior::merged_with_next, false, piece, store.budget(), out);
     else
       out.push_back(piece);
   }
@@ -168,7 +167,7 @@ Behavior behavior_named(const Json& json) {
   if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
   if (name == "MergedWithNext") return Behavior::merged_with_next;
   if (name == "Contiguous") return Behavior::contiguous;
-  json.fail("no behavior of a split: " + std::string(name));
+  json.fail("no behavior of a split: " + excerpt(name));
 }
 
 std::unique_ptr<PreTokenizer> make_metaspace(const Json& json) {
@@ -176,27 +175,27 @@ std::unique_ptr<PreTokenizer> make_metaspace(const Json& json) {
   Prepend scheme = flag_or(json, "add_prefix_space", true) ? Prepend::always : Prepend::never;
   if (const Json* named = json.find("prepend_scheme"); named && !named->is_null()) {
     const std::string_view name = named->to_string();
-    if (name != "always" && name != "first" && name != "never") named->fail("no prepend_scheme: " + std::string(name));
+    if (name != "always" && name != "first" && name != "never") named->fail("no prepend_scheme: " + excerpt(name));
     scheme = name == "always" ? Prepend::always : name == "first" ? Prepend::first : Prepend::never;
   }
   return std::make_unique<MetaspacePreTokenizer>(text_or(json, "replacement", "\xE2\x96\x81"), scheme,
                                                  flag_or(json, "split", true));
 }
 
-void add_steps(const Json& json, std::vector<std::unique_ptr<PreTokenizer>>& out) {
+void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::unique_ptr<PreTokenizer>>& out) {
   if (json.is_null()) return;
   const std::string_view type = part_type(json);
   const auto on_characters = [&](CharacterPattern::Predicate is, Behavior behavior) {
     out.push_back(std::make_unique<SplitPreTokenizer>(std::make_unique<CharacterPattern>(is), behavior, false));
   };
   if (type == "Sequence") {
-    for (const Json& item : json.at("pretokenizers").items()) add_steps(item, out);
+    for (const Json& item : json.at("pretokenizers").items()) add_steps(item, budget, out);
   } else if (type == "ByteLevel") {
-    out.push_back(
-        std::make_unique<ByteLevelPreTokenizer>(flag_or(json, "add_prefix_space", true), flag_or(json, "use_regex", true)));
+    auto pattern = flag_or(json, "use_regex", true) ? regex_pattern(gpt2_pattern, budget) : nullptr;
+    out.push_back(std::make_unique<ByteLevelPreTokenizer>(flag_or(json, "add_prefix_space", true), std::move(pattern)));
   } else if (type == "Split") {
-    out.push_back(std::make_unique<SplitPreTokenizer>(make_pattern(json.at("pattern")), behavior_named(json.at("behavior")),
-                                                      flag_or(json, "invert", false)));
+    out.push_back(std::make_unique<SplitPreTokenizer>(make_pattern(json.at("pattern"), budget),
+                                                      behavior_named(json.at("behavior")), flag_or(json, "invert", false)));
   } else if (type == "Digits") {
     on_characters([](char32_t c, const UnicodeTable& t) { return (t.of(c) & unicode_numeric) != 0; },
                   flag_or(json, "individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
@@ -216,23 +215,27 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<PreTokenizer>>& out
 }  // namespace
 
 void PreTokenizers::apply(std::vector<Piece>& pieces, std::vector<Piece>& other, TextStore& store) const {
-  for (const auto& step : steps) {
+  TextBudget& budget = store.budget();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    budget.enter("pre-tokenizer", i + 1);
     other.clear();
     for (const Piece& piece : pieces) {
+      budget.spend(1 + piece.text.size());
       if (piece.added >= 0) {
         other.push_back(piece);
         continue;
       }
-      step->split(piece, other, store);
+      steps[i]->split(piece, other, store);
+      budget.require(other.size() * sizeof(Piece));
     }
     std::erase_if(other, [](const Piece& p) { return p.text.empty(); });
     pieces.swap(other);
   }
 }
 
-PreTokenizers make_pre_tokenizers(const Json& json, bool model_takes_bytes) {
+PreTokenizers make_pre_tokenizers(const Json& json, bool model_takes_bytes, ExpressionBudget& budget) {
   PreTokenizers out;
-  add_steps(json, out.steps);
+  add_steps(json, budget, out.steps);
   if (model_takes_bytes && !out.steps.empty())
     if (auto* last = dynamic_cast<ByteLevelPreTokenizer*>(out.steps.back().get())) {
       last->leave_bytes();

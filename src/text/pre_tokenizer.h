@@ -13,7 +13,8 @@ class Json;
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Appends the parts of `piece`, which is not an added token. Empty parts may be among them.
+  // Appends the parts of `piece`, which is not an added token. Empty parts may be among them. Searching and rewriting are paid
+  // from the store's budget.
   virtual void split(const Piece& piece, std::vector<Piece>& out, TextStore& store) const = 0;
 };
 
@@ -27,6 +28,6 @@ struct PreTokenizers {
 };
 
 // `model_takes_bytes`: `bytes` may be set.
-PreTokenizers make_pre_tokenizers(const Json& json, bool model_takes_bytes);
+PreTokenizers make_pre_tokenizers(const Json& json, bool model_takes_bytes, ExpressionBudget& budget);
 
 }  // namespace calque

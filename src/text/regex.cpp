@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "calque/base/error.h"
 #include "text/regex_parser.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -29,7 +28,15 @@ bool CharSet::in(char32_t c, const UnicodeTable& table) const {
   return result != negated;
 }
 
+size_t CharSet::members() const {
+  size_t n = 1 + ranges.size();
+  for (const auto* sets : {&any, &all})
+    for (const CharSet& set : *sets) n += set.members();
+  return n;
+}
+
 void CharSet::prepare(const UnicodeTable& table) {
+  steps = 1 + members() / 8;
   for (char32_t c = 0; c < 128; ++c) ascii[c] = in(c, table);
 }
 
@@ -42,27 +49,29 @@ struct TextRegex::Search {
     uint32_t left = 0;  // of a lazy repetition: how many more it may take
   };
   std::string_view text;
-  size_t steps = 0;
-  size_t limit = 0;
-  std::vector<Choice> choices;
+  TextBudget& budget;
+  std::vector<Choice> choices = {};
+
+  void push(const Choice& choice) {
+    budget.require((choices.size() + 1) * sizeof(Choice));
+    choices.push_back(choice);
+  }
 };
 
-TextRegex::TextRegex(std::string_view expression) : expression_(expression), table_(UnicodeTable::instance()) {
-  ParsedRegex parsed = parse_regex(expression, table_);
+TextRegex::TextRegex(std::string_view expression, ExpressionBudget& budget) : table_(UnicodeTable::instance()) {
+  ParsedRegex parsed = parse_regex(expression, table_, budget);
   program_ = std::move(parsed.program);
   sets_ = std::move(parsed.sets);
 }
 
-bool TextRegex::accepts(const Instruction& i, char32_t c) const {
+bool TextRegex::accepts(const Instruction& i, char32_t c, TextBudget& budget) const {
   if (i.op == Op::character) return c == i.value;
   if (i.op == Op::folded) return fold_case(c) == i.value;
-  return sets_[i.value].contains(c, table_);
+  return sets_[i.value].contains(c, table_, budget);
 }
 
-bool TextRegex::find(std::string_view text, size_t from, size_t& begin, size_t& end) const {
-  Search search;
-  search.text = text;
-  search.limit = 1'000'000 + 64 * text.size();
+bool TextRegex::find(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const {
+  Search search{text, budget};
   for (size_t i = from; i <= text.size();) {
     const size_t e = run(search, 0, i, none);
     if (e != none) {
@@ -79,6 +88,7 @@ bool TextRegex::find(std::string_view text, size_t from, size_t& begin, size_t& 
 size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) const {
   using Choice = Search::Choice;
   const std::string_view text = search.text;
+  TextBudget& budget = search.budget;
   const size_t floor = search.choices.size();
   const auto previous = [&](size_t i) {
     do --i;
@@ -88,9 +98,7 @@ size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) con
   const auto is_word = [&](size_t i) { return (table_.of(decode_utf8(text.data() + i).value) & unicode_word) != 0; };
   const auto boundary = [&] { return (at > 0 && is_word(previous(at))) != (at < text.size() && is_word(at)); };
   for (;;) {
-    if (++search.steps > search.limit)
-      throw UserError("regular expression \"" + expression_ + "\": too many steps on a text of " +
-                      std::to_string(text.size()) + " bytes; the expression backtracks too much");
+    budget.spend(1);
     const Instruction& i = program_[pc];
     bool ok = true;
     switch (i.op) {
@@ -107,7 +115,7 @@ size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) con
         ok = at < text.size();
         if (!ok) break;
         const Utf8Char c = decode_utf8(text.data() + at);
-        ok = accepts(i, c.value);
+        ok = accepts(i, c.value, budget);
         at += c.size;
         ++pc;
         break;
@@ -119,22 +127,22 @@ size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) con
         const uint32_t wanted = i.greed == Greed::lazy ? i.min : i.max;
         while (n < wanted && at < text.size()) {
           const Utf8Char c = decode_utf8(text.data() + at);
-          if (!accepts(one, c.value)) break;
+          if (!accepts(one, c.value, budget)) break;
           at += c.size;
           if (++n == i.min) low = at;
         }
-        search.steps += n;
+        budget.spend(n);
         ok = n >= i.min;
         pc += 2;
         if (!ok) break;
         if (i.greed == Greed::greedy && at > low)
-          search.choices.push_back({pc, at, low, Choice::Kind::shrink});
+          search.push({pc, at, low, Choice::Kind::shrink});
         else if (i.greed == Greed::lazy && i.max > i.min)
-          search.choices.push_back({pc - 2, at, 0, Choice::Kind::grow, i.max - i.min});
+          search.push({pc - 2, at, 0, Choice::Kind::grow, i.max - i.min});
         break;
       }
       case Op::split:
-        search.choices.push_back({pc + static_cast<size_t>(static_cast<ptrdiff_t>(i.second)), at, 0, Choice::Kind::jump});
+        search.push({pc + static_cast<size_t>(static_cast<ptrdiff_t>(i.second)), at, 0, Choice::Kind::jump});
         pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first));
         break;
       case Op::jump: pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first)); break;
@@ -183,7 +191,7 @@ size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) con
           const Instruction& one = program_[c.pc + 1];
           const size_t next = c.at;
           const Utf8Char x = next < text.size() ? decode_utf8(text.data() + next) : Utf8Char{0, 0};
-          if (x.size == 0 || !accepts(one, x.value)) {
+          if (x.size == 0 || !accepts(one, x.value, budget)) {
             search.choices.pop_back();
             break;
           }

@@ -1,7 +1,7 @@
 // Regular expressions as tokenizer.json files use them (Oniguruma's syntax): characters, classes with ranges, nesting,
 // intersection and Unicode categories, groups, (?i:...), alternation, greedy, lazy and possessive repetition, look-ahead and
 // look-behind, atomic groups, anchors. No captures or back-references: those are a UserError when the expression is read.
-// A search that takes too many steps is a UserError, never a hang.
+// Reading is paid from the file's ExpressionBudget, a search from its text's TextBudget: neither hangs.
 #pragma once
 
 #include <array>
@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "text/budget.h"
 
 namespace calque {
 
@@ -26,18 +28,24 @@ struct CharSet {
   bool negated = false;
   bool any_case = false;
   std::bitset<128> ascii;  // what `in` says of ASCII, made by `prepare`
+  size_t steps = 1;        // what asking for another character costs, made by `prepare`
 
-  bool contains(char32_t c, const UnicodeTable& table) const { return c < 128 ? ascii[c] : in(c, table); }
+  bool contains(char32_t c, const UnicodeTable& table, TextBudget& budget) const {
+    if (c < 128) return ascii[c];
+    budget.spend(steps);
+    return in(c, table);
+  }
   bool in(char32_t c, const UnicodeTable& table) const;
   void prepare(const UnicodeTable& table);
+  size_t members() const;  // of it and of the sets in it
 };
 
 class TextRegex {
  public:
-  explicit TextRegex(std::string_view expression);
+  TextRegex(std::string_view expression, ExpressionBudget& budget);
 
   // The first match at or after `from`, in valid UTF-8.
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const;
+  bool find(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const;
 
   enum class Op : uint8_t {
     match,
@@ -73,9 +81,8 @@ class TextRegex {
  private:
   struct Search;
   size_t run(Search& search, size_t pc, size_t at, size_t must_end) const;
-  bool accepts(const Instruction& i, char32_t c) const;
+  bool accepts(const Instruction& i, char32_t c, TextBudget& budget) const;
 
-  std::string expression_;
   Program program_;
   std::vector<CharSet> sets_;
   const UnicodeTable& table_;

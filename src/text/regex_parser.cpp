@@ -15,29 +15,52 @@ using Greed = TextRegex::Greed;
 using Instruction = TextRegex::Instruction;
 using Program = TextRegex::Program;
 
-constexpr size_t max_program = 20000;
-constexpr int max_nesting = 100;
+constexpr int max_nesting = 100;  // of groups and sets; and of what is run inside another run
 constexpr uint32_t unlimited = std::numeric_limits<uint32_t>::max();
 
-void append(Program& to, const Program& from) { to.insert(to.end(), from.begin(), from.end()); }
+// A part of the program, and what is known of it.
+struct Code {
+  Program program = {};
+  int nested = 0;     // how deep the bodies of look-around and atomic groups stand in one another
+  bool empty = true;  // there is a way through that takes no character
+
+  void append(const Code& other) {
+    program.insert(program.end(), other.program.begin(), other.program.end());
+    nested = std::max(nested, other.nested);
+    empty = empty && other.empty;
+  }
+  int32_t size() const { return static_cast<int32_t>(program.size()); }
+};
 
 class Parser {
  public:
-  Parser(std::string_view expression, const UnicodeTable& table)
-      : shown_(expression), text_(to_utf32(expression)), table_(table) {}
+  Parser(std::string_view expression, const UnicodeTable& table, ExpressionBudget& budget)
+      : shown_(excerpt(expression)), text_(to_utf32(expression)), table_(table), budget_(budget) {}
 
   ParsedRegex parse() {
-    Program p = alternatives(false);
+    Code code = alternatives(false);
     if (at_ < text_.size()) fail("an unmatched )");
-    p.push_back({.op = Op::match});
+    code.program.push_back({.op = Op::match});
     for (CharSet& set : sets_) set.prepare(table_);
-    return {std::move(p), std::move(sets_)};
+    return {std::move(code.program), std::move(sets_)};
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw UserError(ErrorKind::bad_file, "regular expression \"" + shown_ + "\": " + what + " at character " +
                                              std::to_string(at_) + ", which Calque's expressions do not know");
+  }
+  // Every instruction and every member of a set is paid for here before it is made, also the copies that repetitions make.
+  void pay(size_t parts) const {
+    if (!budget_.take(parts))
+      throw UserError(ErrorKind::bad_file, "regular expression \"" + shown_ + "\" of " + std::to_string(text_.size()) +
+                                               " characters: too long at character " + std::to_string(at_) +
+                                               ": the expressions of a file may have " + std::to_string(budget_.all()) +
+                                               " parts with their repetitions written out (TextLimits::expression_size)");
+  }
+  Code one(const Instruction& i, bool empty) const {
+    pay(1);
+    return {{i}, 0, empty};
   }
   bool more() const { return at_ < text_.size(); }
   char32_t peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : 0; }
@@ -52,44 +75,46 @@ class Parser {
   }
 
   // a|b|c: a split before each but the last, a jump behind it.
-  Program alternatives(bool any_case) {
+  Code alternatives(bool any_case) {
     if (++nesting_ > max_nesting) fail("too deep a nesting");
-    std::vector<Program> branches;
+    std::vector<Code> branches;
     branches.push_back(sequence(any_case));
-    while (take_if(U"|")) branches.push_back(sequence(any_case));
-    Program out = std::move(branches.back());
-    for (size_t i = branches.size() - 1; i-- > 0;) {
-      Program p;
-      p.push_back({.op = Op::split, .first = 1, .second = static_cast<int32_t>(branches[i].size() + 2)});
-      append(p, branches[i]);
-      p.push_back({.op = Op::jump, .first = static_cast<int32_t>(out.size() + 1)});
-      append(p, out);
-      out = std::move(p);
+    size_t left = branches[0].program.size();  // what is still to be written
+    while (take_if(U"|")) {
+      pay(2);
+      branches.push_back(sequence(any_case));
+      left += branches.back().program.size() + 2;
     }
     --nesting_;
-    check_size(out);
+    if (branches.size() == 1) return std::move(branches[0]);
+    Code out{.empty = false};
+    out.program.reserve(left);
+    for (size_t i = 0; i < branches.size(); ++i) {
+      const Code& branch = branches[i];
+      const bool last = i + 1 == branches.size(), empty = out.empty || branch.empty;
+      if (!last) out.program.push_back({.op = Op::split, .first = 1, .second = branch.size() + 2});
+      out.append(branch);
+      left -= branch.program.size() + (last ? 0 : 2);
+      if (!last) out.program.push_back({.op = Op::jump, .first = static_cast<int32_t>(left + 1)});
+      out.empty = empty;
+    }
     return out;
   }
 
-  Program sequence(bool any_case) {
-    Program out;
+  Code sequence(bool any_case) {
+    Code out;
     while (more() && peek() != '|' && peek() != ')') {
       if (take_if(U"(?i)")) {
         any_case = true;
         continue;
       }
-      append(out, quantified(any_case));
-      check_size(out);
+      out.append(quantified(any_case));
     }
     return out;
   }
 
-  void check_size(const Program& p) const {
-    if (p.size() > max_program) fail("too long an expression");
-  }
-
-  Program quantified(bool any_case) {
-    Program body = atom(any_case);
+  Code quantified(bool any_case) {
+    Code body = atom(any_case);
     for (;;) {
       uint32_t min, max;
       if (take_if(U"*")) {
@@ -104,7 +129,6 @@ class Parser {
       const bool braces = text_[at_ - 1] == '}';
       const Greed greed = take_if(U"?") ? Greed::lazy : !braces && take_if(U"+") ? Greed::possessive : Greed::greedy;
       body = repeated(body, min, max, greed);
-      check_size(body);
     }
   }
 
@@ -143,104 +167,64 @@ class Parser {
     return body.size() == 1 && (body[0].op == Op::character || body[0].op == Op::folded || body[0].op == Op::set);
   }
 
-  Program repeated(const Program& body, uint32_t min, uint32_t max, Greed greed) {
-    Program out;
-    if (is_single(body)) {
-      out.push_back({.op = Op::repeat, .greed = greed, .min = min, .max = max});
-      append(out, body);
+  Code repeated(const Code& body, uint32_t min, uint32_t max, Greed greed) {
+    if (is_single(body.program)) {
+      Code out = one({.op = Op::repeat, .greed = greed, .min = min, .max = max}, true);
+      out.append(body);
+      out.empty = min == 0;
       return out;
     }
-    if (greed == Greed::possessive) {
-      Program inner = repeated(body, min, max, Greed::greedy);
-      inner.push_back({.op = Op::match});
-      out.push_back({.op = Op::atomic, .value = static_cast<uint32_t>(inner.size())});
-      append(out, inner);
-      return out;
-    }
-    if ((static_cast<size_t>(max == unlimited ? min : max) + 1) * (body.size() + 1) > max_program)
-      fail("too long an expression");
-    for (uint32_t i = 0; i < min; ++i) append(out, body);
-    const auto size = static_cast<int32_t>(body.size());
+    if (greed == Greed::possessive) return enclosed({.op = Op::atomic}, repeated(body, min, max, Greed::greedy));
+    if (max == unlimited && body.empty) fail("the repetition of what may match nothing");
+    const size_t copies = max == unlimited ? size_t{min} + 1 : max;
+    pay((copies + 1) * (body.program.size() + 1));
+    Code out;
+    const int32_t size = body.size();
     const auto choose = [&](int32_t in, int32_t past) -> Instruction {
       if (greed == Greed::lazy) std::swap(in, past);
       return {.op = Op::split, .first = in, .second = past};
     };
+    for (uint32_t i = 0; i < min; ++i) out.append(body);
     if (max == unlimited) {
-      if (may_be_empty(body)) fail("the repetition of what may match nothing");
-      out.push_back(choose(1, size + 2));
-      append(out, body);
-      out.push_back({.op = Op::jump, .first = -(size + 1)});
-      return out;
-    }
-    // x?x?x? would try too much; (x(x(x)?)?)? leaves at the first that fails.
-    const uint32_t optional = max - min;
-    for (uint32_t i = 0; i < optional; ++i) {
-      const auto left = static_cast<int32_t>(optional - i);
-      out.push_back(choose(1, left * (size + 1)));
-      append(out, body);
-    }
-    return out;
-  }
-
-  // Is there a way through that takes no character?
-  static bool may_be_empty(const Program& body) {
-    std::vector<size_t> open{0};
-    std::vector<bool> seen(body.size() + 1, false);
-    while (!open.empty()) {
-      const size_t i = open.back();
-      open.pop_back();
-      if (i >= body.size()) return true;
-      if (seen[i]) continue;
-      seen[i] = true;
-      const Instruction& x = body[i];
-      const auto go = [&](int64_t by) { open.push_back(static_cast<size_t>(static_cast<int64_t>(i) + by)); };
-      switch (x.op) {
-        case Op::split:
-          go(x.first);
-          go(x.second);
-          break;
-        case Op::jump: go(x.first); break;
-        case Op::look: go(x.value + 1); break;
-        case Op::repeat:
-          if (x.min == 0) go(2);
-          break;
-        case Op::atomic:
-          if (may_be_empty(
-                  Program(body.begin() + static_cast<ptrdiff_t>(i) + 1, body.begin() + static_cast<ptrdiff_t>(i + x.value))))
-            go(x.value + 1);
-          break;
-        case Op::character:
-        case Op::folded:
-        case Op::set: break;
-        case Op::match:
-        case Op::line_begin:
-        case Op::line_end:
-        case Op::text_begin:
-        case Op::text_end:
-        case Op::last_line_end:
-        case Op::word_boundary:
-        case Op::no_word_boundary: go(1); break;
+      out.program.push_back(choose(1, size + 2));
+      out.append(body);
+      out.program.push_back({.op = Op::jump, .first = -(size + 1)});
+    } else {
+      // x?x?x? would try too much; (x(x(x)?)?)? leaves at the first that fails.
+      for (uint32_t left = max - min; left > 0; --left) {
+        out.program.push_back(choose(1, static_cast<int32_t>(left) * (size + 1)));
+        out.append(body);
       }
     }
-    return false;
-  }
-
-  Program enclosed(Instruction head, bool any_case) {
-    Program body = alternatives(any_case);
-    if (!take_if(U")")) fail("a group without end");
-    body.push_back({.op = Op::match});
-    head.value = static_cast<uint32_t>(body.size());
-    Program out{head};
-    append(out, body);
+    out.empty = min == 0 || body.empty;
     return out;
   }
 
-  Program group(bool any_case) {
-    if (take_if(U"?=")) return enclosed({.op = Op::look}, any_case);
-    if (take_if(U"?!")) return enclosed({.op = Op::look, .negative = true}, any_case);
-    if (take_if(U"?<=")) return enclosed({.op = Op::look, .behind = true}, any_case);
-    if (take_if(U"?<!")) return enclosed({.op = Op::look, .negative = true, .behind = true}, any_case);
-    if (take_if(U"?>")) return enclosed({.op = Op::atomic}, any_case);
+  // `body` as what look-around or an atomic group runs by itself. Running it is a call, so these must not stand too deep in
+  // one another.
+  Code enclosed(Instruction head, const Code& body) const {
+    if (body.nested >= max_nesting) fail("too deep a nesting");
+    pay(2);
+    head.value = static_cast<uint32_t>(body.size() + 1);
+    Code out{{head}, 0, true};
+    out.append(body);
+    out.program.push_back({.op = Op::match});
+    out.nested = body.nested + 1;
+    out.empty = head.op == Op::look || body.empty;
+    return out;
+  }
+  Code enclosed_group(const Instruction& head, bool any_case) {
+    const Code body = alternatives(any_case);
+    if (!take_if(U")")) fail("a group without end");
+    return enclosed(head, body);
+  }
+
+  Code group(bool any_case) {
+    if (take_if(U"?=")) return enclosed_group({.op = Op::look}, any_case);
+    if (take_if(U"?!")) return enclosed_group({.op = Op::look, .negative = true}, any_case);
+    if (take_if(U"?<=")) return enclosed_group({.op = Op::look, .behind = true}, any_case);
+    if (take_if(U"?<!")) return enclosed_group({.op = Op::look, .negative = true, .behind = true}, any_case);
+    if (take_if(U"?>")) return enclosed_group({.op = Op::atomic}, any_case);
     if (take_if(U"?i:")) {
       any_case = true;
     } else if (take_if(U"?-i:")) {
@@ -251,22 +235,22 @@ class Parser {
     } else if (!take_if(U"?:") && peek() == '?') {
       fail("a group of this kind");
     }
-    Program body = alternatives(any_case);
+    Code body = alternatives(any_case);
     if (!take_if(U")")) fail("a group without end");
     return body;
   }
 
-  Program of_set(CharSet set, bool any_case) {
+  Code of_set(CharSet set, bool any_case) {
     set.any_case = any_case;
     sets_.push_back(std::move(set));
-    return {{.op = Op::set, .value = static_cast<uint32_t>(sets_.size() - 1)}};
+    return one({.op = Op::set, .value = static_cast<uint32_t>(sets_.size() - 1)}, false);
   }
-  static Program of_char(char32_t c, bool any_case) {
-    if (any_case) return {{.op = Op::folded, .value = fold_case(c)}};
-    return {{.op = Op::character, .value = c}};
+  Code of_char(char32_t c, bool any_case) const {
+    if (any_case) return one({.op = Op::folded, .value = fold_case(c)}, false);
+    return one({.op = Op::character, .value = c}, false);
   }
 
-  Program atom(bool any_case) {
+  Code atom(bool any_case) {
     const char32_t c = take();
     switch (c) {
       case '(': return group(any_case);
@@ -277,8 +261,8 @@ class Parser {
         newline.negated = true;
         return of_set(std::move(newline), false);
       }
-      case '^': return {{.op = Op::line_begin}};
-      case '$': return {{.op = Op::line_end}};
+      case '^': return one({.op = Op::line_begin}, true);
+      case '$': return one({.op = Op::line_end}, true);
       case '*':
       case '+':
       case '?': --at_; fail("a repetition of nothing");
@@ -286,11 +270,11 @@ class Parser {
       default: return of_char(c, any_case);
     }
     switch (peek()) {
-      case 'A': ++at_; return {{.op = Op::text_begin}};
-      case 'z': ++at_; return {{.op = Op::text_end}};
-      case 'Z': ++at_; return {{.op = Op::last_line_end}};
-      case 'b': ++at_; return {{.op = Op::word_boundary}};
-      case 'B': ++at_; return {{.op = Op::no_word_boundary}};
+      case 'A': ++at_; return one({.op = Op::text_begin}, true);
+      case 'z': ++at_; return one({.op = Op::text_end}, true);
+      case 'Z': ++at_; return one({.op = Op::last_line_end}, true);
+      case 'b': ++at_; return one({.op = Op::word_boundary}, true);
+      case 'B': ++at_; return one({.op = Op::no_word_boundary}, true);
       case 'R':
       case 'X':
       case 'G':
@@ -371,7 +355,7 @@ class Parser {
     if (const auto categories = UnicodeTable::categories_named(name))
       set.categories = *categories;
     else
-      fail("\\p{" + name + "}");
+      fail("\\p{" + excerpt(name) + "}");
   }
 
   // Behind [ up to its ].
@@ -383,6 +367,7 @@ class Parser {
     std::vector<CharSet> sides;  // of &&
     while (first || peek() != ']') {
       first = false;
+      pay(1);
       if (take_if(U"&&")) {
         sides.push_back(std::move(set));
         set = {};
@@ -426,6 +411,7 @@ class Parser {
   std::string shown_;
   std::u32string text_;
   const UnicodeTable& table_;
+  ExpressionBudget& budget_;
   size_t at_ = 0;
   int nesting_ = 0;
   std::vector<CharSet> sets_;
@@ -433,6 +419,8 @@ class Parser {
 
 }  // namespace
 
-ParsedRegex parse_regex(std::string_view expression, const UnicodeTable& table) { return Parser(expression, table).parse(); }
+ParsedRegex parse_regex(std::string_view expression, const UnicodeTable& table, ExpressionBudget& budget) {
+  return Parser(expression, table, budget).parse();
+}
 
 }  // namespace calque

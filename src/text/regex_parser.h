@@ -9,6 +9,6 @@ struct ParsedRegex {
   TextRegex::Program program;
   std::vector<CharSet> sets;
 };
-ParsedRegex parse_regex(std::string_view expression, const UnicodeTable& table);
+ParsedRegex parse_regex(std::string_view expression, const UnicodeTable& table, ExpressionBudget& budget);
 
 }  // namespace calque

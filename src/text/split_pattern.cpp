@@ -78,17 +78,22 @@ class Scanner {
   const UnicodeTable& table_;
 };
 
-class Gpt2Pattern final : public SplitPattern {
- public:
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const override {
+// What the matchers by hand share: there is a match wherever there is text.
+class ScannedPattern : public SplitPattern {
+ private:
+  bool search(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const final {
     begin = from;
     if (from >= text.size()) return false;
     end = match(Scanner(text, table_), from);
+    budget.spend(end - begin);
     return true;
   }
+  virtual size_t match(const Scanner& s, size_t i) const = 0;  // its end
+  const UnicodeTable& table_ = UnicodeTable::instance();
+};
 
- private:
-  static size_t match(const Scanner& s, size_t i) {
+class Gpt2Pattern final : public ScannedPattern {
+  size_t match(const Scanner& s, size_t i) const override {
     const auto c = s.at(i);
     if (c.value == '\'')
       if (const size_t end = s.contraction(i, false); end != i) return end;
@@ -98,21 +103,14 @@ class Gpt2Pattern final : public SplitPattern {
         return s.run(next.next, next.kind);
     return s.spaces(i);
   }
-  const UnicodeTable& table_ = UnicodeTable::instance();
 };
 
-class Llama3Pattern final : public SplitPattern {
+class Llama3Pattern final : public ScannedPattern {
  public:
   explicit Llama3Pattern(int digits) : digits_(digits) {}
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const override {
-    begin = from;
-    if (from >= text.size()) return false;
-    end = match(Scanner(text, table_), from);
-    return true;
-  }
 
  private:
-  size_t match(const Scanner& s, size_t i) const {
+  size_t match(const Scanner& s, size_t i) const override {
     const auto c = s.at(i);
     if (c.value == '\'')
       if (const size_t end = s.contraction(i, true); end != i) return end;
@@ -138,30 +136,45 @@ class Llama3Pattern final : public SplitPattern {
     return last ? last : s.spaces(i);
   }
   int digits_;
-  const UnicodeTable& table_ = UnicodeTable::instance();
 };
 
 class LiteralPattern final : public SplitPattern {
  public:
   explicit LiteralPattern(std::string text) : literal_(std::move(text)) {}
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const override {
-    begin = text.find(literal_, from);
-    end = begin + literal_.size();
-    return begin != std::string_view::npos;
-  }
 
  private:
+  bool search(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const override {
+    if (literal_.empty()) {
+      begin = end = from;
+      return true;
+    }
+    // As string_view::find does it, but paying for each place where the literal may stand.
+    for (begin = from; begin + literal_.size() <= text.size(); ++begin) {
+      const size_t next = text.find(literal_.front(), begin);
+      if (next == std::string_view::npos || next + literal_.size() > text.size()) break;
+      begin = next;
+      budget.spend(1 + literal_.size() / compared_at_once);
+      if (text.compare(begin, literal_.size(), literal_) == 0) {
+        end = begin + literal_.size();
+        return true;
+      }
+    }
+    budget.spend(1 + (text.size() - from) / compared_at_once);
+    return false;
+  }
+
+  static constexpr size_t compared_at_once = 16;
   std::string literal_;
 };
 
 class RegexPattern final : public SplitPattern {
  public:
-  explicit RegexPattern(std::string_view expression) : regex_(expression) {}
-  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const override {
-    return regex_.find(text, from, begin, end);
-  }
+  RegexPattern(std::string_view expression, ExpressionBudget& budget) : regex_(expression, budget) {}
 
  private:
+  bool search(std::string_view text, size_t from, TextBudget& budget, size_t& begin, size_t& end) const override {
+    return regex_.find(text, from, budget, begin, end);
+  }
   TextRegex regex_;
 };
 
@@ -169,13 +182,13 @@ class RegexPattern final : public SplitPattern {
 
 std::unique_ptr<SplitPattern> literal_pattern(std::string text) { return std::make_unique<LiteralPattern>(std::move(text)); }
 
-std::unique_ptr<SplitPattern> regex_pattern(std::string_view expression, bool by_hand) {
+std::unique_ptr<SplitPattern> regex_pattern(std::string_view expression, ExpressionBudget& budget, bool by_hand) {
   if (by_hand) {
     if (expression == gpt2_pattern) return std::make_unique<Gpt2Pattern>();
     if (expression == llama3_pattern) return std::make_unique<Llama3Pattern>(3);
     if (expression == qwen2_pattern) return std::make_unique<Llama3Pattern>(1);
   }
-  return std::make_unique<RegexPattern>(expression);
+  return std::make_unique<RegexPattern>(expression, budget);
 }
 
 }  // namespace calque

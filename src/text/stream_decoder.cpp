@@ -10,7 +10,9 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_token
 std::string StreamDecoder::push(int64_t id) {
   const Tokenizer::Impl& impl = *tokenizer_->impl_;
   if (impl.decoders.byte_level) {
-    for (const std::string& token : impl.tokens_of({&id, 1}, skip_special_tokens_)) append_token_bytes(bytes_, token);
+    TextBudget budget(impl.limits, impl.name, TextBudget::Of::ids, 1);
+    for (const std::string& token : impl.tokens_of({&id, 1}, skip_special_tokens_, budget))
+      append_token_bytes(bytes_, token);
     size_t whole = 0;
     while (whole < bytes_.size()) {
       const Utf8Step step = next_utf8(std::string_view(bytes_).substr(whole));

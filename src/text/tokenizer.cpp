@@ -41,6 +41,17 @@ std::string read_text(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Errors of `read` begin with the file's name.
+template <class Read>
+void naming(const std::string& name, Read&& read) {
+  try {
+    read();
+  } catch (UserError& e) {
+    if (!e.reason().starts_with(name)) e.prepend(name + ": ");
+    throw;
+  }
+}
+
 // Positions in a text's bytes, counted in its characters.
 class CharacterCounter {
  public:
@@ -71,7 +82,6 @@ class Tokenizer::Impl::Loan {
     if (!scratch_) scratch_ = std::make_unique<Scratch>();
   }
   ~Loan() {
-    scratch_->store.clear();
     const std::lock_guard lock(impl_.mutex);
     impl_.idle.push_back(std::move(scratch_));
   }
@@ -91,37 +101,42 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name) {
+Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, const TextLimits& limits) {
   if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, name + ": not UTF-8 text");
   const JsonDocument document(text, name);
   const Json& json = document.root();
   auto impl = std::make_unique<Impl>();
+  impl->name = name;
+  impl->limits = limits;
   static const JsonDocument nothing("null", "null");
   const auto part = [&](std::string_view key) -> const Json& {
     const Json* found = json.find(key);
     return found ? *found : nothing.root();
   };
-  try {
-    impl->normalizers = make_normalizers(part("normalizer"));
+  naming(name, [&] {
+    ExpressionBudget expressions(limits);
+    impl->normalizers = make_normalizers(part("normalizer"), expressions);
     impl->model = std::make_unique<Bpe>(json.at("model"));
-    impl->pre_tokenizers = make_pre_tokenizers(part("pre_tokenizer"), impl->model->knows_bytes());
+    impl->pre_tokenizers = make_pre_tokenizers(part("pre_tokenizer"), impl->model->knows_bytes(), expressions);
     impl->post_processors = make_post_processors(part("post_processor"));
-    impl->decoders = make_decoders(part("decoder"));
-    if (const Json& added = part("added_tokens"); !added.is_null())
-      impl->added.add(read_added_tokens(added), *impl->model, impl->normalizers);
-  } catch (UserError& e) {
-    if (!e.reason().starts_with(name)) e.prepend(name + ": ");
-    throw;
-  }
+    impl->decoders = make_decoders(part("decoder"), expressions);
+    if (const Json& added = part("added_tokens"); !added.is_null()) {
+      const std::vector<AddedToken> tokens = read_added_tokens(added);
+      size_t bytes = 0;
+      for (const AddedToken& token : tokens) bytes += token.content.size();
+      TextBudget budget(limits, impl->name, TextBudget::Of::added_tokens, bytes);
+      impl->added.add(tokens, *impl->model, impl->normalizers, budget);
+    }
+  });
   return Tokenizer(std::move(impl));
 }
 
-Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
+Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimits& limits) {
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
   if (folder && !std::filesystem::exists(file))
     throw UserError(ErrorKind::bad_file, path.string() + ": no tokenizer.json in this folder");
-  Tokenizer tokenizer = from_json(read_text(file), file.string());
+  Tokenizer tokenizer = from_json(read_text(file), file.string(), limits);
 
   const std::filesystem::path config = file.parent_path() / "tokenizer_config.json";
   if (!std::filesystem::exists(config)) return tokenizer;
@@ -129,18 +144,24 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
   if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, config.string() + ": not UTF-8 text");
   const JsonDocument document(text, config.string());
   Impl& impl = *tokenizer.impl_;
-  for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"})
-    if (const Json* found = document.root().find(std::string(role) + "_token"))
-      if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
-  // Files without a limit say 10^30.
-  if (const Json* length = document.root().find("model_max_length"))
-    if (!length->is_null() && length->to_float() < 1e15) impl.model_max_length = static_cast<int64_t>(length->to_float());
+  naming(config.string(), [&] {
+    for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"})
+      if (const Json* found = document.root().find(std::string(role) + "_token"))
+        if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
+    // Files without a limit say 10^30.
+    if (const Json* length = document.root().find("model_max_length"); length && !length->is_null()) {
+      const double most = length->to_float();
+      if (!(most >= 0)) length->fail("model_max_length must be a number of tokens, found one below 0");
+      if (most < 1e15) impl.model_max_length = static_cast<int64_t>(most);
+    }
+  });
   return tokenizer;
 }
 
 // ---- encoding -----------------------------------------------------------------------------------------------------
 
-Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want want, OffsetUnit unit) const {
+Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want want, OffsetUnit unit,
+                                     TextBudget& budget) const {
   if (given.size() > longest_text)
     throw UserError("encode: a text of " + std::to_string(given.size()) + " bytes; expected at most " +
                     std::to_string(longest_text));
@@ -151,16 +172,18 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
 
   const Loan loan(*this);
   Scratch& scratch = *loan;
-  scratch.store.clear();
+  TextStore store(budget);
   scratch.pieces.clear();
-  added.split({text}, normalizers, scratch.pieces, scratch.store);
-  pre_tokenizers.apply(scratch.pieces, scratch.other, scratch.store);
+  added.split({text}, normalizers, scratch.pieces, store);
+  pre_tokenizers.apply(scratch.pieces, scratch.other, store);
 
+  budget.enter("model");
   Encoding out;
   for (const Piece& piece : scratch.pieces) {
     if (piece.added >= 0) {
       out.ids.push_back(piece.added);
       if (want == Want::everything) {
+        budget.take(token_memory(piece.text));
         const TextRange range = piece.original(0, piece.text.size());
         out.tokens.emplace_back(piece.text);
         out.offsets.emplace_back(range.begin, range.end);
@@ -168,12 +191,15 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
       continue;
     }
     scratch.tokens.clear();
-    model->tokenize(piece.text, pre_tokenizers.bytes, scratch.cache, scratch.tokens);
+    model->tokenize(piece.text, pre_tokenizers.bytes, budget, scratch.cache, scratch.tokens);
+    if (want == Want::ids) budget.take(scratch.tokens.size() * sizeof(int64_t));
     size_t at = 0;
     for (const BpeToken& token : scratch.tokens) {
       out.ids.push_back(token.id);
       if (want == Want::ids) continue;
-      out.tokens.push_back(*model->id_to_token(token.id));
+      const std::string& name = *model->id_to_token(token.id);
+      budget.take(token_memory(name));
+      out.tokens.push_back(name);
       // Prefixes and suffixes that fell back to bytes are longer than the text.
       const size_t begin = std::min(at, piece.text.size() - 1), end = std::min(at + token.size, piece.text.size());
       const TextRange range = piece.original(begin, std::max(end, begin + 1));
@@ -193,8 +219,12 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
   return out;
 }
 
-Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens) const {
-  for (const auto& step : post_processors) encodings = step->apply(std::move(encodings), add_special_tokens);
+Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const {
+  for (size_t i = 0; i < post_processors.size(); ++i) {
+    budget.enter("post-processor", i + 1);
+    for (const Encoding& e : encodings) budget.spend(1 + e.size());
+    encodings = post_processors[i]->apply(std::move(encodings), add_special_tokens, budget);
+  }
   if (encodings.empty()) return {};
   Encoding out = std::move(encodings.front());
   for (size_t i = 1; i < encodings.size(); ++i) {
@@ -209,16 +239,18 @@ Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add
 }
 
 Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::text, text.size());
   std::vector<Encoding> one;
-  one.push_back(impl_->encode_one(text, 0, Impl::Want::everything, options.offsets));
-  return impl_->post_process(std::move(one), options.add_special_tokens);
+  one.push_back(impl_->encode_one(text, 0, Impl::Want::everything, options.offsets, budget));
+  return impl_->post_process(std::move(one), options.add_special_tokens, budget);
 }
 
 Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+  TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::text, first.size() + second.size());
   std::vector<Encoding> two;
-  two.push_back(impl_->encode_one(first, 0, Impl::Want::everything, options.offsets));
-  two.push_back(impl_->encode_one(second, 1, Impl::Want::everything, options.offsets));
-  return impl_->post_process(std::move(two), options.add_special_tokens);
+  two.push_back(impl_->encode_one(first, 0, Impl::Want::everything, options.offsets, budget));
+  two.push_back(impl_->encode_one(second, 1, Impl::Want::everything, options.offsets, budget));
+  return impl_->post_process(std::move(two), options.add_special_tokens, budget);
 }
 
 std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
@@ -229,9 +261,10 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
 }
 
 std::vector<int64_t> Tokenizer::encode_ids(std::string_view text, bool add_special_tokens) const {
+  TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::text, text.size());
   std::vector<Encoding> one;
-  one.push_back(impl_->encode_one(text, 0, Impl::Want::ids, OffsetUnit::bytes));
-  return impl_->post_process(std::move(one), add_special_tokens).ids;
+  one.push_back(impl_->encode_one(text, 0, Impl::Want::ids, OffsetUnit::bytes, budget));
+  return impl_->post_process(std::move(one), add_special_tokens, budget).ids;
 }
 
 // ---- decoding and the vocabulary ----------------------------------------------------------------------------------
@@ -243,17 +276,25 @@ const std::string* Tokenizer::Impl::token(int64_t id) const {
   return model->id_to_token(small);
 }
 
-std::vector<std::string> Tokenizer::Impl::tokens_of(std::span<const int64_t> ids, bool skip_special_tokens) const {
+std::vector<std::string> Tokenizer::Impl::tokens_of(std::span<const int64_t> ids, bool skip_special_tokens,
+                                                    TextBudget& budget) const {
+  budget.enter("vocabulary");
   std::vector<std::string> out;
   out.reserve(ids.size());
-  for (const int64_t id : ids)
-    if (const std::string* found = token(id); found && !(skip_special_tokens && added.is_special(*found)))
-      out.push_back(*found);
+  for (const int64_t id : ids) {
+    const std::string* found = token(id);
+    if (found == nullptr) continue;
+    budget.spend(1 + found->size() / 16);
+    if (skip_special_tokens && added.is_special(*found)) continue;
+    budget.take(sizeof(std::string) + found->size());
+    out.push_back(*found);
+  }
   return out;
 }
 
 std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special_tokens) const {
-  return impl_->decoders.decode(impl_->tokens_of(ids, skip_special_tokens));
+  TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::ids, ids.size());
+  return impl_->decoders.decode(impl_->tokens_of(ids, skip_special_tokens, budget), budget);
 }
 
 size_t Tokenizer::vocab_size() const {

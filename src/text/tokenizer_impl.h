@@ -14,7 +14,9 @@
 namespace calque {
 
 struct Tokenizer::Impl {
-  std::vector<std::unique_ptr<Normalizer>> normalizers;
+  std::string name;  // of the file, for messages
+  TextLimits limits;
+  Normalizers normalizers;
   std::unique_ptr<Bpe> model;
   PreTokenizers pre_tokenizers;
   std::vector<std::unique_ptr<PostProcessor>> post_processors;
@@ -25,7 +27,6 @@ struct Tokenizer::Impl {
 
   // Room to work in, lent to one encoding at a time; the words it remembers stay warm.
   struct Scratch {
-    TextStore store;
     std::vector<Piece> pieces, other;
     std::vector<BpeToken> tokens;
     BpeCache cache;
@@ -35,10 +36,10 @@ struct Tokenizer::Impl {
   mutable std::vector<std::unique_ptr<Scratch>> idle;
 
   enum class Want { ids, everything };
-  Encoding encode_one(std::string_view text, int64_t type, Want want, OffsetUnit unit) const;
-  Encoding post_process(std::vector<Encoding> encodings, bool add_special_tokens) const;
+  Encoding encode_one(std::string_view text, int64_t type, Want want, OffsetUnit unit, TextBudget& budget) const;
+  Encoding post_process(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const;
   // The tokens of ids, without those that are not wanted.
-  std::vector<std::string> tokens_of(std::span<const int64_t> ids, bool skip_special_tokens) const;
+  std::vector<std::string> tokens_of(std::span<const int64_t> ids, bool skip_special_tokens, TextBudget& budget) const;
   const std::string* token(int64_t id) const;
 };
 

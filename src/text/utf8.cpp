@@ -18,6 +18,12 @@ size_t count_utf8(std::string_view valid) {
   return n;
 }
 
+std::string excerpt(std::string_view valid, size_t longest) {
+  if (valid.size() <= longest) return std::string(valid);
+  while (longest > 0 && is_utf8_continuation(valid[longest])) --longest;
+  return std::string(valid.substr(0, longest)) + "...";
+}
+
 std::string repair_utf8(std::string_view bytes, std::vector<uint32_t>* origin) {
   std::string out;
   out.reserve(bytes.size());

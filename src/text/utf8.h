@@ -35,4 +35,7 @@ size_t count_utf8(std::string_view valid);  // characters
 // Valid text. With `origin`, which byte of `bytes` each byte of the result came from, and one past the end.
 std::string repair_utf8(std::string_view bytes, std::vector<uint32_t>* origin = nullptr);
 
+// The beginning of a text that may be long, for messages: whole characters, "..." behind them when there is more.
+std::string excerpt(std::string_view valid, size_t longest = 80);
+
 }  // namespace calque

@@ -275,6 +275,88 @@ TEST(Tree, DeepNestingIsRefusedNotFollowed) {
   EXPECT_THAT(error_of([&] { tree_structure(v); }), HasSubstr("nested deeper than 500"));
 }
 
+// Everything that is done with a spec takes time in proportion to its size; these would not end otherwise.
+TEST(Tree, ManyLeavesAreReadPrintedAndCompared) {
+  constexpr size_t many = 400'000;
+  const Value flat = list(Values(many, Value(1)));
+  const TreeSpec spec = tree_structure(flat);
+  const std::string text = treespec_dumps(spec);
+  const TreeSpec again = treespec_loads(text);
+  EXPECT_EQ(again.num_leaves(), many);
+  EXPECT_TRUE(again == spec);
+  EXPECT_EQ(treespec_dumps(again), text);
+  EXPECT_EQ(again.str(), spec.str());
+  EXPECT_TRUE(again.unflatten(tree_leaves(flat)).equals(flat));
+  EXPECT_EQ(spec.flatten_up_to(flat).size(), many);
+  EXPECT_EQ(tree_flatten_with_path(flat).leaves.size(), many);
+  EXPECT_EQ(broadcast_to_and_flatten(1, spec)->size(), many);
+}
+
+TEST(Tree, ManyKeysAreMatchedInAnyOrder) {
+  constexpr int many = 200'000;
+  std::vector<std::pair<Value, Value>> forward, backward;
+  for (int i = 0; i < many; ++i) {
+    forward.emplace_back("k" + std::to_string(i), i);
+    backward.emplace_back("k" + std::to_string(many - 1 - i), many - 1 - i);
+  }
+  const TreeSpec spec = tree_structure(dict(forward));
+  const Values found = spec.flatten_up_to(dict(backward));
+  ASSERT_EQ(found.size(), static_cast<size_t>(many));
+  EXPECT_EQ(found[3].to_int(), 3);
+  EXPECT_TRUE(treespec_loads(treespec_dumps(spec)) == spec);
+  backward[7].first = "other";
+  EXPECT_EQ(error_of([&] { spec.flatten_up_to(dict(backward)); }),
+            "tree: at the root: expected builtins.dict of 200000 children, found builtins.dict of 200000 children; missing "
+            "keys: 'k199992'; extra keys: 'other'");
+}
+
+// A key and its text differ, and so do numbers of different kinds.
+TEST(Tree, KeysOfDifferentKindsAreNotMixedUp) {
+  const TreeSpec spec = tree_structure(dict({{1, "int"}, {"1", "text"}, {1.0, "float"}, {true, "bool"}}));
+  const Values found = spec.flatten_up_to(dict({{true, "b"}, {1.0, "f"}, {"1", "t"}, {1, "i"}}));
+  std::string all;
+  for (const Value& v : found) all += v.to_string();
+  EXPECT_EQ(all, "itfb");
+}
+
+TEST(Tree, ManyNodesDeepDownAreReadInLinearTime) {
+  Value v = list(Values(50'000, list({1})));
+  for (int i = 0; i < 400; ++i) v = list({v});
+  const TreeSpec spec = tree_structure(v);
+  EXPECT_TRUE(treespec_loads(treespec_dumps(spec)) == spec);
+  EXPECT_EQ(spec.num_leaves(), 50'000u);
+}
+
+TEST(Tree, AContextMayHaveManyMembers) {
+  std::string context = "{";
+  for (int i = 0; i < 100'000; ++i) context += (i ? ", \"m" : "\"m") + std::to_string(i) + "\": " + std::to_string(i);
+  const std::string text = R"([1, {"type": "my.Type", "context": )" + context + R"(}, "children_spec": []}])";
+  EXPECT_EQ(treespec_dumps(treespec_loads(text)), text);
+}
+
+TEST(Tree, OfMembersWithOneNameTheLastCounts) {
+  std::string context = R"({"a": 1)", expected = R"({"a": 3)";
+  for (int i = 0; i < 40; ++i) {
+    context += ", \"m" + std::to_string(i) + "\": 0";
+    expected += ", \"m" + std::to_string(i) + "\": " + (i == 30 ? "2" : "0");
+  }
+  const auto whole = [](const std::string& c) {
+    return R"([1, {"type": "my.Type", "context": )" + c + R"(}, "children_spec": []}])";
+  };
+  EXPECT_EQ(treespec_dumps(treespec_loads(whole(context + R"(, "m30": 2, "a": 3)"))), whole(expected));
+}
+
+TEST(Tree, MessagesAboutLargeTreesAreShort) {
+  const Value flat = list(Values(100'000, Value(1)));
+  const TreeSpec spec = tree_structure(flat);
+  EXPECT_LT(error_of([&] { spec.unflatten(Values(1, Value(1))); }).size(), 1100u);
+  const std::string long_type = std::string(1'000'000, '9');
+  EXPECT_LT(error_of([&] {
+              treespec_loads(R"([1, {"type": ")" + long_type + R"(", "context": null, "children_spec": 3}])");
+            }).size(),
+            1100u);
+}
+
 TEST(Tree, KeysWithoutAJsonFormAreRefused) {
   const TreeSpec spec = tree_structure(dict({{tuple({1}), 2}}));
   EXPECT_EQ(error_of([&] { treespec_dumps(spec); }), "treespec_dumps: a dict key of kind tuple has no JSON form");

@@ -19,12 +19,15 @@ using testing::HasSubstr;
 
 std::vector<std::string> matches(const SplitPattern& pattern, std::string_view text) {
   std::vector<std::string> out;
-  for_each_match(pattern, text, [&](size_t begin, size_t end) { out.emplace_back(text.substr(begin, end - begin)); });
+  TextBudget budget({}, "test", TextBudget::Of::text, text.size());
+  for_each_match(pattern, text, budget,
+                 [&](size_t begin, size_t end) { out.emplace_back(text.substr(begin, end - begin)); });
   return out;
 }
 
 std::vector<std::string> matches(std::string_view expression, std::string_view text) {
-  return matches(*regex_pattern(expression, false), text);
+  ExpressionBudget budget;
+  return matches(*regex_pattern(expression, budget, false), text);
 }
 
 TEST(TextRegex, RepeatsGreedilyLazilyAndForGood) {
@@ -60,7 +63,12 @@ TEST(TextRegex, KnowsSetsOfCharacters) {
 }
 
 TEST(TextRegex, RefusesWhatItDoesNotKnow) {
-  const auto error = [](const char* expression) { return test::error_of([&] { TextRegex regex(expression); }); };
+  const auto error = [](const char* expression) {
+    return test::error_of([&] {
+      ExpressionBudget budget;
+      TextRegex regex(expression, budget);
+    });
+  };
   EXPECT_THAT(error("(a"), HasSubstr("a group without end"));
   EXPECT_THAT(error("a)"), HasSubstr("an unmatched )"));
   EXPECT_THAT(error("*a"), HasSubstr("a repetition of nothing"));
@@ -74,9 +82,58 @@ TEST(TextRegex, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(TextRegex, GivesUpInsteadOfHanging) {
-  const TextRegex regex("(?:a+)+$");
-  size_t begin, end;
-  EXPECT_THROW(regex.find(std::string(60, 'a') + "b", 0, begin, end), UserError);
+  EXPECT_THAT(test::error_of([] { matches("(?:a+)+$", std::string(60, 'a') + "b"); }), HasSubstr("too many steps"));
+}
+
+TEST(TextRegex, KnowsWhatMayMatchNothing) {
+  for (const char* expression :
+       {"(?:a|)+", "(?:a?b?)*", "(?:(?=a))+", "(?:(?>a*))+", "(?:^\\b)*", "(?:a{0,3}){2,}", "(?:a{0})+"})
+    EXPECT_THAT(test::error_of([&] { matches(expression, "a"); }), HasSubstr("may match nothing")) << expression;
+  for (const char* expression : {"(?:a|b)+", "(?:a?b)*", "(?:(?=a)a)+", "(?:(?>a+))+", "(?:^a)*", "(?:(?:ab){1,3}){2,}"})
+    EXPECT_EQ(test::error_of([&] { matches(expression, "a"); }), "") << expression;
+}
+
+// Alternatives are written out in one go, empty ones too.
+TEST(TextRegex, AlternativesMayBeManyAndEmpty) {
+  EXPECT_THAT(matches("a||b", "ab"), ElementsAre("a", ""));
+  EXPECT_THAT(matches("(?:ab|cd|ef)g|h", "abg cdg efg h ab"), ElementsAre("abg", "cdg", "efg", "h"));
+  std::string many = "x0";
+  for (int i = 1; i < 5000; ++i) many += "|x" + std::to_string(i);
+  EXPECT_THAT(matches(many + "!", "x4999!"), ElementsAre("x4"));
+  EXPECT_THAT(matches("(?:" + many + ")!", "x4999!"), ElementsAre("x4999!"));
+}
+
+// What may not be larger: one expression, and all of a file together.
+TEST(TextRegex, RefusesExpressionsBeforeTheyGrow) {
+  const auto error = [](const std::string& expression) { return test::error_of([&] { matches(expression, "a"); }); };
+  EXPECT_THAT(error(std::string(100'000, '|')), HasSubstr("too long at character"));
+  EXPECT_THAT(error(std::string(1'000'000, 'a')), HasSubstr("of 1000000 characters: too long at character 5000"));
+  EXPECT_THAT(error("(?:(?:(?:ab){200}){200}){200}"), HasSubstr("TextLimits::expression_size"));
+  EXPECT_THAT(error("[" + std::string(1'000'000, 'a') + "]"), HasSubstr("too long"));
+  std::string sets = "[";
+  for (int i = 0; i < 100'000; ++i) sets += "[a]";
+  EXPECT_THAT(error(sets + "]"), HasSubstr("too long"));
+  EXPECT_THAT(error("(?:ab)" + std::string(100'000, '?')), HasSubstr("too long"));
+  EXPECT_LT(error(std::string(1'000'000, 'a')).size(), 400u) << "a message does not show all of a long expression";
+
+  ExpressionBudget file({.expression_size = 100});
+  const std::string forty(40, 'a');
+  TextRegex first(forty, file), second(forty, file);
+  EXPECT_THAT(test::error_of([&] { TextRegex third(forty, file); }), HasSubstr("may have 100 parts"));
+}
+
+// Possessive repetitions and look-around run inside one another.
+TEST(TextRegex, RefusesRunsInsideTooManyRuns) {
+  const auto error = [](const std::string& expression) { return test::error_of([&] { matches(expression, "aaa"); }); };
+  std::string stacked = "(?:ab)";
+  for (int i = 0; i < 200; ++i) stacked += "?+";
+  EXPECT_THAT(error(stacked), HasSubstr("too deep a nesting"));
+  std::string wrapped = "ab";
+  for (int i = 0; i < 60; ++i) wrapped = "(?:" + wrapped + ")?+?+";
+  EXPECT_THAT(error(wrapped), HasSubstr("too deep a nesting"));
+  std::string fine = "a";
+  for (int i = 0; i < 90; ++i) fine = "(?>" + fine + ")";
+  EXPECT_EQ(error(fine), "");
 }
 
 TEST(SplitPattern, HandWrittenMatchersSplitAsTheirExpressions) {
@@ -84,7 +141,8 @@ TEST(SplitPattern, HandWrittenMatchersSplitAsTheirExpressions) {
   const std::u32string alphabet =
       U"aZ\u00E9\u4E2D\u017F'stTmMdDrReEvVlL019\u0663\u00BD \u00A0\t\n\r\u2028\u3000!?-\"\u2019\U0001F600\u0301_<>\x01";
   for (const std::string_view expression : {gpt2_pattern, llama3_pattern, qwen2_pattern}) {
-    const auto by_hand = regex_pattern(expression), by_regex = regex_pattern(expression, false);
+    ExpressionBudget budget;
+    const auto by_hand = regex_pattern(expression, budget), by_regex = regex_pattern(expression, budget, false);
     for (int i = 0; i < 3000; ++i) {
       std::string text;
       const auto n = random() % 30;

@@ -34,12 +34,27 @@ struct EncodeOptions {
   OffsetUnit offsets = OffsetUnit::bytes;
 };
 
+// What a tokenizer.json may cost. No tokenizer that was made for use comes near these limits; a file that was made to hang the
+// program or to fill its memory gets a UserError (bad_file) instead, which names the file, the part and the limit.
+struct TextLimits {
+  // All regular expressions of the file together: instructions of their programs, with repetitions written out, and members
+  // of their sets. Counted while they are read.
+  size_t expression_size = 50'000;
+  // For one text, a fixed part and one for each of its bytes. A step is a character looked at, an instruction of an expression,
+  // a piece handed on. An id to decode counts as 16 bytes.
+  size_t steps = 10'000'000, steps_per_byte = 1'000;
+  // The bytes of memory that are made of one text on its way to tokens, or of ids on their way to text: rewritten text with its
+  // origins (9 bytes a byte), pieces, the ways that an expression has left to try, the encoding.
+  size_t memory = size_t{32} << 20, memory_per_byte = 1'024;
+};
+
 class Tokenizer {
  public:
   // A tokenizer.json, or a folder that has one and perhaps a tokenizer_config.json. UserError (bad_file) names the file
   // and what is wrong in it or not supported.
-  static Tokenizer from_file(const std::filesystem::path& path);
-  static Tokenizer from_json(std::string_view json, const std::string& name = "tokenizer.json");
+  static Tokenizer from_file(const std::filesystem::path& path, const TextLimits& limits = {});
+  static Tokenizer from_json(std::string_view json, const std::string& name = "tokenizer.json",
+                             const TextLimits& limits = {});
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
