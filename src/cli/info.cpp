@@ -56,9 +56,10 @@ std::vector<const SafetensorsEntry*> entries_by_name(const SafetensorsFile& file
 }
 
 // Written as it goes: a document of a million tensors takes longer to build than to print.
-std::string tensors_json(const SafetensorsFile& file) {
-  if (file.entries().empty()) return "[]";
+void print_tensors_json(const SafetensorsFile& file) {
+  if (file.entries().empty()) return fmt::print("[]");
   std::string out = "[";
+  const char* separator = "";
   const auto list = [&](const auto& numbers) {
     if (numbers.empty()) {
       out += "[]";
@@ -70,14 +71,18 @@ std::string tensors_json(const SafetensorsFile& file) {
   };
   for (const SafetensorsEntry* e : entries_by_name(file)) {
     fmt::format_to(std::back_inserter(out), "{}\n    {{\n      \"name\": {},\n      \"dtype\": \"{}\",\n      \"shape\": ",
-                   out.size() == 1 ? "" : ",", json_quoted(e->name), e->dtype_name);
+                   separator, json_quoted(e->name), e->dtype_name);
+    separator = ",";
     list(e->sizes);
     fmt::format_to(std::back_inserter(out), ",\n      \"parameters\": {},\n      \"bytes\": {},\n      \"data_offsets\": ",
                    e->numel(), e->nbytes());
     list(std::array{e->begin, e->end});
     out += "\n    }";
+    if (out.size() < size_t{1} << 16) continue;
+    fmt::print("{}", out);
+    out.clear();
   }
-  return out + "\n  ]";
+  fmt::print("{}\n  ]", out);
 }
 
 void print_json(const SafetensorsFile& file) {
@@ -98,7 +103,9 @@ void print_json(const SafetensorsFile& file) {
   // A path need not be UTF-8.
   std::string text = out.dump(2, ' ', false, Json::error_handler_t::replace);
   text.resize(text.size() - std::string_view("\n}").size());
-  fmt::print("{},\n  \"tensors\": {}\n}}\n", text, tensors_json(file));
+  fmt::print("{},\n  \"tensors\": ", text);
+  print_tensors_json(file);
+  fmt::print("\n}}\n");
 }
 
 void print_text(const SafetensorsFile& file) {

@@ -126,6 +126,14 @@ int64_t saturated_sum(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &a) ? std::numeric_limits<int64_t>::max() : a;
 }
 
+// Sizes of a configuration may multiply to more than a tensor counts.
+int64_t saturated_elements(IntList sizes) {
+  int64_t count = 1;
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::max();
+  return count;
+}
+
 // The highest number in the names ("model.layers.11.mlp.weight") and one more.
 int64_t layers_in(const NamedTensors& tensors) {
   int64_t layers = 0;
@@ -166,7 +174,7 @@ ModelLimits limits_of_machine(DType dtype, const LoadOptions& options) {
 // Of a model without data.
 void check_parameters(PretrainedModel& model, const ModelLimits& limits) {
   int64_t count = 0;
-  for (const Tensor& tensor : model.parameters()) count = saturated_sum(count, tensor.numel());
+  for (const Tensor& tensor : model.parameters()) count = saturated_sum(count, saturated_elements(tensor.sizes()));
   if (count > limits.parameters)
     throw UserError(ErrorKind::bad_file, model.config().where() + ": " + model.class_name() + " has " +
                                              std::to_string(count) + " parameters, expected at most " +

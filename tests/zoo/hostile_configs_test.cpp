@@ -113,7 +113,7 @@ TEST_P(HostileConfig, answers_or_is_refused) {
       }
     }
   EXPECT_GT(answered, 50);
-  EXPECT_GT(refused, 200);
+  EXPECT_GT(refused, 100);
 }
 
 TEST(ConfigSchemas, EveryArchitectureHasASmallModelHere) {
