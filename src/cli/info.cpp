@@ -1,12 +1,17 @@
 // calque info FILE: what a safetensors file, a program or a checkpoint holds.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "calque/file/json.h"
 #include "calque/file/safetensors.h"
 #include "cli/command.h"
 #include "cli/models.h"
@@ -41,6 +46,45 @@ Totals total(const std::map<std::string, Totals>& parts) {
   return out;
 }
 
+std::vector<const SafetensorsEntry*> entries_by_name(const SafetensorsFile& file) {
+  std::vector<const SafetensorsEntry*> out;
+  out.reserve(file.entries().size());
+  for (const SafetensorsEntry& e : file.entries()) out.push_back(&e);
+  const auto before = [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name < b->name; };
+  if (!std::is_sorted(out.begin(), out.end(), before)) std::stable_sort(out.begin(), out.end(), before);
+  return out;
+}
+
+// Written as it goes: a document of a million tensors takes longer to build than to print.
+void print_tensors_json(const SafetensorsFile& file) {
+  if (file.entries().empty()) return fmt::print("[]");
+  std::string out = "[";
+  const char* separator = "";
+  const auto list = [&](const auto& numbers) {
+    if (numbers.empty()) {
+      out += "[]";
+      return;
+    }
+    for (size_t i = 0; i < numbers.size(); ++i)
+      fmt::format_to(std::back_inserter(out), "{}\n        {}", i == 0 ? "[" : ",", numbers[i]);
+    out += "\n      ]";
+  };
+  for (const SafetensorsEntry* e : entries_by_name(file)) {
+    fmt::format_to(std::back_inserter(out), "{}\n    {{\n      \"name\": {},\n      \"dtype\": \"{}\",\n      \"shape\": ",
+                   separator, json_quoted(e->name), e->dtype_name);
+    separator = ",";
+    list(e->sizes);
+    fmt::format_to(std::back_inserter(out), ",\n      \"parameters\": {},\n      \"bytes\": {},\n      \"data_offsets\": ",
+                   e->numel(), e->nbytes());
+    list(std::array{e->begin, e->end});
+    out += "\n    }";
+    if (out.size() < size_t{1} << 16) continue;
+    fmt::print("{}", out);
+    out.clear();
+  }
+  fmt::print("{}\n  ]", out);
+}
+
 void print_json(const SafetensorsFile& file) {
   using Json = nlohmann::ordered_json;
   const auto parts = by_dtype(file);
@@ -56,18 +100,12 @@ void print_json(const SafetensorsFile& file) {
   out["dtypes"] = Json::object();
   for (const auto& [dtype, t] : parts)
     out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
-  out["tensors"] = Json::array();
-  for (const auto& name : file.names()) {
-    const SafetensorsEntry& e = file.entry(name);
-    out["tensors"].push_back({{"name", name},
-                              {"dtype", e.dtype_name},
-                              {"shape", e.sizes},
-                              {"parameters", e.numel()},
-                              {"bytes", e.nbytes()},
-                              {"data_offsets", {e.begin, e.end}}});
-  }
   // A path need not be UTF-8.
-  fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+  std::string text = out.dump(2, ' ', false, Json::error_handler_t::replace);
+  text.resize(text.size() - std::string_view("\n}").size());
+  fmt::print("{},\n  \"tensors\": ", text);
+  print_tensors_json(file);
+  fmt::print("\n}}\n");
 }
 
 void print_text(const SafetensorsFile& file) {
@@ -82,11 +120,9 @@ void print_text(const SafetensorsFile& file) {
   }
   if (file.entries().empty()) return;
   Table tensors({{"tensor"}, {"dtype"}, {"shape"}, {"parameters", Align::right}, {"bytes", Align::right}});
-  for (const auto& name : file.names()) {
-    const SafetensorsEntry& e = file.entry(name);
-    tensors.add({printable(name), std::string(e.dtype_name), str(IntList(e.sizes)),
-                 with_thousands(static_cast<uint64_t>(e.numel())), with_thousands(e.nbytes())});
-  }
+  for (const SafetensorsEntry* e : entries_by_name(file))
+    tensors.add({printable(e->name), std::string(e->dtype_name), str(IntList(e->sizes)),
+                 with_thousands(static_cast<uint64_t>(e->numel())), with_thousands(e->nbytes())});
   fmt::print("\n{}", tensors.str());
   Table dtypes({{"dtype"}, {"tensors", Align::right}, {"parameters", Align::right}, {"bytes", Align::right}});
   for (const auto& [dtype, t] : parts)

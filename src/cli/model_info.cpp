@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
-#include "calque/hub/pretrained_model.h"
+#include "calque/hub/from_pretrained.h"
 #include "calque/trace/make_fx.h"
 #include "cli/models.h"
 #include "cli/program.h"
@@ -192,7 +192,8 @@ double forward_flops(PretrainedModel& model, const ModelInputs& inputs) {
 }
 
 void run_model_info(const InfoOptions& options) {
-  const std::shared_ptr<PretrainedModel> model = load_model({options.path, "", "", ""});
+  // Of the weights only the headers: what is said here follows from sizes.
+  const std::shared_ptr<PretrainedModel> model = from_pretrained(model_folder(options.path), {.values = false});
   const ModelInputs inputs = example_inputs(*model);
   const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs.input_ids.numel());
   const Summary s = summary_of(*model, model_folder(options.path));

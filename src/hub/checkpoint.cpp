@@ -8,6 +8,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
+#include "calque/op/ops.h"
 #include "hub/read_ahead.h"
 
 namespace calque {
@@ -99,7 +100,11 @@ struct MappedWeights {
   std::shared_ptr<ReadAhead> ahead;
 };
 
-void append_tensors(NamedTensors& out, const fs::path& path, bool shard,
+Tensor without_values(const SafetensorsEntry& entry) {
+  return empty(SymInts(entry.sizes.begin(), entry.sizes.end()), *entry.dtype, std::nullopt, Device(DeviceType::meta));
+}
+
+void append_tensors(NamedTensors& out, const fs::path& path, bool shard, bool values,
                     std::vector<std::shared_ptr<MappedWeights>>& mapped) {
   refuse_lfs_pointer(path);
   if (is_safetensors(path)) {
@@ -109,7 +114,7 @@ void append_tensors(NamedTensors& out, const fs::path& path, bool shard,
     const SafetensorsFile file = SafetensorsFile::from_bytes(owner->file->bytes(), owner, path.string());
     check_format(file, shard);
     for (const SafetensorsEntry& entry : file.entries())
-      if (entry.dtype) out.emplace_back(entry.name, file.tensor(entry));
+      if (entry.dtype) out.emplace_back(entry.name, values ? file.tensor(entry) : without_values(entry));
     return;
   }
   try {
@@ -184,14 +189,19 @@ CheckpointFiles find_sharded_checkpoint(const fs::path& folder, bool prefer_safe
   return read_index(has_safe && (prefer_safetensors || !has_pickled) ? safe : pickled, nullptr);
 }
 
-Checkpoint Checkpoint::open(const CheckpointFiles& files) {
+Checkpoint Checkpoint::open(const CheckpointFiles& files) { return open(files, true); }
+
+Checkpoint Checkpoint::open_headers(const CheckpointFiles& files) { return open(files, false); }
+
+Checkpoint Checkpoint::open(const CheckpointFiles& files, bool values) {
   Checkpoint out;
   out.where_ = (files.is_sharded() ? files.index : files.files.at(0)).string();
   std::vector<std::shared_ptr<MappedWeights>> mapped;
   for (const fs::path& file : files.files) {
-    append_tensors(out.tensors_, file, files.is_sharded(), mapped);
+    append_tensors(out.tensors_, file, files.is_sharded(), values, mapped);
     if (&file == &files.files.front()) out.first_file_ = out.tensors_.size();
   }
+  if (!values) return out;
   // After the headers: they would wait behind the weights.
   std::vector<std::shared_ptr<const MappedFile>> whole;
   for (const auto& one : mapped) whole.push_back(one->file);

@@ -14,6 +14,9 @@ namespace calque {
 
 namespace fs = std::filesystem;
 
+// Each gets a name, in two tables.
+static constexpr int64_t most_labels = int64_t{1} << 22;
+
 // ---- in -------------------------------------------------------------------------------------------------------------
 
 // "type" is what transformers 4 calls "rope_type"; 5 keeps both.
@@ -46,8 +49,9 @@ Config::Config(Items items, std::string where) : where_(std::move(where)) {
   if (architecture_) {
     for (auto& [key, value] : parse_config_items(architecture_->defaults, architecture_->config_class))
       if (!position_.contains(key)) put(key, std::move(value));
+    check_values();  // before anything is computed from them
     const Value rope_type = older_rope_type(*this);
-    if (architecture_->complete) architecture_->complete(*this);
+    if (architecture_->complete) naming_errors([&] { architecture_->complete(*this); });
     gather_rope();
     const Value* rope = find("rope_parameters");
     if (!rope_type.is_none() && rope && rope->kind() == Value::Kind::dict && !rope->to_dict().find("type")) {
@@ -192,7 +196,8 @@ void Config::set(std::string_view key, Value value) {
     wrong(key, "an object from names to numbers", &value);
   if (name == "num_labels" && value.is_none()) return;
   if (name == "num_labels") {
-    if (value.kind() != Value::Kind::integer || value.to_int() < 0) wrong(key, "a number of labels", &value);
+    if (value.kind() != Value::Kind::integer || value.to_int() < 0 || value.to_int() > most_labels)
+      wrong(key, "a number of labels, at most 4194304", &value);
     if (num_labels() == value.to_int() && !num_labels_.is_none()) return;
     std::vector<std::pair<Value, Value>> by_number, by_name;
     for (int64_t i = 0; i < value.to_int(); ++i) {
@@ -281,6 +286,8 @@ void Config::wrong(std::string_view key, const char* expected, const Value* foun
   throw UserError(ErrorKind::bad_file, where_ + ": \"" + std::string(key) + "\" is " + (found ? found->str() : "missing") +
                                            ", expected " + expected);
 }
+
+void Config::check_values() const { check_schema(*this, architecture_); }
 
 // What every configuration must hold to; an architecture's own rules are in its `complete`.
 void Config::check() const {

@@ -1,7 +1,11 @@
 #include "calque/hub/from_pretrained.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <unordered_set>
 
@@ -109,6 +113,74 @@ Config config_for(const Config& config, const Architecture& architecture) {
   return out;
 }
 
+// ---- how large it may be --------------------------------------------------------------------------------------------
+
+// A checkpoint may lack a head, or layers that are to be trained anew. What it lacks by far belongs to another model, or to none.
+int64_t with_room(int64_t held, int64_t room) {
+  constexpr int64_t times = 8;
+  return held > (std::numeric_limits<int64_t>::max() - room) / times ? std::numeric_limits<int64_t>::max()
+                                                                     : times * held + room;
+}
+
+int64_t saturated_sum(int64_t a, int64_t b) {
+  return __builtin_add_overflow(a, b, &a) ? std::numeric_limits<int64_t>::max() : a;
+}
+
+// Sizes of a configuration may multiply to more than a tensor counts.
+int64_t saturated_elements(IntList sizes) {
+  int64_t count = 1;
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::max();
+  return count;
+}
+
+// The highest number in the names ("model.layers.11.mlp.weight") and one more.
+int64_t layers_in(const NamedTensors& tensors) {
+  int64_t layers = 0;
+  for (const auto& [name, tensor] : tensors)
+    for (size_t at = 0; at < name.size();) {
+      const size_t end = std::min(name.find('.', at), name.size());
+      int64_t number = 0;
+      const auto [stop, error] = std::from_chars(name.data() + at, name.data() + end, number);
+      if (error == std::errc() && stop == name.data() + end && number >= 0 && number < std::numeric_limits<int32_t>::max())
+        layers = std::max(layers, number + 1);
+      at = end + 1;
+    }
+  return layers;
+}
+
+ModelLimits limits_of(const Checkpoint& checkpoint, const LoadOptions& options) {
+  int64_t held = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) held = saturated_sum(held, tensor.numel());
+  const int64_t layers = layers_in(checkpoint.tensors());
+  return {.parameters = options.max_parameters.value_or(with_room(held, int64_t{1} << 24)),
+          .layers = with_room(layers, 64),
+          .reason = checkpoint.where() + " holds " + std::to_string(held) + " parameters in " + std::to_string(layers) +
+                    " layers, and what it lacks would have to be made up"};
+}
+
+// Without a checkpoint: what this machine can hold.
+ModelLimits limits_of_machine(DType dtype, const LoadOptions& options) {
+  const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  // Parameters without data take no memory.
+  const int64_t parameters = MetaParametersScope::active() ? std::numeric_limits<int64_t>::max()
+                                                           : bytes / static_cast<int64_t>(item_size(dtype));
+  return {.parameters = options.max_parameters.value_or(parameters),
+          .layers = std::numeric_limits<int64_t>::max(),
+          .reason = options.max_parameters ? "max_parameters says so"
+                                           : "this machine has " + std::to_string(bytes) + " bytes of memory"};
+}
+
+// Of a model without data.
+void check_parameters(PretrainedModel& model, const ModelLimits& limits) {
+  int64_t count = 0;
+  for (const Tensor& tensor : model.parameters()) count = saturated_sum(count, saturated_elements(tensor.sizes()));
+  if (count > limits.parameters)
+    throw UserError(ErrorKind::bad_file, model.config().where() + ": " + model.class_name() + " has " +
+                                             std::to_string(count) + " parameters, expected at most " +
+                                             std::to_string(limits.parameters) + ": " + limits.reason);
+}
+
 // ---- making it ------------------------------------------------------------------------------------------------------
 
 void check_attention(const std::string& attention) {
@@ -167,15 +239,19 @@ LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkp
   const ChosenClass chosen = choose_class(config, options);
   config = config_for(config, *chosen.architecture);
   const DType dtype = load_dtype(config, files, checkpoint, options);
+  const ModelLimits limits = limits_of(checkpoint, options);
+  check_limits(config, chosen.architecture, limits);
   LoadedModel out;
   {
     const MetaParametersScope no_data;
     out.model = make_model(chosen, std::move(config), dtype, options);
   }
+  check_parameters(*out.model, limits);
   out.report = load_weights(*out.model, checkpoint,
                             {.dtype = dtype,
                              .ignore_mismatched_sizes = options.ignore_mismatched_sizes,
                              .strict = options.strict,
+                             .values = options.values,
                              .key_mapping = options.key_mapping});
   checkpoint.read_in_order(out.model->parameters());
   out.model->eval();
@@ -188,6 +264,10 @@ Config updated_config(Config config, const LoadOptions& options) {
     if (key != "dtype" && key != "torch_dtype")
       throw UserError(config.where() + ": the configuration has no \"" + key + "\" to set");
   return config;
+}
+
+Checkpoint open_checkpoint(const CheckpointFiles& files, const LoadOptions& options) {
+  return options.values ? Checkpoint::open(files) : Checkpoint::open_headers(files);
 }
 
 bool names_a_config_file(const fs::path& path) { return path.extension() == ".json" && fs::is_regular_file(path); }
@@ -224,14 +304,14 @@ LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& opt
                           " is a weight file, and there is no config.json beside it: give a config, or name a folder");
     const Config config = config_from_pretrained(folder.empty() ? fs::path(".") : folder, beside);
     const CheckpointFiles files = checkpoint_at(name_or_path);
-    return load_model(config, files, Checkpoint::open(files), options);
+    return load_model(config, files, open_checkpoint(files, options), options);
   }
   const ModelFiles where(name_or_path.string(), hub_options(options));
   Config config = config_from_pretrained(name_or_path, options);
   choose_class(config, options);  // an architecture that we do not have is said before weights are looked for
   const CheckpointFiles files =
       find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});
-  LoadedModel out = load_model(std::move(config), files, Checkpoint::open(files), options);
+  LoadedModel out = load_model(std::move(config), files, open_checkpoint(files, options), options);
   if (const auto generation = where.find("generation_config.json"))
     out.model->generation_config_json = file_text(*generation);
   return out;
@@ -249,7 +329,14 @@ std::shared_ptr<PretrainedModel> from_config(const Config& given, const LoadOpti
   const Config config = updated_config(given, options);
   const ChosenClass chosen = choose_class(config, options);
   const DType dtype = options.dtype ? *options.dtype : config.dtype().value_or(DType::float32);
-  std::shared_ptr<PretrainedModel> model = make_model(chosen, config_for(config, *chosen.architecture), dtype, options);
+  const Config own = config_for(config, *chosen.architecture);
+  const ModelLimits limits = limits_of_machine(dtype, options);
+  check_limits(own, chosen.architecture, limits);
+  {
+    const MetaParametersScope no_data;  // how much it would take, before it takes it
+    check_parameters(*make_model(chosen, own, dtype, options), limits);
+  }
+  std::shared_ptr<PretrainedModel> model = make_model(chosen, own, dtype, options);
   model->init_all_weights();
   return model;
 }

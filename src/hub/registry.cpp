@@ -7,10 +7,21 @@ namespace calque {
 // Made by CMake from the names of the files in src/zoo.
 void register_zoo(ModelRegistry& registry);
 
+// The one door to every model class: nothing is made of a configuration that its schema refuses, and errors say which one.
+static std::function<std::shared_ptr<PretrainedModel>(const Config&)> checked(
+    std::function<std::shared_ptr<PretrainedModel>(const Config&)> make) {
+  return [make = std::move(make)](const Config& config) {
+    config.check_values();
+    return config.naming_errors([&] { return make(config); });
+  };
+}
+
 void ModelRegistry::add(Architecture architecture) {
   if (find(architecture.model_type)) throw UserError("model type \"" + architecture.model_type + "\" is registered already");
-  for (const ModelClass& one : architecture.classes)
+  for (ModelClass& one : architecture.classes) {
     if (find_class(one.name)) throw UserError("model class " + one.name + " is registered already");
+    one.make = checked(std::move(one.make));
+  }
   architectures_.push_back(std::make_unique<Architecture>(std::move(architecture)));
 }
 

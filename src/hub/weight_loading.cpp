@@ -9,6 +9,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/file/mapped_file.h"
 #include "calque/op/ops.h"
 #include "hub/weight_init.h"
 
@@ -183,6 +184,31 @@ void put_tensor(TensorSlot& slot, Tensor tensor) {
 
 bool same_list(IntList a, IntList b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
+// Memory for parameters whose values nobody asks for: one run of zeros that all of them share and that never becomes resident.
+class Placeholders {
+ public:
+  explicit Placeholders(const LoadTargets& targets) {
+    size_t bytes = 1;
+    for (const LoadTarget& target : targets.all) bytes = std::max(bytes, needed(target.slot->tensor.sizes(), DType::float64));
+    zeros_ = MappedFile::zeros(bytes);
+  }
+  Tensor of(IntList sizes, DType dtype) const {
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+    // Storage has one pointer type for all; read_only keeps writers out.
+    auto* data = const_cast<std::byte*>(zeros_->bytes().data());
+    return from_storage(Storage::borrow(data, needed(sizes, dtype), zeros_, /*read_only=*/true), dtype, sizes, strides, 0);
+  }
+
+ private:
+  static size_t needed(IntList sizes, DType dtype) {
+    size_t count = item_size(dtype);
+    for (const int64_t size : sizes) count *= static_cast<size_t>(size);
+    return count;
+  }
+  std::shared_ptr<const MappedFile> zeros_;
+};
+
 bool without_data(const Tensor& tensor) { return tensor.device().type == DeviceType::meta; }
 
 // ---- ties -----------------------------------------------------------------------------------------------------------
@@ -211,15 +237,17 @@ void take_head_biases(const PretrainedModel& model, LoadTargets& targets) {
   }
 }
 
-// Before anything is initialised: which parameter each tied one will be, by what the checkpoint had.
-PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets& targets) {
+// Before anything is initialised: which parameter each tied one will be, by what the checkpoint had. Without values two of the same
+// sizes are taken to be the same.
+PretrainedModel::TiedWeights plan_ties(PretrainedModel& model, const LoadTargets& targets, bool values) {
   PretrainedModel::TiedWeights out;
   const PretrainedModel::TiedWeights declared = model.tied_weights();
   for (size_t i = 0; i < declared.size(); ++i) {
     auto [name, source] = declared[i];
     const bool has_name = !targets.missing(name), has_source = !targets.missing(source);
     if (has_name && has_source) {
-      if (!same_values(model.get_parameter(name), model.get_parameter(source))) {
+      const Tensor &one = model.get_parameter(name), &other = model.get_parameter(source);
+      if (values ? !same_values(one, other) : !same_list(one.sizes(), other.sizes())) {
         warn("the model's config ties " + name + " to " + source +
              ", but the checkpoint has both with different values, so they are not tied; set tie_word_embeddings=false in "
              "the config");
@@ -331,6 +359,7 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
       report.unexpected_keys.push_back(key);
   }
 
+  const std::optional<Placeholders> placeholders = options.values ? std::nullopt : std::optional<Placeholders>(targets);
   const GradModeScope no_grad(false);
   for (auto& [target, given] : found) {
     Tensor tensor = *given;
@@ -343,13 +372,13 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
       continue;
     }
     const DType dtype = wanted_dtype(model, *target, options);
-    if (tensor.dtype() != dtype) tensor = tensor.to(dtype);
-    put_tensor(*target->slot, tensor.contiguous());
+    if (options.values && tensor.dtype() != dtype) tensor = tensor.to(dtype);
+    put_tensor(*target->slot, options.values ? tensor.contiguous() : placeholders->of(tensor.sizes(), dtype));
     target->loaded = true;
   }
 
   take_head_biases(model, targets);
-  const PretrainedModel::TiedWeights ties = plan_ties(model, targets);
+  const PretrainedModel::TiedWeights ties = plan_ties(model, targets, options.values);
   std::unordered_set<std::string> tied_to_loaded;
   for (const auto& [name, source] : ties)
     if (!targets.missing(source)) tied_to_loaded.insert(name);
@@ -362,7 +391,13 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
   leave_out(report.unexpected_keys, {R"(rotary_emb\.inv_freq$)", R"((^|\.)position_ids$)"});
   refuse_if_wrong(model, report, options);
 
-  if (options.init_missing) init_missing(model, targets, ties, options);
+  if (!options.values) {
+    for (LoadTarget& target : targets.all)
+      if (!target.loaded && without_data(target.slot->tensor))
+        put_tensor(*target.slot, placeholders->of(target.slot->tensor.sizes(), wanted_dtype(model, target, options)));
+  } else if (options.init_missing) {
+    init_missing(model, targets, ties, options);
+  }
   for (const auto& [name, source] : ties) model.set_tensor(name, model.get_parameter(source));
   // What a constructor gave a value of its own, and the checkpoint did not have.
   for (LoadTarget& target : targets.all) {

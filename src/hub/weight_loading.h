@@ -18,6 +18,7 @@ struct WeightOptions {
   bool ignore_mismatched_sizes = false;
   bool strict = false;
   bool init_missing = true;  // false: only reports; what is missing stays without data
+  bool values = true;        // false: tensors have sizes and dtypes, and no values are read, compared or initialised
   std::vector<std::pair<std::string, std::string>> key_mapping = {};  // regular expression, replacement
 };
 

@@ -4,6 +4,7 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
+#include "calque/nn/meta_parameters.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/number_text.h"
 
@@ -12,7 +13,10 @@ namespace calque {
 using nn_detail::text;
 
 static Tensor fresh(SymIntList sizes, const Factory& factory, bool wanted = true) {
-  return wanted ? empty(sizes, factory.dtype, std::nullopt, factory.device) : Tensor();
+  if (!wanted) return {};
+  // What will have no data need not be allocated first.
+  const bool no_data = MetaParametersScope::active() && !factory.device;
+  return empty(sizes, factory.dtype, std::nullopt, no_data ? Device(DeviceType::meta) : factory.device);
 }
 
 Linear::Linear(int64_t in_features, int64_t out_features, bool bias, Factory factory)

@@ -39,6 +39,7 @@ void register_models(ModelRegistry& registry) {
         "attention_dropout": 0.0, "activation_dropout": 0.0, "init_std": 0.02, "classifier_dropout": 0.0, "scale_embedding": false,
         "use_cache": true, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "is_encoder_decoder": true,
         "decoder_start_token_id": 2, "forced_eos_token_id": 2, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .complete = complete_bart,
       .classes = {seq2seq_class<Seq2SeqModel>(bart_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(bart_style, "ForConditionalGeneration",

@@ -42,6 +42,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "use_cache": true, "classifier_dropout": null, "is_decoder": false, "add_cross_attention": false,
         "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
+      .schema = bert_schema(),
       .classes = {model_class<BertModel>("BertModel", {"default"}),
                   head_class<BertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert", bert_family),
                   head_class<BertFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"}, "bert",

@@ -24,6 +24,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu", "d_model": 2560, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
         "decoder_start_token_id": 1, "forced_eos_token_id": 2, "encoder_no_repeat_ngram_size": 3, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .classes = {seq2seq_class<Seq2SeqModel>(blenderbot_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(blenderbot_style, "ForConditionalGeneration", {"seq2seq-lm"}),
                   seq2seq_class<Seq2SeqCausalLM>(blenderbot_style, "ForCausalLM", {"causal-lm"})},

@@ -28,6 +28,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu", "d_model": 512, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
         "decoder_start_token_id": 1, "forced_eos_token_id": 2, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .classes = {seq2seq_class<Seq2SeqModel>(blenderbot_small_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(blenderbot_small_style, "ForConditionalGeneration",
                                                               {"seq2seq-lm"}),

@@ -55,11 +55,7 @@ struct BloomAttention : Typed<BloomAttention> {
         hidden_dropout(c.number("hidden_dropout")),
         query_key_value(child<Linear>("query_key_value", c.integer("hidden_size"), 3 * c.integer("hidden_size"))),
         dense(child<Linear>("dense", c.integer("hidden_size"), c.integer("hidden_size"))),
-        attention_dropout(child<Dropout>("attention_dropout", c.number("attention_dropout"))) {
-    if (size * heads != c.integer("hidden_size"))
-      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size (" + std::to_string(c.integer("hidden_size")) +
-                                               ") must be divisible by n_head (" + std::to_string(heads) + ")");
-  }
+        attention_dropout(child<Dropout>("attention_dropout", c.number("attention_dropout"))) {}
 
   Result forward(const Tensor& x, const Tensor& residual, const Tensor& alibi, const AttentionMask& mask,
                  const LayerCache& past, const Tensor& head_mask, bool eager) {
@@ -217,6 +213,7 @@ void register_models(ModelRegistry& registry) {
         "initializer_range": 0.02, "use_cache": true, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": null,
         "apply_residual_connection_post_layernorm": false, "hidden_dropout": 0.0, "attention_dropout": 0.0, "pretraining_tp": 1,
         "slow_but_exact": false, "tie_word_embeddings": true})",
+      .schema = {.keys = {{"n_embed", KeyKind::size}}, .relations = {multiple("hidden_size", "n_head")}},
       .complete = complete,
       .classes = {model_class<BloomModel>("BloomModel", {"default"}),
                   head_class<BloomFamily, CausalLM, "ForCausalLM">({"causal-lm", "pretraining"}, "transformer",

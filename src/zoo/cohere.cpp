@@ -142,6 +142,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 8192, "initializer_range": 0.02, "layer_norm_eps": 1e-05, "use_cache": true,
         "pad_token_id": 0, "bos_token_id": 5, "eos_token_id": 255001, "tie_word_embeddings": true, "attention_bias": false,
         "attention_dropout": 0.0, "use_qk_norm": false})",
+      .schema = rotary_schema({{"logit_scale", KeyKind::number}}),
       .complete = complete,
       .classes = {model_class<CohereModel>("CohereModel", {"default"}),
                   model_class<CohereForCausalLM>("CohereForCausalLM", {"causal-lm"})},

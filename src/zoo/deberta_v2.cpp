@@ -4,7 +4,6 @@
 
 #include "blocks/bert_embeddings.h"
 #include "blocks/deberta_parts.h"
-#include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/convolution.h"
 #include "calque/op/ops.h"
@@ -49,11 +48,7 @@ struct DebertaV2SelfAttention : Typed<DebertaV2SelfAttention> {
                                       c.integer("hidden_size"), heads * size)),
         pos_query_proj(child_if<Linear>(pos_dropout && position_to_content && !c.flag("share_att_key"), *this,
                                         "pos_query_proj", c.integer("hidden_size"), heads * size)),
-        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {
-    if (c.integer("hidden_size") % heads != 0)
-      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
-                                               ", expected a multiple of num_attention_heads, " + std::to_string(heads));
-  }
+        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {}
 
   std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states, const Tensor& mask, const Tensor& distances,
                                      const Tensor& rel_embeddings) {
@@ -201,6 +196,7 @@ void register_models(ModelRegistry& registry) {
         "relative_attention": false, "max_relative_positions": -1, "pad_token_id": 0, "bos_token_id": null,
         "eos_token_id": null, "position_biased_input": true, "pos_att_type": null, "pooler_dropout": 0.0,
         "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
+      .schema = deberta_schema(),
       .complete = complete_deberta,
       .classes = {model_class<DebertaV2Model>("DebertaV2Model", {"default"}),
                   head_class<DebertaV2Family, DebertaMaskedLM, "ForMaskedLM">({"pretraining", "masked-lm"}, deberta_v2_path,

@@ -4,7 +4,6 @@
 #include "blocks/activations.h"
 #include "blocks/bert_embeddings.h"
 #include "blocks/bert_encoder.h"
-#include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/op/ops.h"
@@ -67,11 +66,7 @@ struct DistilBertSelfAttention : Typed<DistilBertSelfAttention>, PrunableAttenti
         k_lin(child<Linear>("k_lin", c.integer("dim"), c.integer("dim"))),
         v_lin(child<Linear>("v_lin", c.integer("dim"), c.integer("dim"))),
         out_lin(child<Linear>("out_lin", c.integer("dim"), c.integer("dim"))),
-        dropout(child<Dropout>("dropout", c.number("attention_dropout"))) {
-    if (c.integer("dim") % heads != 0)
-      throw UserError(ErrorKind::bad_file, c.where() + ": dim is " + std::to_string(c.integer("dim")) +
-                                               ", expected a multiple of n_heads, " + std::to_string(heads));
-  }
+        dropout(child<Dropout>("dropout", c.number("attention_dropout"))) {}
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
     AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
     options.head_mask = head_mask;
@@ -267,6 +262,7 @@ void register_models(ModelRegistry& registry) {
         "n_heads": 12, "dim": 768, "hidden_dim": 3072, "dropout": 0.1, "attention_dropout": 0.1, "activation": "gelu",
         "initializer_range": 0.02, "qa_dropout": 0.1, "seq_classif_dropout": 0.2, "pad_token_id": 0, "eos_token_id": null,
         "bos_token_id": null, "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("dim", "n_heads")}},
       .classes = {model_class<DistilBertModel>("DistilBertModel", {"default"}),
                   model_class<DistilBertForMaskedLM>("DistilBertForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<DistilBertForMultipleChoice>("DistilBertForMultipleChoice", {"multiple-choice"}),

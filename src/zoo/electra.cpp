@@ -219,6 +219,7 @@ void register_models(ModelRegistry& registry) {
         "layer_norm_eps": 1e-12, "summary_type": "first", "summary_use_proj": true, "summary_activation": "gelu",
         "summary_last_dropout": 0.1, "pad_token_id": 0, "use_cache": true, "classifier_dropout": null, "is_decoder": false,
         "add_cross_attention": false, "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
+      .schema = bert_schema(),
       .classes = {model_class<ElectraModel>("ElectraModel", {"default"}),
                   model_class<ElectraForPreTraining>("ElectraForPreTraining", {"pretraining"}),
                   model_class<ElectraForMaskedLM>("ElectraForMaskedLM", {"masked-lm"}),

@@ -326,6 +326,7 @@ void register_models(ModelRegistry& registry) {
         "summary_proj_to_labels": true, "summary_first_dropout": 0.1, "scale_attn_weights": true, "use_cache": true,
         "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "scale_attn_by_inverse_layer_idx": false,
         "reorder_and_upcast_attn": false, "add_cross_attention": false, "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("n_embd", "n_head")}},
       .classes = {model_class<GPT2Model>("GPT2Model", {"default"}),
                   model_class<GPT2LMHeadModel>("GPT2LMHeadModel", {"causal-lm", "pretraining"}),
                   model_class<GPT2DoubleHeadsModel>("GPT2DoubleHeadsModel", {"special"}),

@@ -30,11 +30,7 @@ struct GPTNeoSelfAttention : Typed<GPTNeoSelfAttention> {
         k_proj(child<Linear>("k_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
         v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
         q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"))) {
-    if (size * heads != c.integer("hidden_size"))
-      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size (" + std::to_string(c.integer("hidden_size")) +
-                                               ") must be divisible by num_heads (" + std::to_string(heads) + ")");
-  }
+        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"))) {}
 
   Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor query = split_heads(q_proj(x), heads, size);
@@ -171,19 +167,38 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
 
 // attention_types [[["global", "local"], 12]] says "these, so many times"; attention_layers is one name a layer.
 void complete(Config& config) {
-  Values layers;
-  for (const Value& item : config.find("attention_types")->to_items())
-    for (int64_t times = item.to_items().at(1).to_int(); times > 0; --times)
-      for (const Value& type : item.to_items().at(0).to_items()) {
-        if (type.to_string() != "global" && type.to_string() != "local")
-          throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" names \"" + type.to_string() +
-                                                   "\", expected global or local");
-        layers.push_back(type);
-      }
-  if (static_cast<int64_t>(layers.size()) != config.integer("num_layers"))
-    throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" gives " + std::to_string(layers.size()) +
+  const auto is_list = [](const Value& value) { return value.kind() == Value::Kind::list; };
+  const Value& all = *config.find("attention_types");
+  const auto wrong = [&] {
+    return UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" is " + all.str() +
+                                              ", expected lists of types and how often they come, as [[[\"global\", "
+                                              "\"local\"], 12]]");
+  };
+  if (!is_list(all)) throw wrong();
+  int64_t count = 0;
+  for (const Value& item : all.to_items()) {
+    if (!is_list(item) || item.to_items().size() != 2 || !is_list(item.to_items()[0])) throw wrong();
+    const Values& types = item.to_items()[0].to_items();
+    const Value& times = item.to_items()[1];
+    int64_t these = 0;
+    if (times.kind() != Value::Kind::integer || times.to_int() < 0 || types.empty() ||
+        __builtin_mul_overflow(times.to_int(), std::ssize(types), &these) || __builtin_add_overflow(count, these, &count))
+      throw wrong();
+    for (const Value& type : types) {
+      if (type.kind() != Value::Kind::string) throw wrong();
+      if (type.to_string() != "global" && type.to_string() != "local")
+        throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" names \"" + type.to_string() +
+                                                 "\", expected global or local");
+    }
+  }
+  if (count != config.integer("num_layers"))
+    throw UserError(ErrorKind::bad_file, config.where() + ": \"attention_types\" gives " + std::to_string(count) +
                                              " layers, but \"num_layers\" is " +
                                              std::to_string(config.integer("num_layers")));
+  Values layers;
+  for (const Value& item : all.to_items())
+    for (int64_t i = 0; i < item.to_items()[1].to_int(); ++i)
+      layers.insert(layers.end(), item.to_items()[0].to_items().begin(), item.to_items()[0].to_items().end());
   config.set("attention_layers", list(std::move(layers)));
 }
 
@@ -206,6 +221,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu_new", "resid_dropout": 0.0, "embed_dropout": 0.0, "attention_dropout": 0.0,
         "classifier_dropout": 0.1, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true,
         "bos_token_id": 50256, "eos_token_id": 50256, "pad_token_id": null, "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("hidden_size", "num_heads")}},
       .complete = complete,
       .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}),
                   head_class<GPTNeoFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte"),

@@ -36,9 +36,6 @@ struct GPTJAttention : Typed<GPTJAttention> {
         v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
         q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
         out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)) {
-    if (size * heads != c.integer("hidden_size"))
-      throw UserError(ErrorKind::bad_file, c.where() + ": n_embd (" + std::to_string(c.integer("hidden_size")) +
-                                               ") must be divisible by n_head (" + std::to_string(heads) + ")");
     if (turning > size)
       throw UserError(ErrorKind::bad_file, c.where() + ": rotary_dim is " + std::to_string(turning) +
                                                ", expected at most the head size (" + std::to_string(size) + ")");
@@ -172,6 +169,7 @@ void register_models(ModelRegistry& registry) {
         "n_inner": null, "activation_function": "gelu_new", "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
         "layer_norm_epsilon": 1e-05, "initializer_range": 0.02, "use_cache": true, "bos_token_id": 50256, "eos_token_id": 50256,
         "pad_token_id": null, "tie_word_embeddings": false})",
+      .schema = {.keys = {{"n_positions", KeyKind::length}}, .relations = {multiple("n_embd", "n_head")}},
       .classes = {model_class<GPTJModel>("GPTJModel", {"default"}),
                   head_class<GPTJFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte", true),
                   head_class<GPTJFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},

@@ -137,6 +137,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "eos_token_id": null, "bos_token_id": null, "use_cache": true, "max_2d_position_embeddings": 1024,
         "tie_word_embeddings": true})",
+      .schema = bert_schema({{"max_2d_position_embeddings", KeyKind::size}}),
       .classes = {model_class<LayoutLMModel>("LayoutLMModel", {"default"}),
                   model_class<LayoutLMForMaskedLM>("LayoutLMForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<LayoutLMForQuestionAnswering>("LayoutLMForQuestionAnswering", {"document-question-answering"}),

@@ -132,6 +132,7 @@ void register_models(ModelRegistry& registry) {
         "initializer_range": 0.02, "rms_norm_eps": 1e-06, "use_cache": true, "pad_token_id": null, "bos_token_id": 1,
         "eos_token_id": 2, "pretraining_tp": 1, "tie_word_embeddings": false, "attention_bias": false,
         "attention_dropout": 0.0, "mlp_bias": false, "head_dim": null})",
+      .schema = rotary_schema(),
       .complete = complete,
       .classes = {model_class<LlamaModel>("LlamaModel", {"default"}),
                   head_class<LlamaFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "model", "embed_tokens"),

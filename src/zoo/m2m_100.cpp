@@ -29,6 +29,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "relu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": true, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
         "decoder_start_token_id": 2, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .classes = {seq2seq_class<Seq2SeqModel>(m2m_100_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(m2m_100_style, "ForConditionalGeneration", {"seq2seq-lm"})},
   });

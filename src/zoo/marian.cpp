@@ -34,6 +34,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 58100, "bos_token_id": null, "eos_token_id": 0,
         "decoder_start_token_id": 58100, "forced_eos_token_id": 0, "share_encoder_decoder_embeddings": true, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .complete = complete_marian,
       .classes = {seq2seq_class<Seq2SeqModel>(marian_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(marian_style, "MTModel", {"seq2seq-lm"}),

@@ -130,6 +130,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "bos_token_id": null, "eos_token_id": null, "use_cache": true, "is_decoder": false,
         "add_cross_attention": false, "tie_word_embeddings": true})",
+      .schema = bert_schema(),
       .classes = {model_class<MegatronBertModel>("MegatronBertModel", {"default"}),
                   head_class<MegatronBertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert",
                                                                                     megatron_family),

@@ -49,11 +49,7 @@ struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
         value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
         relative_positions_encoding(child<NezhaRelativePositionsEncoding>(
-            "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {
-    if (c.integer("hidden_size") % heads != 0)
-      throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
-                                               ", expected a multiple of num_attention_heads, " + std::to_string(heads));
-  }
+            "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {}
   Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
     const Tensor query_layer = split_heads(query(hidden_states), heads, size);
     const LayerCache now =
@@ -158,6 +154,9 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "max_relative_position": 64, "type_vocab_size": 2, "initializer_range": 0.02,
         "layer_norm_eps": 1e-12, "classifier_dropout": 0.1, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
         "use_cache": true, "tie_word_embeddings": true})",
+      .schema = {.keys = {{"max_relative_position", KeyKind::size}},
+                 .relations = {multiple("hidden_size", "num_attention_heads")},
+                 .tables = {{"max_position_embeddings", "max_position_embeddings", "hidden_size"}}},
       .classes = {model_class<NezhaModel>("NezhaModel", {"default"}),
                   head_class<NezhaFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "nezha", nezha_family),
                   head_class<NezhaFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"},

@@ -179,6 +179,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "relu", "layerdrop": 0.0, "init_std": 0.02, "use_cache": true, "pad_token_id": 1,
         "bos_token_id": 2, "eos_token_id": 2, "enable_bias": true, "layer_norm_elementwise_affine": true,
         "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("hidden_size", "num_attention_heads")}},
       .complete = complete,
       .classes = {model_class<OPTModel>("OPTModel", {"default"}),
                   model_class<OPTForCausalLM>("OPTForCausalLM", {"causal-lm"}),

@@ -28,6 +28,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 0, "eos_token_id": 1,
         "decoder_start_token_id": 0, "forced_eos_token_id": 1, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .classes = {seq2seq_class<Seq2SeqModel>(pegasus_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(pegasus_style, "ForConditionalGeneration", {"seq2seq-lm"}),
                   seq2seq_class<Seq2SeqCausalLM>(pegasus_style, "ForCausalLM", {"causal-lm"})},

@@ -30,6 +30,7 @@ void register_models(ModelRegistry& registry) {
         "activation_function": "gelu", "d_model": 768, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.0,
         "init_std": 0.02, "classifier_dropout": 0.0, "scale_embedding": true, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
         "forced_eos_token_id": 2, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = seq2seq_schema(),
       .classes = {seq2seq_class<Seq2SeqModel>(plbart_style, "Model", {"default"}),
                   seq2seq_class<Seq2SeqConditionalGeneration>(plbart_style, "ForConditionalGeneration", {"seq2seq-lm"}),
                   seq2seq_class<Seq2SeqCausalLM>(plbart_style, "ForCausalLM", {"causal-lm"}),

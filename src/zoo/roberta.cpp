@@ -146,6 +146,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "use_cache": true, "classifier_dropout": null,
         "is_decoder": false, "add_cross_attention": false, "tie_word_embeddings": true})",
+      .schema = bert_schema(),
       .classes = {model_class<RobertaModel>("RobertaModel", {"default"}),
                   model_class<RobertaForMaskedLM>("RobertaForMaskedLM", {"pretraining", "masked-lm"}),
                   model_class<RobertaForCausalLM>("RobertaForCausalLM", {"causal-lm"}),

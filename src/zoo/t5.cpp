@@ -384,6 +384,8 @@ std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
+  const ConfigSchema t5_schema = {.keys = {{"relative_attention_num_buckets", KeyKind::size},
+                                          {"relative_attention_max_distance", KeyKind::length}}};
   const std::vector<std::pair<std::string, std::string>> other_names = {{"hidden_size", "d_model"},
                                                                         {"num_attention_heads", "num_heads"},
                                                                         {"num_hidden_layers", "num_layers"},
@@ -398,6 +400,7 @@ void register_models(ModelRegistry& registry) {
         "layer_norm_epsilon": 1e-06, "initializer_factor": 1.0, "feed_forward_proj": "relu", "is_encoder_decoder": true,
         "use_cache": true, "pad_token_id": 0, "eos_token_id": 1, "classifier_dropout": 0.0, "is_decoder": false,
         "tie_word_embeddings": true})",
+      .schema = t5_schema,
       .complete = complete_t5,
       .classes = t5_classes(t5_style, {"pretraining", "seq2seq-lm"}),
   });
@@ -411,6 +414,7 @@ void register_models(ModelRegistry& registry) {
         "layer_norm_epsilon": 1e-06, "initializer_factor": 1.0, "feed_forward_proj": "gated-gelu", "is_encoder_decoder": true,
         "use_cache": true, "tie_word_embeddings": true, "bos_token_id": null, "pad_token_id": 0, "eos_token_id": 1,
         "decoder_start_token_id": 0, "classifier_dropout": 0.0, "is_decoder": false})",
+      .schema = t5_schema,
       .complete = complete_feed_forward,
       .classes = t5_classes(mt5_style, {"seq2seq-lm"}),
   });

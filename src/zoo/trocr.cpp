@@ -221,6 +221,8 @@ void register_models(ModelRegistry& registry) {
         "decoder_layerdrop": 0.0, "use_cache": true, "scale_embedding": false, "use_learned_position_embeddings": true,
         "layernorm_embedding": true, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
         "cross_attention_hidden_size": null, "is_decoder": false, "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("d_model", "decoder_attention_heads")},
+                 .tables = {{"max_position_embeddings", "d_model"}}},
       .classes = {model_class<TrOCRForCausalLM>("TrOCRForCausalLM", {"causal-lm"}),
                   model_class<TrOCRDecoder>("TrOCRDecoder", {"special"})},
   });

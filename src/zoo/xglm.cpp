@@ -164,6 +164,7 @@ void register_models(ModelRegistry& registry) {
         "activation_dropout": 0.0, "layerdrop": 0.0, "init_std": 0.02, "scale_embedding": true, "use_cache": true,
         "decoder_start_token_id": 2, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "add_cross_attention": false,
         "tie_word_embeddings": true})",
+      .schema = {.relations = {multiple("d_model", "attention_heads")}, .tables = {{"max_position_embeddings", "d_model"}}},
       .classes = {model_class<XGLMModel>("XGLMModel", {"default"}),
                   model_class<XGLMForCausalLM>("XGLMForCausalLM", {"causal-lm"})},
   });

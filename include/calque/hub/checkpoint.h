@@ -46,6 +46,8 @@ class Checkpoint {
   // Every header is read and checked. A Git LFS pointer, a cut-off file or a pickle that asks for code is a UserError
   // (bad_file) that says which and what to do.
   static Checkpoint open(const CheckpointFiles& files);
+  // The same, without the values: tensors of safetensors files have no data, and nothing is read ahead.
+  static Checkpoint open_headers(const CheckpointFiles& files);
   // Tensors in memory.
   static Checkpoint of(NamedTensors tensors, std::string where = "the state dict");
 
@@ -57,6 +59,8 @@ class Checkpoint {
   void read_in_order(const std::vector<Tensor>& used) const;
 
  private:
+  static Checkpoint open(const CheckpointFiles& files, bool values);
+
   NamedTensors tensors_;
   size_t first_file_ = 0;  // how many of them are from the first file
   std::string where_;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/base/error.h"
 #include "calque/tensor/value.h"
 
 namespace calque {
@@ -63,6 +64,19 @@ class Config {
   std::optional<std::string> optional_text(std::string_view key) const;
   // A configuration inside this one ("text_config", "rope_parameters"); empty when absent or None.
   Config nested(std::string_view key) const;
+
+  // UserError for a number that the architecture's schema refuses (config_schema.h). Reading a file and making a model both ask.
+  void check_values() const;
+  // Calls f; a UserError that does not name this configuration yet then does.
+  template <class F>
+  auto naming_errors(F&& f) const {
+    try {
+      return f();
+    } catch (UserError& error) {
+      if (std::string_view(error.what()).find(where_) == std::string_view::npos) error.prepend(where_ + ": ");
+      throw;
+    }
+  }
 
   // As transformers writes it: sorted, indented by two. With `use_diff` without what every configuration has by default.
   std::string to_json_string(bool use_diff = true) const;

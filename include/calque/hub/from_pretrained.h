@@ -29,6 +29,11 @@ struct LoadOptions {
   Config::Items config_updates = {};     // values that count instead of the config's; UserError for an unknown name
   bool ignore_mismatched_sizes = false;  // initialise what has another shape in the checkpoint
   bool strict = false;                   // UserError when a key is missing or unexpected
+  // A model of more parameters is a UserError before it has any. By default what the checkpoint holds decides, with room for what it
+  // may lack, and without a checkpoint this machine's memory.
+  std::optional<int64_t> max_parameters = {};
+  // false: for sizes and dtypes alone. Of weight files only the headers are read, and the parameters' values mean nothing.
+  bool values = true;
   std::vector<std::pair<std::string, std::string>> key_mapping = {};  // keys of the file: regular expression, replacement
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calque/hub/config.h"
+#include "calque/hub/config_schema.h"
 
 namespace calque {
 
@@ -26,7 +27,8 @@ struct Architecture {
   std::string config_class;                                        // "BertConfig"
   std::vector<std::pair<std::string, std::string>> attribute_map;  // other name, name in the file
   std::string defaults;                        // JSON: what the configuration class has without arguments
-  std::function<void(Config&)> complete = {};  // values that follow from others; checks
+  ConfigSchema schema = {};                    // what its numbers may be, beside what holds for all
+  std::function<void(Config&)> complete = {};  // values that follow from others, which the schema has checked
   std::vector<ModelClass> classes;
 };
 

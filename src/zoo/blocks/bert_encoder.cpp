@@ -9,6 +9,12 @@
 
 namespace calque {
 
+ConfigSchema bert_schema(std::vector<KeyRule> own) {
+  return {.keys = std::move(own),
+          .relations = {multiple("hidden_size", "num_attention_heads", "embedding_size"),
+                        at_least("hidden_size", "num_attention_heads")}};
+}
+
 BertSelfAttention::BertSelfAttention(const Config& c, std::string family, bool cross)
     : FamilyModule(std::move(family)),
       cross(cross),
@@ -20,11 +26,7 @@ BertSelfAttention::BertSelfAttention(const Config& c, std::string family, bool c
       value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
       dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
       distance_embedding(child_if<Embedding>(position_embedding_type != "absolute", *this, "distance_embedding",
-                                             2 * c.integer("max_position_embeddings") - 1, size)) {
-  if (c.integer("hidden_size") % heads != 0 && !c.has("embedding_size"))
-    throw UserError(ErrorKind::bad_file, c.where() + ": hidden_size is " + std::to_string(c.integer("hidden_size")) +
-                                             ", expected a multiple of num_attention_heads, " + std::to_string(heads));
-}
+                                             2 * c.integer("max_position_embeddings") - 1, size)) {}
 
 // What the distance between two positions adds to their score.
 Tensor BertSelfAttention::distance_scores(const Tensor& query_layer, const Tensor& key_layer, const SymInt& past) const {

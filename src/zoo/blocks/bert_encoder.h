@@ -12,6 +12,7 @@
 #include "activations.h"
 #include "attention.h"
 #include "calque/hub/cache.h"
+#include "calque/hub/config_schema.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/prune.h"
 #include "calque/nn/activation.h"
@@ -22,6 +23,9 @@
 #include "child_if.h"
 
 namespace calque {
+
+// What BERT's relatives ask of a configuration. Those with embeddings of their own size cut what the heads leave over.
+ConfigSchema bert_schema(std::vector<KeyRule> own = {});
 
 // A module whose class name is the family's prefix and its own part.
 template <class D>

@@ -29,6 +29,14 @@ Tensor by_distance(const Tensor& scores, const Tensor& distances, int64_t span) 
                 index.expand({scores.sym_size(0), scores.sym_size(1), scores.sym_size(2), distances.sym_size(-1)}));
 }
 
+ConfigSchema deberta_schema() {
+  return {.keys = {{"max_relative_positions", KeyKind::rows_or_not},
+                   {"position_buckets", KeyKind::rows_or_not},
+                   {"conv_kernel_size", KeyKind::rows},
+                   {"conv_groups", KeyKind::heads}},
+          .relations = {multiple("hidden_size", "num_attention_heads"), multiple("hidden_size", "conv_groups")}};
+}
+
 void complete_deberta(Config& config) {
   if (const Value* types = config.find("pos_att_type"); types && types->kind() == Value::Kind::string) {
     std::istringstream text(types->to_string());

@@ -17,6 +17,8 @@ Tensor deberta_mask(const Tensor& attention_mask);
 Tensor deberta_given_mask(const ModelInputs& in);
 // Scores [batch, heads, query, 2 * span] by distance into scores by position; distances [1, 1, query, key].
 Tensor by_distance(const Tensor& scores, const Tensor& distances, int64_t span);
+// What both generations ask of a configuration.
+ConfigSchema deberta_schema();
 // pos_att_type as a list; pooler_hidden_size.
 void complete_deberta(Config& config);
 bool attends_positions(const Config& config, const char* type);  // "c2p" or "p2c"

@@ -1,20 +1,12 @@
 #include "projected_attention.h"
 
-#include "calque/base/error.h"
 #include "calque/op/ops.h"
 
 namespace calque {
 
-static int64_t divided(int64_t hidden_size, int64_t heads) {
-  if (heads <= 0 || hidden_size % heads != 0)
-    throw UserError(ErrorKind::bad_file, "the hidden size (" + std::to_string(hidden_size) +
-                                             ") must be divisible by the number of heads (" + std::to_string(heads) + ")");
-  return hidden_size / heads;
-}
-
 ProjectedAttention::ProjectedAttention(const Options& o)
     : heads(o.heads),
-      size(divided(o.hidden_size, o.heads)),
+      size(o.hidden_size / o.heads),
       dropout(o.dropout),
       softmax_in_float32(o.softmax_in_float32),
       k_proj(child<Linear>("k_proj", o.memory_size ? o.memory_size : o.hidden_size, o.hidden_size, o.bias)),

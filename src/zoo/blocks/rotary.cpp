@@ -9,6 +9,13 @@
 
 namespace calque {
 
+ConfigSchema rotary_schema(std::vector<KeyRule> own) {
+  own.push_back({"max_position_embeddings", KeyKind::length});
+  return {.keys = std::move(own),
+          .relations = {multiple("hidden_size", "num_attention_heads", "head_dim"),
+                        multiple("num_attention_heads", "num_key_value_heads")}};
+}
+
 void complete_rope_parameters(Config& config, double default_theta) {
   std::vector<std::pair<Value, Value>> items;
   const auto put = [&](std::string_view key, const Value& value) {

@@ -8,10 +8,13 @@
 #include <tuple>
 
 #include "calque/hub/config.h"
+#include "calque/hub/config_schema.h"
 #include "calque/nn/typed.h"
 
 namespace calque {
 
+// What models with rotary positions ask of a configuration: no table has a row for each position.
+ConfigSchema rotary_schema(std::vector<KeyRule> own = {});
 // Old files have "rope_theta" and "rope_scaling", new ones "rope_parameters"; this makes the new form of either.
 void complete_rope_parameters(Config& config, double default_theta);
 

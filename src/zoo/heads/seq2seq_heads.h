@@ -9,6 +9,12 @@
 
 namespace calque {
 
+// Heads share d_model evenly; sines are a table that is computed.
+inline ConfigSchema seq2seq_schema() {
+  return {.relations = {multiple("d_model", "encoder_attention_heads"), multiple("d_model", "decoder_attention_heads")},
+          .tables = {{"max_position_embeddings", "d_model"}}};
+}
+
 struct Seq2SeqConditionalGeneration : Seq2SeqPretrained {
   Seq2SeqConditionalGeneration(const Seq2SeqStyle& style, const std::string& name, const Config& config);
   std::vector<std::string> argument_names() const override;

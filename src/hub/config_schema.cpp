@@ -1,0 +1,238 @@
+#include "calque/hub/config_schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "calque/base/error.h"
+#include "calque/hub/registry.h"
+
+namespace calque {
+
+namespace {
+
+// Two of them, and a few times that, multiply without overflow.
+constexpr int64_t largest_size = std::numeric_limits<int32_t>::max();
+// What a double holds exactly: lengths are computed with as such.
+constexpr int64_t largest_length = int64_t{1} << 53;
+// More than any model has; each is a module to make or a step to compute.
+constexpr int64_t most_layers = 4096;
+
+struct KindKeys {
+  KeyKind kind;
+  std::vector<std::string_view> keys;
+};
+
+// The one table of what keys mean wherever an architecture does not say otherwise.
+const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
+  static const std::map<std::string_view, KeyKind, std::less<>> kinds = [] {
+    const KindKeys table[] = {
+        {KeyKind::layers,
+         {"num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers",
+          "num_decoder_layers"}},
+        {KeyKind::size,
+         {"vocab_size",      "decoder_vocab_size", "hidden_size",         "n_embd",
+          "d_model",         "dim",                "embedding_size",      "word_embed_proj_dim",
+          "head_dim",        "d_kv",               "attention_head_size", "intermediate_size",
+          "encoder_ffn_dim", "decoder_ffn_dim",    "ffn_dim",             "d_ff",
+          "hidden_dim",      "n_inner",            "pooler_hidden_size",  "cross_attention_hidden_size",
+          "n_positions",     "rotary_dim",         "max_position_embeddings"}},
+        {KeyKind::repeats, {"pretraining_tp"}},
+        {KeyKind::rows, {"type_vocab_size"}},
+        {KeyKind::heads,
+         {"num_attention_heads", "num_heads", "n_head", "n_heads", "attention_heads", "num_key_value_heads",
+          "encoder_attention_heads", "decoder_attention_heads"}},
+        {KeyKind::length, {"window_size", "original_max_position_embeddings"}},
+        {KeyKind::count, {"chunk_size_feed_forward", "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"}},
+        {KeyKind::probability,
+         {"hidden_dropout_prob", "attention_probs_dropout_prob", "hidden_dropout",      "attention_dropout",
+          "activation_dropout",  "dropout",                      "dropout_rate",        "classifier_dropout",
+          "resid_pdrop",         "classifier_dropout_prob",      "embd_pdrop",          "attn_pdrop",
+          "resid_dropout",       "embed_dropout",                "pooler_dropout",      "qa_dropout",
+          "seq_classif_dropout", "summary_first_dropout",        "encoder_layerdrop",   "decoder_layerdrop",
+          "layerdrop",           "summary_last_dropout"}},
+        {KeyKind::magnitude,
+         {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "initializer_range", "init_std", "initializer_factor",
+          "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
+        {KeyKind::positive,
+         {"rope_theta", "rope_parameters.rope_theta", "rope_parameters.factor", "rope_parameters.low_freq_factor",
+          "rope_parameters.high_freq_factor", "rope_parameters.short_factor", "rope_parameters.long_factor"}},
+        {KeyKind::fraction, {"partial_rotary_factor", "rope_parameters.partial_rotary_factor"}},
+        {KeyKind::length, {"rope_parameters.original_max_position_embeddings"}},
+        {KeyKind::number,
+         {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
+    };
+    std::map<std::string_view, KeyKind, std::less<>> out;
+    for (const KindKeys& row : table)
+      for (const std::string_view key : row.keys) out.emplace(key, row.kind);
+    return out;
+  }();
+  return kinds;
+}
+
+struct Range {
+  int64_t least, most;
+};
+
+// Of kinds that are whole numbers.
+std::optional<Range> whole_range(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::layers:
+    case KeyKind::repeats: return Range{0, most_layers};
+    case KeyKind::groups: return Range{1, most_layers};
+    case KeyKind::size:
+    case KeyKind::heads: return Range{1, largest_size};
+    case KeyKind::rows: return Range{0, largest_size};
+    case KeyKind::rows_or_not: return Range{-1, largest_size};
+    case KeyKind::length: return Range{1, largest_length};
+    case KeyKind::count: return Range{0, largest_length};
+    case KeyKind::token:
+    case KeyKind::probability:
+    case KeyKind::positive:
+    case KeyKind::magnitude:
+    case KeyKind::fraction:
+    case KeyKind::number: return std::nullopt;
+  }
+  throw InternalError("config schema: no such kind of key");
+}
+
+std::string number_words(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::probability: return "a probability from 0 to 1";
+    case KeyKind::positive: return "a number above 0";
+    case KeyKind::magnitude: return "a number, 0 or more";
+    case KeyKind::fraction: return "a number above 0 and at most 1";
+    default: return "a number";
+  }
+}
+
+bool number_fits(KeyKind kind, double value) {
+  if (!std::isfinite(value)) return false;
+  switch (kind) {
+    case KeyKind::probability: return value >= 0 && value <= 1;
+    case KeyKind::positive: return value > 0;
+    case KeyKind::magnitude: return value >= 0;
+    case KeyKind::fraction: return value > 0 && value <= 1;
+    default: return true;
+  }
+}
+
+[[noreturn]] void refuse(const Config& config, std::string_view key, const Value& found, const std::string& expected) {
+  std::string shown = found.str();
+  if (shown.size() > 100) shown = shown.substr(0, 100) + "...";
+  throw UserError(ErrorKind::bad_file,
+                  config.where() + ": \"" + std::string(key) + "\" is " + shown + ", expected " + expected);
+}
+
+void check_token(const Config& config, std::string_view key, const Value& value) {
+  const auto is_id = [](const Value& one) { return one.kind() == Value::Kind::integer; };
+  if (is_id(value)) return;
+  if (value.kind() == Value::Kind::list && !value.to_items().empty() &&
+      std::all_of(value.to_items().begin(), value.to_items().end(), is_id))
+    return;
+  refuse(config, key, value, "a token's id, or a list of one or more");
+}
+
+void check_value(const Config& config, KeyKind kind, std::string_view key, const Value& value) {
+  if (value.is_none()) return;
+  if (kind == KeyKind::token) return check_token(config, key, value);
+  if (const std::optional<Range> range = whole_range(kind)) {
+    if (value.kind() != Value::Kind::integer || value.to_int() < range->least || value.to_int() > range->most)
+      refuse(config, key, value,
+             "an integer from " + std::to_string(range->least) + " to " + std::to_string(range->most));
+    return;
+  }
+  if (value.kind() == Value::Kind::list) {
+    for (const Value& one : value.to_items()) check_value(config, kind, key, one);
+    return;
+  }
+  const bool is_number = value.kind() == Value::Kind::integer || value.kind() == Value::Kind::floating;
+  if (!is_number || !number_fits(kind, value.to_float())) refuse(config, key, value, number_words(kind));
+}
+
+// The numbers in a configuration that have a rule: f(kind, key, value).
+template <class F>
+void for_each_rule(const Config& config, const Architecture* architecture, F&& f) {
+  for (const auto& [key, value] : config.items()) {
+    if (const std::optional<KeyKind> kind = key_kind(architecture, key)) f(*kind, key, value);
+    if (value.kind() != Value::Kind::dict) continue;
+    // transformers 4 calls rope_parameters rope_scaling.
+    const std::string under = (key == "rope_scaling" ? "rope_parameters" : key) + ".";
+    for (const auto& [name, inner] : value.to_dict().items)
+      if (name.kind() == Value::Kind::string)
+        if (const std::optional<KeyKind> kind = key_kind(architecture, under + name.to_string()))
+          f(*kind, key + "." + name.to_string(), inner);
+  }
+}
+
+std::optional<int64_t> plain_integer(const Config& config, const std::string& key) {
+  const Value* value = config.find(key);
+  return value && value->kind() == Value::Kind::integer ? std::optional(value->to_int()) : std::nullopt;
+}
+
+void check_relation(const Config& config, const KeyRelation& relation) {
+  if (!relation.unless.empty() && config.has(relation.unless)) return;
+  const std::optional<int64_t> value = plain_integer(config, relation.key), other = plain_integer(config, relation.other);
+  if (!value || !other) return;
+  const std::string of = relation.other + ", which is " + std::to_string(*other);
+  switch (relation.kind) {
+    case KeyRelation::Kind::multiple_of:
+      if (*value % *other != 0) refuse(config, relation.key, *config.find(relation.key), "a multiple of " + of);
+      return;
+    case KeyRelation::Kind::at_least:
+      if (*value < *other) refuse(config, relation.key, *config.find(relation.key), "at least " + of);
+      return;
+  }
+}
+
+}  // namespace
+
+std::optional<KeyKind> key_kind(const Architecture* architecture, std::string_view key) {
+  if (architecture)
+    for (const KeyRule& rule : architecture->schema.keys)
+      if (rule.key == key) return rule.kind;
+  if (key.ends_with("_token_id")) return KeyKind::token;
+  const auto& common = common_kinds();
+  const auto at = common.find(key);
+  return at == common.end() ? std::nullopt : std::optional(at->second);
+}
+
+void check_schema(const Config& config, const Architecture* architecture) {
+  if (!architecture) return;
+  for (const char* rope : {"rope_parameters", "rope_scaling"})
+    if (config.has(rope) && config.find(rope)->kind() != Value::Kind::dict)
+      refuse(config, rope, *config.find(rope), "an object");
+  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+    check_value(config, kind, key, value);
+  });
+  for (const KeyRelation& relation : architecture->schema.relations) check_relation(config, relation);
+}
+
+void check_limits(const Config& config, const Architecture* architecture, const ModelLimits& limits) {
+  if (!architecture) return;
+  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+    if (value.kind() != Value::Kind::integer) return;
+    const bool sized = kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
+    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups;
+    if (layered && value.to_int() > limits.layers)
+      refuse(config, key, value, "at most " + std::to_string(limits.layers) + " layers: " + limits.reason);
+    if (sized && value.to_int() > limits.parameters)
+      refuse(config, key, value, "at most " + std::to_string(limits.parameters) + ": " + limits.reason);
+  });
+  for (const std::vector<std::string>& table : architecture->schema.tables) {
+    int64_t elements = 1;
+    std::string names;
+    for (const std::string& key : table) {
+      const int64_t size = plain_integer(config, key).value_or(1);
+      if (__builtin_mul_overflow(elements, size, &elements)) elements = std::numeric_limits<int64_t>::max();
+      names += (names.empty() ? "" : " x ") + key;
+    }
+    if (elements > limits.parameters)
+      throw UserError(ErrorKind::bad_file, config.where() + ": a table of " + names + " has " + std::to_string(elements) +
+                                               " elements, expected at most " + std::to_string(limits.parameters) + ": " +
+                                               limits.reason);
+  }
+}
+
+}  // namespace calque
