@@ -298,6 +298,7 @@ struct WithOut {
   // The result replaces an input of other sizes.
   template <bool is_fake>
   static Tensor into_input(const Operator& op, const Meta& meta, A... args, const Tensor& out) {
+    if (op.base()->has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     Tensor result;
     if constexpr (!is_fake) {
       result = make_tensor(meta);
@@ -327,11 +328,13 @@ struct WithOuts {
     static auto run(const Operator& op, A... args, Out<i>... outs) {
       const Operator& base = *op.base();
       const auto metas = cast<std::array<Meta, N> (*)(A...)>(base.rule())(args...);
+      const auto unshared = [&](const Tensor& out) { (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...); };
       if constexpr (!is_fake) {  // an out= argument may be an input too, and resizing it would change that
         const auto resizes_input = [&](const Meta& meta, const Tensor& out) {
           return (is_same_as<std::remove_cvref_t<A>>(out, args) || ... || false) && resizes(meta, out);
         };
         if ((resizes_input(metas[i], outs) || ...)) {
+          if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
           const std::array<Tensor, N> results{make_tensor(metas[i])...};
           cast<void (*)(A..., Out<i>...)>(base.kernel())(args..., results[i]...);
           ((prepare_out(op, metas[i], outs), write_result(results[i], outs), outs.storage()->bump_version()), ...);
@@ -339,7 +342,6 @@ struct WithOuts {
         }
       }
       (prepare_out(op, metas[i], outs), ...);
-      const auto unshared = [&](const Tensor& out) { (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...); };
       if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
       if constexpr (!is_fake) {
         const std::array<Tensor, N> results{make_tensor(metas[i])...};

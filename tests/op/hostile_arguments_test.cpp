@@ -1,0 +1,140 @@
+// Calls that once led outside their tensors, never ended or overflowed: one of each kind that the fuzzer of operators found.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "calque/base/memory.h"
+#include "calque/op/mode.h"
+#include "calque/op/ops.h"
+#include "support/error_support.h"
+
+namespace calque {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+constexpr int64_t huge = std::numeric_limits<int64_t>::max();
+constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
+
+Values ints(std::initializer_list<int64_t> values) {
+  Values out;
+  for (const int64_t v : values) out.emplace_back(v);
+  return out;
+}
+Value numbers(std::initializer_list<int64_t> values) { return list(ints(values)); }
+std::string refusal(const char* op, Values args, Kwargs kwargs = {}) {
+  return error_of([&] { call(op, std::move(args), std::move(kwargs)); });
+}
+
+TEST(HostileArguments, views_stay_inside_their_storage) {
+  const Tensor x = zeros({2, 3});
+  EXPECT_THAT(refusal("aten::_reshape_alias", {x, numbers({20000}), numbers({1})}), HasSubstr("into a storage of 24"));
+  EXPECT_THAT(refusal("aten::_reshape_alias", {x, numbers({6, 10}), numbers({127})}), HasSubstr("one stride for each size"));
+  EXPECT_THAT(refusal("aten::_reshape_alias", {x, numbers({-3, 2}), numbers({1, 1})}), HasSubstr("0 or more"));
+  EXPECT_NE(refusal("aten::as_strided", {x, numbers({2}), numbers({huge})}), "");
+  EXPECT_NE(refusal("prims::copy_strided", {x, numbers({-1, -1})}), "");
+}
+
+TEST(HostileArguments, sums_and_products_of_sizes_do_not_wrap) {
+  const Tensor image = zeros({1, 1, 4, 4});
+  EXPECT_NE(refusal("aten::repeat_interleave.Tensor", {tensor_of<int64_t>({huge, huge, 2}, {3})}), "");
+  EXPECT_NE(refusal("aten::tril_indices", {huge, huge, 0}), "");
+  EXPECT_NE(refusal("aten::triu_indices", {huge, 1, lowest}), "");
+  EXPECT_NE(refusal("aten::im2col", {image, numbers({huge, huge}), numbers({1, 1}), numbers({0, 0}), numbers({1, 1})}), "");
+  EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({2, 2}), numbers({1, 1}), numbers({0, 0}), numbers({huge, huge})}),
+            "");
+  EXPECT_NE(refusal("aten::diag_embed", {zeros({2}), lowest}), "");
+  EXPECT_NE(refusal("aten::arange.start", {lowest, 2}, {{"dtype", DType::int64}}), "");
+  EXPECT_NE(refusal("aten::conv2d", {image, zeros({1, 1, 1, 1}), Value(), numbers({huge, huge})}), "");
+  EXPECT_NE(refusal("aten::fractional_max_pool2d", {image, numbers({huge, huge}), numbers({2, 2}), zeros({1, 1, 2})}), "");
+  EXPECT_NE(refusal("aten::unsafe_chunk", {zeros({5, 0}), huge, 1}), "");
+}
+
+TEST(HostileArguments, backward_operators_look_at_their_other_arguments) {
+  const Tensor x = zeros({2, 3, 4, 4});
+  const Tensor none;
+  EXPECT_NE(refusal("aten::native_batch_norm_backward",
+                    {x, x, none, none, none, zeros({0}), zeros({0}), true, 1e-5, list({true, true, true})}),
+            "");
+  EXPECT_NE(refusal("aten::native_group_norm_backward",
+                    {x, x, zeros({2, 1}), zeros({2, 1}), none, 2, 3, huge, 1, list({true, false, false})}),
+            "");
+  EXPECT_NE(refusal("aten::_adaptive_avg_pool2d_backward", {zeros({0, 3, 2, 2}), x}), "");
+  EXPECT_NE(refusal("aten::embedding_dense_backward", {zeros({2, 3}), zeros({7}, DType::int64), 5, -1, false}), "");
+  EXPECT_NE(refusal("aten::binary_cross_entropy", {zeros({4}), zeros({0})}), "");
+  EXPECT_NE(
+      refusal("aten::_trilinear", {zeros({2, 2}), zeros({2, 2}), zeros({2, 2}), list({}), list({}), list({}), list({}), -2}),
+      "");
+  EXPECT_NE(refusal("aten::gru_cell", {zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), zeros({2, 3})}), "");
+}
+
+TEST(HostileArguments, indices_that_are_data_are_checked) {
+  const Tensor x = zeros({10, 3});
+  EXPECT_NE(refusal("aten::index.Tensor", {x, list({tensor_of<int64_t>({huge / 2}, {1})})}), "");
+  EXPECT_NE(refusal("aten::index_select", {x, 0, tensor_of<int64_t>({lowest}, {1})}), "");
+  const Tensor target = tensor_of<int64_t>({int64_t{1} << 40, 1}, {1, 2});
+  EXPECT_NE(refusal("aten::ctc_loss.IntList", {zeros({6, 1, 5}), target, numbers({6}), numbers({2})}), "");
+  // Labels behind the length are padding.
+  EXPECT_EQ(refusal("aten::ctc_loss.IntList",
+                    {zeros({6, 1, 5}), tensor_of<int64_t>({1, -100}, {1, 2}), numbers({6}), numbers({1})}),
+            "");
+}
+
+TEST(HostileArguments, numbers_lead_nowhere) {
+  const Tensor image = zeros({1, 1, 4, 4});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double scale : {nan, -1.0, 1e300, 1e-300, 0.0})
+    EXPECT_EQ(refusal("aten::upsample_nearest2d", {image, numbers({3, 3}), scale, scale}), "") << scale;
+  EXPECT_NE(refusal("aten::upsample_bilinear2d.vec", {image, Value(), true, list({2.0})}), "");
+  EXPECT_NE(refusal("aten::mvlgamma", {ones({2}), 1000000000}), "");
+  EXPECT_EQ(refusal("aten::polygamma", {3, full({2}, -1e15 - 0.25, DType::float64)}), "");  // ends
+  EXPECT_EQ(refusal("aten::round.decimals", {ones({2})}, {{"decimals", lowest}}), "");
+  EXPECT_EQ(refusal("aten::sub.Tensor", {ones({2}, DType::int64), ones({2}, DType::int64)}, {{"alpha", lowest}}), "");
+}
+
+TEST(HostileArguments, dtypes_without_a_kernel_are_refused) {
+  const Tensor z = zeros({2}, DType::complex64);
+  EXPECT_THAT(refusal("aten::pow.Tensor_Scalar", {z, 2}), HasSubstr("not implemented"));
+  EXPECT_THAT(refusal("aten::_unique2", {z}), HasSubstr("not implemented"));
+}
+
+TEST(HostileArguments, any_byte_but_zero_is_true) {
+  const Tensor mask = make_tensor({36}, DType::bool_);
+  for (int i = 0; i < 36; ++i) static_cast<uint8_t*>(mask.mutable_data())[i] = static_cast<uint8_t>(2 + 7 * i);
+  const Tensor x = ones({36});
+  EXPECT_EQ(masked_select(x, mask).numel(), 36);
+  EXPECT_EQ(nonzero(mask).size(0), 36);
+  EXPECT_EQ(sum(mask).item_as<int64_t>(), 36);
+  EXPECT_EQ(call("aten::index.Tensor", {x, list({mask})}).to_tensor().numel(), 36);
+  EXPECT_TRUE(all(mask).item_as<bool>());
+  EXPECT_TRUE(equal(mask, ones({36}, DType::bool_)));
+  EXPECT_EQ(std::get<0>(mask.sort()).to(DType::uint8).max().item_as<int64_t>(), 1);
+}
+
+TEST(HostileArguments, an_input_that_is_also_the_result_is_read_before_it_changes_its_size) {
+  const Tensor x = arange(6).view({2, 3});
+  const Tensor expected = x.transpose(0, 1).contiguous();
+  call("aten::transpose_copy.int_out", {x, 0, 1}, {{"out", x}});
+  EXPECT_TRUE(equal(x, expected));
+  const Tensor y = arange(6).view({2, 3});
+  call("aten::max.dim_max", {y, 1}, {{"max", y}, {"max_values", zeros({0}, DType::int64)}});
+  EXPECT_TRUE(equal(y, tensor_of<int64_t>({2, 5}, {2})));
+}
+
+TEST(HostileArguments, memory_beyond_the_limit_is_refused) {
+  const size_t before = memory_limit();
+  set_memory_limit(memory_in_use() + (size_t{64} << 20));
+  EXPECT_THAT(refusal("aten::full", {numbers({1000000000000}), 1.0}), HasSubstr("out of memory"));
+  EXPECT_THAT(error_of([] {
+                std::vector<Tensor> kept;
+                for (int i = 0; i < 100000; ++i) kept.push_back(ones({1000}));
+              }),
+              HasSubstr("out of memory"));
+  set_memory_limit(before);
+}
+
+}  // namespace
+}  // namespace calque
