@@ -10,9 +10,13 @@
 #include <thread>
 
 #include "calque/base/error.h"
+#include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/zip.h"
+#include "calque/nn/nn.h"
+#include "calque/op/literal.h"
 #include "calque/op/ops.h"
+#include "calque/trace/fake.h"
 #include "export/pt2_support.h"
 #include "support/error_support.h"
 
