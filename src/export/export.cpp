@@ -15,6 +15,7 @@
 #include "export/runtime_asserts.h"
 #include "export/strict.h"
 #include "export/tracepoints.h"
+#include "op/symbolic_literals.h"
 
 namespace calque {
 namespace {
@@ -27,6 +28,9 @@ class ExportingScope {
   ~ExportingScope() { --exporting; }
   ExportingScope(const ExportingScope&) = delete;
   ExportingScope& operator=(const ExportingScope&) = delete;
+
+ private:
+  SymbolicLiteralsScope literals_;
 };
 
 // A function as a module without state.

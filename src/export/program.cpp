@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_set>
 
 #include "calque/base/error.h"
 #include "calque/export/input_checks.h"
@@ -10,6 +11,7 @@
 #include "calque/op/operators.h"
 #include "export/build.h"
 #include "export/program_module.h"
+#include "export/pt2_format.h"
 
 namespace calque {
 namespace {
@@ -44,7 +46,18 @@ void share_items(ExportedProgram::Parts& parts) {
 struct ExportedProgram::Prepared {
   std::once_flag once;
   std::unique_ptr<const InputChecks> checks;
+  std::once_flag looked;
+  bool writes_state = false;
 };
+
+std::unique_lock<std::mutex> ExportedProgram::turn() const {
+  std::call_once(prepared_->looked, [&] {
+    const std::unordered_set<std::string> written = pt2::written_inputs(graph(), parts_.signature);
+    for (const InputSpec& spec : parts_.signature.input_specs)
+      prepared_->writes_state |= spec.kind != InputKind::user_input && written.contains(spec.arg.name);
+  });
+  return prepared_->writes_state ? std::unique_lock(*parts_.state_mutex) : std::unique_lock<std::mutex>();
+}
 
 const InputChecks& ExportedProgram::input_checks() const {
   std::call_once(prepared_->once, [&] { prepared_->checks = std::make_unique<const InputChecks>(*this); });
@@ -55,6 +68,7 @@ ExportedProgram::ExportedProgram(Parts parts) : parts_(std::move(parts)), prepar
   if (!parts_.graph_module) throw UserError("ExportedProgram: a program has a graph module, none was given");
   if (parts_.module_call_graph.empty() || !parts_.module_call_graph[0].fqn.empty() || !parts_.module_call_graph[0].signature)
     throw UserError("ExportedProgram: the first entry of the module call graph is the program itself, with its signature");
+  if (!parts_.state_mutex) parts_.state_mutex = std::make_shared<std::mutex>();
   share_items(parts_);
   validate();
 }
@@ -123,6 +137,7 @@ Values ExportedProgram::run_graph(const Values& inputs) const {
 }
 
 Values ExportedProgram::run_flat(const Values& inputs) const {
+  const std::unique_lock<std::mutex> alone = turn();
   const Values results = run_graph(inputs);
   Values out;
   for (size_t i = 0; i < results.size(); ++i)
@@ -132,6 +147,7 @@ Values ExportedProgram::run_flat(const Values& inputs) const {
 
 Value ExportedProgram::call(const Values& args, const Kwargs& kwargs) const {
   const Values inputs = input_checks()(args, kwargs);
+  const std::unique_lock<std::mutex> alone = turn();
   const Values results = run_graph(inputs);
   Values out;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -247,10 +263,16 @@ bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::strin
     return differ("the inputs have the structure " + a.in_spec().str() + " and " + b.in_spec().str());
   if (!(a.out_spec() == b.out_spec()))
     return differ("the outputs have the structure " + a.out_spec().str() + " and " + b.out_spec().str());
-  if (a.range_constraints() != b.range_constraints()) return differ("the range constraints differ");
+  // Ranges are found by their symbols, in whatever order they were met.
+  const auto by_symbol = [](const ExportedProgram& p) {
+    return std::map<std::string, ValueRange>(p.range_constraints().begin(), p.range_constraints().end());
+  };
+  if (by_symbol(a) != by_symbol(b)) return differ("the range constraints differ");
   const auto same_tensor = [](const Tensor& x, const Tensor& y) {
-    return x.dtype() == y.dtype() && str(x.sizes()) == str(y.sizes()) && x.requires_grad() == y.requires_grad() &&
-           equal(x, y);
+    if (x.dtype() != y.dtype() || str(x.sym_sizes()) != str(y.sym_sizes()) || x.requires_grad() != y.requires_grad() ||
+        x.device() != y.device() || x.is_fake() != y.is_fake())
+      return false;
+    return x.is_fake() || equal(x, y);  // a tensor without data has no more to compare
   };
   if (a.state_dict().size() != b.state_dict().size())
     return differ("the state dicts have " + std::to_string(a.state_dict().size()) + " and " +

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/export/unflatten.h"
 #include "calque/graph/interpreter.h"
 #include "export/expression_values.h"
 #include "export/retrace.h"
@@ -135,14 +136,16 @@ void GuardsModule::guard_symbols(const Values& args) const {
 // ---- tracing a graph --------------------------------------------------------------------------------------------------
 
 Value run_keeping_meta(Module& module, const Values& args, const Kwargs& kwargs) {
-  if (auto* program = dynamic_cast<ProgramModule*>(&module)) {
-    const Values result =
-        Retracer(program->graph(), &program->as_owner(), nullptr, false).run(program->flatten(args, kwargs)).to_items();
-    return program->graph().pytree_info()->out_spec->unflatten(result);
-  }
+  const auto run = [](const GraphModule& m, const Values& inputs) {
+    return Retracer(m.graph(), &m.as_owner(), nullptr, false).run(inputs);
+  };
+  if (auto* program = dynamic_cast<ProgramModule*>(&module))
+    return program->graph().pytree_info()->out_spec->unflatten(run(*program, program->flatten(args, kwargs)).to_items());
+  if (auto* unflattened = dynamic_cast<UnflattenedModule*>(&module))
+    return unflattened->out_spec().unflatten(run(*unflattened, unflattened->flatten(args, kwargs)).to_items());
   if (auto* graph_module = dynamic_cast<GraphModule*>(&module);
       graph_module && kwargs.empty() && !graph_module->graph().pytree_info())
-    return Retracer(graph_module->graph(), &graph_module->as_owner(), nullptr, false).run(args);
+    return run(*graph_module, args);
   return module.call(args, kwargs);
 }
 

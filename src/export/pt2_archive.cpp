@@ -139,7 +139,9 @@ struct Pt2Archive::Impl {
     if (info.at("use_pickle").to_bool()) return read_pickle(data.data, owner, what + ": " + data.name);
     if (meta->at("layout").to_int() != pt2::number_of(Layout::strided))
       meta->fail("a sparse tensor; strided ones are supported");
-    if (const Device device = symbols.device(meta->at("device")); device.type != DeviceType::cpu)
+    const Device device = symbols.device(meta->at("device"));
+    if (device.type == DeviceType::meta) return meta_tensor(*meta, symbols);
+    if (device.type != DeviceType::cpu)
       meta->fail("a tensor on the device " + device.str() +
                  "; map it with LoadProgramOptions::devices, or load without weights");
     const DType dtype = pt2::dtype_from_number(meta->at("dtype"));
@@ -150,6 +152,15 @@ struct Pt2Archive::Impl {
     if (!storage) storage = storage_of(data, dtype, sizes);
     Tensor t = checked_view(storage, dtype, sizes, strides, offset.value.to_int(), "tensor");
     if (meta->at("requires_grad").to_bool() && (is_floating(dtype) || is_complex(dtype))) t.set_requires_grad();
+    return t;
+  }
+
+  // A tensor on the meta device: all that the file says of it is all that there is.
+  static Tensor meta_tensor(const Json& meta, pt2::SymbolReader& symbols) {
+    const Tensor checked = symbols.fake(meta);
+    Tensor t = make_tensor(checked.meta(), true);
+    t.impl().offset = checked.impl().offset;
+    if (checked.requires_grad()) t.set_requires_grad();
     return t;
   }
 

@@ -81,6 +81,8 @@ void write_namedtuple_fields(JsonWriter& out, const std::vector<ModuleCallEntry>
 std::shared_ptr<GraphModule> read_graph(const Json& graph, const GraphSignature& signature, SymbolReader& symbols,
                                         const std::vector<std::pair<std::string, Value>>& objects);
 
+// The graph's inputs that a run writes, by the names of their nodes: in place, in a graph that it calls, or from an output.
+std::unordered_set<std::string> written_inputs(const Graph& graph, const GraphSignature& signature);
 // State that the graph writes is copied out of the mapped file.
 void own_written_state(ExportedProgram::Parts& parts);
 

@@ -20,9 +20,23 @@ const Node* memory_of(const Node* n) {
   return n->kind() == NodeKind::placeholder ? n : nullptr;
 }
 
-std::unordered_set<std::string> written_inputs(const Graph& graph, const GraphSignature& signature) {
+// The graph that a get_attr node reads; null for other nodes.
+const Graph* graph_read_by(const Node& n) {
+  const GraphOwner* owner = n.graph().owner();
+  return n.kind() == NodeKind::get_attr && owner ? owner->subgraph(n.target().text()) : nullptr;
+}
+
+// The inputs of the graph that its calls write.
+std::unordered_set<std::string> written_placeholders(const Graph& graph) {
   std::unordered_set<std::string> out;
+  const auto add_memory = [&](const Node* written) {
+    if (const Node* input = memory_of(written)) out.insert(input->name());
+  };
   for (const Node* n : graph.nodes()) {
+    // A graph that is called with a tensor may write it; which of its inputs that is, depends on the caller.
+    for (size_t i = 0; i < n->num_input_nodes(); ++i)
+      if (const Graph* called = graph_read_by(*n->input_node(i)); called && !written_placeholders(*called).empty())
+        for (size_t k = 0; k < n->num_input_nodes(); ++k) add_memory(n->input_node(k));
     const Operator* op = n->op();
     if (!op) continue;
     const std::vector<SchemaArgument>& arguments = op->schema().arguments;
@@ -31,11 +45,16 @@ std::unordered_set<std::string> written_inputs(const Graph& graph, const GraphSi
       if (!arguments[i].is_written() && arguments[i].name != "running_mean" && arguments[i].name != "running_var") continue;
       const Value* v = i < n->args().size() ? &n->args()[i] : n->find_kwarg(arguments[i].name);
       if (!v) continue;
-      for_each_node(*v, [&](const Node* written) {
-        if (const Node* input = memory_of(written)) out.insert(input->name());
-      });
+      for_each_node(*v, add_memory);
     }
   }
+  return out;
+}
+
+}  // namespace
+
+std::unordered_set<std::string> written_inputs(const Graph& graph, const GraphSignature& signature) {
+  std::unordered_set<std::string> out = written_placeholders(graph);
   std::unordered_set<std::string> targets;
   for (const OutputSpec& o : signature.output_specs)
     if (o.kind == OutputKind::buffer_mutation || o.kind == OutputKind::parameter_mutation) targets.insert(o.target);
@@ -43,8 +62,6 @@ std::unordered_set<std::string> written_inputs(const Graph& graph, const GraphSi
     if (i.kind != InputKind::user_input && targets.contains(i.target)) out.insert(i.arg.name);
   return out;
 }
-
-}  // namespace
 
 void own_written_state(ExportedProgram::Parts& parts) {
   const std::unordered_set<std::string> written = written_inputs(parts.graph_module->graph(), parts.signature);

@@ -101,10 +101,14 @@ UnflattenedModule::UnflattenedModule(Graph graph, std::string original_type, con
       out_spec_(program.out_spec()),
       argument_names_(names_of(program)) {}
 
-Value UnflattenedModule::forward_values(const Values& args, const Kwargs& kwargs) {
-  const Values leaves = checks_->flatten(args, kwargs);
+Values UnflattenedModule::flatten(const Values& args, const Kwargs& kwargs) const {
+  Values leaves = checks_->flatten(args, kwargs);
   if (check_input_constraints) checks_->check(leaves);
-  return out_spec_.unflatten(Interpreter(graph(), &as_owner()).run(leaves).to_items());
+  return leaves;
+}
+
+Value UnflattenedModule::forward_values(const Values& args, const Kwargs& kwargs) {
+  return out_spec_.unflatten(Interpreter(graph(), &as_owner()).run(flatten(args, kwargs)).to_items());
 }
 
 std::shared_ptr<UnflattenedModule> unflatten(const ExportedProgram& program) {

@@ -12,6 +12,7 @@
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
+#include "file/content_reader.h"
 #include "file/pickle_machine.h"
 #include "file/tensor_view.h"
 
@@ -454,9 +455,16 @@ class PickleReader {
 
 }  // namespace
 
+namespace {
+ContentReader content_reader = nullptr;
+}  // namespace
+
+void set_content_reader(ContentReader reader) { content_reader = reader; }
+
 Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
                   const PickleOptions& options) {
-  return PickleReader(bytes, std::move(owner), what, options).read();
+  Value content = PickleReader(bytes, std::move(owner), what, options).read();
+  return content_reader ? content_reader(std::move(content)) : content;
 }
 
 Value load_pickle(const std::string& path, const PickleOptions& options) {

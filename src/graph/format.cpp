@@ -6,7 +6,7 @@
 namespace calque {
 namespace {
 
-// Nodes are %name inside lists, tuples and dicts; elsewhere everything is Python's str().
+// Nodes are %name inside lists, tuples, dicts and structures; elsewhere everything is Python's str().
 std::string format_arg(const Value& value);
 
 std::string format_items(const Values& items) {
@@ -17,6 +17,12 @@ std::string format_items(const Values& items) {
 
 std::string format_tuple(const Values& items) { return "(" + format_items(items) + (items.size() == 1 ? ",)" : ")"); }
 
+std::string format_structure(const Value& value) {
+  ValuePrinter print;
+  print.node = [](const Node& n) { return "%" + n.name(); };
+  return print(value);
+}
+
 std::string format_arg(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::node: return "%" + value.to_node()->name();
@@ -24,7 +30,7 @@ std::string format_arg(const Value& value) {
     case Value::Kind::tuple: return format_tuple(value.to_items());
     case Value::Kind::structure:
       if (value.to_struct().type == "collections.namedtuple") return format_tuple(value.to_struct().items);
-      return python_str(value);
+      return format_structure(value);
     case Value::Kind::dict: {
       std::string s;
       for (const auto& [key, item] : value.to_dict().items)

@@ -276,7 +276,7 @@ bool Node::is_impure(bool impure_random) const {
       if (const auto overloads = overloads_of(f->packet()); !overloads.empty()) op = overloads.front();
     return op && op_is_impure(*op);
   }
-  return false;
+  return true;  // nobody knows what it does: it may send, wait or count
 }
 
 // ---- nodes inside Values ----------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 #include "calque/op/literal.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "calque/op/ops.h"
+#include "op/symbolic_literals.h"
 
 namespace calque {
 namespace {
@@ -25,7 +28,28 @@ DType literal_dtype(const std::vector<Scalar>& values) {
   return values.empty() ? DType::float32 : dtype;
 }
 
+thread_local constinit bool keeps_symbols = false;
+
+// As torch.export writes a literal with symbolic numbers: each value a scalar_tensor, stacked from the last dimension on.
+Tensor symbolic_literal(const std::vector<Scalar>& values, IntList sizes, DType dtype, std::source_location where) {
+  std::vector<Tensor> parts;
+  for (const Scalar& v : values) parts.push_back(scalar_tensor(v, dtype, {}, Device(), false, where));
+  for (size_t d = sizes.size(); d-- > 0;) {
+    std::vector<Tensor> stacked;
+    const auto width = static_cast<size_t>(sizes[d]);
+    for (size_t i = 0; i < parts.size(); i += width)
+      stacked.push_back(stack(std::vector<Tensor>(parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                                  parts.begin() + static_cast<std::ptrdiff_t>(i + width)),
+                              0, where));
+    parts = std::move(stacked);
+  }
+  return parts[0].to(Device(), dtype, false, false, {}, where).detach_(where);
+}
+
 Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<DType> dtype, std::source_location where) {
+  const auto is_symbolic = [](const Scalar& v) { return v.is_symbolic(); };
+  if (keeps_symbols && modes_active() && std::any_of(values.begin(), values.end(), is_symbolic))
+    return symbolic_literal(values, sizes, dtype.value_or(literal_dtype(values)), where);
   Tensor made;
   {
     const NoModesScope plain;
@@ -38,6 +62,9 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
 }
 
 }  // namespace
+
+SymbolicLiteralsScope::SymbolicLiteralsScope() : before_(std::exchange(keeps_symbols, true)) {}
+SymbolicLiteralsScope::~SymbolicLiteralsScope() { keeps_symbols = before_; }
 
 Tensor tensor(const Scalar& value, std::optional<DType> dtype, std::source_location where) {
   return literal({value}, {}, dtype, where);

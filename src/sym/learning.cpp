@@ -164,6 +164,10 @@ void Knowledge::refine(const Expr* core, ValueRange range) {
       }
       others = range_add(others, range_scale(this->range(terms[j].rest), terms[j].coefficient));
     }
+    // As PyTorch solves for a symbol: where that would divide others, it leaves the symbol's range alone and defers.
+    if (simple_replacements_only_ && !is_quotient)
+      for (size_t j = 0; j < terms.size(); ++j)
+        only_here &= floor_remainder(terms[j].coefficient, terms[i].coefficient) == 0;
     if (!only_here) continue;
     const ValueRange own = divide_range(range_add(range, range_negate(others)), terms[i].coefficient);
     if (range_is_empty(own)) continue;

@@ -28,6 +28,7 @@ struct ProducedGuards::Impl {
   std::vector<Source> inputs;
   std::vector<InputCheck> checks;
   std::vector<Runnable> runnables;
+  std::vector<std::pair<std::string, int64_t>> fixed;  // sizes that are plain integers, where no check says so
   std::vector<std::string> warnings;
   std::string violations;
   std::vector<size_t> symbols;  // in the order in which inputs bind them
@@ -196,7 +197,11 @@ class Producer {
   void add_equality(const Source& source, const Expr* e) {
     if (e->kind() == ExprKind::symbol && out_->symbol_to_source[e->symbol_index()][0] == source) return;
     const bool is_number = e->is_integer() || e->kind() == ExprKind::float_number;
-    if (request_.ignore_static && source.is_property() && is_number) return;
+    if (request_.ignore_static && source.is_property() && is_number) {
+      // No text says so, but the trace holds for this size alone.
+      if (source.is_size()) out_->fixed.emplace_back(source.name(), e->integer());
+      return;
+    }
     if (source.is_size()) out_->dim_constraints->add_equality(source, SymInt(e));
     std::string why;
     if (const auto at = source_to_symbol_.find(source.name()); at != source_to_symbol_.end()) {
@@ -430,6 +435,9 @@ std::optional<std::string> ProducedGuards::first_failure(const std::vector<RealI
     }
     if (!holds) return impl_->checks[i].text;
   }
+  for (const auto& [source, size] : impl_->fixed)
+    if (const auto own = values.find(source); own == values.end() || own->second.integer != size)
+      return source + " == " + std::to_string(size);
   return std::nullopt;
 }
 

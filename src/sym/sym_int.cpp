@@ -166,7 +166,10 @@ bool SymBool::is_known(bool& value) const {
 
 std::string SymBool::str() const {
   if (!is_symbolic()) return plain() ? "True" : "False";
-  return expr()->env()->impl().expr(*this)->str();
+  // A condition that holds by now is still the condition that was asked.
+  const Expr* now = expr()->env()->impl().expr(*this);
+  const bool decided = now->kind() == ExprKind::true_value || now->kind() == ExprKind::false_value;
+  return (decided ? expr() : now)->str();
 }
 
 SymFloat::SymFloat(const Expr* expr) {

@@ -5,8 +5,11 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
+#include "calque/op/operators.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/tree.h"
+#include "calque/trace/make_fx.h"
+#include "file/content_reader.h"
 #include "trace/fake_cache.h"
 #include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
@@ -197,6 +200,9 @@ namespace {
 void adopt(const Tensor& t, const std::shared_ptr<FakeExtra>& extra, const std::shared_ptr<ShapeEnv>& env) {
   TensorImpl& impl = t.impl();
   impl.special = true;
+  // The device that is current when none is named: there is one.
+  if (impl.device.index < 0 && impl.device.type != DeviceType::cpu && impl.device.type != DeviceType::meta)
+    impl.device.index = 0;
   if (!impl.extra) impl.extra = extra;
   if (!impl.env) impl.env = env;
 }
@@ -209,6 +215,35 @@ Tensor FakeMode::make_fake(const Meta& meta) {
   return t;
 }
 
+namespace {
+
+// Another trace's symbols mean nothing here: what counts is what they were in its example.
+TensorGeometry example_geometry(const TensorImpl& t, const Source& source) {
+  const auto example = [&](SymInt s) -> SymInt {
+    if (!s.is_symbolic()) return s;
+    const std::optional<int64_t> hint = env_of(s)->hint(s);
+    if (!hint)
+      throw UserError(ErrorKind::data_dependent,
+                      source.described() + ": a fake tensor of another trace has the size, stride or offset " + s.str() +
+                          ", which is only known when the program runs; expected one with an example. Trace on a tensor "
+                          "whose sizes are known, or make both traces with one FakeMode");
+    return *hint;
+  };
+  TensorGeometry out;
+  for (const SymInt s : t.sizes) out.sizes.push_back(example(s));
+  for (const SymInt s : t.strides) out.strides.push_back(example(s));
+  out.storage_offset = example(t.offset);
+  return out;
+}
+
+std::vector<int64_t> plain_integers(const SymInts& numbers) {
+  std::vector<int64_t> out;
+  for (const SymInt n : numbers) out.push_back(n.as_int());
+  return out;
+}
+
+}  // namespace
+
 Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const SymbolicContext* context) {
   if (!real.defined()) return real;
   FakeExtra* own = extra_of(real);
@@ -217,8 +252,11 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
     return Tensor(Ref<TensorImpl>::share(it->second));
   const TensorImpl& r = real.impl();
   TensorGeometry layout{r.sizes, r.strides, r.offset};
-  if (options_.env && !options_.static_shapes && !r.symbolic)
-    layout = create_symbolic_geometry(*options_.env, real.sizes(), real.strides(), real.storage_offset(), source, context);
+  const bool is_example = !r.symbolic || r.env != options_.env;
+  if (is_example && r.symbolic) layout = example_geometry(r, source);
+  if (options_.env && !options_.static_shapes && is_example)
+    layout = create_symbolic_geometry(*options_.env, plain_integers(layout.sizes), plain_integers(layout.strides),
+                                      layout.storage_offset.as_int(), source, context);
 
   Ref<Storage> storage;
   if (const auto it = impl_->storage_of.find(r.storage.get()); it != impl_->storage_of.end()) {
@@ -405,6 +443,28 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });
   return out;
 }
+
+FakeMode* active_fake_mode() {
+  if (!modes_active()) return nullptr;
+  const NoTraceScope quiet;
+  return fake_mode_of(empty({0}));
+}
+
+namespace {
+
+// What is read from a file while a mode is on; its sizes are the file's.
+Value fake_content(Value content) {
+  FakeMode* mode = active_fake_mode();
+  if (!mode) return content;
+  return map_tensors(content, [&](const Tensor& t) -> Value {
+    SymbolicContext fixed;
+    fixed.sizes.assign(t.sym_sizes().size(), DimDynamic::static_size);
+    return mode->from_tensor(t, Source::constant("file"), &fixed);
+  });
+}
+[[maybe_unused]] const bool files_know_fake_modes = (set_content_reader(fake_content), true);
+
+}  // namespace
 
 FakeMode* fake_mode_of(const Tensor& t) {
   const FakeExtra* extra = extra_of(t);

@@ -82,6 +82,22 @@ void refresh(Graph& graph, const ShapeEnv& env) {
   }
 }
 
+// The mode that a trace in the fake or symbolic mode finds already: that of its arguments, or the one that is on. Null when it
+// makes one of its own.
+std::shared_ptr<FakeMode> fake_mode_for(const Values& args, const MakeFxOptions& options) {
+  if (options.mode == TracingMode::real || options.env) return nullptr;
+  FakeMode* found = nullptr;
+  for (const Value& leaf : tree_leaves(tuple(args)))
+    if (!found && leaf.is_tensor()) found = fake_mode_of(leaf.to_tensor());
+  if (!found) found = active_fake_mode();
+  if (!found) return nullptr;
+  if (options.mode == TracingMode::symbolic && !found->env())
+    throw UserError(
+        "make_fx: the arguments are fake tensors of a mode without a shape environment, which has no symbols for their "
+        "sizes; make the FakeMode with one (FakeOptions::env), or trace with TracingMode::fake");
+  return found->shared_from_this();
+}
+
 }  // namespace
 
 void remove_unused(Graph& graph) { graph.eliminate_dead_code(keeps); }
@@ -90,13 +106,12 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   TracedGraph traced;
   traced.module = std::make_shared<GraphModule>(Graph());
   Graph& graph = traced.graph();
-  if (options.fake) {
-    traced.fake = options.fake;
-    traced.env = options.fake->env();
-  } else if (options.mode == TracingMode::symbolic) {
+  traced.fake = options.fake ? options.fake : fake_mode_for(args, options);
+  if (traced.fake)
+    traced.env = traced.fake->env();
+  else if (options.mode == TracingMode::symbolic)
     traced.env = options.env ? options.env : ShapeEnv::make();
-  }
-  if (!options.fake && options.mode != TracingMode::real)
+  if (!traced.fake && options.mode != TracingMode::real)
     traced.fake = FakeMode::make({.env = traced.env ? traced.env : ShapeEnv::make(),
                                   .static_shapes = !traced.env,
                                   .allow_non_fake_inputs = options.allow_non_fake_inputs,
@@ -127,7 +142,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
       const Tensor t = traced.fake->from_tensor(leaf.to_tensor(), source);
       value = t;
       if (traced.env) traced.inputs.push_back({source, TensorGeometry{t.impl().sizes, t.impl().strides, t.impl().offset}});
-    } else if (leaf.kind() == Value::Kind::integer && traced.env && !leaf.to_sym_int().is_symbolic()) {
+    } else if (leaf.kind() == Value::Kind::integer && options.mode == TracingMode::symbolic &&
+               !leaf.to_sym_int().is_symbolic()) {
       SymbolRequest any_sign;
       any_sign.positive = false;
       const SymInt symbol = create_symbol(*traced.env, leaf.to_int(), source, any_sign);
@@ -144,11 +160,8 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   {
     std::optional<ModeScope> fake_scope;
     if (traced.fake) fake_scope.emplace(*traced.fake);
-    const ModeScope scope(recorder);
+    const RecordingScope scope(recorder);
     const ModuleObserverScope observer(recorder);
-    const HigherOrderTracerScope higher_order(&recorder);
-    const SymObserverScope arithmetic(&recorder);
-    const RegionObserverScope regions(&recorder);
     const NoAutocastCacheScope every_cast;
     result = fn(inputs);
   }

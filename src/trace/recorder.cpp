@@ -1,6 +1,7 @@
 #include "trace/recorder.h"
 
 #include "calque/base/error.h"
+#include "calque/base/warning.h"
 #include "calque/nn/module.h"
 #include "calque/nn/typed.h"
 #include "calque/op/composite_policy.h"
@@ -100,12 +101,12 @@ Value fresh(const Value& v) {
 
 namespace {
 
-// The name by which the innermost module that is being called knows another: of several, the one by which it was reached.
-std::string name_in(Module& caller, const Module& called) {
+// The name by which a module knows another, itself included: of several, the one by which it was reached. None: it does not.
+std::optional<std::string> name_in(Module& caller, const Module& called) {
   const ModuleSlot* reached = std::exchange(nn_detail::reached_slot, nullptr);
   for (const auto& slot : caller.module_slots())
     if (slot.get() == reached && slot->module.get() == &called) return slot->name;
-  std::string first;
+  std::optional<std::string> first;
   size_t names = 0;
   const Module::NamedModules modules = caller.named_modules("", false);
   for (const auto& [name, child] : modules)
@@ -120,25 +121,37 @@ std::string name_in(Module& caller, const Module& called) {
 }  // namespace
 
 void Recorder::enter(Module& module) {
-  if (!options_.record_module_stack) return;
+  if (!options_.record_module_stack || !is_at_work()) return;
   outer_modules_.push_back(modules_);
-  auto stack = modules_ ? std::make_shared<ModuleStack>(*modules_) : std::make_shared<ModuleStack>();
-  std::string path;
-  if (!module_path_.empty()) {
-    const std::string name = name_in(*module_path_.back(), module);
-    const std::string& outer = stack->back().path;
-    path = outer.empty() || name.empty() ? name : outer + "." + name;
+  const std::optional<std::string> path = path_of(module);
+  if (!path) {
+    // What it calls is its caller's.
+    module_path_.push_back(module_path_.back());
+    if (!dynamic_cast<const GraphModule*>(&module))
+      warn("Unable to find the path of the module " + module.type_name() +
+           ". This might be because the module was not properly registered as a submodule, which is not good practice. We "
+           "will trace through the module without recording stack information.");
+    return;
   }
+  auto stack = modules_ ? std::make_shared<ModuleStack>(*modules_) : std::make_shared<ModuleStack>();
   // A module's second call is path@1.
-  const size_t before = calls_[path]++;
+  const size_t before = calls_[*path]++;
   stack->push_back(
-      {(path.empty() ? "root" : path) + (before ? "@" + std::to_string(before) : ""), path, module.type_name()});
+      {(path->empty() ? "root" : *path) + (before ? "@" + std::to_string(before) : ""), *path, module.type_name()});
   modules_ = std::move(stack);
   module_path_.push_back(&module);
 }
 
+std::optional<std::string> Recorder::path_of(const Module& module) const {
+  if (module_path_.empty()) return "";
+  const std::string& outer = modules_->back().path;
+  if (const std::optional<std::string> name = name_in(*module_path_.back(), module))
+    return outer.empty() || name->empty() ? outer + *name : outer + "." + *name;
+  return name_in(*module_path_.front(), module);  // one that belongs to another part of the model
+}
+
 void Recorder::leave(Module&) {
-  if (!options_.record_module_stack) return;
+  if (!options_.record_module_stack || !is_at_work()) return;
   modules_ = outer_modules_.back();
   outer_modules_.pop_back();
   module_path_.pop_back();
@@ -178,13 +191,34 @@ bool Recorder::in_same_call(const Node& node) const {
 }
 
 namespace {
-thread_local bool tracing_off = false;
+// Of the recorders on this thread's stack of modes the one that records; the others let calls pass.
+thread_local constinit Recorder* recording = nullptr;
 }  // namespace
 
-bool Recorder::is_off() const { return tracing_off || inner_; }
+bool Recorder::is_off() const { return recording != this; }
+bool Recorder::is_at_work() const {
+  for (const Recorder* r = recording; r; r = r->outer_)
+    if (r == this) return true;
+  return false;
+}
 
-NoTraceScope::NoTraceScope() : before_(tracing_off) { tracing_off = true; }
-NoTraceScope::~NoTraceScope() { tracing_off = before_; }
+RecordingScope::RecordingScope(Recorder& recorder)
+    : before_(std::exchange(recording, &recorder)),
+      calls_(recorder),
+      graphs_(&recorder),
+      arithmetic_(&recorder),
+      regions_(&recorder) {}
+RecordingScope::~RecordingScope() { recording = before_; }
+
+NoTraceScope::NoTraceScope() : before_(std::exchange(recording, nullptr)), graphs_(nullptr) {}
+NoTraceScope::~NoTraceScope() { recording = before_; }
+
+const ProxyMode* get_innermost_proxy_mode() { return recording; }
+
+const Node* Recorder::node_of(const Tensor& t) const {
+  const auto it = tensors_.find(&t.impl());
+  return it == tensors_.end() ? nullptr : it->second.node;
+}
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
@@ -227,7 +261,7 @@ const Operator* overload_for_number(const Operator& op, const Values& args, cons
 }  // namespace
 
 Value Recorder::call(const Operator& called, const Values& args) {
-  if (tracing_off || inner_) return call_next(called, args);
+  if (is_off()) return call_next(called, args);
   if (const Values* given = composite_arguments())
     if (const Operator* other = overload_for_number(called, args, *given)) {
       Values with_number = args;
@@ -466,7 +500,6 @@ Value Recorder::lifted(const Value& v) {
 Value Recorder::trace(const char* target, std::vector<Branch> branches,
                       const std::function<Values(const Values&, const Values&)>& arguments,
                       const std::function<Value(const std::vector<Value>&)>& result) {
-  if (inner_) return inner_->trace(target, std::move(branches), arguments, result);
   // What the branches close over becomes an input of all of them: found by tracing them once, given when they are traced
   // again.
   Values shared;
@@ -495,17 +528,10 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches,
         inner.track(inputs[i], node);
       }
       Value out;
-      inner_ = &inner;
-      try {
-        const ModeScope scope(inner);
-        const SymObserverScope arithmetic(&inner);
-        const RegionObserverScope regions(&inner);
+      {
+        const RecordingScope recording_branch(inner);
         out = branch.function(inputs);
-      } catch (...) {
-        inner_ = nullptr;
-        throw;
       }
-      inner_ = nullptr;
       graph.output(inner.argument(out));
       if (!inner.lifted_.empty()) {
         shared.insert(shared.end(), inner.lifted_.begin(), inner.lifted_.end());
@@ -541,7 +567,6 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches,
 
 Value Recorder::trace_call(const char* target, const Values& args, const Kwargs& kwargs,
                            const std::function<Value(const Kwargs&)>& result) {
-  if (inner_) return inner_->trace_call(target, args, kwargs, result);
   Values node_args;
   for (const Value& v : args) node_args.push_back(argument(v));
   Kwargs node_kwargs;

@@ -21,7 +21,12 @@ namespace calque {
 // In meta while a graph is recorded again: the name of the node that a node was made for.
 inline constexpr const char* from_node = "from_node";
 
-class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, public SymObserver, public RegionObserver {
+class Recorder : public Mode,
+                 public ModuleObserver,
+                 public HigherOrderTracer,
+                 public SymObserver,
+                 public RegionObserver,
+                 public ProxyMode {
  public:
   // `outer`: the recorder of the graph that calls the one recorded here; what that one knows becomes an input.
   Recorder(GraphModule& module, const MakeFxOptions& options, Recorder* outer = nullptr)
@@ -35,6 +40,9 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   // A value as an argument of a node.
   Value argument(const Value& v);
   bool tracks(const Tensor& t) const { return tensors_.contains(&t.impl()); }
+
+  const Graph& recorded() const override { return graph_; }
+  const Node* node_of(const Tensor& t) const override;
 
   Value trace(const char* target, std::vector<Branch> branches,
               const std::function<Values(const Values&, const Values&)>& arguments,
@@ -78,11 +86,14 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
     const Operator* before_;
   };
   Value record(const Operator& called, const Values& args);
-  bool is_off() const;
+  bool is_off() const;      // another records now, or nobody
+  bool is_at_work() const;  // this one records now, or one of the graphs that are called from this one's
   bool knows(const Value& v);
   Value lifted(const Value& v);
   Value constant_values(const Value& v) const;
   void describe(Node* node);
+  // Of a module that is about to be called, from the outermost one; none when that does not have it.
+  std::optional<std::string> path_of(const Module& module) const;
   // Was the node made by the call of the program, or for the node of a graph that is run again, that is going on now?
   bool in_same_call(const Node& node) const;
   Value attribute(const Tensor& t);
@@ -97,8 +108,7 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   Graph& graph_;
   const MakeFxOptions& options_;
   Recorder* outer_;
-  Recorder* inner_ = nullptr;  // records a graph that is called from this one now
-  Values lifted_;              // of the outer trace, what became an input
+  Values lifted_;  // of the outer trace, what became an input
   std::unordered_map<const TensorImpl*, Tracked> tensors_;
   ExprMap<Node*> numbers_;
   ExprMap<SizeOf> sizes_;
@@ -111,6 +121,22 @@ class Recorder : public Mode, public ModuleObserver, public HigherOrderTracer, p
   std::vector<Node*> autocasts_;                   // the regions that are open; null for one that is not recorded
   std::unordered_map<std::string, size_t> calls_;  // of modules, by path
   const Operator* original_ = nullptr;
+};
+
+// Calls, arithmetic and regions on this thread are recorded by this recorder, and by no other, while in scope.
+class RecordingScope {
+ public:
+  explicit RecordingScope(Recorder& recorder);
+  ~RecordingScope();
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+
+ private:
+  Recorder* before_;
+  ModeScope calls_;
+  HigherOrderTracerScope graphs_;
+  SymObserverScope arithmetic_;
+  RegionObserverScope regions_;
 };
 
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.

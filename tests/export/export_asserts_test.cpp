@@ -306,5 +306,65 @@ TEST(ExportAsserts, T356_checks_of_a_size_from_data) {
   EXPECT_THAT(error_of([&] { p.call({tensor({1., 1., 1., 1., 1., 1.})}); }), HasSubstr("u0 <= 5"));
 }
 
+// Neither size is a whole expression of the other, so that no range is narrowed either.
+TEST(ExportAsserts, a_branch_on_a_square_is_deferred) {
+  const auto f =
+      traceable([](const Tensor& x,
+                   const Tensor& y) { return guard(x.sym_size(0) * x.sym_size(0) == 3 * y.sym_size(0)) ? x + 1 : x + 2; },
+                {"x", "y"});
+  const auto exported = [&](int64_t y) {
+    return export_program(f, {rand({6}), rand({y})}, {},
+                          {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("a", 3, 64)}})}, {"y", dims({{0, Dim("b")}})}}),
+                           .prefer_deferred_runtime_asserts_over_guards = true});
+  };
+  const ExportedProgram equal = exported(12);
+  EXPECT_THAT(equal.str(), HasSubstr("Eq(s77**2, 3*s17)"));
+  EXPECT_THAT(equal.str(), HasSubstr("s77: VR[3, 64], s17: VR[0, int_oo]"));
+  EXPECT_EQ(equal.call({rand({9}), rand({27})}).to_tensor().sizes()[0], 9);
+  EXPECT_THAT(error_of([&] { equal.call({rand({9}), rand({26})}); }), HasSubstr("Eq(s77**2, 3*s17)"));
+  const ExportedProgram unequal = exported(13);
+  EXPECT_THAT(unequal.str(), HasSubstr("Ne(s77**2, 3*s17)"));
+  EXPECT_EQ(unequal.call({rand({9}), rand({26})}).to_tensor().sizes()[0], 9);
+  EXPECT_THAT(error_of([&] { unequal.call({rand({9}), rand({27})}); }), HasSubstr("Ne(s77**2, 3*s17)"));
+}
+
+TEST(ExportAsserts, a_literal_of_a_size_keeps_the_size) {
+  const auto f = traceable(
+      [](const Tensor& x) {
+        const Tensor sum = x.sum();
+        return sum + tensor(Scalar(x.sym_size(0)));
+      },
+      {"x"});
+  const ExportedProgram p =
+      export_program(f, {ones({5, 4})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("d")}})}})});
+  EXPECT_EQ(
+      calls(p.graph()),
+      "aten.sym_size.int aten.sum.default aten.scalar_tensor.default aten._assert_tensor_metadata.default aten.to.device "
+      "aten.detach_.default aten.add.Tensor");
+  EXPECT_EQ(p.call({ones({7, 4})}).to_tensor().item().to<double>(), 35);
+  EXPECT_EQ(p.run_decompositions().call({ones({7, 4})}).to_tensor().item().to<double>(), 35);
+}
+
+TEST(ExportAsserts, a_literal_of_several_sizes_is_stacked) {
+  const auto f = traceable(
+      [](const Tensor& x) {
+        return std::vector<Tensor>{tensor({Scalar(x.sym_size(0)), Scalar(3)}),
+                                   tensor({{Scalar(x.sym_size(0)), Scalar(1)}, {Scalar(2), Scalar(x.sym_size(1))}}),
+                                   tensor(Scalar(x.sym_size(0)), DType::float32)};
+      },
+      {"x"});
+  const ExportedProgram p =
+      export_program(f, {ones({5, 4})}, {}, {.dynamic_shapes = DS::dict({{"x", dims({{0, Dim("d")}})}})});
+  EXPECT_EQ(count(p, "aten.stack.default"), 4U);
+  EXPECT_TRUE(same(p.call({ones({7, 4})}), list({tensor({7, 3}), tensor({{7, 1}, {2, 4}}), tensor(7.0)})));
+}
+
+TEST(ExportAsserts, a_literal_of_a_size_from_data_keeps_it) {
+  const auto f = traceable([](const Tensor& x) { return tensor(Scalar(x.nonzero().sym_size(0))); }, {"x"});
+  const ExportedProgram p = export_program(f, {ones({5})});
+  EXPECT_EQ(count(p, "aten.scalar_tensor.default"), 1U);
+  EXPECT_EQ(p.call({tensor({1., 0., 2., 0., 0.})}).to_tensor().item().to<int64_t>(), 2);
+}
+
 }  // namespace
 }  // namespace calque

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "calque/base/error.h"
 #include "calque/export/unflatten.h"
 #include "calque/graph/higher_order.h"
@@ -523,6 +526,49 @@ TEST(ExportState, a_module_with_several_names_is_called_by_one_of_them) {
       paths += innermost.path + (innermost.key.ends_with("@1") ? "@1 " : " ");
     }
   EXPECT_EQ(paths, "b a b@1 c.1 c.0 c.1@1 d.0 d.1 ");
+}
+
+// ---- several threads --------------------------------------------------------------------------------------------------
+
+struct CountingInARegion : Typed<CountingInARegion> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Buffer count = register_buffer("count", zeros({1}));
+  Tensor forward(const Tensor& x) {
+    {
+      const GradModeScope off(false);
+      count->add_(1);
+    }
+    return x + *count;
+  }
+};
+
+// The calls' results are the numbers from 1 on, each once, whichever thread got which.
+void expect_calls_to_take_turns(const ExportedProgram& program) {
+  constexpr int threads = 4, calls = 50;
+  std::vector<std::vector<double>> seen(threads);
+  std::vector<std::thread> running;
+  for (int t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      for (int i = 0; i < calls; ++i)
+        seen[static_cast<size_t>(t)].push_back(program.call({zeros({1})}).to_tensor().item().to<double>());
+    });
+  for (std::thread& thread : running) thread.join();
+  std::vector<double> all;
+  for (const auto& some : seen) all.insert(all.end(), some.begin(), some.end());
+  std::sort(all.begin(), all.end());
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<double>(i + 1));
+}
+
+TEST(ExportState, calls_of_a_program_that_counts_take_turns) {
+  CountingModel m;
+  expect_calls_to_take_turns(export_program(m, {zeros({1})}));
+  CountingModel n;
+  expect_calls_to_take_turns(export_program(n, {zeros({1})}).run_decompositions());
+}
+
+TEST(ExportState, calls_that_count_in_a_graph_of_their_own_take_turns) {
+  CountingInARegion m;
+  expect_calls_to_take_turns(export_program(m, {zeros({1})}));
 }
 
 }  // namespace

@@ -10,9 +10,13 @@
 #include <thread>
 
 #include "calque/base/error.h"
+#include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/zip.h"
+#include "calque/nn/nn.h"
+#include "calque/op/literal.h"
 #include "calque/op/ops.h"
+#include "calque/trace/fake.h"
 #include "export/pt2_support.h"
 #include "support/error_support.h"
 
@@ -343,6 +347,53 @@ TEST(Pt2, a_save_that_fails_leaves_nothing) {
   std::signal(SIGXFSZ, ignored);
   EXPECT_EQ(read_file(folder.path("p.pt2")), bytes);
   EXPECT_EQ(folder.names().size(), 1U);
+}
+
+struct MetaModel : Typed<MetaModel> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Parameter weight = register_parameter("weight", empty({4, 3}, {}, {}, Device("meta")));
+  Buffer scale = register_buffer("scale", empty({4}, {}, {}, Device("meta")));
+  Tensor forward(const Tensor& x) { return linear(x, *weight) * *scale; }
+};
+
+TEST(Pt2, a_program_whose_parameters_are_on_the_meta_device_loads) {
+  MetaModel m;
+  const ExportedProgram p = export_program(m, {empty({2, 3}, {}, {}, Device("meta"))});
+  const auto loaded = round_trip(p);
+  const Tensor& weight = loaded->state_dict().at("weight");
+  EXPECT_EQ(weight.device().str(), "meta");
+  EXPECT_EQ(str(weight.sizes()), "[4, 3]");
+  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_EQ(fake_mode_of(weight), nullptr);
+  const Tensor out = loaded->call({empty({2, 3}, {}, {}, Device("meta"))}).to_tensor();
+  EXPECT_EQ(out.device().str(), "meta");
+  EXPECT_EQ(str(out.sizes()), "[2, 4]");
+  std::string why;
+  EXPECT_TRUE(same_program(p, *loaded, &why)) << why;
+}
+
+struct Everything : Typed<Everything> {
+  static constexpr const char* forward_arguments[] = {"x", "y"};
+  Child<Linear> linear = child<Linear>("linear", 3, 2);
+  Buffer count = register_buffer("count", zeros({1}));
+  Buffer hidden = register_buffer("hidden", ones({2}), false);
+  Constant table = register_constant("table", arange(2));
+  Value forward(const Tensor& x, const Value& y) {
+    count->add_(1);
+    const Tensor out = linear(x) + *count + *hidden + *table + tensor({1., 2.});
+    return dict({{"out", out}, {"rows", x.sym_size(0)}, {"y", y}, {"none", Value()}});
+  }
+};
+
+TEST(Pt2, a_program_equals_what_is_read_from_its_file) {
+  Everything m;
+  const DynamicShapes shapes =
+      DynamicShapes::dict({{"x", DynamicShapes::dict({{0, Dim("rows", 2, 64)}})}, {"y", DynamicShapes::list({{}, {}})}});
+  const ExportedProgram p = export_program(m, {rand({8, 3}), list({rand({2}), 3})}, {}, {.dynamic_shapes = shapes});
+  for (const ExportedProgram& program : {p, p.run_decompositions()}) {
+    std::string why;
+    EXPECT_TRUE(same_program(program, *round_trip(program), &why)) << why;
+  }
 }
 
 }  // namespace

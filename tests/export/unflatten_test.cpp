@@ -283,5 +283,20 @@ TEST(Unflatten, running_leaves_the_program_alone) {
   EXPECT_TRUE(equal(module->get_buffer("total"), ones({3})));
 }
 
+struct SumOfList : Typed<SumOfList> {
+  static constexpr const char* forward_arguments[] = {"xs"};
+  Child<Linear> linear = child<Linear>("linear", 3, 2);
+  Tensor forward(const std::vector<Tensor>& xs) { return linear(xs[0] + xs[1]); }
+};
+
+TEST(Unflatten, a_module_that_takes_a_list_is_exported_again) {
+  SumOfList m;
+  const Tensor a = rand({4, 3}), b = rand({4, 3});
+  const ExportedProgram p = export_program(m, {list({a, b})});
+  const ExportedProgram again = export_program(*unflatten(p), {list({a, b})});
+  expect_close(again.call({list({a, b})}), p.call({list({a, b})}));
+  EXPECT_EQ(again.graph_signature().str(), p.graph_signature().str());
+}
+
 }  // namespace
 }  // namespace calque

@@ -39,7 +39,21 @@ TEST(DeadCode, T054_PlaceholdersStayTheirDeadUsersGo) {
   EXPECT_FALSE(eliminate_dead_code(g));
 }
 
-// The row also names collectives and profiler ranges, which the operator table does not have.
+TEST(DeadCode, calls_that_nobody_knows_stay) {
+  Graph g = parse_graph(R"(
+    %x = placeholder
+    %enter = torch.ops.profiler._record_function_enter_new.default("part", None)
+    %left = torch.ops.profiler._record_function_exit._RecordFunction(%enter)
+    %reduced = torch.ops._c10d_functional.all_reduce.default(%x, "sum", "0")
+    %waited = torch.ops._c10d_functional.wait_tensor.default(%x)
+    %sent = torch.ops.mylib.send.default(%x)
+    %pure = aten.add.Tensor(%x, 2)
+    return %x)");
+  EXPECT_TRUE(eliminate_dead_code(g));
+  EXPECT_THAT(names(g), ElementsAre("x", "enter", "left", "reduced", "waited", "sent", "output"));
+}
+
+// The row also names collectives and profiler ranges: calls that nobody knows, above.
 TEST(DeadCode, T055_WritesRandomNumbersAndWhatAPredicateNamesStay) {
   Graph g = parse_graph(R"(
     %x = placeholder
@@ -324,6 +338,15 @@ TEST(PassManager, T071_RunsPassesInOrderAndNamesTheOneThatFails) {
   const std::string text = error_of([&] { failing.run(gm); });
   EXPECT_THAT(text, HasSubstr("running the 'broken' pass after the following passes: ['add_to_mul']"));
   EXPECT_THAT(text, HasSubstr("oh no"));
+}
+
+TEST(PassManager, an_exception_of_another_library_keeps_the_name_of_its_pass) {
+  GraphModule gm(parse_graph("%x = placeholder\nreturn %x"));
+  PassManager failing({{"first", [](GraphModule&) { return false; }},
+                       {"broken", [](GraphModule&) -> bool { throw std::out_of_range("index 7"); }}});
+  const std::string text = error_of([&] { failing.run(gm); });
+  EXPECT_THAT(text, HasSubstr("running the 'broken' pass after the following passes: ['first']"));
+  EXPECT_THAT(text, HasSubstr("index 7"));
 }
 
 TEST(PassManager, T072_ConstraintsSortPasses) {

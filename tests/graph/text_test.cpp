@@ -284,5 +284,18 @@ TEST(Text, DamagedTextIsAnErrorOrAGraph) {
   }
 }
 
+TEST(Format, nodes_inside_a_structure_are_marked_as_such) {
+  Graph g;
+  Node* x = g.placeholder("x");
+  StructValue point;
+  point.type = "shapes.Point";
+  point.fields = {"a", "b"};
+  point.items = {x, list({Value(x), 1})};
+  Node* call = g.call_function(get_function("operator.getitem"), {Value(point), 0});
+  EXPECT_EQ(call->format_node(),
+            "%getitem : [num_users=0] = call_function[target=operator.getitem](args = "
+            "(Point(a=%x, b=[%x, 1]), 0), kwargs = {})");
+}
+
 }  // namespace
 }  // namespace calque

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calque/file/pickle.h"
 #include "calque/graph/interpreter.h"
 #include "calque/nn/module.h"
 #include "calque/op/index.h"
@@ -410,6 +411,36 @@ TEST(Fake, seventy_billion_parameters_cost_next_to_nothing) {
     }
   EXPECT_GT(parameters, 68'000'000'000);
   for (const Tensor& w : weights) EXPECT_FALSE(w.storage()->has_data());
+}
+
+TEST(Fake, a_device_without_a_number_is_the_first_one) {
+  const auto mode = FakeMode::make();
+  const ModeScope scope(*mode);
+  const Tensor any = empty({3}, {}, {}, Device("cuda")), first = empty({3}, {}, {}, Device("cuda:0"));
+  EXPECT_EQ(any.device().str(), "cuda:0");
+  EXPECT_EQ((any + first).device().str(), "cuda:0");
+  EXPECT_EQ(mode->make_fake({{3}, {1}, DType::float32, Device("cuda"), false}).device().str(), "cuda:0");
+  EXPECT_EQ(empty({3}, {}, {}, Device("meta")).device().str(), "meta");
+  EXPECT_THAT(error_of([&] { add(first, empty({3}, {}, {}, Device("cuda:1"))); }), HasSubstr("two different devices"));
+}
+
+TEST(Fake, a_checkpoint_read_under_the_mode_has_its_tensors) {
+  const Tensor whole = rand({4, 3});
+  const std::string file = write_pickle(dict({{"w", whole}, {"row", list({whole.select(0, 1)})}, {"step", 7}}));
+  const auto bytes = std::as_bytes(std::span(file));
+  const auto env = ShapeEnv::make();
+  for (const auto& mode : {FakeMode::make(), FakeMode::make({.env = env})}) {
+    const ModeScope scope(*mode);
+    const Value content = read_pickle(bytes, nullptr, "memory");
+    const Tensor w = content.to_dict().find("w")->to_tensor();
+    const Tensor row = content.to_dict().find("row")->to_items()[0].to_tensor();
+    EXPECT_EQ(fake_mode_of(w), mode.get());
+    EXPECT_EQ(str(w.sizes()), "[4, 3]");
+    EXPECT_EQ(str(row.sizes()), "[3]");
+    EXPECT_TRUE(row.storage().get() == w.storage().get());
+    EXPECT_EQ(content.to_dict().find("step")->to_int(), 7);
+  }
+  EXPECT_EQ(fake_mode_of(read_pickle(bytes, nullptr, "memory").to_dict().find("w")->to_tensor()), nullptr);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calque/base/warning.h"
+#include "calque/nn/nn.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/op/operators.h"
@@ -430,6 +432,54 @@ TEST(MakeFx, calls_within_a_scope_without_tracing_are_constants) {
   })(rand({3}));
   EXPECT_EQ(calls(g), "aten.add.Tensor");
   EXPECT_EQ(g.module->state_dict().size(), 1U);
+}
+
+TEST(MakeFx, guards_refuse_sizes_that_the_graph_has_fixed) {
+  using RealTensor = ProducedGuards::RealTensor;
+  // 1 was never a symbol; the second size became a number on the way.
+  const TracedGraph g =
+      make_fx([](const Tensor& x) { return x.sym_size(1).guard_int() == 4 ? x + 1 : x; }, symbolic)(rand({1, 4, 5}));
+  const ProducedGuards guards = g.guards();
+  EXPECT_TRUE(guards.accepts({RealTensor{{1, 4, 6}, {24, 6, 1}, 0}}));
+  EXPECT_EQ(guards.first_failure({RealTensor{{2, 4, 6}, {24, 6, 1}, 0}}), "L['arg0'].size()[0] == 1");
+  EXPECT_EQ(guards.first_failure({RealTensor{{1, 3, 6}, {24, 6, 1}, 0}}), "L['arg0'].size()[1] == 4");
+}
+
+TEST(MakeFx, a_guard_keeps_its_text_once_it_holds) {
+  const TracedGraph g =
+      make_fx([](const Tensor& x) { return guard(x.sym_size(0) == 4) ? x + 1 : x; }, symbolic)(rand({4, 5}));
+  ASSERT_EQ(g.env->guards().size(), 1U);
+  EXPECT_EQ(g.env->guards()[0].condition.str(), "Eq(s0, 4)");
+}
+
+struct Hidden : Typed<Hidden> {
+  Child<ReLU> inner = child<ReLU>("inner");
+  Tensor forward(const Tensor& x) { return inner(x).sin(); }
+};
+struct Unregistered : Typed<Unregistered> {
+  std::shared_ptr<Hidden> hidden = std::make_shared<Hidden>();  // no child
+  Child<ReLU> known = child<ReLU>("known");
+  Tensor forward(const Tensor& x) { return known((*hidden)(x)); }
+};
+
+TEST(MakeFx, a_module_that_is_not_registered_is_traced_through_with_a_warning) {
+  const auto model = std::make_shared<Unregistered>();
+  std::vector<std::string> warnings;
+  reset_warnings();
+  const WarningSink before = set_warning_sink([&](std::string_view text) { warnings.emplace_back(text); });
+  const TracedGraph g = make_fx([&](const Tensor& x) { return (*model)(x); }, {.record_module_stack = true})(rand({3}));
+  set_warning_sink(before);
+  ASSERT_FALSE(warnings.empty());
+  EXPECT_THAT(warnings[0], HasSubstr("Unable to find the path of the module"));
+  EXPECT_THAT(warnings[0], HasSubstr("Hidden"));
+  const auto path = [&](const char* node) {
+    std::string text;
+    for (const ModuleStackEntry& e : *g.graph().find_node(node)->meta.nn_module_stack) text += "/" + e.path;
+    return text;
+  };
+  EXPECT_EQ(path("relu"), "/");
+  EXPECT_EQ(path("sin"), "/");
+  EXPECT_EQ(path("relu_1"), "//known");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/op/ops.h"
+#include "calque/trace/decompositions.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -69,6 +70,18 @@ TEST_F(UserOperator, AWrongSignatureIsRefusedAtRegistration) {
   }
   EXPECT_THROW(mine.def("scale(Tensor self, float factor=2.0) -> Tensor"), UserError);
   EXPECT_THROW(mine.def("broken(Tensor self"), UserError);
+}
+
+TEST_F(UserOperator, WithACompositeBodyIsTakenApartThoughItCameAfterTheTable) {
+  default_decompositions();
+  Library late("late");
+  late.def("thrice(Tensor self) -> Tensor").composite([](const Tensor& self) -> Tensor { return self + self + self; });
+  const TracedGraph whole = make_fx([](const Tensor& t) { return call("late::thrice", {t}).to_tensor(); },
+                                    {.mode = TracingMode::fake, .pre_dispatch = true})(x);
+  EXPECT_EQ(whole.graph().find_nodes(NodeKind::call_function, Target(get_operator("late::thrice"))).size(), 1U);
+  const TracedGraph apart = DecompositionInterpreter(whole, default_decompositions(), as_exports_do).decompose();
+  EXPECT_EQ(apart.graph().find_nodes(NodeKind::call_function, Target(get_operator("late::thrice"))).size(), 0U);
+  EXPECT_EQ(apart.graph().find_nodes(NodeKind::call_function, Target(get_operator("aten::add.Tensor"))).size(), 2U);
 }
 
 }  // namespace

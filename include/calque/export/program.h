@@ -1,12 +1,13 @@
 // ExportedProgram: a graph with its signature, the tensors it needs, the ranges of its symbols and the calls of its
 // modules: what torch.export gives and a .pt2 archive holds. Parameters, buffers and constants are inputs of the graph.
 // A program owns its graph; tensors are shared handles, mapped from the file where it was read from one. Once made it
-// may be called by any number of threads.
+// may be called by any number of threads; calls of one that writes its state take turns.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -53,6 +54,8 @@ class ExportedProgram {
     std::map<std::string, int64_t> opset_version = {{"aten", 10}};
     std::vector<std::pair<std::string, std::string>> metadata;  // custom metadata of the module, JSON by key
     std::string torch_version;  // of the release that wrote the file; empty for a program made here
+    // Held by calls that write the state. Programs made from one another share the state, and so this.
+    std::shared_ptr<std::mutex> state_mutex = std::make_shared<std::mutex>();
   };
 
   // Checks the parts against each other (verify); UserError names what does not fit.
@@ -100,6 +103,8 @@ class ExportedProgram {
   std::string str() const;  // as PyTorch prints it
 
  private:
+  // Calls of a program that writes its state take turns while in scope; others do not wait.
+  std::unique_lock<std::mutex> turn() const;
   // What the graph takes for the user's inputs given; what it gives is in the order of the output specs.
   Values run_graph(const Values& inputs) const;
   const InputChecks& input_checks() const;

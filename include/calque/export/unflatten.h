@@ -40,6 +40,9 @@ class UnflattenedModule : public InterpreterModule {
   bool check_input_constraints = true;
 
   Value forward_values(const Values& args, const Kwargs& kwargs) override;
+  // What its graph takes for these arguments, checked; and the structure of what it gives.
+  Values flatten(const Values& args, const Kwargs& kwargs) const;
+  const TreeSpec& out_spec() const { return out_spec_; }
   std::vector<std::string> argument_names() const override { return argument_names_; }
   std::string type_name() const override { return "torch.export.unflatten.UnflattenedModule"; }
 

@@ -21,7 +21,7 @@ struct PickleOptions {
   bool keep_objects = false;
 };
 
-// The whole content. Tensors that were on another device are on the cpu.
+// The whole content. Tensors that were on another device are on the cpu; where a fake mode is on they are its own.
 Value load_pickle(const std::string& path, const PickleOptions& options = {});
 Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
                   const PickleOptions& options = {});

@@ -66,7 +66,7 @@ struct Pass {
 };
 
 // Runs passes in an order that satisfies constraints, repeatedly until nothing changes or `steps` rounds are done. An
-// error names the pass that failed and those that ran before it.
+// error names the pass that failed and those that ran before it; an exception that is none of Calque's becomes a UserError.
 class PassManager {
  public:
   explicit PassManager(std::vector<Pass> passes = {}, size_t steps = 1) : passes_(std::move(passes)), steps_(steps) {}
@@ -82,6 +82,8 @@ class PassManager {
   std::vector<std::string> order() const;
 
  private:
+  std::string failure_of(size_t pass) const;
+
   std::vector<Pass> passes_;
   std::vector<std::pair<std::string, std::string>> constraints_;
   std::function<void(const GraphModule&)> check_;

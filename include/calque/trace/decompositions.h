@@ -1,6 +1,7 @@
 // ATen's core decompositions as ready tables for make_fx, and graphs decomposed by a table. A table maps an operator to
 // how it is written in others; the bodies call operators from the top of the mode stack, so what they call is decomposed
-// in turn. The tables are made once and shared; copy one to change it.
+// in turn. The tables are shared; copy one to change it. Like registering an operator, asking for the default table for the
+// first time after one was registered must not happen while another thread uses it.
 #pragma once
 
 #include "calque/graph/interpreter.h"

@@ -1,5 +1,5 @@
 // FakeMode: answers operator calls from shape rules alone. Its tensors have sizes, strides, dtype and a claimed device
-// ("cuda" needs no GPU) but no data. Real tensors are converted once each, aliasing kept; tensors of one element made
+// ("cuda" needs no GPU, and is "cuda:0") but no data. Real tensors are converted once each, aliasing kept; tensors of one element made
 // from literals remember their value. A fake tensor shares ownership of its mode and of the real tensor it was made from;
 // the mode owns neither. One mode serves one thread at a time.
 #pragma once
@@ -69,6 +69,8 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
   std::unique_ptr<Impl> impl_;
 };
 
+// The mode that a tensor made by the calling thread now would belong to; null when none is on.
+FakeMode* active_fake_mode();
 // The mode that made a tensor; null for others.
 FakeMode* fake_mode_of(const Tensor& t);
 // What a fake tensor is known to hold; undefined when it is not known.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "calque/graph/graph_module.h"
+#include "calque/graph/higher_order.h"
 #include "calque/nn/convert.h"
 #include "calque/sym/produce_guards.h"
 #include "calque/sym/shape_env.h"
@@ -65,10 +66,24 @@ struct TracedGraph {
   }
 };
 
+// A trace inside a trace records for itself alone: the outer one goes on when it is done. In the fake and symbolic modes
+// its arguments may be the outer one's fake tensors, and keep their mode and symbols.
 TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const Values& args,
                            const MakeFxOptions& options = {});
 
-// Tracing is switched off while in scope: calls run, and their results are constants to the trace.
+// A trace that is going on.
+class ProxyMode {
+ public:
+  virtual ~ProxyMode() = default;
+  virtual const Graph& recorded() const = 0;               // so far
+  virtual const Node* node_of(const Tensor& t) const = 0;  // the node that computes it; null: none of this trace does
+};
+// The trace that records the calling thread's calls now: of traces inside traces the innermost. Null when there is none, or
+// when it is switched off.
+const ProxyMode* get_innermost_proxy_mode();
+
+// Tracing is switched off while in scope (PyTorch's disable_proxy_modes_tracing): calls run, and their results are constants
+// to the trace. A make_fx inside of it records for itself.
 class NoTraceScope {
  public:
   NoTraceScope();
@@ -77,7 +92,8 @@ class NoTraceScope {
   NoTraceScope& operator=(const NoTraceScope&) = delete;
 
  private:
-  bool before_;
+  class Recorder* before_;
+  HigherOrderTracerScope graphs_;
 };
 
 // What is recorded while in scope was made for this node: it takes the node's source line, stack trace, module stack,
@@ -132,6 +148,14 @@ auto make_fx(F fn, MakeFxOptions options = {}) {
         },
         {to_value(args)...}, options);
   };
+}
+
+// The graph of a function, made apart from any trace that is going on: nothing of it, not even the making of its arguments'
+// copies, reaches that trace.
+template <class F, class... A>
+std::shared_ptr<GraphModule> get_isolated_graphmodule(F fn, const std::tuple<A...>& args, MakeFxOptions options = {}) {
+  const NoTraceScope apart;
+  return std::apply(make_fx(std::move(fn), std::move(options)), args).module;
 }
 
 }  // namespace calque

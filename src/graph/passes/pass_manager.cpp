@@ -75,6 +75,13 @@ void PassManager::solve_constraints() {
   validated_ = true;
 }
 
+std::string PassManager::failure_of(size_t pass) const {
+  std::vector<std::string> done = order();
+  done.resize(pass);
+  return "An error occurred when running the '" + passes_[pass].name + "' pass after the following passes: " + listed(done) +
+         "\n";
+}
+
 bool PassManager::run(GraphModule& module) {
   if (!validated_) solve_constraints();
   bool ever_changed = false;
@@ -86,11 +93,10 @@ bool PassManager::run(GraphModule& module) {
         module.graph().lint();
         if (check_) check_(module);
       } catch (Error& e) {
-        std::vector<std::string> done = order();
-        done.resize(i);
-        e.prepend("An error occurred when running the '" + passes_[i].name +
-                  "' pass after the following passes: " + listed(done) + "\n");
+        e.prepend(failure_of(i));
         throw;
+      } catch (const std::exception& e) {
+        throw UserError(failure_of(i) + e.what());
       }
     }
     ever_changed |= changed;

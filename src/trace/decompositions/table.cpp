@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "calque/base/error.h"
 #include "calque/sym/sym_math.h"
@@ -113,14 +114,31 @@ DecompositionTable make_default() {
   DecompositionBuilder builder(table);
   decompose_interpolation(builder);
   decompose_recurrent(builder);
-  for (const Operator* op : all_operators())
-    if (can_stay_whole(*op) && !among(core_composites, *op))
-      table.emplace(op, [op](const Values& args) -> std::optional<Value> {
-        const CompositeBodyScope body(&args);
-        return op->run_eager(args);
-      });
   return table;
 }
+
+// The default table knows every composite operator that is registered when it is asked for, a user's that came late too.
+class DefaultTable {
+ public:
+  const DecompositionTable& table() {
+    const std::lock_guard lock(mutex_);
+    const std::vector<const Operator*> all = all_operators();
+    for (; known_ < all.size(); ++known_) {
+      const Operator* op = all[known_];
+      if (can_stay_whole(*op) && !among(core_composites, *op))
+        table_.emplace(op, [op](const Values& args) -> std::optional<Value> {
+          const CompositeBodyScope body(&args);
+          return op->run_eager(args);
+        });
+    }
+    return table_;
+  }
+
+ private:
+  std::mutex mutex_;
+  DecompositionTable table_ = make_default();
+  size_t known_ = 0;  // operators in order of registration
+};
 
 }  // namespace
 
@@ -138,8 +156,8 @@ std::optional<Value> CompositesByTable::expand(const Operator& op, const Values&
 }
 
 const DecompositionTable& default_decompositions() {
-  static const DecompositionTable table = make_default();
-  return table;
+  static DefaultTable decompositions;
+  return decompositions.table();
 }
 
 void DecompositionBuilder::put(std::string_view name, Decomposition body, size_t arity) {
