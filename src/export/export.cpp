@@ -13,7 +13,6 @@
 #include "export/build.h"
 #include "export/program_module.h"
 #include "export/runtime_asserts.h"
-#include "export/strict.h"
 #include "export/tracepoints.h"
 
 namespace calque {
@@ -166,8 +165,37 @@ class ConstantWatch {
   Module::NamedTensors before_;
 };
 
+// All calls of a module that has several names, under the name of its first call.
+class FirstNames {
+ public:
+  explicit FirstNames(Module& root) {
+    for (const auto& [path, m] : root.named_modules("", false)) {
+      modules_[path] = m;
+      ++names_[m];
+    }
+  }
+  void rename(ModuleStackEntry& e) {
+    const auto known = modules_.find(e.path);
+    if (known == modules_.end() || names_[known->second] < 2) return;
+    Calls& calls = calls_[known->second];
+    if (calls.numbers.empty()) calls.path = e.path;
+    const size_t number = calls.numbers.try_emplace(e.key, calls.numbers.size()).first->second;
+    e.path = calls.path;
+    e.key = e.path + (number ? "@" + std::to_string(number) : "");
+  }
+
+ private:
+  struct Calls {
+    std::string path;
+    std::map<std::string, size_t> numbers;  // by key
+  };
+  std::map<std::string, const Module*> modules_;
+  std::map<const Module*, size_t> names_;
+  std::map<const Module*, Calls> calls_;
+};
+
 // PyTorch's keys: L__self__, L__self__layers.0, and @1 behind that of a second call.
-void name_module_stacks(GraphModule& module) {
+void name_module_stacks(GraphModule& module, FirstNames* first_names) {
   std::map<const ModuleStack*, std::shared_ptr<const ModuleStack>> renamed;
   for_each_graph_module(module, [&](GraphModule& m) {
     for (Node* n : m.graph().nodes()) {
@@ -179,6 +207,7 @@ void name_module_stacks(GraphModule& module) {
       if (!to) {
         auto copy = std::make_shared<ModuleStack>(*stack);
         for (ModuleStackEntry& e : *copy) {
+          if (first_names) first_names->rename(e);
           const size_t at = e.key.find('@');
           e.key = "L__self__" + e.path + (at == std::string::npos ? "" : e.key.substr(at));
         }
@@ -215,6 +244,13 @@ void wrap_regions(GraphModule& module, GraphSignature& signature) {
   for (size_t i = 0; i < outputs.size(); ++i) signature.output_specs.at(i).arg = argument_spec(outputs[i]);
 }
 
+// PyTorch's strict export holds a module's constants as buffers for a while, and its signatures say so.
+void mark_named_constants(GraphSignature& signature, const Module& module) {
+  for (const auto& [path, tensor] : module.named_constants("", true, false))
+    for (InputSpec& s : signature.input_specs)
+      if (s.kind == InputKind::constant_tensor && s.target == path) s.persistent = true;
+}
+
 bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::detach"; }
 
 }  // namespace
@@ -227,18 +263,15 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
   const FakeInputs inputs =
       make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
-                       {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
+                       {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one, options.strict});
   const std::shared_ptr<FakeMode>& fake = inputs.mode;
-  const std::vector<StateInput> state = state_inputs(module);
+  const std::vector<StateInput> whole_state = state_inputs(module);
+  std::vector<StateInput> state = options.strict ? without_aliases(whole_state) : whole_state;
 
   const FlatTree flat = tree_flatten(input_tree(inputs.args, inputs.kwargs));
   Values flat_inputs;
   for (const StateInput& s : state) flat_inputs.emplace_back(fake_state(*fake, s.tensor));
   flat_inputs.insert(flat_inputs.end(), flat.leaves.begin(), flat.leaves.end());
-
-  // After the fake tensors of the state were made: capture must meet these.
-  std::optional<StrictCapture> captured;
-  if (options.strict) captured = capture_strict(module, inputs);
 
   TreeSpec out_spec;
   AssignedBuffers assigned;
@@ -246,12 +279,11 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const auto run = [&](const Values& values) -> Value {
     StateDict tensors;
     for (size_t i = 0; i < state.size(); ++i) tensors.set(state[i].path, values[i].to_tensor());
-    const FunctionalCall exchanged(module, tensors, {.tie_weights = false});
+    const FunctionalCall exchanged(module, tensors, {.tie_weights = options.strict});
     const ConstantWatch constants(module);
     const Values leaves(values.begin() + static_cast<std::ptrdiff_t>(state.size()), values.end());
     const auto [call_args, call_kwargs] = from_input_tree(flat.spec.unflatten(leaves));
-    const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs)
-                                                  : run_keeping_meta(module, call_args, call_kwargs));
+    const FlatTree result = tree_flatten(run_keeping_meta(module, call_args, call_kwargs));
     constants.check();
     out_spec = result.spec;
     assigned = assigned_buffers(module, state, values);
@@ -264,25 +296,27 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   Graph& graph = traced.graph();
   write_assigned(graph, assigned);
   graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
+  if (options.strict) keep_used_state(graph, state);
   solve_constraints(inputs);
 
-  name_module_stacks(*traced.module);
+  FirstNames first_names(module);
+  name_module_stacks(*traced.module, options.strict ? &first_names : nullptr);
   insert_runtime_asserts(graph, *fake->env(), names.paths);
   insert_metadata_asserts(graph);
 
   ExportedProgram::Parts parts;
   parts.signature = make_signature(graph, state);
   parts.constants = lift_constants(*traced.module, parts.signature, constant_paths(module), fake.get());
+  if (options.strict) mark_named_constants(parts.signature, module);
   wrap_regions(*traced.module, parts.signature);
   clear_boundary_meta(*traced.module);
   name_placeholders(*traced.module, parts.signature, names.paths);
-  for (const StateInput& s : state) {
+  for (const StateInput& s : whole_state) {
     if (s.kind == InputKind::parameter) parts.parameters.insert(s.path);
-    if (s.persistent)
-      parts.state_dict.set(s.path, s.tensor);
-    else
-      parts.constants.emplace_back(s.path, s.tensor);
+    if (s.persistent) parts.state_dict.set(s.path, s.tensor);
   }
+  for (const StateInput& s : state)
+    if (!s.persistent) parts.constants.emplace_back(s.path, s.tensor);
   keep_requires_grad(graph, parts.signature, parts.state_dict, parts.constants, flat.leaves);
   parts.range_constraints = range_constraints(inputs);
   ModuleCallSignature own{{}, {}, flat.spec, out_spec, names.arg_names};
