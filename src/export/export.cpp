@@ -301,7 +301,7 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
 
   FirstNames first_names(module);
   name_module_stacks(*traced.module, options.strict ? &first_names : nullptr);
-  insert_runtime_asserts(graph, *fake->env(), names.paths);
+  insert_runtime_asserts(*traced.module, *fake->env(), names.paths);
   insert_metadata_asserts(graph);
 
   ExportedProgram::Parts parts;

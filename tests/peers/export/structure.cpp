@@ -25,7 +25,7 @@ struct Deep : Typed<Deep> {
       "layers", std::vector<std::shared_ptr<Module>>{std::make_shared<Part>(), std::make_shared<Linear>(4, 4),
                                                      std::make_shared<Part>()});
   Child<Linear> out = child<Linear>("out", 4, 2);
-  Tensor forward(const Tensor& x) { return out(layers(x) + 1); }
+  Tensor forward(const Tensor& x) { return out((*layers)(x) + 1); }
 };
 
 struct Listed : Typed<Listed> {
@@ -106,7 +106,7 @@ struct SharedInList : Typed<SharedInList> {
   std::shared_ptr<Part> one = std::make_shared<Part>();
   Child<Sequential> layers = child<Sequential>(
       "layers", std::vector<std::shared_ptr<Module>>{one, std::make_shared<Linear>(4, 4), one});
-  Tensor forward(const Tensor& x) { return layers(x); }
+  Tensor forward(const Tensor& x) { return (*layers)(x); }
 };
 
 struct Thrice : Typed<Thrice> {
