@@ -165,37 +165,8 @@ class ConstantWatch {
   Module::NamedTensors before_;
 };
 
-// All calls of a module that has several names, under the name of its first call.
-class FirstNames {
- public:
-  explicit FirstNames(Module& root) {
-    for (const auto& [path, m] : root.named_modules("", false)) {
-      modules_[path] = m;
-      ++names_[m];
-    }
-  }
-  void rename(ModuleStackEntry& e) {
-    const auto known = modules_.find(e.path);
-    if (known == modules_.end() || names_[known->second] < 2) return;
-    Calls& calls = calls_[known->second];
-    if (calls.numbers.empty()) calls.path = e.path;
-    const size_t number = calls.numbers.try_emplace(e.key, calls.numbers.size()).first->second;
-    e.path = calls.path;
-    e.key = e.path + (number ? "@" + std::to_string(number) : "");
-  }
-
- private:
-  struct Calls {
-    std::string path;
-    std::map<std::string, size_t> numbers;  // by key
-  };
-  std::map<std::string, const Module*> modules_;
-  std::map<const Module*, size_t> names_;
-  std::map<const Module*, Calls> calls_;
-};
-
 // PyTorch's keys: L__self__, L__self__layers.0, and @1 behind that of a second call.
-void name_module_stacks(GraphModule& module, FirstNames* first_names) {
+void name_module_stacks(GraphModule& module) {
   std::map<const ModuleStack*, std::shared_ptr<const ModuleStack>> renamed;
   for_each_graph_module(module, [&](GraphModule& m) {
     for (Node* n : m.graph().nodes()) {
@@ -207,7 +178,6 @@ void name_module_stacks(GraphModule& module, FirstNames* first_names) {
       if (!to) {
         auto copy = std::make_shared<ModuleStack>(*stack);
         for (ModuleStackEntry& e : *copy) {
-          if (first_names) first_names->rename(e);
           const size_t at = e.key.find('@');
           e.key = "L__self__" + e.path + (at == std::string::npos ? "" : e.key.substr(at));
         }
@@ -299,8 +269,7 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   if (options.strict) keep_used_state(graph, state);
   solve_constraints(inputs);
 
-  FirstNames first_names(module);
-  name_module_stacks(*traced.module, options.strict ? &first_names : nullptr);
+  name_module_stacks(*traced.module);
   insert_runtime_asserts(*traced.module, *fake->env(), names.paths);
   insert_metadata_asserts(graph);
 

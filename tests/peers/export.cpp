@@ -75,7 +75,8 @@ json stacks(const Graph& graph) {
 // Its modules, and the operators and modules that each calls.
 json unflattened(const ExportedProgram& program) {
   json out = json::array();
-  for (const auto& [path, module] : unflatten(program)->named_modules()) {
+  const auto whole = unflatten(program);
+  for (const auto& [path, module] : whole->named_modules()) {
     std::string text = path;
     if (const auto* m = dynamic_cast<const GraphModule*>(module)) {
       text += ":";

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Export against PyTorch, live: python tests/peers/export.py [--only NAME] [--show] [--all]
 
-The programs of export_cases.py and export_structure_cases.py and the layers of tools/golden/nn_cases.py are exported by PyTorch
-and, written in C++, by Calque. Compared are the programs as printed (graph, shapes, signature, ranges) in training IR, after
-run_decompositions({}) and after run_decompositions(), the calls of modules, and the code of .module(). strict_export.py does
-the same in strict mode, with further forms: the module stacks of the nodes, the modules of unflatten, the program of a second export, and
-the files that PyTorch saves, loaded and run by Calque.
+The programs of export_cases.py and the layers of tools/golden/nn_cases.py are exported by PyTorch and, written in C++, by
+Calque. Compared are the programs as printed (graph, shapes, signature, ranges) in training IR, after
+run_decompositions({}) and after run_decompositions(), the calls of modules, and the code of .module(). strict_export.py uses
+this code in strict mode, with more programs and further forms: the module stacks of the nodes, the modules of unflatten, the program
+of a second export, and the files that PyTorch saves, loaded and run by Calque.
 
 Forms that differ are listed with the reason in export_gaps.tsv; others fail. Files that Calque saves are opened by PyTorch, decomposed
 and, with --all, compiled: the results must be Calque's. By default the programs and every sixth layer; --all takes all.
@@ -32,7 +32,6 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(ROOT, "tools", "golden"))
 
 import export_cases  # noqa: E402
-import export_structure_cases  # noqa: E402, F401
 import nn_cases  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
@@ -247,7 +246,7 @@ def report(name, form, a, b, show):
 
 def lines(value, strict):
     if isinstance(value, list):
-        return [x if isinstance(x, str) else json.dumps(x) for x in value]
+        return [x if isinstance(x, str) else json.dumps(x, sort_keys=True) for x in value]
     return normal(value, strict)
 
 

@@ -288,7 +288,8 @@ void add_region_cases(std::vector<ExportCase>& cases) {
               const SymInt k = Value(n.item()).to_sym_int();
               (void)check(k >= 0);
               (void)check(k <= 4);
-              return ones({k}).sum() + a.sum();
+              const Tensor counted = ones({k}).sum();
+              return counted + a.sum();
             };
             return cond(
                        x.sum() > 0, of(first), of([](const Tensor& a, const Tensor&) -> Value { return a.sum(); }), {x, i})

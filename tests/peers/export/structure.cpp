@@ -245,7 +245,7 @@ struct HoldsPair : Typed<HoldsPair> {
 struct Defaults : Typed<Defaults> {
   static constexpr const char* forward_arguments[] = {"x", "scale", "mask"};
   static Values forward_defaults() { return {2.0, None{}}; }
-  Tensor forward(const Tensor& x, double scale, const std::optional<Tensor>& mask) {
+  Tensor forward(const Tensor& x, double scale = 2.0, const std::optional<Tensor>& mask = {}) {
     const Tensor y = x * scale;
     return mask ? y * *mask : y;
   }
