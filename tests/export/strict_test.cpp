@@ -135,6 +135,54 @@ TEST(StrictExport, while_loop_map_and_scan_are_kept) {
   for (const double v : {0.5, 3.0}) EXPECT_TRUE(same(p.call({full({3, 2}, v)}), f.body({full({3, 2}, v)})));
 }
 
+TEST(StrictExport, a_branch_checks_what_it_computes) {
+  const auto f = traceable(
+      [](const Tensor& x, const Tensor& n) {
+        return cond(
+                   x.sum() > 0,
+                   [](const Values& in) -> Value {
+                     const SymInt k = Value(in[1].to_tensor().item()).to_sym_int();
+                     (void)check(k >= 2);
+                     (void)check(k <= 4);
+                     return ones({k}).sum() + in[0].to_tensor().sum();
+                   },
+                   [](const Values& in) -> Value { return in[0].to_tensor().sum(); }, {x, n})
+            .to_tensor();
+      },
+      {"x", "n"});
+  for (const bool strict : {false, true}) {
+    SCOPED_TRACE(strict);
+    const ExportedProgram p = export_program(f, {ones({2}), tensor(3)}, {}, {.strict = strict});
+    EXPECT_EQ(count(p, "aten._assert_scalar.default"), 0U);
+    EXPECT_EQ(count(p, "aten._assert_scalar.default", true), 2U) << p.str();
+    EXPECT_TRUE(same(p.call({ones({2}), tensor(4)}), f.body({ones({2}), tensor(4)})));
+    EXPECT_THAT(error_of([&] { p.call({ones({2}), tensor(7)}); }), HasSubstr("u0 <= 4"));
+    EXPECT_NO_THROW(p.call({-ones({2}), tensor(7)}));
+  }
+}
+
+struct StrictTied : Typed<StrictTied> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<Linear> a = child<Linear>("a", 3, 3);
+  Child<Linear> b = child<Linear>("b", 3, 3);
+  Child<Linear> unused = child<Linear>("unused", 2, 2);
+  StrictTied() { b->set_tensor("weight", a->get_parameter("weight")); }
+  Tensor forward(const Tensor& x) { return b(a(x)); }
+};
+
+TEST(StrictExport, state_is_an_input_once_and_where_it_is_used) {
+  StrictTied m;
+  const ExportedProgram p = export_strict(m, {rand({2, 3})});
+  EXPECT_EQ(inputs(p), "p_a_weight, p_a_bias, p_b_bias, x");
+  EXPECT_EQ(inputs(export_program(m, {rand({2, 3})})),
+            "p_a_weight, p_a_bias, p_b_weight, p_b_bias, p_unused_weight, p_unused_bias, x");
+  EXPECT_NE(p.state_dict().find("b.weight"), nullptr) << "the state dict is whole";
+  EXPECT_NE(p.state_dict().find("unused.weight"), nullptr);
+  expect_equal_to_eager(m, p, {rand({2, 3})});
+  EXPECT_TRUE(m.get_parameter("b.weight").is_same(m.get_parameter("a.weight")));
+  EXPECT_TRUE(same(unflatten(p)->call({ones({2, 3})}), m.call({ones({2, 3})})));
+}
+
 TEST(StrictExport, kept_call_signatures_name_nodes) {
   StrictNested m;
   const ExportedProgram p = export_strict(m, {rand({2, 3})}, {.preserve_module_call_signature = {"out"}});
@@ -154,7 +202,6 @@ TEST(StrictExport, hooks_run_where_their_module_is_called) {
       [](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
         return result.to_tensor().sin();
       });
-  const auto eager = deep_copy(m);
   const ExportedProgram p = export_strict(m, {rand({2, 3})});
   EXPECT_EQ(count(p, "aten.sin.default"), 1U);
   const Node* sin = find(p.graph(), "aten.sin.default");
@@ -170,16 +217,17 @@ TEST(StrictExport, a_strict_program_survives_its_file_unflattened) {
   EXPECT_TRUE(same(unflatten(*load_program(path))->call({x}), eager->call({x})));
 }
 
+struct StrictAssigning : Typed<StrictAssigning> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Constant scale = register_constant("scale", ones({2}));
+  Tensor forward(const Tensor& x) {
+    scale = x + 1;
+    return x;
+  }
+};
+
 TEST(StrictExport, an_assigned_constant_is_refused_by_name) {
-  struct Assigning : Typed<Assigning> {
-    static constexpr const char* forward_arguments[] = {"x"};
-    Constant scale = register_constant("scale", ones({2}));
-    Tensor forward(const Tensor& x) {
-      scale = x + 1;
-      return x;
-    }
-  };
-  Assigning m;
+  StrictAssigning m;
   EXPECT_THAT(error_of([&] { export_strict(m, {rand({2})}); }), HasSubstr("self.scale was assigned during export"));
 }
 
