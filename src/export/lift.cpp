@@ -37,8 +37,7 @@ void keep_used_state(Graph& graph, std::vector<StateInput>& state) {
         order.push_back(it->second);
         unseen.erase(it);
       }
-  std::stable_partition(order.begin(), order.end(),
-                        [&](size_t i) { return state[i].kind == InputKind::parameter; });
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) { return state[i].kind == InputKind::parameter; });
   std::vector<StateInput> used;
   if (!state.empty()) {
     Node* after = inputs[state.size() - 1]->next();

@@ -198,10 +198,9 @@ TEST(StrictExport, kept_call_signatures_name_nodes) {
 
 TEST(StrictExport, hooks_run_where_their_module_is_called) {
   StrictNested m;
-  m.out->register_forward_hook(
-      [](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
-        return result.to_tensor().sin();
-      });
+  m.out->register_forward_hook([](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
+    return result.to_tensor().sin();
+  });
   const ExportedProgram p = export_strict(m, {rand({2, 3})});
   EXPECT_EQ(count(p, "aten.sin.default"), 1U);
   const Node* sin = find(p.graph(), "aten.sin.default");

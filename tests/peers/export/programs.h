@@ -15,7 +15,7 @@ struct ExportCase {
   // Exported afresh.
   std::function<ExportedProgram(bool strict)> make;
   std::function<ExportedProgram(Module&, bool strict)> again;  // the module of the program exported with the same options
-  std::vector<Values> inputs;                                  // to run it on: the example, and others where sizes are dynamic
+  std::vector<Values> inputs;  // to run it on: the example, and others where sizes are dynamic
   Kwargs kwargs = {};
 };
 

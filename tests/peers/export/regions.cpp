@@ -205,9 +205,8 @@ void add_region_cases(std::vector<ExportCase>& cases) {
       traceable(
           [](const Tensor& x, const Tensor& y) {
             const Tensor z = y * 2;
-            return cond(
-                       x.sum() > 0, of([&](const Tensor& a) -> Value { return a + z; }),
-                       of([&](const Tensor& a) -> Value { return a - y; }), {x})
+            return cond(x.sum() > 0, of([&](const Tensor& a) -> Value { return a + z; }),
+                        of([&](const Tensor& a) -> Value { return a - y; }), {x})
                 .to_tensor();
           },
           {"x", "y"}),
@@ -216,24 +215,23 @@ void add_region_cases(std::vector<ExportCase>& cases) {
       traceable(
           [](const Tensor& x) {
             const auto inner = [](const Tensor& a) {
-              return cond(
-                  a.mean() > 1, of([](const Tensor& b) -> Value { return b * 2; }),
-                  of([](const Tensor& b) -> Value { return b * 3; }), {a});
+              return cond(a.mean() > 1, of([](const Tensor& b) -> Value { return b * 2; }),
+                          of([](const Tensor& b) -> Value { return b * 3; }), {a});
             };
-            return cond(
-                       x.sum() > 0, of(inner), of([](const Tensor& a) -> Value { return a.cos(); }), {x})
-                .to_tensor();
+            return cond(x.sum() > 0, of(inner), of([](const Tensor& a) -> Value { return a.cos(); }), {x}).to_tensor();
           },
           {"x"}),
       {x34});
   add("cond_results",
       traceable(
           [](const Tensor& x, const Tensor& y) -> Value {
-            const Values both = cond(
-                                    x.sum() > 0,
-                                    of([](const Tensor& p, const Tensor& q) -> Value { return tuple({p + q, p * q}); }),
-                                    of([](const Tensor& p, const Tensor& q) -> Value { return tuple({p - q, q.sin()}); }),
-                                    {x, y})
+            const Values both = cond(x.sum() > 0, of([](const Tensor& p, const Tensor& q) -> Value {
+                                       return tuple({p + q, p * q});
+                                     }),
+                                     of([](const Tensor& p, const Tensor& q) -> Value {
+                                       return tuple({p - q, q.sin()});
+                                     }),
+                                     {x, y})
                                     .to_items();
             return tuple({both[0].to_tensor() * 2, both[1]});
           },
@@ -242,9 +240,8 @@ void add_region_cases(std::vector<ExportCase>& cases) {
   add("cond_dynamic",
       traceable(
           [](const Tensor& x) {
-            return cond(
-                       x.sum() > 0, of([](const Tensor& a) -> Value { return a.reshape({-1}).sin(); }),
-                       of([](const Tensor& a) -> Value { return a.reshape({-1}) + 1; }), {x})
+            return cond(x.sum() > 0, of([](const Tensor& a) -> Value { return a.reshape({-1}).sin(); }),
+                        of([](const Tensor& a) -> Value { return a.reshape({-1}) + 1; }), {x})
                 .to_tensor();
           },
           {"x"}),
@@ -260,9 +257,7 @@ void add_region_cases(std::vector<ExportCase>& cases) {
               }
               return b + 1;
             };
-            return cond(
-                       x.sum() > 0, of(quiet), of([](const Tensor& a) -> Value { return a.cos(); }), {x})
-                .to_tensor();
+            return cond(x.sum() > 0, of(quiet), of([](const Tensor& a) -> Value { return a.cos(); }), {x}).to_tensor();
           },
           {"x"}),
       {x34});
@@ -272,9 +267,8 @@ void add_region_cases(std::vector<ExportCase>& cases) {
             Tensor y;
             {
               const GradModeScope no_grad(false);
-              y = cond(
-                      x.sum() > 0, of([](const Tensor& a) -> Value { return a.sin(); }),
-                      of([](const Tensor& a) -> Value { return a.cos(); }), {x})
+              y = cond(x.sum() > 0, of([](const Tensor& a) -> Value { return a.sin(); }),
+                       of([](const Tensor& a) -> Value { return a.cos(); }), {x})
                       .to_tensor();
             }
             return y + 1;
@@ -291,8 +285,7 @@ void add_region_cases(std::vector<ExportCase>& cases) {
               const Tensor counted = ones({k}).sum();
               return counted + a.sum();
             };
-            return cond(
-                       x.sum() > 0, of(first), of([](const Tensor& a, const Tensor&) -> Value { return a.sum(); }), {x, i})
+            return cond(x.sum() > 0, of(first), of([](const Tensor& a, const Tensor&) -> Value { return a.sum(); }), {x, i})
                 .to_tensor();
           },
           {"x", "i"}),
@@ -300,9 +293,10 @@ void add_region_cases(std::vector<ExportCase>& cases) {
   add("cond_constant",
       traceable(
           [](const Tensor& x) {
-            return cond(
-                       x.sum() > 0, of([](const Tensor& a) -> Value { return a + tensor({1., 2., 3.}); }),
-                       of([](const Tensor& a) -> Value { return a * 2; }), {x})
+            return cond(x.sum() > 0, of([](const Tensor& a) -> Value {
+                          return a + tensor({1., 2., 3.});
+                        }),
+                        of([](const Tensor& a) -> Value { return a * 2; }), {x})
                 .to_tensor();
           },
           {"x"}),
@@ -318,9 +312,11 @@ void add_region_cases(std::vector<ExportCase>& cases) {
   add("while_loop_closure",
       traceable(
           [](const Tensor& i, const Tensor& x, const Tensor& y) -> Value {
-            return while_loop(
-                of([](const Tensor& n, const Tensor&) -> Value { return n < 3; }),
-                of([&](const Tensor& n, const Tensor& a) -> Value { return tuple({n + 1, a + y}); }), {i, x});
+            return while_loop(of([](const Tensor& n, const Tensor&) -> Value { return n < 3; }),
+                              of([&](const Tensor& n, const Tensor& a) -> Value {
+                                return tuple({n + 1, a + y});
+                              }),
+                              {i, x});
           },
           {"i", "x", "y"}),
       {tensor(0), filled({3}), filled({3}, 1)});
@@ -394,8 +390,7 @@ void add_refused_cases(std::vector<ExportCase>& cases) {
       {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim("batch")}})}, {"y", DS::dict({{0, Dim("length")}})}})});
   add("refused_dim_below_range", plus_one, {filled({3})},
       {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim("b", 5, 9)}})}})});
-  add("refused_unknown_name", plus_one, {filled({3})},
-      {.dynamic_shapes = DS::dict({{"z", DS::dict({{0, Dim("batch")}})}})});
+  add("refused_unknown_name", plus_one, {filled({3})}, {.dynamic_shapes = DS::dict({{"z", DS::dict({{0, Dim("batch")}})}})});
   add("refused_arguments", plus_one, {filled({3}), filled({3}), filled({3})});
   add("refused_missing_argument", traceable([](const Tensor& x, const Tensor& y) { return x + y; }, {"x", "y"}),
       {filled({3})});
@@ -406,14 +401,18 @@ void add_refused_cases(std::vector<ExportCase>& cases) {
         },
         {"x"});
   };
-  add("refused_cond_sizes", branches(of([](const Tensor& a) -> Value { return cat({a, a}).reshape({2, 3}); })),
+  add("refused_cond_sizes", branches(of([](const Tensor& a) -> Value {
+        return cat({a, a}).reshape({2, 3});
+      })),
       {filled({3})});
   add("refused_cond_dtypes", branches(of([](const Tensor& a) -> Value { return a.to(DType::int64); })), {filled({3})});
   add("refused_while_loop",
       traceable(
           [](const Tensor& x) -> Value {
-            return while_loop(of([](const Tensor& a) -> Value { return a.sum() < 10; }),
-                              of([](const Tensor& a) -> Value { return tuple({cat({a, a})}); }), {x});
+            return while_loop(of([](const Tensor& a) -> Value { return a.sum() < 10; }), of([](const Tensor& a) -> Value {
+                                return tuple({cat({a, a})});
+                              }),
+                              {x});
           },
           {"x"}),
       {filled({3})});

@@ -21,9 +21,9 @@ struct Part : Typed<Part> {
 
 struct Deep : Typed<Deep> {
   TAKES_X;
-  Child<Sequential> layers = child<Sequential>(
-      "layers", std::vector<std::shared_ptr<Module>>{std::make_shared<Part>(), std::make_shared<Linear>(4, 4),
-                                                     std::make_shared<Part>()});
+  Child<Sequential> layers =
+      child<Sequential>("layers", std::vector<std::shared_ptr<Module>>{
+                                      std::make_shared<Part>(), std::make_shared<Linear>(4, 4), std::make_shared<Part>()});
   Child<Linear> out = child<Linear>("out", 4, 2);
   Tensor forward(const Tensor& x) { return out((*layers)(x) + 1); }
 };
@@ -31,8 +31,8 @@ struct Deep : Typed<Deep> {
 struct Listed : Typed<Listed> {
   TAKES_X;
   Child<ModuleList> layers = child<ModuleList>(
-      "layers", std::vector<std::shared_ptr<Module>>{std::make_shared<Part>(), std::make_shared<Part>(),
-                                                     std::make_shared<Part>()});
+      "layers",
+      std::vector<std::shared_ptr<Module>>{std::make_shared<Part>(), std::make_shared<Part>(), std::make_shared<Part>()});
   Tensor forward(const Tensor& x) {
     Tensor y = x;
     for (int64_t i = 0; i < 3; ++i) y = layers->at<Part>(i)(y) + i;
@@ -104,8 +104,8 @@ struct Shared : Typed<Shared> {
 struct SharedInList : Typed<SharedInList> {
   TAKES_X;
   std::shared_ptr<Part> one = std::make_shared<Part>();
-  Child<Sequential> layers = child<Sequential>(
-      "layers", std::vector<std::shared_ptr<Module>>{one, std::make_shared<Linear>(4, 4), one});
+  Child<Sequential> layers =
+      child<Sequential>("layers", std::vector<std::shared_ptr<Module>>{one, std::make_shared<Linear>(4, 4), one});
   Tensor forward(const Tensor& x) { return (*layers)(x); }
 };
 
@@ -273,9 +273,8 @@ struct Noisy : Typed<Noisy> {
 
 void add_structure_cases(std::vector<ExportCase>& cases) {
   const auto add = [&]<class M>(const std::string& name, const std::shared_ptr<M>& m, const Values& args,
-                                const ExportOptions& options = {}, const std::vector<Values>& others = {}) {
-    add_case(cases, name, m, args, options, others);
-  };
+                                const ExportOptions& options = {},
+                                const std::vector<Values>& others = {}) { add_case(cases, name, m, args, options, others); };
   const Tensor x3 = filled({3}), x34 = filled({3, 4});
   add("deep", std::make_shared<Deep>(), {x34}, {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim("batch")}})}})},
       {{filled({5, 4})}});
@@ -287,10 +286,8 @@ void add_structure_cases(std::vector<ExportCase>& cases) {
   add("shared_in_list", std::make_shared<SharedInList>(), {x34});
   add("called_three_times", std::make_shared<Thrice>(), {x34});
   const auto hooked = std::make_shared<Hooked>();
-  hooked->part->register_forward_hook(
-      [](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
-        return result.to_tensor().sin();
-      });
+  hooked->part->register_forward_hook([](Module&, const Values&, const Kwargs&,
+                                         const Value& result) -> std::optional<Value> { return result.to_tensor().sin(); });
   add("forward_hook", hooked, {x34});
   const auto pre_hooked = std::make_shared<Hooked>();
   pre_hooked->part->register_forward_pre_hook(
@@ -299,10 +296,9 @@ void add_structure_cases(std::vector<ExportCase>& cases) {
       });
   add("forward_pre_hook", pre_hooked, {x34});
   const auto root_hooked = std::make_shared<Hooked>();
-  root_hooked->register_forward_hook(
-      [](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
-        return result.to_tensor().cos();
-      });
+  root_hooked->register_forward_hook([](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
+    return result.to_tensor().cos();
+  });
   add("root_hook", root_hooked, {x34});
   add("counted_child", std::make_shared<HoldsCounting>(), {x3});
   add("assigned_in_child", std::make_shared<HoldsRemembering>(), {x3});
@@ -318,13 +314,12 @@ void add_structure_cases(std::vector<ExportCase>& cases) {
       {.preserve_module_call_signature = {"pair"}});
   add("defaults", std::make_shared<Defaults>(), {x3});
   add("none_given", std::make_shared<Defaults>(), {x3, 3.0, None{}});
-  add("dict_result", std::make_shared<Results>(), {x34},
-      {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim::AUTO}})}})}, {{filled({5, 4})}});
+  add("dict_result", std::make_shared<Results>(), {x34}, {.dynamic_shapes = DS::dict({{"x", DS::dict({{0, Dim::AUTO}})}})},
+      {{filled({5, 4})}});
   add("dropout_and_norm", std::make_shared<Noisy>(), {filled({4, 4})});
   const Tensor captured = filled({3}, 6);
   add("captured_tensor",
-      std::make_shared<const TraceableFunction>(
-          traceable([captured](const Tensor& x) { return x + captured * 2; }, {"x"})),
+      std::make_shared<const TraceableFunction>(traceable([captured](const Tensor& x) { return x + captured * 2; }, {"x"})),
       {x3});
   add("refused_unknown_preserved", std::make_shared<Part>(), {x34}, {.preserve_module_call_signature = {"nowhere"}});
 }
