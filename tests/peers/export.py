@@ -326,6 +326,8 @@ def main(strict=False):
             if form not in want and form not in got:
                 continue
             a, b = (lines(x.get(form, "error: none"), strict) for x in (want, got))
+            if form == "unflattened":  # the graphs of branches stand in another order
+                a, b = sorted(a), sorted(b)
             if a == b or (a[0].startswith("error: ") and b[0].startswith("error: ")):
                 passed += 1
                 continue
