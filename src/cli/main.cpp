@@ -139,7 +139,7 @@ void add_export(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
   command->add_option("--attention", o->attention, "of a model folder: eager or sdpa")
       ->check(CLI::IsMember({"eager", "sdpa"}));
-  command->add_flag("--strict", o->strict, "capture the program as written first, and refuse what that cannot promise");
+  command->add_flag("--strict", o->strict, "the form of PyTorch's strict export: the state that is used, each tensor once");
   command->add_flag("--decompose", o->decompose, "to the functional core-ATen form");
   command->add_flag("--apply-fixes", o->apply_fixes,
                     "change the dynamic sizes as a constraint violation suggests, and try again");

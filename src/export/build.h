@@ -23,6 +23,11 @@ struct StateInput {
   bool persistent = true;
 };
 std::vector<StateInput> state_inputs(const Module& module);
+// Each tensor once, under the first of its names.
+std::vector<StateInput> without_aliases(std::vector<StateInput> state);
+// `state` are the graph's first inputs. Those that the graph does not use go, from both; the others are put in the order in
+// which it uses them, parameters first.
+void keep_used_state(Graph& graph, std::vector<StateInput>& state);
 
 // Paths of a module's constants, by tensor; the first one names it.
 using ConstantPaths = std::unordered_map<const TensorImpl*, std::vector<std::string>>;

@@ -166,7 +166,7 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   graph.eliminate_dead_code();
   const std::shared_ptr<ShapeEnv> env = retraced.traced.env;
   const std::vector<KeyPath> user_inputs = user_input_paths(parts_.module_call_graph.at(0).signature.value());
-  if (env) insert_runtime_asserts(graph, *env, user_inputs);
+  if (env) insert_runtime_asserts(*retraced.traced.module, *env, user_inputs);
 
   Parts parts = parts_;
   parts.signature = {};

@@ -13,7 +13,6 @@
 #include "export/build.h"
 #include "export/program_module.h"
 #include "export/runtime_asserts.h"
-#include "export/strict.h"
 #include "export/tracepoints.h"
 #include "op/symbolic_literals.h"
 
@@ -219,6 +218,13 @@ void wrap_regions(GraphModule& module, GraphSignature& signature) {
   for (size_t i = 0; i < outputs.size(); ++i) signature.output_specs.at(i).arg = argument_spec(outputs[i]);
 }
 
+// PyTorch's strict export holds a module's constants as buffers for a while, and its signatures say so.
+void mark_named_constants(GraphSignature& signature, const Module& module) {
+  for (const auto& [path, tensor] : module.named_constants("", true, false))
+    for (InputSpec& s : signature.input_specs)
+      if (s.kind == InputKind::constant_tensor && s.target == path) s.persistent = true;
+}
+
 bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::detach"; }
 
 }  // namespace
@@ -231,18 +237,15 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
   const FakeInputs inputs =
       make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,
-                       {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one});
+                       {options.prefer_deferred_runtime_asserts_over_guards, options.keep_dynamic_zero_one, options.strict});
   const std::shared_ptr<FakeMode>& fake = inputs.mode;
-  const std::vector<StateInput> state = state_inputs(module);
+  const std::vector<StateInput> whole_state = state_inputs(module);
+  std::vector<StateInput> state = options.strict ? without_aliases(whole_state) : whole_state;
 
   const FlatTree flat = tree_flatten(input_tree(inputs.args, inputs.kwargs));
   Values flat_inputs;
   for (const StateInput& s : state) flat_inputs.emplace_back(fake_state(*fake, s.tensor));
   flat_inputs.insert(flat_inputs.end(), flat.leaves.begin(), flat.leaves.end());
-
-  // After the fake tensors of the state were made: capture must meet these.
-  std::optional<StrictCapture> captured;
-  if (options.strict) captured = capture_strict(module, inputs);
 
   TreeSpec out_spec;
   AssignedBuffers assigned;
@@ -250,12 +253,11 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   const auto run = [&](const Values& values) -> Value {
     StateDict tensors;
     for (size_t i = 0; i < state.size(); ++i) tensors.set(state[i].path, values[i].to_tensor());
-    const FunctionalCall exchanged(module, tensors, {.tie_weights = false});
+    const FunctionalCall exchanged(module, tensors, {.tie_weights = options.strict});
     const ConstantWatch constants(module);
     const Values leaves(values.begin() + static_cast<std::ptrdiff_t>(state.size()), values.end());
     const auto [call_args, call_kwargs] = from_input_tree(flat.spec.unflatten(leaves));
-    const FlatTree result = tree_flatten(captured ? run_captured(*captured, module, call_args, call_kwargs)
-                                                  : run_keeping_meta(module, call_args, call_kwargs));
+    const FlatTree result = tree_flatten(run_keeping_meta(module, call_args, call_kwargs));
     constants.check();
     out_spec = result.spec;
     assigned = assigned_buffers(module, state, values);
@@ -268,25 +270,26 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   Graph& graph = traced.graph();
   write_assigned(graph, assigned);
   graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
+  if (options.strict) keep_used_state(graph, state);
   solve_constraints(inputs);
 
   name_module_stacks(*traced.module);
-  insert_runtime_asserts(graph, *fake->env(), names.paths);
+  insert_runtime_asserts(*traced.module, *fake->env(), names.paths);
   insert_metadata_asserts(graph);
 
   ExportedProgram::Parts parts;
   parts.signature = make_signature(graph, state);
   parts.constants = lift_constants(*traced.module, parts.signature, constant_paths(module), fake.get());
+  if (options.strict) mark_named_constants(parts.signature, module);
   wrap_regions(*traced.module, parts.signature);
   clear_boundary_meta(*traced.module);
   name_placeholders(*traced.module, parts.signature, names.paths);
-  for (const StateInput& s : state) {
+  for (const StateInput& s : whole_state) {
     if (s.kind == InputKind::parameter) parts.parameters.insert(s.path);
-    if (s.persistent)
-      parts.state_dict.set(s.path, s.tensor);
-    else
-      parts.constants.emplace_back(s.path, s.tensor);
+    if (s.persistent) parts.state_dict.set(s.path, s.tensor);
   }
+  for (const StateInput& s : state)
+    if (!s.persistent) parts.constants.emplace_back(s.path, s.tensor);
   keep_requires_grad(graph, parts.signature, parts.state_dict, parts.constants, flat.leaves);
   parts.range_constraints = range_constraints(inputs);
   ModuleCallSignature own{{}, {}, flat.spec, out_spec, names.arg_names};

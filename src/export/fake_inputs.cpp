@@ -340,16 +340,20 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
       FakeMode::make({.env = ShapeEnv::make({.keep_dynamic_zero_one = options.keep_dynamic_zero_one,
                                              .prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
                       .allow_non_fake_inputs = true});
-  name_symbols_by_source(*out.mode->env());
   if (options.prefer_deferred_runtime_asserts) defer_guards(*out.mode->env());
   out.dims = named_dims(shapes);
   const std::vector<CallArgument> arguments = call_arguments(names, args, kwargs, shapes.empty() ? DynamicShapes() : shapes);
 
   Promises promises;
+  std::unordered_map<std::string, std::string> flat;
   for (const CallArgument& a : arguments)
-    walk_shapes(a.value, a.shapes, a.path, [&](const KeyPath&, const Value& value, const DynamicShapes& shape) {
+    walk_shapes(a.value, a.shapes, a.path, [&](const KeyPath& path, const Value& value, const DynamicShapes& shape) {
       if (value.is_tensor()) promises.add_tensor(value.to_tensor(), shape);
+      const Source position = Source::local("flat_args").item(static_cast<int64_t>(flat.size()));
+      flat.emplace(source_of(path).name(), position.name());
     });
+  if (!options.flat_names) flat.clear();
+  name_symbols_by_source(*out.mode->env(), std::move(flat));
   Maker maker(out, promises.finish(), promises.phantoms());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const CallArgument& a = arguments[i];

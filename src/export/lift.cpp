@@ -1,4 +1,5 @@
 // A module's state and constants as inputs of a graph.
+#include <algorithm>
 #include <unordered_set>
 
 #include "calque/base/error.h"
@@ -17,6 +18,36 @@ std::vector<StateInput> state_inputs(const Module& module) {
   for (const auto& [path, tensor] : module.named_buffers("", true, false))
     out.push_back({InputKind::buffer, path, tensor, !not_persistent.contains(path)});
   return out;
+}
+
+std::vector<StateInput> without_aliases(std::vector<StateInput> state) {
+  std::unordered_set<const TensorImpl*> known;
+  std::erase_if(state, [&](const StateInput& s) { return !known.insert(&s.tensor.impl()).second; });
+  return state;
+}
+
+void keep_used_state(Graph& graph, std::vector<StateInput>& state) {
+  const std::vector<Node*> inputs = graph.placeholders();
+  std::unordered_map<const Node*, size_t> unseen;
+  for (size_t i = 0; i < state.size(); ++i) unseen.emplace(inputs[i], i);
+  std::vector<size_t> order;
+  for (Node* n : graph.nodes())
+    for (const Node* input : n->all_input_nodes())
+      if (const auto it = unseen.find(input); it != unseen.end()) {
+        order.push_back(it->second);
+        unseen.erase(it);
+      }
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) { return state[i].kind == InputKind::parameter; });
+  std::vector<StateInput> used;
+  if (!state.empty()) {
+    Node* after = inputs[state.size() - 1]->next();
+    for (const size_t i : order) {
+      after->prepend(inputs[i]);
+      used.push_back(std::move(state[i]));
+    }
+  }
+  for (const auto& [node, i] : unseen) graph.erase_node(inputs[i]);
+  state = std::move(used);
 }
 
 ConstantPaths constant_paths(const Module& module) {

@@ -137,8 +137,8 @@ class BindingFinder {
 
 class Inserter {
  public:
-  Inserter(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs)
-      : graph_(graph), env_(env), bindings_(BindingFinder().run(graph)) {
+  Inserter(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs, bool in_subgraph)
+      : graph_(graph), env_(env), in_subgraph_(in_subgraph), bindings_(BindingFinder().run(graph)) {
     for (const RuntimeAssert& a : env.runtime_asserts())
       if (const Expr* e = a.condition.expr()) asserts_[a.symbol].push_back(e);
     find_owners(user_inputs);
@@ -397,6 +397,8 @@ class Inserter {
   void bind_values() {
     const auto it = bindings_.find(current_);
     if (it == bindings_.end()) return;
+    // What a subgraph is given was checked where it was found.
+    if (in_subgraph_ && current_->kind() == NodeKind::placeholder) return;
     for (const Binding& b : it->second)
       if (!numbers_.contains(b.symbol)) numbers_.emplace(b.symbol, follow(current_, b.path));
     for (const Binding& b : it->second) {
@@ -417,6 +419,7 @@ class Inserter {
 
   Graph& graph_;
   ShapeEnv& env_;
+  const bool in_subgraph_;
   Bindings bindings_;
   std::unordered_map<const Expr*, const Node*> owners_;
   std::map<std::string, std::vector<const Expr*>> asserts_;  // by the symbol that they wait for
@@ -435,8 +438,11 @@ std::unordered_map<const Node*, UnbackedBindings> find_unbacked_bindings(const G
   return out;
 }
 
-void insert_runtime_asserts(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs) {
-  Inserter(graph, env, user_inputs).run();
+void insert_runtime_asserts(GraphModule& module, ShapeEnv& env, const std::vector<KeyPath>& user_inputs) {
+  for_each_graph_module(module, [&](GraphModule& m) {
+    const bool is_whole = &m == &module;
+    Inserter(m.graph(), env, is_whole ? user_inputs : std::vector<KeyPath>{}, !is_whole).run();
+  });
 }
 
 void insert_metadata_asserts(Graph& graph) {

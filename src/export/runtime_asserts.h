@@ -15,8 +15,9 @@ namespace calque {
 // Where each value from tensor data (unbacked symbol) is found first.
 std::unordered_map<const Node*, UnbackedBindings> find_unbacked_bindings(const Graph& graph);
 
-// `user_inputs`: paths of the last placeholders. A size that several inputs have is read from the one that named it.
-void insert_runtime_asserts(Graph& graph, ShapeEnv& env, const std::vector<KeyPath>& user_inputs);
+// In the module's graph and in those that it calls, each with the conditions on what it computes. `user_inputs`: paths of the
+// last placeholders. A size that several inputs have is read from the one that named it.
+void insert_runtime_asserts(GraphModule& module, ShapeEnv& env, const std::vector<KeyPath>& user_inputs);
 
 // A check of dtype, device and layout before each aten.to, whose meaning depends on them.
 void insert_metadata_asserts(Graph& graph);

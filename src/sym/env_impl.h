@@ -121,6 +121,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   size_t next_float = 0;
   size_t next_unbacked_float = 0;
   bool names_by_source = false;
+  std::unordered_map<std::string, std::string> called;  // inputs whose symbols are named after another source
   bool defers_guards = false;
   bool frozen = false;
   bool error_on_new_guards = false;

@@ -1,11 +1,15 @@
 // export CASES.jsonl INPUTS.safetensors OUT.jsonl [DIR]: exports the programs and layers that tests/peers/export.py asks for, and
-// writes each program as printed: as exported, functional (no decompositions), in core ATen. With DIR it also saves each program
-// there, N.pt2, with its results on some inputs, N.safetensors.
+// writes each program in the forms that the case names: as exported, functional (no decompositions), in core ATen, the module
+// stacks of its nodes, unflattened, exported again. With DIR it also saves each program there, N.pt2, with its results on some
+// inputs, N.safetensors; a program of the case's "file" is loaded, printed and run, with its results in N.loaded.safetensors.
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "calque/export/pt2.h"
+#include "calque/export/unflatten.h"
 #include "calque/file/safetensors.h"
 #include "calque/tensor/generator.h"
 #include "calque/tensor/tree.h"
@@ -33,6 +37,7 @@ struct Made {
   ExportedProgram program;
   std::vector<Values> inputs;
   Kwargs kwargs;
+  std::function<ExportedProgram(Module&)> again;
 };
 
 Made export_layer(const json& c, const SafetensorsFile& inputs) {
@@ -44,7 +49,46 @@ Made export_layer(const json& c, const SafetensorsFile& inputs) {
   Kwargs kwargs;
   const json given = c.value("kwargs", json::object());
   for (const auto& [name, value] : given.items()) kwargs.emplace_back(name, argument(value, inputs));
-  return {export_program(*module, args, kwargs), {args}, kwargs};
+  const ExportOptions options{.strict = c.value("strict", false)};
+  return {export_program(*module, args, kwargs, options), {args}, kwargs, [=](Module& m) {
+            return export_program(m, args, kwargs, options);
+          }};
+}
+
+// The path of each module in which a node was made, with the number of the call behind it where it was not the first.
+json stacks(const Graph& graph) {
+  json out = json::array();
+  for (const Node* n : graph.nodes()) {
+    if (n->kind() != NodeKind::call_function) continue;
+    std::string text = n->op() ? n->op()->schema().name : n->target().str();
+    text = text.substr(text.rfind('.') + 1) + ":";
+    if (n->meta.nn_module_stack)
+      for (const ModuleStackEntry& e : *n->meta.nn_module_stack) {
+        const size_t at = e.key.find('@');
+        text += " /" + e.path + (at == std::string::npos ? "" : e.key.substr(at));
+      }
+    out.push_back(text);
+  }
+  return out;
+}
+
+// Its modules, and the operators and modules that each calls.
+json unflattened(const ExportedProgram& program) {
+  json out = json::array();
+  const auto whole = unflatten(program);
+  for (const auto& [path, module] : whole->named_modules()) {
+    std::string text = path;
+    if (const auto* m = dynamic_cast<const GraphModule*>(module)) {
+      text += ":";
+      for (const Node* n : m->graph().nodes())
+        if (n->kind() == NodeKind::call_module)
+          text += " " + n->target().str();
+        else if (n->op())
+          text += " " + n->op()->schema().name;
+    }
+    out.push_back(text);
+  }
+  return out;
 }
 
 json leaf(const Value& v, const std::string& name, NamedTensors& tensors) {
@@ -58,13 +102,12 @@ json leaf(const Value& v, const std::string& name, NamedTensors& tensors) {
   }
 }
 
-// The program in a file, and what it gives for each of the inputs. State that it writes is as before afterwards.
-json save(const Made& made, const std::string& path) {
-  save_program(made.program, path + ".pt2", {.sync = false});
+// What a program gives for each of the inputs, its tensors in a file. State that it writes is as before afterwards.
+json run(const ExportedProgram& program, const Made& made, const std::string& path) {
   json runs = json::array();
   NamedTensors tensors;
   std::vector<std::pair<Tensor, Tensor>> state;
-  for (const auto& [name, t] : made.program.named_buffers()) state.emplace_back(t, t.clone());
+  for (const auto& [name, t] : program.named_buffers()) state.emplace_back(t, t.clone());
   for (size_t i = 0; i < made.inputs.size(); ++i) {
     Values args;
     for (const Value& v : made.inputs[i])
@@ -76,13 +119,13 @@ json save(const Made& made, const std::string& path) {
     for (const Value& v : tree_leaves(tuple({tuple(args), dict(keywords)})))
       run["inputs"].push_back(leaf(v, prefix + "in" + std::to_string(run["inputs"].size()), tensors));
     manual_seed(1);
-    for (const Value& v : tree_leaves(made.program.call(args, made.kwargs)))
+    for (const Value& v : tree_leaves(program.call(args, made.kwargs)))
       run["outputs"].push_back(leaf(v, prefix + "out" + std::to_string(run["outputs"].size()), tensors));
     for (const auto& [t, before] : state) t.copy_(before);
     runs.push_back(std::move(run));
   }
   tensors.emplace_back("none", make_tensor(IntList{1}, DType::float32));
-  save_safetensors(path + ".safetensors", tensors);
+  save_safetensors(path, tensors);
   return runs;
 }
 
@@ -111,20 +154,38 @@ int main(int argc, char** argv) {
     for (std::string line; std::getline(cases, line); ++number) {
       const json c = json::parse(line);
       json result{{"id", c.at("id")}};
+      const bool strict = c.value("strict", false);
+      const auto asked = [&](const char* form) {
+        const json& forms = c.at("forms");
+        return std::find(forms.begin(), forms.end(), form) != forms.end();
+      };
       try {
         const Made made = [&]() -> Made {
           if (c.contains("layer")) return export_layer(c, inputs);
           for (const peers::ExportCase& p : programs)
-            if (p.name == c.at("id").get<std::string>()) return {p.make(), p.inputs, {}};
+            if (p.name == c.at("id").get<std::string>())
+              return {p.make(strict), p.inputs, p.kwargs, [&](Module& m) { return p.again(m, strict); }};
           throw UserError("no such program here");
         }();
         const ExportedProgram& program = made.program;
-        if (argc == 5)
-          attempt(result, "runs", [&] { return save(made, std::string(argv[4]) + "/" + std::to_string(number)); });
+        const std::string path = argc == 5 ? std::string(argv[4]) + "/" + std::to_string(number) : std::string();
+        if (asked("runs"))
+          attempt(result, "runs", [&] {
+            save_program(program, path + ".pt2", {.sync = false});
+            return run(program, made, path + ".safetensors");
+          });
+        if (c.contains("file"))
+          attempt(result, "loaded", [&] {
+            const auto loaded = load_program(c.at("file").get<std::string>());
+            return json{{"text", loaded->str()}, {"runs", run(*loaded, made, path + ".loaded.safetensors")}};
+          });
         result["training"] = program.str();
-        attempt(result, "functional", [&] { return program.run_decompositions({}).str(); });
-        attempt(result, "core", [&] { return program.run_decompositions().str(); });
-        attempt(result, "module", [&] { return program.module()->code(); });
+        if (asked("functional")) attempt(result, "functional", [&] { return program.run_decompositions({}).str(); });
+        if (asked("core")) attempt(result, "core", [&] { return program.run_decompositions().str(); });
+        if (asked("module")) attempt(result, "module", [&] { return program.module()->code(); });
+        if (asked("stacks")) attempt(result, "stacks", [&] { return stacks(program.graph()); });
+        if (asked("unflattened")) attempt(result, "unflattened", [&] { return unflattened(program); });
+        if (asked("again")) attempt(result, "again", [&] { return made.again(*program.module()).str(); });
         json calls = json::array();
         for (const ModuleCallEntry& e : program.module_call_graph()) {
           json entry{{"fqn", e.fqn}};

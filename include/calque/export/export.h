@@ -19,7 +19,8 @@ namespace calque {
 struct ExportOptions {
   // What is dynamic of the inputs; everything else is as in the example.
   DynamicShapes dynamic_shapes = {};
-  // Captures the program first as the user wrote it (trace/tracer.h), and refuses what that cannot promise.
+  // The form of PyTorch's strict export: a tensor under several names is one input, under the first; state that the program does
+  // not use is no input; symbols are named after the inputs' positions.
   bool strict = false;
   // Paths of submodules whose calls are kept as such: arguments and results by node.
   std::vector<std::string> preserve_module_call_signature = {};

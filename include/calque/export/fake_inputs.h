@@ -16,6 +16,7 @@ namespace calque {
 struct FakeInputOptions {
   bool prefer_deferred_runtime_asserts = false;  // conditions on inputs become asserts of the program
   bool keep_dynamic_zero_one = true;             // false: a dimension whose example is 0 or 1 is static, as in PyTorch
+  bool flat_names = false;  // symbols are named after the inputs' positions, as PyTorch's strict export does
 };
 
 // The environment is mode->env(). The placeholders point to the contexts: movable, not copyable.

@@ -34,9 +34,7 @@ DS dims(std::vector<std::pair<Value, DS>> entries) { return DS::dict(std::move(e
 void add_function_cases(std::vector<ExportCase>& cases) {
   const auto add = [&](const std::string& name, TraceableFunction f, Values args, ExportOptions options = {},
                        std::vector<Values> others = {}) {
-    std::vector<Values> inputs{args};
-    inputs.insert(inputs.end(), others.begin(), others.end());
-    cases.push_back({name, [=] { return export_program(f, args, {}, options); }, std::move(inputs)});
+    add_case(cases, name, std::make_shared<const TraceableFunction>(std::move(f)), args, options, others);
   };
   const Dim batch("batch"), length("length");
 

@@ -151,12 +151,8 @@ struct MutatesBoth : Typed<MutatesBoth> {
 
 void add_module_cases(std::vector<ExportCase>& cases) {
   const auto add = [&]<class M>(const std::string& name, std::shared_ptr<M> m, Values args, ExportOptions options = {},
-                                std::vector<Values> others = {}, Kwargs kwargs = {}) {
-    std::vector<Values> inputs{args};
-    inputs.insert(inputs.end(), others.begin(), others.end());
-    if (!kwargs.empty()) inputs.clear();
-    cases.push_back({name, [=] { return export_program(*m, args, kwargs, options); }, std::move(inputs)});
-  };
+                                std::vector<Values> others = {},
+                                Kwargs kwargs = {}) { add_case(cases, name, m, args, options, others, kwargs); };
   const DS batched = DS::dict({{"x", DS::dict({{0, Dim("batch")}})}});
   add("mlp", std::make_shared<Mlp>(), {filled({3, 4})}, {.dynamic_shapes = batched}, {{filled({5, 4})}});
   add("counter", std::make_shared<Counter>(), {filled({3})});
@@ -186,6 +182,9 @@ std::vector<ExportCase> export_cases() {
   std::vector<ExportCase> cases;
   add_function_cases(cases);
   add_module_cases(cases);
+  add_region_cases(cases);
+  add_structure_cases(cases);
+  add_refused_cases(cases);
   return cases;
 }
 
