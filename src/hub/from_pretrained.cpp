@@ -163,8 +163,8 @@ ModelLimits limits_of(const Checkpoint& checkpoint, const LoadOptions& options) 
 ModelLimits limits_of_machine(DType dtype, const LoadOptions& options) {
   const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   // Parameters without data take no memory.
-  const int64_t parameters = MetaParametersScope::active() ? std::numeric_limits<int64_t>::max()
-                                                           : bytes / static_cast<int64_t>(item_size(dtype));
+  const int64_t parameters =
+      MetaParametersScope::active() ? std::numeric_limits<int64_t>::max() : bytes / static_cast<int64_t>(item_size(dtype));
   return {.parameters = options.max_parameters.value_or(parameters),
           .layers = std::numeric_limits<int64_t>::max(),
           .reason = options.max_parameters ? "max_parameters says so"
@@ -234,8 +234,24 @@ void warn_of(const PretrainedModel& model, const LoadReport& report, const std::
   if (!said.empty()) warn(model.class_name() + " load report from " + where + "\n" + said.table());
 }
 
+// Quantised weights are other tensors under the same names; read as plain ones they would compute something else.
+void refuse_quantised(const Config& config) {
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    if (!config.has(key)) continue;
+    const Config quantised = config.nested(key);
+    std::string method = quantised.optional_text("quant_method").value_or("");
+    if (method.empty() && (quantised.flag("load_in_8bit") || quantised.flag("load_in_4bit"))) method = "bitsandbytes";
+    throw UserError(
+        ErrorKind::bad_file,
+        config.where() + ": \"" + key + "\" says that the weights are quantised (" +
+            (method.empty() ? "by a method that it does not name" : method) +
+            "), expected plain ones; open the checkpoint that they were made from, or dequantise it with transformers");
+  }
+}
+
 LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkpoint& checkpoint,
                        const LoadOptions& options) {
+  refuse_quantised(config);
   const ChosenClass chosen = choose_class(config, options);
   config = config_for(config, *chosen.architecture);
   const DType dtype = load_dtype(config, files, checkpoint, options);

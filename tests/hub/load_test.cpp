@@ -7,6 +7,7 @@
 #include "calque/tensor/generator.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"
+#include "support/error_support.h"
 
 namespace calque::load_test {
 namespace {
@@ -216,6 +217,23 @@ TEST(Load, H017_FilesOfMlx) {
   save_test_model(*model, folder.path());
   folder.tensors("model.safetensors", tensors_of(*model), SafetensorsMetadata{{"format", "mlx"}});
   expect_equal_models(*from_pretrained(folder.path()), *model);
+}
+
+TEST(Load, QuantisedWeightsAreRefusedByName) {
+  const auto said = [](const std::string& quantised) {
+    const Folder folder;
+    fs::copy(golden("tiny"), folder.path(), fs::copy_options::recursive);
+    std::string config = read_file(golden("tiny") / "config.json");
+    config.insert(config.find('{') + 1, quantised + ",");
+    folder.write("config.json", config);
+    return error_of([&] { from_pretrained(folder.path()); }, ErrorKind::bad_file);
+  };
+  EXPECT_THAT(said(R"("quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true})"),
+              testing::AllOf(HasSubstr("config.json: \"quantization_config\""), HasSubstr("quantised (bitsandbytes)")));
+  EXPECT_THAT(said(R"("quantization_config": {"load_in_4bit": true})"), HasSubstr("quantised (bitsandbytes)"));
+  EXPECT_THAT(said(R"("quantization_config": {"quant_method": "gptq", "bits": 4})"), HasSubstr("quantised (gptq)"));
+  EXPECT_THAT(said(R"("compression_config": {"quant_method": "compressed-tensors"})"), HasSubstr("compressed-tensors"));
+  EXPECT_EQ(said(R"("quantization_config": null)"), "");
 }
 
 TEST(Load, H020_ConstructingWantsAConfig) {
