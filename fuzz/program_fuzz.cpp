@@ -85,14 +85,15 @@ forked::Outcome attempt(const Archive& seed, uint64_t number) {
   std::mt19937 chance(static_cast<unsigned>(number));
   Json graph = seed.graph;
   for (size_t times = chance() % 4; times > 0; --times) test::change_one(graph, chance);
-  const auto bytes =
-      std::make_shared<const std::string>(put_together(seed, graph.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  const std::string text = graph.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto bytes = std::make_shared<const std::string>(put_together(seed, text));
   try {
     const auto program = load_program(std::as_bytes(std::span(*bytes)), bytes);
     Values inputs;
     for (const InputSpec& spec : program->graph_signature().input_specs)
       if (spec.kind == InputKind::user_input) inputs.push_back(input_for(spec, *program, chance));
-    static_cast<void>(program->run_flat(inputs));
+    // A loop need not end, and is no finding.
+    if (text.find("while_loop") == std::string::npos) static_cast<void>(program->run_flat(inputs));
     return {forked::Kind::answered, ""};
   } catch (const UserError& e) {
     return {forked::Kind::refused, e.what()};
@@ -102,8 +103,9 @@ forked::Outcome attempt(const Archive& seed, uint64_t number) {
 }
 
 // A program whose only call is the operator's, its tensors the program's inputs.
-std::optional<std::string> program_of(const Operator& op, const opcheck::Arguments& made) {
+std::optional<std::string> program_of(const Operator& op, const opcheck::CaseFile& golden, size_t at) {
   try {
+    const opcheck::Arguments made = opcheck::make_arguments(golden, golden.at(at), op, opcheck::Data::real);
     Values args = bind_arguments(op.schema(), made.positional, made.keyword);
     Values tensors;
     for (const Value& v : args)
@@ -151,7 +153,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < golden.size(); ++i) {
     const Operator* op = find_operator(golden.operator_at(i));
     if (!op || taken[op->name()] >= 2) continue;
-    const auto bytes = program_of(*op, opcheck::make_arguments(golden, golden.at(i), *op, opcheck::Data::real));
+    const auto bytes = program_of(*op, golden, i);
     if (!bytes) continue;
     ++taken[op->name()];
     add("operators", op->name() + "#" + std::to_string(i), *bytes);

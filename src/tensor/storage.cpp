@@ -120,7 +120,7 @@ Storage* Storage::make(size_t bytes_behind) {
 
 Ref<Storage> Storage::allocate(size_t nbytes) {
   if (nbytes > SIZE_MAX / 2) refuse_memory(nbytes);
-  if (nbytes < large && !memory_is_watched) {
+  if (nbytes < large && (!memory_is_watched || nbytes == 0)) {
     Storage* s = make(nbytes);
     s->data_ = reinterpret_cast<std::byte*>(s) + header_bytes;
     s->nbytes_ = nbytes;

@@ -72,8 +72,24 @@ size_t reached_bytes(SymIntList sizes, SymIntList strides, SymInt offset, DType 
   return empty ? 0 : static_cast<size_t>(bytes);
 }
 
+// The same question for what is asked most: plain numbers, none of them negative or 0. A symbolic word is negative, too.
+bool plainly_inside(const TensorImpl& owner, SymIntList sizes, SymIntList strides, SymInt offset, DType dtype) {
+  const auto item = static_cast<int64_t>(item_size(dtype));
+  int64_t last = offset.word(), count = item, step = 0, signs = last;
+  bool wraps = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const int64_t size = sizes[d].word(), stride = strides[d].word();
+    signs |= (size - 1) | stride;
+    wraps |= __builtin_mul_overflow(count, size, &count) | __builtin_mul_overflow(size - 1, stride, &step) |
+             __builtin_add_overflow(last, step, &last);
+  }
+  return signs >= 0 && !wraps && last < static_cast<int64_t>(owner.storage->nbytes()) / item;
+}
+
 void check_inside(const TensorImpl& owner, SymIntList sizes, SymIntList strides, SymInt offset, DType dtype,
                   bool may_reverse = false) {
+  if (sizes.size() == strides.size() && plainly_inside(owner, sizes, strides, offset, dtype)) [[likely]]
+    return;
   const size_t reached = reached_bytes(sizes, strides, offset, dtype, may_reverse);
   if (!owner.special && reached > owner.storage->nbytes()) [[unlikely]]
     throw UserError("sizes " + str(sizes) + ", strides " + str(strides) + " at offset " + offset.str() + " reach " +

@@ -80,10 +80,9 @@ class Endings : public testing::Test {
 // ---- output ---------------------------------------------------------------------------------------------------------
 
 TEST_F(Endings, output_that_cannot_be_written_is_status_2_and_one_line) {
-  for (const char* command :
-       {"info tiny-lm", "info tiny-lm --json", "trace mlp", "trace tiny-lm", "trace --list", "--help", "--version",
-        "save --help", "diff tiny-lm tiny-lm", "generate tiny-lm -p x -n 3 --greedy", "generate tiny-lm -p x -n 3 --greedy --json",
-        "forward tiny-lm -p x"}) {
+  for (const char* command : {"info tiny-lm", "info tiny-lm --json", "trace mlp", "trace tiny-lm", "trace --list", "--help",
+                              "--version", "save --help", "diff tiny-lm tiny-lm", "generate tiny-lm -p x -n 3 --greedy",
+                              "generate tiny-lm -p x -n 3 --greedy --json", "forward tiny-lm -p x"}) {
     for (const char* where : {">/dev/full", ">&-"}) {
       const Result r = shell_run(std::string("$CALQUE ") + command + " " + where);
       EXPECT_EQ(r.status, 2) << command << where << r.out;
@@ -133,9 +132,10 @@ TEST_F(Endings, mistakes_are_status_2_and_name_what_is_wrong) {
   EXPECT_THAT(message("export mlp -o ."), AllOf(StartsWith("calque: "), HasSubstr("not a regular file")));
   EXPECT_THAT(message("trace mlp -o ''"), HasSubstr("--output"));
   EXPECT_THAT(message("forward tiny-lm -p x --outputs ''"), HasSubstr("--outputs"));
-  for (const char* command : {"info loop", "save loop -o x", "save tiny-lm -o loop", "save tiny-lm -o loop/x",
-                              "export loop -o x", "export mlp -o loop", "run loop", "diff loop loop", "generate loop -p x", "forward loop -p x",
-                              "forward tiny-lm --inputs loop", "trace loop", "forward tiny-lm -p x --outputs loop/x"})
+  for (const char* command :
+       {"info loop", "save loop -o x", "save tiny-lm -o loop", "save tiny-lm -o loop/x", "export loop -o x",
+        "export mlp -o loop", "run loop", "diff loop loop", "generate loop -p x", "forward loop -p x",
+        "forward tiny-lm --inputs loop", "trace loop", "forward tiny-lm -p x --outputs loop/x"})
     EXPECT_THAT(message(command), AllOf(StartsWith("calque: "), HasSubstr("loop"), HasSubstr("symbolic links"))) << command;
   EXPECT_THAT(message("generate tiny-lm -p x --set num_beams=-1"), HasSubstr("`num_beams` must be greater than 0"));
   EXPECT_THAT(message("generate tiny-lm -p x --set num_beams=2147483648"), HasSubstr("more memory than"));
@@ -157,8 +157,9 @@ TEST_F(Endings, mistakes_are_status_2_and_name_what_is_wrong) {
 TEST_F(Endings, an_error_about_a_file_names_the_file) {
   const std::string model = copy("m"), index = model + "/model.safetensors.index.json";
   fs::remove(model + "/model.safetensors");
-  for (const char* text : {"", "{", "[]", "{}", R"({"weight_map": 3})", R"({"weight_map": {}})",
-                           R"({"weight_map": {"a": 1}})", R"({"weight_map": {"a": "../b"}})", R"({"weight_map": {"a": "b"}})"}) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"weight_map": 3})", R"({"weight_map": {}})", R"({"weight_map": {"a": 1}})",
+        R"({"weight_map": {"a": "../b"}})", R"({"weight_map": {"a": "b"}})"}) {
     test::write_file(index, text);
     const Result r = calque_run("generate " + model + " -p x");
     EXPECT_EQ(r.status, 2) << text;
@@ -173,8 +174,8 @@ TEST_F(Endings, an_error_about_a_file_names_the_file) {
     EXPECT_THAT(r.out, AllOf(HasSubstr(inputs), HasSubstr(name))) << name;
   }
   save_safetensors(inputs, {{"x", make_tensor({3}, DType::int64)}});
-  const Result r = calque_run("run " + std::string(CALQUE_SOURCE_DIR) +
-                              "/tests/export/golden/two_layers_dynamic.pt2 --inputs " + inputs);
+  const Result r =
+      calque_run("run " + std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/two_layers_dynamic.pt2 --inputs " + inputs);
   EXPECT_EQ(r.status, 2);
   EXPECT_THAT(r.out, HasSubstr(inputs));
 }
@@ -196,13 +197,13 @@ TEST_F(Endings, a_limit_of_memory_is_read_from_the_command_line_and_the_environm
 }
 
 TEST_F(Endings, a_limit_of_memory_is_kept) {
-  const Result r = calque_run("--memory-limit 1M generate tiny-lm -p x -n 4");
+  const Result r = calque_run("--memory-limit 50K generate tiny-lm -p x -n 4");
   EXPECT_EQ(r.status, 2) << r.out;
   EXPECT_THAT(r.out, AllOf(HasSubstr("out of memory"), HasSubstr("--memory-limit")));
 }
 
 TEST_F(Endings, a_limit_of_time_is_kept) {
-  const Result r = calque_run("--time-limit 1 generate tiny-lm -p x -n 100000000 --set max_length=none --set eos_token_id=none");
+  const Result r = calque_run("--time-limit 1 generate tiny-lm -p x -n 100000000 --set eos_token_id=null");
   EXPECT_EQ(r.status, 2) << r.out;
   EXPECT_THAT(r.out, HasSubstr("--time-limit"));
 }
