@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
+#include "sym/condition_text.h"
 #include "value_print.h"
 
 namespace calque {
@@ -86,7 +87,7 @@ bool is_symbolic(const Value& v) {
 std::string val_text(const Value& val) {
   switch (val.kind()) {
     case Value::Kind::tensor: return tensor_val_text(val.to_tensor());
-    case Value::Kind::boolean:
+    case Value::Kind::boolean: return "Sym(" + condition_text(val.to_sym_bool()) + ")";
     case Value::Kind::integer:
     case Value::Kind::floating: return "Sym(" + val.str() + ")";
     case Value::Kind::list:
@@ -110,7 +111,8 @@ std::string value_text(const Value& value) {
   print.node = [](const Node& n) { return "%" + n.name(); };
   print.leaf = [](const Value& v) -> std::string {
     if (v.is_tensor()) return tensor_text(v.to_tensor());
-    return is_symbolic(v) ? "Sym(" + v.str() + ")" : v.str();
+    if (!is_symbolic(v)) return v.str();
+    return "Sym(" + (v.kind() == Value::Kind::boolean ? condition_text(v.to_sym_bool()) : v.str()) + ")";
   };
   print.structure = [&](const StructValue& s) {
     if (s.type == "builtins.Ellipsis") return std::string("Ellipsis");

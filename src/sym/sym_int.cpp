@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
+#include "sym/condition_text.h"
 #include "sym/env_impl.h"
 #include "sym/observed.h"
 #include "sym/order.h"
@@ -162,6 +163,11 @@ bool SymBool::is_known(bool& value) const {
   const std::optional<bool> known = expr()->env()->impl().knowledge.decide(expr());
   if (known) value = *known;
   return known.has_value();
+}
+
+std::string condition_text(const SymBool& condition) {
+  if (!condition.is_symbolic()) return condition.plain() ? "True" : "False";
+  return condition.expr()->env()->impl().expr(condition)->str();
 }
 
 std::string SymBool::str() const {
