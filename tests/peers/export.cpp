@@ -121,7 +121,8 @@ json run(const ExportedProgram& program, const Made& made, const std::string& pa
     manual_seed(1);
     for (const Value& v : tree_leaves(program.call(args, made.kwargs)))
       run["outputs"].push_back(leaf(v, prefix + "out" + std::to_string(run["outputs"].size()), tensors));
-    for (const auto& [t, before] : state) t.copy_(before);
+    for (const auto& [t, before] : state)
+      if (!t.storage()->is_read_only()) t.copy_(before);  // what is mapped was not written
     runs.push_back(std::move(run));
   }
   tensors.emplace_back("none", make_tensor(IntList{1}, DType::float32));

@@ -255,7 +255,7 @@ def main(strict=False):
     p.add_argument("--all", action="store_true", help="every layer, every form, and files compiled too")
     p.add_argument("--only", action="append", help="cases whose id starts so; may be given several times")
     p.add_argument("--show", action="store_true", help="print both programs where they differ")
-    usual = "training,calls,stacks,unflattened,again" if strict else "training,functional,core,module,calls"
+    usual = "training,calls,stacks,unflattened" if strict else "training,functional,core,module,calls"
     every = "training,functional,core,module,calls,stacks,unflattened,again" if strict else usual
     p.add_argument("--forms", default=None, help=f"{usual}; with --all {every}")
     p.add_argument("--programs", action="store_true", help="without the layers")
