@@ -64,11 +64,16 @@ T antialias_filter(T x, bool cubic) {
   return 0;
 }
 
-// The nearest index of a dimension: scales that a program gives may lead anywhere, also to NaN.
+// A whole number between two others: scales that a program gives may lead anywhere, also to NaN.
+template <class T>
+int64_t bounded(T where, int64_t low, int64_t high) {
+  if (!(where > static_cast<T>(low))) return low;
+  return where >= static_cast<T>(high) ? high : static_cast<int64_t>(where);
+}
+// The nearest index of a dimension.
 template <class T>
 int64_t inside(T where, int64_t size) {
-  if (!(where > 0)) return 0;
-  return where >= static_cast<T>(size - 1) ? size - 1 : static_cast<int64_t>(where);
+  return bounded(where, 0, size - 1);
 }
 
 template <class T>
@@ -126,7 +131,8 @@ ResampleAxis<T> make_axis(int64_t in, int64_t out, Resample mode, bool align_cor
       continue;
     }
     const T at = source(step, i, align_corners, mode == Resample::cubic);
-    const int64_t base = inside(std::floor(static_cast<float>(at)), in);
+    // A cubic may begin left of the image; two to the left, all its taps are on the border.
+    const int64_t base = bounded(std::floor(static_cast<float>(at)), mode == Resample::cubic ? -2 : 0, in - 1);
     const T t = std::clamp(at - static_cast<T>(base), T(0), T(1));
     if (mode == Resample::linear) {
       index[0] = base;
