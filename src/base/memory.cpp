@@ -86,6 +86,21 @@ void claim_memory(size_t bytes) {
   if (!try_claim_memory(bytes)) refuse_memory(bytes);
 }
 
+void* allocate_counted(size_t bytes) {
+  claim_memory(bytes);
+  void* p = std::malloc(bytes == 0 ? 1 : bytes);
+  if (p == nullptr) {
+    release_memory(bytes);
+    refuse_memory(bytes);
+  }
+  return p;
+}
+
+void free_counted(void* p, size_t bytes) noexcept {
+  std::free(p);
+  release_memory(bytes);
+}
+
 void release_memory(size_t bytes) noexcept { in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
 }  // namespace calque

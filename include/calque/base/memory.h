@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <vector>
 
 namespace calque {
@@ -21,27 +20,21 @@ bool try_claim_memory(size_t bytes) noexcept;
 [[noreturn]] void refuse_memory(size_t bytes);  // the error of claim_memory
 void release_memory(size_t bytes) noexcept;
 
+void* allocate_counted(size_t bytes);  // claimed; UserError when there is no more
+void free_counted(void* p, size_t bytes) noexcept;
+
 // An allocator for the vectors of kernels, whose lengths come from arguments.
 template <class T>
 struct CountedAllocator {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
   using value_type = T;
   CountedAllocator() = default;
   template <class U>
   CountedAllocator(const CountedAllocator<U>&) {}
   T* allocate(size_t n) {
-    const size_t bytes = n <= SIZE_MAX / 2 / sizeof(T) ? n * sizeof(T) : SIZE_MAX / 2;
-    claim_memory(bytes);
-    try {
-      return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
-    } catch (const std::bad_alloc&) {
-      release_memory(bytes);
-      refuse_memory(bytes);
-    }
+    return static_cast<T*>(allocate_counted(n <= SIZE_MAX / 2 / sizeof(T) ? n * sizeof(T) : SIZE_MAX / 2));
   }
-  void deallocate(T* p, size_t n) noexcept {
-    ::operator delete(p, std::align_val_t(alignof(T)));
-    release_memory(n * sizeof(T));
-  }
+  void deallocate(T* p, size_t n) noexcept { free_counted(p, n * sizeof(T)); }
   bool operator==(const CountedAllocator&) const = default;
 };
 
