@@ -47,6 +47,8 @@ TEST(HostileArguments, sums_and_products_of_sizes_do_not_wrap) {
   EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({2, 2}), numbers({1, 1}), numbers({0, 0}), numbers({huge, huge})}),
             "");
   EXPECT_NE(refusal("aten::diag_embed", {zeros({2}), lowest}), "");
+  EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({int64_t{1} << 40, 2})}), "");
+  EXPECT_NE(refusal("aten::replication_pad2d", {image, numbers({huge - 1, -huge, 0, 0})}), "");
   EXPECT_NE(refusal("aten::arange.start", {lowest, 2}, {{"dtype", DType::int64}}), "");
   EXPECT_NE(refusal("aten::conv2d", {image, zeros({1, 1, 1, 1}), Value(), numbers({huge, huge})}), "");
   EXPECT_NE(refusal("aten::fractional_max_pool2d", {image, numbers({huge, huge}), numbers({2, 2}), zeros({1, 1, 2})}), "");

@@ -63,7 +63,7 @@ struct Range {
 Range window_range(const PoolWindow& w, int d, int64_t out, int64_t size) {
   int64_t begin = out * w.stride[d] - w.padding[d];
   const int64_t end = std::min(begin + (w.kernel[d] - 1) * w.dilation[d] + 1, size);
-  while (begin < 0) begin += w.dilation[d];
+  if (begin < 0) begin += (-begin + w.dilation[d] - 1) / w.dilation[d] * w.dilation[d];
   return {begin, end, w.dilation[d]};
 }
 Range adaptive_range(int64_t out, int64_t out_size, int64_t size) {

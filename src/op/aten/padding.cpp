@@ -112,7 +112,12 @@ Meta border_rule(const char* op, Border border, int64_t dims, const Tensor& self
 template <Border border>
 void border_kernel(const Tensor& self, SymIntList pad, const Tensor& out) {
   SmallVector<int64_t, 8> plain;
-  for (const SymInt p : pad) plain.push_back(p.as_int());
+  for (const SymInt p : pad) {
+    if (p.as_int() > INT32_MAX || p.as_int() < INT32_MIN)  // two that cancel each other
+      throw UserError("expected padding between " + std::to_string(INT32_MIN) + " and " + std::to_string(INT32_MAX) +
+                      ", found " + p.str());
+    plain.push_back(p.as_int());
+  }
   kernel::pad_border(border, self, plain, out);
 }
 

@@ -25,8 +25,15 @@ kernel::PoolWindow pool_window(const char* op, int spatial, IntList kernel_size,
   fill(op, "stride", stride, spatial, w.stride);
   fill(op, "padding", padding, spatial, w.padding);
   fill(op, "dilation", dilation, spatial, w.dilation);
+  SymInt taps = 1;  // of a window; throws where they are more than can be counted
   for (int d = 3 - spatial; d < 3; ++d) {
     const std::string name = op;
+    for (const auto& [what, value] : {std::pair("kernel_size", w.kernel[d]), std::pair("stride", w.stride[d]),
+                                      std::pair("padding", w.padding[d]), std::pair("dilation", w.dilation[d])})
+      if (value > INT32_MAX)  // positions are products of these with sizes
+        throw UserError(name + ": expected " + what + " of at most " + std::to_string(INT32_MAX) + ", found " +
+                        std::to_string(value));
+    taps *= w.kernel[d];
     if (w.stride[d] <= 0) throw UserError(name + ": stride should not be zero or negative, found " + str(stride));
     if (w.kernel[d] <= 0) throw UserError(name + ": kernel size should be greater than zero, found " + str(kernel_size));
     if (w.dilation[d] <= 0) throw UserError(name + ": dilation should be greater than zero, found " + str(dilation));
