@@ -47,6 +47,7 @@ TEST(HostileArguments, sums_and_products_of_sizes_do_not_wrap) {
   EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({2, 2}), numbers({1, 1}), numbers({0, 0}), numbers({huge, huge})}),
             "");
   EXPECT_NE(refusal("aten::diag_embed", {zeros({2}), lowest}), "");
+  EXPECT_NE(refusal("aten::one_hot", {tensor_of<int64_t>({huge}, {1}), -1}), "");
   EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({int64_t{1} << 40, 2})}), "");
   EXPECT_NE(refusal("aten::replication_pad2d", {image, numbers({huge - 1, -huge, 0, 0})}), "");
   EXPECT_NE(refusal("aten::arange.start", {lowest, 2}, {{"dtype", DType::int64}}), "");

@@ -129,7 +129,7 @@ Tensor one_hot_body(const Tensor& self, int64_t num_classes) {
     const kernel::IntegerRange range = kernel::integer_range(self);
     if (range.lowest < 0)
       throw UserError("one_hot: Class values must be non-negative, found " + std::to_string(range.lowest));
-    if (num_classes == -1) num_classes = range.highest + 1;
+    if (num_classes == -1) num_classes = (SymInt(range.highest) + 1).as_int();
     if (num_classes <= range.highest)
       throw UserError("one_hot: Class values must be smaller than num_classes, found " + std::to_string(range.highest) +
                       " with num_classes " + std::to_string(num_classes));
