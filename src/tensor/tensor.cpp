@@ -62,7 +62,8 @@ size_t reached_bytes(SymIntList sizes, SymIntList strides, SymInt offset, DType 
   const int64_t begin = offset.as_int();
   int64_t bytes = 0;
   wraps |= __builtin_add_overflow(first, begin, &first);
-  wraps |= __builtin_add_overflow(last, 1, &last) | __builtin_add_overflow(last, begin, &last);
+  wraps |= __builtin_add_overflow(last, 1, &last);
+  wraps |= __builtin_add_overflow(last, begin, &last);
   wraps |= __builtin_mul_overflow(last, static_cast<int64_t>(item_size(dtype)), &bytes);
   wraps |= __builtin_mul_overflow(count, static_cast<int64_t>(item_size(dtype)), &count);
   if (begin < 0 || (first < 0 && !empty)) [[unlikely]]
@@ -80,8 +81,9 @@ bool plainly_inside(const TensorImpl& owner, SymIntList sizes, SymIntList stride
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t size = sizes[d].word(), stride = strides[d].word();
     signs |= (size - 1) | stride;
-    wraps |= __builtin_mul_overflow(count, size, &count) | __builtin_mul_overflow(size - 1, stride, &step) |
-             __builtin_add_overflow(last, step, &last);
+    wraps |= __builtin_mul_overflow(count, size, &count);
+    wraps |= __builtin_mul_overflow(size - 1, stride, &step);
+    wraps |= __builtin_add_overflow(last, step, &last);
   }
   return signs >= 0 && !wraps && last < static_cast<int64_t>(owner.storage->nbytes()) / item;
 }
