@@ -1,7 +1,8 @@
 # The fuzzers whose inputs are numbers (fuzz/forked.h): no libFuzzer. bin/op_fuzz calls every operator with hostile arguments and
-# needs only the rooms up to op/; bin/program_fuzz loads and runs changed programs, bin/config_fuzz models of changed configurations.
+# needs only the rooms up to op/; bin/program_fuzz loads and runs changed programs, bin/config_fuzz models of changed
+# configurations, bin/text_fuzz tokenizers.
 
-set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz)
+set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz text_fuzz)
 foreach(name IN LISTS calque_forked_fuzzers)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/fuzz/${name}.cpp")
   target_link_libraries(${name} PRIVATE calque_flags fmt::fmt nlohmann_json::nlohmann_json)
@@ -14,3 +15,5 @@ target_sources(program_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/tests/op/opcheck_argu
 target_link_libraries(op_fuzz PRIVATE calque_operators_archive)
 target_link_libraries(program_fuzz PRIVATE calque)
 target_link_libraries(config_fuzz PRIVATE calque)
+target_sources(text_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/fuzz/tokenizer_fuzz.cpp")
+target_link_libraries(text_fuzz PRIVATE calque)

@@ -1,4 +1,5 @@
 // calque export MODEL -o P.pt2: a program of a model folder, a built-in example or another program, with sizes that may differ.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -84,6 +85,9 @@ ExportedProgram export_source(const Source& source, const ExportCommandOptions& 
       if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty())
         throw;
       options.dynamic_shapes = refine_dynamic_shapes_from_suggested_fixes(e.what(), options.dynamic_shapes);
+      // A bound is what a model has; a size that it fixes surprises.
+      const std::vector<SuggestedFix> fixes = suggested_fixes(e.what());
+      if (std::ranges::any_of(fixes, [](const SuggestedFix& fix) { return fix.value.has_value(); })) say(e.what());
       say("fixes applied: " + options.dynamic_shapes.str());
     }
   }

@@ -231,7 +231,14 @@ bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::d
 
 bool is_exporting() { return exporting != 0; }
 
-ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
+namespace {
+
+// With other sizes in place of examples of 0 and 1 there is no program.
+struct OnlyAtExample {
+  std::string stand_ins, why;
+};
+
+ExportedProgram export_once(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
   const ExportingScope inside;
   const CudnnScope no_cudnn(false);  // as PyTorch exports: programs do not depend on what the machine has
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
@@ -265,8 +272,15 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
     results.insert(results.end(), assigned.values.begin(), assigned.values.end());
     return tuple(std::move(results));
   };
-  TracedGraph traced = make_fx_values(
-      run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
+  TracedGraph traced;
+  try {
+    traced = make_fx_values(
+        run, flat_inputs, {.mode = TracingMode::symbolic, .pre_dispatch = true, .record_module_stack = true, .fake = fake});
+  } catch (const UserError& e) {
+    if (inputs.stand_ins.empty()) throw;
+    throw OnlyAtExample{inputs.stand_ins, e.what()};
+  }
+  if (std::string why = refused_example(inputs); !why.empty()) throw OnlyAtExample{inputs.stand_ins, std::move(why)};
   Graph& graph = traced.graph();
   write_assigned(graph, assigned);
   graph.eliminate_dead_code([](const Node& n) { return !is_dead_detach(n); });
@@ -299,6 +313,29 @@ ExportedProgram export_program(Module& module, const Values& args, const Kwargs&
   parts.graph_module = state_free(*traced.module);
   parts.dialect = Dialect::training;
   return ExportedProgram(std::move(parts));
+}
+
+}  // namespace
+
+ExportedProgram export_program(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
+  OnlyAtExample only;
+  try {
+    return export_once(module, args, kwargs, options);
+  } catch (OnlyAtExample& e) {
+    only = std::move(e);
+  }
+  // The program fixes the sizes of 0 or 1, or is wrong whatever they are: the examples' own say which, and suggest what to change.
+  ExportOptions at_example = options;
+  at_example.keep_dynamic_zero_one = false;
+  try {
+    return export_once(module, args, kwargs, at_example);
+  } catch (const UserError& e) {
+    if (e.kind() != ErrorKind::constraint_violation) throw;
+    std::string message = e.what();
+    message.insert(std::min(message.find("\nSuggested fixes:"), message.size()),
+                   "\n  - With other sizes (" + only.stand_ins + "): " + only.why);
+    throw UserError(e.kind(), message);
+  }
 }
 
 ExportedProgram export_program(const TraceableFunction& function, const Values& args, const Kwargs& kwargs,

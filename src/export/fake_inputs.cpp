@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
@@ -54,6 +55,8 @@ struct Promise {
   std::optional<Place> root = {};
   int64_t multiplier = 1;
   int64_t offset = 0;
+  int64_t example = -1;  // unless it is symbolic
+  bool stays_dynamic = true;
 };
 
 // A root of derived dims that is itself no input's dimension.
@@ -93,17 +96,26 @@ class Promises {
   void add(const Tensor& tensor, size_t i, const DynamicShapes& e) {
     const Place place{&tensor.impl(), i};
     if (e.kind() == Kind::hint) {
-      relaxed_.push_back({Promise::Kind::relaxed, place});
+      Promise p{Promise::Kind::relaxed, place};
+      p.range = {e.hint().min.value_or(0), e.hint().max.value_or(no_upper_bound)};
+      p.example = example_at(tensor, i);
+      // What the tracer may decide, it decides as PyTorch does: a size of 0 or 1 may have to broadcast.
+      p.stays_dynamic = e.hint().type == DimHint::Type::dynamic;
+      relaxed_.push_back(std::move(p));
     } else if (e.kind() == Kind::integer) {
-      append({Promise::Kind::named, place, std::to_string(e.integer()), {e.integer(), e.integer()}});
+      Promise p{Promise::Kind::named, place, std::to_string(e.integer()), {e.integer(), e.integer()}};
+      p.stays_dynamic = false;
+      append(std::move(p));
     } else if (e.kind() == Kind::dim) {
       const Dim& dim = e.dim();
       if (!dim.is_derived()) {
-        append({Promise::Kind::named, place, dim.name(), dim.range()});
+        Promise p{Promise::Kind::named, place, dim.name(), dim.range()};
+        p.example = example_at(tensor, i);
+        append(std::move(p));
         return;
       }
-      Promise p{Promise::Kind::derived, place, dim.name(),       dim.range(),
-                dim.root().name(),      {},    dim.multiplier(), dim.offset()};
+      Promise p{Promise::Kind::derived, place,        dim.name(),           dim.range(), dim.root().name(), {},
+                dim.multiplier(),       dim.offset(), example_at(tensor, i)};
       if (const auto at = named_.find(p.root_name); at != named_.end() && !at->second.empty())
         p.root = at->second[0].place;
       else if (!phantoms_.contains(p.root_name))
@@ -116,6 +128,11 @@ class Promises {
     if (!named_.contains(p.name)) order_.push_back(p.name);
     std::vector<Promise>& known = named_[p.name];
     known.push_back(std::move(p));
+  }
+
+  static int64_t example_at(const Tensor& tensor, size_t i) {
+    const SymInt size = tensor.sym_sizes()[i];
+    return size.is_symbolic() ? -1 : size.as_int();
   }
 
   static int64_t root_value(const Dim& dim, const Tensor& tensor, size_t i) {
@@ -133,6 +150,76 @@ class Promises {
   std::map<std::string, PhantomRoot> phantoms_;
 };
 
+// A size of 0 or 1 broadcasts, is contiguous whatever its stride, and so on: what a trace learns from it holds for it alone. So where
+// such a dimension was asked to be dynamic the trace sees another size in its place, the same for all that have its name.
+class StandIns {
+ public:
+  StandIns(const std::vector<Promise>& promises, std::set<int64_t> taken) : taken_(std::move(taken)) {
+    for (const Promise& p : promises) {
+      if (!p.stays_dynamic) continue;
+      // Those without a name are alike if their examples are: the trace may find them to be equal.
+      const std::string root = p.kind == Promise::Kind::relaxed ? std::to_string(p.example)
+                               : p.kind == Promise::Kind::named ? p.name
+                                                                : p.root_name;
+      groups_[root].push_back(&p);
+    }
+    for (const auto& [root, group] : groups_) choose(root, group);
+  }
+  bool empty() const { return at_.empty(); }
+  int64_t size_at(Place place, int64_t own) const {
+    const auto it = at_.find(place);
+    return it == at_.end() ? own : it->second;
+  }
+  int64_t root_at(const std::string& name, int64_t own) const {
+    const auto it = roots_.find(name);
+    return it == roots_.end() ? own : it->second;
+  }
+  // "5 for batch, 7 for L['x'].size()[0]"
+  const std::string& text() const { return text_; }
+
+ private:
+  static bool small(int64_t size) { return size == 0 || size == 1; }
+
+  void choose(const std::string& root, const std::vector<const Promise*>& group) {
+    if (std::ranges::none_of(group, [](const Promise* p) { return small(p->example); })) return;
+    const auto fits = [&](int64_t value, bool own) {
+      return std::ranges::all_of(group, [&](const Promise* p) {
+        const int64_t size = value * p->multiplier + p->offset;
+        const bool in_range = p->range.upper <= 2 || range_contains(p->range, size);
+        return size >= 2 && in_range && !(own && taken_.contains(size));
+      });
+    };
+    // Numbers that nothing else has, so that nothing is equal by chance; small ones, for what has limits.
+    int64_t chosen = 0;
+    for (const int64_t value : {5, 7, 11, 13, 17, 19, 23, 29, 31, 3, 2})
+      if (chosen == 0 && fits(value, true)) chosen = value;
+    for (int64_t value = 2; chosen == 0 && value < 10'000; ++value)
+      if (fits(value, false)) chosen = value;
+    if (chosen == 0) return;
+    roots_[root] = chosen;
+    for (const Promise* p : group) {
+      const int64_t size = chosen * p->multiplier + p->offset;
+      at_[p->place] = size;
+      taken_.insert(size);
+    }
+    const std::string name = group[0]->kind == Promise::Kind::relaxed ? "a dynamic size of " + root : root;
+    text_ += (text_.empty() ? "" : ", ") + std::to_string(chosen) + " for " + name;
+  }
+
+  std::set<int64_t> taken_;
+  std::map<std::string, std::vector<const Promise*>> groups_;
+  std::map<Place, int64_t> at_;
+  std::map<std::string, int64_t> roots_;
+  std::string text_;
+};
+
+void require_examples_in_range(const std::vector<Promise>& promises) {
+  for (const Promise& p : promises)
+    if (p.stays_dynamic && p.kind != Promise::Kind::relaxed && p.example >= 0 && !range_contains(p.range, p.example))
+      throw UserError(ErrorKind::constraint_violation, "the example's size " + std::to_string(p.example) + " of " + p.name +
+                                                           " is not in range " + str(p.range));
+}
+
 const DynamicShapes* entry_of(const DynamicShapes& shape, size_t i) {
   if (shape.is_sequence()) return &shape.items()[i];
   if (shape.kind() == Kind::dict) return shape.find(i);
@@ -141,8 +228,9 @@ const DynamicShapes* entry_of(const DynamicShapes& shape, size_t i) {
 
 class Maker {
  public:
-  Maker(FakeInputs& out, std::vector<Promise> promises, const std::map<std::string, PhantomRoot>& phantoms)
-      : out_(out), env_(*out.mode->env()), promises_(std::move(promises)), phantoms_(phantoms) {
+  Maker(FakeInputs& out, const std::vector<Promise>& promises, const std::map<std::string, PhantomRoot>& phantoms,
+        const StandIns& stand_ins)
+      : out_(out), env_(*out.mode->env()), promises_(promises), phantoms_(phantoms), stand_ins_(stand_ins) {
     for (const Promise& p : promises_) of_[p.place] = &p;
   }
 
@@ -184,7 +272,7 @@ class Maker {
             root = known->second;
           } else {
             const PhantomRoot& phantom = phantoms_.at(p.root_name);
-            root = create_symbol(env_, phantom.value, Source::constant(p.root_name),
+            root = create_symbol(env_, stand_ins_.root_at(p.root_name, phantom.value), Source::constant(p.root_name),
                                  {DimDynamic::dynamic_size, StrictMinMaxConstraint{phantom.range}});
             phantom_symbols.emplace(p.root_name, root);
             eq.phantom_symbols.push_back(root);
@@ -203,7 +291,7 @@ class Maker {
     context->constraint_sizes.resize(sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) {
       const DynamicShapes* entry = entry_of(shape, i);
-      if (entry != nullptr && entry->kind() == Kind::hint) hint(entry->hint(), sizes[i], i, *context);
+      if (entry != nullptr && entry->kind() == Kind::hint) hint(entry->hint(), i, *context);
       const auto promise = of_.find({&real.impl(), i});
       if (promise == of_.end()) continue;
       sources_[promise->first].push_back(source.size(i));
@@ -211,7 +299,14 @@ class Maker {
       context->constraint_sizes[i] = StrictMinMaxConstraint{promise->second->range};
       set_debug_name(env_, source.size(i), promise->second->name);
     }
+    if (!stand_ins_.empty() && !real.is_symbolic())
+      for (size_t i = 0; i < sizes.size(); ++i)
+        context->examples.push_back(stand_ins_.size_at({&real.impl(), i}, sizes[i].as_int()));
     const Tensor fake = out_.mode->from_tensor(real, source, context.get());
+    if (!context->examples.empty())
+      for (size_t i = 0; i < sizes.size(); ++i)
+        if (const SymInt size = fake.sym_sizes()[i]; size.is_symbolic())
+          out_.own_sizes.emplace_back(size.str(), sizes[i].as_int());
     const SymInts strides(fake.sym_strides().begin(), fake.sym_strides().end());
     out_.placeholders.push_back(
         {source,
@@ -221,19 +316,17 @@ class Maker {
     return fake;
   }
 
-  static void hint(const DimHint& hint, SymInt size, size_t i, SymbolicContext& context) {
+  static void hint(const DimHint& hint, size_t i, SymbolicContext& context) {
     if (hint.type == DimHint::Type::fixed) return;
-    // What the tracer may decide, it decides as PyTorch does: a size of 0 or 1 may have to broadcast.
-    const bool zero_one = !size.is_symbolic() && (size.as_int() == 0 || size.as_int() == 1);
-    if (hint.type == DimHint::Type::automatic && zero_one) return;
     context.sizes[i] = DimDynamic::dynamic_size;
     if (hint.type == DimHint::Type::dynamic) context.constraint_sizes[i] = RelaxedUnspecConstraint{};
   }
 
   FakeInputs& out_;
   ShapeEnv& env_;
-  std::vector<Promise> promises_;
+  const std::vector<Promise>& promises_;
   const std::map<std::string, PhantomRoot>& phantoms_;
+  const StandIns& stand_ins_;
   std::map<Place, const Promise*> of_;
   std::map<Place, std::vector<Source>> sources_;
 };
@@ -337,24 +430,32 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
   check_dynamic_shapes(combined, shapes);
   FakeInputs out;
   out.mode =
-      FakeMode::make({.env = ShapeEnv::make({.keep_dynamic_zero_one = options.keep_dynamic_zero_one,
-                                             .prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
+      FakeMode::make({.env = ShapeEnv::make({.prefer_deferred_runtime_asserts = options.prefer_deferred_runtime_asserts}),
                       .allow_non_fake_inputs = true});
   if (options.prefer_deferred_runtime_asserts) defer_guards(*out.mode->env());
   out.dims = named_dims(shapes);
   const std::vector<CallArgument> arguments = call_arguments(names, args, kwargs, shapes.empty() ? DynamicShapes() : shapes);
 
   Promises promises;
+  std::set<int64_t> taken;  // the sizes of all inputs
   std::unordered_map<std::string, std::string> flat;
   for (const CallArgument& a : arguments)
     walk_shapes(a.value, a.shapes, a.path, [&](const KeyPath& path, const Value& value, const DynamicShapes& shape) {
-      if (value.is_tensor()) promises.add_tensor(value.to_tensor(), shape);
+      if (value.is_tensor()) {
+        promises.add_tensor(value.to_tensor(), shape);
+        for (const SymInt size : value.to_tensor().sym_sizes())
+          if (!size.is_symbolic()) taken.insert(size.as_int());
+      }
       const Source position = Source::local("flat_args").item(static_cast<int64_t>(flat.size()));
       flat.emplace(source_of(path).name(), position.name());
     });
   if (!options.flat_names) flat.clear();
   name_symbols_by_source(*out.mode->env(), std::move(flat));
-  Maker maker(out, promises.finish(), promises.phantoms());
+  const std::vector<Promise> promised = promises.finish();
+  if (options.keep_dynamic_zero_one) require_examples_in_range(promised);
+  const StandIns stand_ins(options.keep_dynamic_zero_one ? promised : std::vector<Promise>{}, std::move(taken));
+  out.stand_ins = stand_ins.text();
+  Maker maker(out, promised, promises.phantoms(), stand_ins);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const CallArgument& a = arguments[i];
     const size_t first = out.leaves.size();
@@ -372,6 +473,20 @@ FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values&
   }
   maker.equalities();
   return out;
+}
+
+std::string refused_example(const FakeInputs& inputs) {
+  if (inputs.stand_ins.empty()) return "";
+  const ShapeEnv& env = *inputs.mode->env();
+  const auto refused = [&](SymBool condition, const GuardOrigin& origin) -> std::string {
+    if (env.evaluate(condition, inputs.own_sizes).value_or(true)) return "";
+    return condition.str() + " was needed (" + origin.str() + ")";
+  };
+  for (const Guard& g : env.guards())
+    if (std::string why = refused(g.condition, g.origin()); !why.empty()) return why;
+  for (const RuntimeAssert& a : env.runtime_asserts())
+    if (std::string why = refused(a.condition, a.origin); !why.empty()) return why;
+  return "";
 }
 
 void solve_constraints(const FakeInputs& inputs) {

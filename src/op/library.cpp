@@ -6,6 +6,8 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/mode.h"
+#include "calque/sym/shape_env.h"
 #include "kernel/cpu/copy.h"
 #include "op/derived_schema.h"
 #include "op/table.h"
@@ -49,7 +51,11 @@ void explain(UserError& e, const Operator& op, const Values& args) {
   std::string call = op.name() + "(";
   for (size_t i = 0; i < args.size() && i < schema.arguments.size(); ++i)
     call += (i ? ", " : "") + schema.arguments[i].name + ": " + described(args[i]);
-  e.set_context(call + ")");
+  call += ")";
+  // Who traces wants to know which line it was.
+  if (const GuardOrigin origin{.operator_name = {}, .module_path = {}, .where = call_site().where}; origin.where.line() != 0)
+    call += ", " + origin.str();
+  e.set_context(call);
 }
 
 Tensor allocate(const Meta& meta, bool fake) { return meta.undefined ? Tensor() : make_tensor(meta, fake); }

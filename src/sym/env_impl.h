@@ -28,7 +28,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   const Expr* expr(SymBool value);
   const Expr* expr(SymFloat value);
   SymInt declare(std::string name, std::optional<int64_t> hint, ValueRange range, std::string origin, bool unbacked,
-                 bool positive, bool keeps_zero_one);
+                 bool positive);
   SymFloat declare_float(std::string name, std::optional<double> hint, std::string origin, bool unbacked);
   std::string fresh_name(const char* prefix, size_t& next);
   std::string name_after(const Source& source);  // PyTorch's name for a size from there

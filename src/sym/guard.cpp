@@ -30,38 +30,6 @@ std::string place(std::source_location where) {
   return out + "at " + where.file_name() + ":" + std::to_string(where.line());
 }
 
-bool mentions_kept_symbol(const Knowledge& knowledge, const Expr* e) {
-  const std::vector<size_t> free = knowledge.free_symbols(e);
-  return std::ranges::any_of(free, [&](size_t i) { return knowledge.symbols()[i].keeps_zero_one; });
-}
-
-// x == 0, x != 1, x > 0, x >= 1, x > 1, x >= 2 and their like: what asks whether a size is empty or broadcasts.
-bool asks_about_zero_or_one(ExprKind kind, int64_t number, bool number_is_right) {
-  if (!number_is_right) {  // 2 > x is x < 2
-    switch (kind) {
-      case ExprKind::lt: kind = ExprKind::gt; break;
-      case ExprKind::le: kind = ExprKind::ge; break;
-      case ExprKind::gt: kind = ExprKind::lt; break;
-      case ExprKind::ge: kind = ExprKind::le; break;
-      default: break;
-    }
-  }
-  if (number == 0 || number == 1) return true;
-  return number == 2 && (kind == ExprKind::lt || kind == ExprKind::ge);
-}
-
-// A named dimension stays dynamic: such a comparison of it is not decided by its example.
-bool is_left_open(const Knowledge& knowledge, const Expr* e) {
-  if (is_relation(e->kind())) {
-    const Expr* a = e->arg(0);
-    const Expr* b = e->arg(1);
-    if (b->is_integer() && asks_about_zero_or_one(e->kind(), b->integer(), true)) return mentions_kept_symbol(knowledge, a);
-    if (a->is_integer() && asks_about_zero_or_one(e->kind(), a->integer(), false)) return mentions_kept_symbol(knowledge, b);
-    return false;
-  }
-  return std::ranges::any_of(e->args(), [&](const Expr* a) { return a->is_boolean() && is_left_open(knowledge, a); });
-}
-
 }  // namespace
 
 void set_guard_site(GuardSite site) { guard_site = site; }
@@ -180,7 +148,7 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool
 bool ShapeEnv::Impl::guard_or(const Expr* boolean, bool otherwise, std::source_location where) {
   if (const std::optional<bool> known = knowledge.decide(boolean)) return *known;
   const Expr* simplified = boolean->has_unbacked() ? knowledge.canonical(knowledge.simplify(boolean)) : boolean;
-  if (simplified->has_unbacked() || is_left_open(knowledge, boolean) || !hint_of(simplified)) {
+  if (simplified->has_unbacked() || !hint_of(simplified)) {
     note({.kind = LogRecord::Kind::assumption,
           .subject = boolean,
           .range = {},

@@ -29,7 +29,7 @@ std::shared_ptr<ShapeEnv> ShapeEnv::make(ShapeEnvOptions options) {
 }
 
 SymInt ShapeEnv::Impl::declare(std::string name, std::optional<int64_t> hint, ValueRange range, std::string origin,
-                               bool unbacked, bool positive, bool keeps_zero_one) {
+                               bool unbacked, bool positive) {
   const std::string who = described(name, origin);
   if (range_is_empty(range))
     throw UserError(ErrorKind::constraint_violation, "the range of symbol " + who + " is empty: lower " +
@@ -44,7 +44,6 @@ SymInt ShapeEnv::Impl::declare(std::string name, std::optional<int64_t> hint, Va
   symbol.name = std::move(name);
   symbol.hint = hint;
   symbol.origin = std::move(origin);
-  symbol.keeps_zero_one = keeps_zero_one;
   symbol.positive = positive;
   const Expr* node = knowledge.new_symbol(std::move(symbol), unbacked);
   note({.kind = LogRecord::Kind::symbol, .subject = node, .range = range, .text = {}, .origin = origin_at({})});
@@ -102,9 +101,8 @@ SymInt ShapeEnv::create_size(int64_t hint, std::string origin) {
   return out;
 }
 
-SymInt ShapeEnv::create_symbol(int64_t hint, ValueRange range, std::string origin, bool keeps_zero_one) {
-  return impl_->declare(impl_->fresh_name("s", impl_->next_backed), hint, range, std::move(origin), false, range.lower >= 0,
-                        keeps_zero_one);
+SymInt ShapeEnv::create_symbol(int64_t hint, ValueRange range, std::string origin) {
+  return impl_->declare(impl_->fresh_name("s", impl_->next_backed), hint, range, std::move(origin), false, range.lower >= 0);
 }
 
 SymFloat ShapeEnv::create_float(double hint, std::string origin) {
@@ -112,8 +110,7 @@ SymFloat ShapeEnv::create_float(double hint, std::string origin) {
 }
 
 SymInt ShapeEnv::create_unbacked(ValueRange range) {
-  const SymInt out =
-      impl_->declare(impl_->fresh_name("u", impl_->next_unbacked), std::nullopt, range, "", true, false, false);
+  const SymInt out = impl_->declare(impl_->fresh_name("u", impl_->next_unbacked), std::nullopt, range, "", true, false);
   if (!fresh_unbacked_ignored() && out.expr() != nullptr) impl_->pending_unbacked.push_back(out.expr()->symbol_index());
   return out;
 }
@@ -138,7 +135,7 @@ SymInt ShapeEnv::declare_symbol(std::string name, std::optional<int64_t> hint, V
   if (unbacked && hint) throw UserError("the unbacked symbol " + name + " cannot have an example value");
   const auto known = impl_->by_name.find(name);
   if (known == impl_->by_name.end())
-    return impl_->declare(std::move(name), hint, range, std::move(origin), unbacked, !unbacked && range.lower >= 0, false);
+    return impl_->declare(std::move(name), hint, range, std::move(origin), unbacked, !unbacked && range.lower >= 0);
   const std::optional<int64_t> before = symbols()[known->second].hint;
   if (hint && before && *hint != *before)
     throw UserError("the symbol " + name + " has the example value " + std::to_string(*before) + ", not " +

@@ -142,7 +142,7 @@ class Parser {
     const bool is_float = !integer && name.starts_with("z");
     const bool unbacked = name[0] == 'u' || name.starts_with("zuf");
     if (is_float) return impl.declare_float(name, std::nullopt, "", unbacked).expr();
-    return impl.declare(name, std::nullopt, range, "", unbacked, positive, false).expr();
+    return impl.declare(name, std::nullopt, range, "", unbacked, positive).expr();
   }
 
   const Expr* float_number() {

@@ -70,8 +70,7 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   if (request.dynamic == DimDynamic::static_size) return example;
   const bool duck = request.dynamic == DimDynamic::duck && impl.options.duck_shape;
   const bool zero_one = request.positive && (example == 0 || example == 1) && impl.options.specialize_zero_one;
-  bool keeps = zero_one && request.dynamic == DimDynamic::dynamic_size && impl.options.keep_dynamic_zero_one;
-  if (zero_one && !keeps && !request.do_not_specialize_zero_one) {
+  if (zero_one && !request.do_not_specialize_zero_one) {
     impl.note_static(source, example);
     return example;
   }
@@ -84,20 +83,19 @@ SymInt create(ShapeEnv& env, int64_t example, const Source& source, const Dimens
   }
   ValueRange range;
   if (request.positive) {
-    const bool may_be_small = request.do_not_specialize_zero_one || !impl.options.specialize_zero_one || keeps;
+    const bool may_be_small = request.do_not_specialize_zero_one || !impl.options.specialize_zero_one;
     range.lower = may_be_small ? 0 : 2;
     if (promised != nullptr) {
       const ValueRange both = range_intersect(range, promised->range);
-      // Promised to be 1 or 2, say: what is left without 0 and 1 is one value, but the dimension is dynamic all the same.
-      keeps = keeps || range_is_single(both);
-      range = keeps ? range_intersect({0, ValueRange::unbounded_above}, promised->range) : both;
+      // Promised to be 1 or 2, say: without 0 and 1 one value is left, but the dimension is dynamic all the same.
+      if (both.lower < both.upper) range = both;
     }
   }
   if (!range_contains(range, example))
     throw UserError(ErrorKind::constraint_violation,
                     std::to_string(example) + " not in range " + str(range) + " (" + source.described() + ")");
   std::string name = impl.names_by_source ? impl.name_after(source) : impl.fresh_name("s", impl.next_backed);
-  const SymInt out = impl.declare(std::move(name), example, range, source.described(), false, request.positive, keeps);
+  const SymInt out = impl.declare(std::move(name), example, range, source.described(), false, request.positive);
   const size_t index = impl.knowledge.symbols().size() - 1;
   if (duck) impl.by_example.emplace(example, index);
   add_source(impl, index, source);
@@ -113,6 +111,36 @@ void check_length(const char* what, size_t found, size_t expected, bool may_be_e
   if (found != expected && !(may_be_empty && found == 0))
     throw UserError(std::string("symbolic context: ") + std::to_string(found) + " " + what + " for " +
                     std::to_string(expected) + " dimensions");
+}
+
+// The order of a tensor's dimensions in memory: smallest stride first, the last dimension first among equals.
+SmallVector<size_t, 6> memory_order(IntList strides) {
+  SmallVector<size_t, 6> order(strides.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
+  return order;
+}
+
+// The strides that a tensor of other sizes has if it lies in memory as this one does. Where a size is 0 or 1 its stride says nothing;
+// the order of the dimensions decides if the rest allows it.
+std::vector<int64_t> strides_at(IntList others, IntList sizes, IntList strides) {
+  std::vector<int64_t> out(sizes.size());
+  const auto fill = [&](const auto& order) {
+    int64_t product = 1, other_product = 1;
+    bool dense = true;
+    for (const size_t i : order) {
+      const bool fits = strides[i] == product || sizes[i] <= 1;
+      out[i] = fits ? other_product : strides[i];
+      dense = dense && fits;
+      product *= std::max<int64_t>(sizes[i], 1);
+      other_product *= std::max<int64_t>(others[i], 1);
+    }
+    return dense;
+  };
+  SmallVector<size_t, 6> rows(sizes.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = rows.size() - 1 - i;
+  if (!fill(rows)) fill(memory_order(strides));
+  return out;
 }
 
 }  // namespace
@@ -134,6 +162,13 @@ SymFloat create_float_symbol(ShapeEnv& env, double example, const Source& source
 TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList strides, int64_t storage_offset,
                                         const Source& source, const SymbolicContext* context) {
   const size_t n = sizes.size();
+  std::vector<int64_t> other_strides;
+  if (context != nullptr && !context->examples.empty()) {
+    check_length("examples", context->examples.size(), n, false);
+    other_strides = strides_at(context->examples, sizes, strides);
+    sizes = context->examples;
+    strides = other_strides;
+  }
   if (strides.size() != n)
     throw UserError(source.described() + ": " + std::to_string(n) + " sizes but " + std::to_string(strides.size()) +
                     " strides");
@@ -154,14 +189,12 @@ TensorGeometry create_symbolic_geometry(ShapeEnv& env, IntList sizes, IntList st
     out.sizes.push_back(create(env, sizes[i], source.size(i), d));
   }
 
-  // Smallest stride first, the last dimension first among equals: what a stride is a multiple of is known by then.
+  // What a stride is a multiple of is known by then.
   const bool all_static =
       context->sizes.empty()
           ? n == 0 || by_default == DimDynamic::static_size
           : std::ranges::all_of(context->sizes, [](DimDynamic d) { return d == DimDynamic::static_size; });
-  SmallVector<size_t, 6> order(n);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
+  const SmallVector<size_t, 6> order = memory_order(strides);
   struct Product {
     int64_t example;
     SymInt value;

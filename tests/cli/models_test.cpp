@@ -115,6 +115,15 @@ TEST_F(Models, ExportedModelsRunAtOtherSizes) {
     const Result diff = calque_run("diff " + path("a.safetensors") + " " + path("b.safetensors") + " --tol 0");
     EXPECT_EQ(diff.status, 0) << diff.out;
   }
+  // One row, one token: the program is the same.
+  EXPECT_EQ(calque_run("forward tiny-lm -p A --save-inputs " + path("one.safetensors")).status, 0);
+  EXPECT_THAT(calque_run("info " + path("one.safetensors")).out, HasSubstr("[1, 1]"));
+  const Result small = calque_run("export tiny-lm -o " + path("one.pt2") + " --inputs " + path("one.safetensors"));
+  EXPECT_EQ(small.status, 0) << small.out;
+  const Result run =
+      calque_run("run " + path("one.pt2") + " --inputs " + path("in.safetensors") + " --outputs " + path("c.safetensors"));
+  EXPECT_EQ(run.status, 0) << run.out;
+  EXPECT_EQ(calque_run("diff " + path("a.safetensors") + " " + path("c.safetensors") + " --tol 0").status, 0);
   const Result fixed = calque_run("export tiny-lm --static -o " + path("p.pt2"));
   EXPECT_EQ(fixed.status, 0) << fixed.out;
   EXPECT_THAT(calque_run("info " + path("p.pt2")).out, HasSubstr("int64 [2, 7]"));

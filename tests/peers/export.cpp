@@ -3,14 +3,17 @@
 // stacks of its nodes, unflattened, exported again. With DIR it also saves each program there, N.pt2, with its results on some
 // inputs, N.safetensors; a program of the case's "file" is loaded, printed and run, with its results in N.loaded.safetensors.
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "calque/export/fake_inputs.h"
 #include "calque/export/pt2.h"
 #include "calque/export/unflatten.h"
 #include "calque/file/safetensors.h"
+#include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 #include "calque/tensor/tree.h"
 #include "export/programs.h"
@@ -33,12 +36,103 @@ Value argument(const json& value, const SafetensorsFile& inputs) {
   return tuple(std::move(items));
 }
 
+using ExportFrom = std::function<ExportedProgram(const Values&, const Kwargs&)>;
+
 struct Made {
   ExportedProgram program;
   std::vector<Values> inputs;
   Kwargs kwargs;
   std::function<ExportedProgram(Module&)> again;
+  // With dynamic sizes: what was said of them, and the program from other examples.
+  DynamicShapes shapes = {};
+  ExportFrom from = {};
+  std::vector<std::string> names = {};
 };
+
+// A tensor of another size: its rows from the start, again and again if there are too few.
+Tensor resized(const Tensor& t, int64_t dim, int64_t size) {
+  if (t.size(dim) == 0) return size == 0 ? t : throw UserError("nothing to repeat");
+  return t.index_select(dim, arange(size) % t.size(dim));
+}
+
+// The inputs with every dimension that is to stay dynamic as small as `value` and its bounds allow.
+Value with_small_sizes(const Made& made, int64_t value) {
+  const FakeInputs inputs = make_fake_inputs(made.names, made.inputs.at(0), made.kwargs, made.shapes);
+  Values leaves;
+  for (const FakeInputs::Leaf& leaf : inputs.leaves) {
+    if (!leaf.example.is_tensor()) {
+      leaves.push_back(leaf.example);
+      continue;
+    }
+    Tensor t = leaf.example.to_tensor();
+    for (int64_t i = 0; i < t.dim(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      const DynamicShapes* said = leaf.shape.is_sequence()                         ? &leaf.shape.items()[at]
+                                  : leaf.shape.kind() == DynamicShapes::Kind::dict ? leaf.shape.find(at)
+                                                                                   : nullptr;
+      if (said == nullptr) continue;
+      if (said->kind() == DynamicShapes::Kind::hint && said->hint().type == DimHint::Type::dynamic)
+        t = resized(t, i, std::max(value, said->hint().min.value_or(0)));
+      if (said->kind() == DynamicShapes::Kind::dim) {
+        const Dim& dim = said->dim();
+        const int64_t root = std::max({value, dim.root().range().lower, int64_t{0}});
+        t = resized(t, i, dim.is_derived() ? root * dim.multiplier() + dim.offset() : root);
+      }
+    }
+    leaves.emplace_back(t);
+  }
+  std::vector<std::pair<Value, Value>> keywords;
+  for (const auto& [name, v] : made.kwargs) keywords.emplace_back(name, v);
+  return tree_unflatten(leaves, tree_structure(tuple({tuple(made.inputs.at(0)), dict(keywords)})));
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dim() != b.dim()) return false;
+  for (int64_t i = 0; i < a.dim(); ++i)
+    if (a.size(i) != b.size(i)) return false;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  return x.nbytes() == 0 || std::memcmp(x.data(), y.data(), x.nbytes()) == 0;
+}
+
+bool same_results(const ExportedProgram& a, const ExportedProgram& b, const Made& made) {
+  for (const Values& args : made.inputs) {
+    const auto fresh = [&] {
+      Values out;
+      for (const Value& v : args) out.push_back(tree_map_tensors([](const Tensor& t) -> Value { return t.clone(); }, v));
+      return out;
+    };
+    manual_seed(1);
+    const Values x = tree_leaves(a.call(fresh(), made.kwargs));
+    manual_seed(1);
+    const Values y = tree_leaves(b.call(fresh(), made.kwargs));
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (x[i].is_tensor() ? !y[i].is_tensor() || !same_bits(x[i].to_tensor(), y[i].to_tensor()) : x[i].str() != y[i].str())
+        return false;
+  }
+  return true;
+}
+
+// The program from examples of size 1 and 0: the same, or at least one with the same results at the usual sizes.
+json from_small_examples(const Made& made) {
+  json out = json::array();
+  for (const int64_t value : {1, 0}) {
+    std::string said;
+    try {
+      const Values both = with_small_sizes(made, value).to_items();
+      Kwargs kwargs;
+      for (const auto& [key, v] : both.at(1).to_dict().items) kwargs.emplace_back(key.to_string(), v);
+      const ExportedProgram small = made.from(both.at(0).to_items(), kwargs);
+      said = small.str() == made.program.str()         ? "same"
+             : same_results(small, made.program, made) ? "same results"
+                                                       : "other results";
+    } catch (const std::exception& e) {
+      said = std::string("error: ") + e.what();
+    }
+    out.push_back(std::to_string(value) + ": " + said);
+  }
+  return out;
+}
 
 Made export_layer(const json& c, const SafetensorsFile& inputs) {
   manual_seed(c.at("seed").get<uint64_t>());
@@ -53,6 +147,45 @@ Made export_layer(const json& c, const SafetensorsFile& inputs) {
   return {export_program(*module, args, kwargs, options), {args}, kwargs, [=](Module& m) {
             return export_program(m, args, kwargs, options);
           }};
+}
+
+// The layer with a dynamic batch, if it allows one: the size of its first tensor's first dimension, wherever that is.
+json layer_from_small_batch(const json& c, const SafetensorsFile& inputs) {
+  manual_seed(c.at("seed").get<uint64_t>());
+  const std::shared_ptr<Module> module = make_layer(c.at("layer").get<std::string>(), c.at("args"), inputs);
+  module->train(c.at("training").get<bool>());
+  Values args;
+  for (const json& value : c.at("inputs")) args.push_back(argument(value, inputs));
+  Kwargs kwargs;
+  const json given = c.value("kwargs", json::object());
+  for (const auto& [name, value] : given.items()) kwargs.emplace_back(name, argument(value, inputs));
+  int64_t batch = -1;
+  std::vector<DynamicShapes> shapes;
+  for (const Value& v : args) {
+    const bool sized = v.is_tensor() && v.to_tensor().dim() > 0;
+    if (sized && batch < 0) batch = v.to_tensor().size(0);
+    if (sized && v.to_tensor().size(0) == batch)
+      shapes.push_back(DynamicShapes::dict({{0, Dim("batch")}}));
+    else if (v.is_tensor() || tree_leaves(v).size() == 1)
+      shapes.emplace_back();
+    else
+      return json::array();  // tensors within
+  }
+  if (batch < 2 || !kwargs.empty()) return json::array();
+  const ExportOptions options{.dynamic_shapes = DynamicShapes::tuple(shapes), .strict = c.value("strict", false)};
+  std::optional<Made> made;
+  try {
+    made = Made{export_program(*module, args, {}, options),
+                {args},
+                {},
+                {},
+                options.dynamic_shapes,
+                [=](const Values& a, const Kwargs& k) { return export_program(*module, a, k, options); },
+                module->argument_names()};
+  } catch (const UserError&) {
+    return json::array();  // a layer that fixes it, whatever the example
+  }
+  return from_small_examples(*made);
 }
 
 // The path of each module in which a node was made, with the number of the call behind it where it was not the first.
@@ -165,7 +298,8 @@ int main(int argc, char** argv) {
           if (c.contains("layer")) return export_layer(c, inputs);
           for (const peers::ExportCase& p : programs)
             if (p.name == c.at("id").get<std::string>())
-              return {p.make(strict), p.inputs, p.kwargs, [&](Module& m) { return p.again(m, strict); }};
+              return {p.make(strict), p.inputs, p.kwargs, [&](Module& m) { return p.again(m, strict); },
+                      p.shapes,       p.from,   p.names};
           throw UserError("no such program here");
         }();
         const ExportedProgram& program = made.program;
@@ -187,6 +321,10 @@ int main(int argc, char** argv) {
         if (asked("stacks")) attempt(result, "stacks", [&] { return stacks(program.graph()); });
         if (asked("unflattened")) attempt(result, "unflattened", [&] { return unflattened(program); });
         if (asked("again")) attempt(result, "again", [&] { return made.again(*program.module()).str(); });
+        if (asked("small") && made.from && !made.shapes.empty())
+          attempt(result, "small", [&] { return from_small_examples(made); });
+        if (asked("small") && c.contains("layer"))
+          attempt(result, "small", [&] { return layer_from_small_batch(c, inputs); });
         json calls = json::array();
         for (const ModuleCallEntry& e : program.module_call_graph()) {
           json entry{{"fqn", e.fqn}};

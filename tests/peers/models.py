@@ -31,6 +31,7 @@ import transformers  # noqa: E402
 import zoo_cases  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+SMALL_EXAMPLES = ((1, 7), (2, 1), (1, 1), (0, 7))  # batch and length: the program does not depend on them
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
@@ -231,8 +232,9 @@ def check(folder, arch, task, cls, model, cases, failures):
     return count
 
 
-def check_export(folder, arch, task, cls, model, cases, failures):
-    """`calque export` with dynamic batch and sequence: PyTorch loads it and gives transformers' results at other sizes."""
+def check_export(folder, arch, task, cls, model, cases, failures, run_all):
+    """`calque export` with dynamic batch and sequence: PyTorch loads it and gives transformers' results at other sizes. Exported from one
+    row, from one token, from both and from no row it is the same program; one that is not, and with --all each, is run as well."""
     inputs, program = os.path.join(folder, "in.safetensors"), os.path.join(folder, "p.pt2")
 
     def sized(batch, length):
@@ -241,11 +243,22 @@ def check_export(folder, arch, task, cls, model, cases, failures):
             x["attention_mask"] = torch.ones_like(x["attention_mask"])
         return cases.inputs(cls, x, model) if hasattr(cases, "inputs") else x
 
-    save_file({name: t.contiguous() for name, t in sized(2, 7).items()}, inputs)
-    done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls], capture_output=True, text=True)
-    if done.returncode != 0:
-        failures.append(f"{cls} (export): {done.stderr.strip()[-600:]}")
-        return
+    usual = None
+    for batch, length in ((2, 7), *SMALL_EXAMPLES):
+        if batch == 0 and cls in getattr(cases, "NO_EMPTY_BATCH", ()):
+            continue
+        example = {name: t[:batch] for name, t in sized(max(batch, 1), length).items()} if batch == 0 else sized(batch, length)
+        save_file({name: t.contiguous() for name, t in example.items()}, inputs)
+        done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls, "--print"], capture_output=True, text=True)
+        if done.returncode != 0:
+            failures.append(f"{cls} (export from {batch} x {length}): {done.stderr.strip()[-600:]}")
+            continue
+        if usual is None or run_all or done.stdout != usual:
+            run_exported(program, sized, f"exported from {batch} x {length}", cls, model, cases, failures)
+        usual = usual or done.stdout
+
+
+def run_exported(program, sized, what, cls, model, cases, failures):
     try:
         exported = torch.export.load(program).module()
         uncached = {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters or getattr(model.config, "use_cache", False) else {}
@@ -262,10 +275,10 @@ def check_export(folder, arch, task, cls, model, cases, failures):
                 found = plain(exported(**x))
             wrong = differences(found, expected, TOLERANCE[torch.float32])
             if wrong:
-                failures.append(f"{cls} (exported, {batch} x {length}): " + "; ".join(wrong[:4]))
+                failures.append(f"{cls} ({what}, at {batch} x {length}): " + "; ".join(wrong[:4]))
                 return
     except Exception as error:  # noqa: BLE001: whatever PyTorch says of our file
-        failures.append(f"{cls} (exported): {type(error).__name__}: {str(error)[-600:]}")
+        failures.append(f"{cls} ({what}): {type(error).__name__}: {str(error)[-600:]}")
 
 
 def check_save(folder, cls, model, failures):
@@ -314,8 +327,8 @@ def main():
                 break
             with tempfile.TemporaryDirectory() as folder:
                 before = len(failures)
-                count += check(folder, arch, task, cls, model, cases, failures) + 2
-                check_export(folder, arch, task, cls, model, cases, failures)
+                count += check(folder, arch, task, cls, model, cases, failures) + 2 + len(SMALL_EXAMPLES)
+                check_export(folder, arch, task, cls, model, cases, failures, args.all)
                 check_save(folder, cls, model, failures)
                 for text in failures[before:]:
                     print(f"FAILED configuration {i} of {text}", flush=True)

@@ -262,24 +262,6 @@ TEST_F(Guards, guard_or_guards_on_examples) {
   EXPECT_EQ(guards(), (Texts{"Eq(s0, s1)", "Ne(s0, 5)"}));
 }
 
-TEST_F(Guards, a_named_dimension_with_a_small_example_stays_dynamic) {
-  const SymInt a = env->create_symbol(1, {0, ValueRange::unbounded_above}, "batch", true);
-  const SymInt b = size(4);
-  EXPECT_FALSE(guard_or(a == 1, false));
-  EXPECT_TRUE(guard_or(a == 1, true));
-  EXPECT_FALSE(guard_or(a == 0, false));
-  EXPECT_FALSE(guard_or(a * b == 0, false));
-  EXPECT_FALSE(guard_or(a <= 1, false));
-  EXPECT_FALSE(guard_or(a < 2, false));
-  EXPECT_FALSE(guard_or(2 > a, false));
-  EXPECT_TRUE(guard_or(a > 1, true));
-  EXPECT_FALSE(guard_or(sym_or(a == 1, b == 7), false));
-  EXPECT_TRUE(guard_or(a >= 0, false)) << "known";
-  EXPECT_EQ(guards(), Texts{});
-  EXPECT_FALSE(guard_or(a == 5, true)) << "an ordinary comparison goes by the example";
-  EXPECT_EQ(guards(), Texts{"Ne(s0, 5)"});
-}
-
 TEST_F(Guards, check_of_examples_guards) {
   const SymInt a = size(4), b = size(5);
   EXPECT_TRUE(check(2 * a > b));

@@ -15,7 +15,8 @@ namespace calque {
 
 struct FakeInputOptions {
   bool prefer_deferred_runtime_asserts = false;  // conditions on inputs become asserts of the program
-  bool keep_dynamic_zero_one = true;             // false: a dimension whose example is 0 or 1 is static, as in PyTorch
+  bool keep_dynamic_zero_one =
+      true;  // a dimension that was asked to be dynamic is so if its example is 0 or 1; false: static, as in PyTorch
   bool flat_names = false;  // symbols are named after the inputs' positions, as PyTorch's strict export does
 };
 
@@ -37,12 +38,20 @@ struct FakeInputs {
   };
   std::vector<Leaf> leaves;
   std::vector<std::unique_ptr<SymbolicContext>> contexts;
+
+  // Dimensions that are dynamic although their example is 0 or 1 are traced with another size: "5 for batch"; and the examples' own
+  // sizes by symbol.
+  std::string stand_ins;
+  ShapeEnv::Assignment own_sizes;
 };
 
 // Checks the spec, then makes a mode with a fresh environment and the inputs in it. A tensor that is fake already stays.
 // Errors are UserErrors: invalid_input for a spec that does not fit, constraint_violation for examples that break it.
 FakeInputs make_fake_inputs(const std::vector<std::string>& names, const Values& args, const Kwargs& kwargs,
                             const DynamicShapes& shapes, const FakeInputOptions& options = {});
+
+// After the trace: the condition that it needed and that the example's own sizes do not fulfil, if there is one.
+std::string refused_example(const FakeInputs& inputs);
 
 // After the trace: a UserError (constraint_violation) lists every broken promise and forced specialisation, with
 // suggested fixes. No guards may be taken afterwards.

@@ -30,9 +30,8 @@ struct Symbol {
   std::string name;             // "s0" for backed, "u0" for unbacked; "zf0" and "zuf0" for floats
   std::optional<int64_t> hint;  // none for unbacked
   ValueRange range;
-  std::string origin;           // "input_ids, dimension 1"
-  bool keeps_zero_one = false;  // comparisons with 0 and 1 take the guard_or(false) branch
-  bool positive = false;        // sympy's assumption, as srepr writes it; what holds is the range
+  std::string origin;     // "input_ids, dimension 1"
+  bool positive = false;  // sympy's assumption, as srepr writes it; what holds is the range
   bool is_float = false;
   bool size_like = false;  // unbacked: a size; size-oblivious tests take it to be at least 2
   bool is_input = false;   // unbacked: came with an input, so it exists from the start
@@ -73,7 +72,7 @@ struct LogRecord {
     guard,             // was taken
     suppressed_guard,  // would have been taken
     runtime_assert,    // was deferred
-    assumption,        // tensor data or a named dimension of 0 or 1: the fallback was taken, nothing was recorded
+    assumption,        // tensor data: the fallback was taken, nothing was recorded
     range,             // a symbol's range became narrower
     replacement,       // a symbol stands for an expression from now on
     specialization,    // ... for a number
@@ -91,8 +90,6 @@ struct LogRecord {
 struct ShapeEnvOptions {
   bool duck_shape = true;           // equal example sizes share a symbol
   bool specialize_zero_one = true;  // example sizes 0 and 1 become plain integers
-  // A dimension that was asked to be dynamic stays so when its example is 0 or 1; false is PyTorch's behaviour.
-  bool keep_dynamic_zero_one = true;
   bool assume_static_by_default = false;
   // A check() of backed values is asserted at run time instead of guarded on, and only simple expressions replace symbols.
   bool prefer_deferred_runtime_asserts = false;
@@ -111,7 +108,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // [0, inf) otherwise; or the existing one of equal hint under duck_shape.
   SymInt create_size(int64_t hint, std::string origin);
   // Always a fresh symbol, whatever the options say; a named dimension.
-  SymInt create_symbol(int64_t hint, ValueRange range, std::string origin, bool keeps_zero_one = false);
+  SymInt create_symbol(int64_t hint, ValueRange range, std::string origin);
   SymFloat create_float(double hint, std::string origin);
   // Values that are only known when the program runs. Until they are found in some result (see unbacked.h) they are
   // pending; a bool is "u0 == 1" with u0 in [0, 1].

@@ -203,7 +203,7 @@ inline bool guard(SymBool condition, std::source_location where = std::source_lo
   return condition.is_symbolic() ? sym_detail::guard(condition, where) : condition.plain();
 }
 // guard_or: decides without a new guard where ranges and algebra know the answer or a hint exists and guarding is
-// needed; for unbacked values and named dimensions with a 0 or 1 example that are undecided, takes `otherwise`.
+// needed; for unbacked values that are undecided, takes `otherwise`.
 inline bool guard_or(SymBool condition, bool otherwise, std::source_location where = std::source_location::current()) {
   return condition.is_symbolic() ? sym_detail::guard_or(condition, otherwise, where) : condition.plain();
 }

@@ -42,6 +42,9 @@ struct SymbolicContext {
   std::vector<DimConstraint> constraint_strides;  // empty: none
   std::map<size_t, std::string> shape_ids;        // unbacked dimensions with the same id are checked to be equal
   std::map<size_t, ValueRange> unbacked_bounds;
+  // Sizes that the trace takes for the example's, one for each dimension; empty: the example's own. A dimension of 0 or 1 that is
+  // to stay dynamic gets another here, and what the trace asks is answered for sizes in general.
+  std::vector<int64_t> examples;
 };
 
 struct SymbolRequest {

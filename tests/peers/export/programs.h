@@ -17,12 +17,18 @@ struct ExportCase {
   std::function<ExportedProgram(Module&, bool strict)> again;  // the module of the program exported with the same options
   std::vector<Values> inputs;  // to run it on: the example, and others where sizes are dynamic
   Kwargs kwargs = {};
+  DynamicShapes shapes = {};
+  std::function<ExportedProgram(const Values& args, const Kwargs& kwargs)> from = {};  // exported from other examples
+  std::vector<std::string> names = {};                                                 // of the arguments
 };
 
 std::vector<ExportCase> export_cases();
 
 // Element i of every tensor is the same small exact number on both sides.
 Tensor filled(std::vector<int64_t> sizes, int64_t seed = 0, DType dtype = DType::float32, int64_t below = 10);
+
+inline std::vector<std::string> argument_names(const Module& m) { return m.argument_names(); }
+inline std::vector<std::string> argument_names(const TraceableFunction& f) { return f.names; }
 
 // Adds a module or function with its example inputs, and further inputs of other sizes.
 template <class M>
@@ -41,7 +47,8 @@ void add_case(std::vector<ExportCase>& cases, const std::string& name, const std
                      again.preserve_module_call_signature.clear();
                      return export_program(module, args, kwargs, again);
                    },
-                   std::move(inputs), kwargs});
+                   std::move(inputs), kwargs, options.dynamic_shapes,
+                   [=](const Values& a, const Kwargs& k) { return export_program(*m, a, k, options); }, argument_names(*m)});
 }
 
 void add_function_cases(std::vector<ExportCase>& cases);
