@@ -298,8 +298,10 @@ int main(int argc, char** argv) {
           if (c.contains("layer")) return export_layer(c, inputs);
           for (const peers::ExportCase& p : programs)
             if (p.name == c.at("id").get<std::string>())
-              return {p.make(strict), p.inputs, p.kwargs, [&](Module& m) { return p.again(m, strict); },
-                      p.shapes,       p.from,   p.names};
+              return {p.make(strict), p.inputs,
+                      p.kwargs,       [&](Module& m) { return p.again(m, strict); },
+                      p.shapes,       [&p, strict](const Values& a, const Kwargs& k) { return p.from(a, k, strict); },
+                      p.names};
           throw UserError("no such program here");
         }();
         const ExportedProgram& program = made.program;

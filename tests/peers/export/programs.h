@@ -18,8 +18,9 @@ struct ExportCase {
   std::vector<Values> inputs;  // to run it on: the example, and others where sizes are dynamic
   Kwargs kwargs = {};
   DynamicShapes shapes = {};
-  std::function<ExportedProgram(const Values& args, const Kwargs& kwargs)> from = {};  // exported from other examples
-  std::vector<std::string> names = {};                                                 // of the arguments
+  std::function<ExportedProgram(const Values& args, const Kwargs& kwargs, bool strict)> from =
+      {};                               // exported from other examples
+  std::vector<std::string> names = {};  // of the arguments
 };
 
 std::vector<ExportCase> export_cases();
@@ -48,7 +49,8 @@ void add_case(std::vector<ExportCase>& cases, const std::string& name, const std
                      return export_program(module, args, kwargs, again);
                    },
                    std::move(inputs), kwargs, options.dynamic_shapes,
-                   [=](const Values& a, const Kwargs& k) { return export_program(*m, a, k, options); }, argument_names(*m)});
+                   [=](const Values& a, const Kwargs& k, bool strict) { return export_program(*m, a, k, with(strict)); },
+                   argument_names(*m)});
 }
 
 void add_function_cases(std::vector<ExportCase>& cases);
