@@ -6,7 +6,10 @@
 #include <filesystem>
 #include <string>
 
+#include "calque/export/export.h"
+#include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
+#include "calque/op/ops.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
 
@@ -46,6 +49,24 @@ TEST(HostileBools, any_byte_but_zero_is_true) {
   r = calque_run("run " + hostile_folder + "index_bool_bytes.pt2 --outputs " + out);
   ASSERT_EQ(r.status, 0) << r.out;
   EXPECT_EQ(SafetensorsFile::open(out).tensor("0").numel(), 12);
+}
+
+// Each tensor would be allowed, all of them are not.
+TEST(HostileMemory, many_nodes_of_a_gigabyte_are_refused) {
+  const test::TemporaryFolder folder;
+  const auto f = traceable(
+      [](const Tensor& x) -> Value {
+        Values all;
+        for (int i = 0; i < 2'000; ++i) all.emplace_back(x.new_empty({1 << 28}));
+        return tuple(all);
+      },
+      {"x"});
+  save_program(export_program(f, {zeros({1})}), folder.path("p.pt2"), {.sync = false});
+  save_safetensors(folder.path("in.safetensors"), {{"x", zeros({1})}});
+  const Result r =
+      calque_run("run " + folder.path("p.pt2") + " --inputs " + folder.path("in.safetensors") + " --memory-limit 8G");
+  expect_refused(r);
+  EXPECT_THAT(r.out, testing::HasSubstr("out of memory"));
 }
 
 TEST(HostileDtypes, a_function_without_a_formula_for_a_dtype_is_refused) {

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "calque/base/memory.h"
 #include "calque/op/mode.h"
@@ -104,9 +106,7 @@ TEST(HostileArguments, dtypes_without_a_kernel_are_refused) {
   EXPECT_THAT(refusal("aten::_unique2", {z}), HasSubstr("not implemented"));
 }
 
-TEST(HostileArguments, any_byte_but_zero_is_true) {
-  const Tensor mask = make_tensor({36}, DType::bool_);
-  for (int i = 0; i < 36; ++i) static_cast<uint8_t*>(mask.mutable_data())[i] = static_cast<uint8_t>(2 + 7 * i);
+void expect_all_true(const Tensor& mask) {
   const Tensor x = ones({36});
   EXPECT_EQ(masked_select(x, mask).numel(), 36);
   EXPECT_EQ(nonzero(mask).size(0), 36);
@@ -115,6 +115,21 @@ TEST(HostileArguments, any_byte_but_zero_is_true) {
   EXPECT_TRUE(all(mask).item_as<bool>());
   EXPECT_TRUE(equal(mask, ones({36}, DType::bool_)));
   EXPECT_EQ(std::get<0>(mask.sort()).to(DType::uint8).max().item_as<int64_t>(), 1);
+}
+
+// Written into a bool tensor, seen as one, and in memory of the caller's.
+TEST(HostileArguments, any_byte_but_zero_is_true) {
+  std::array<uint8_t, 36> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(2 + 7 * i);
+  const Tensor mask = make_tensor({36}, DType::bool_);
+  std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(mask.mutable_data()));
+  expect_all_true(mask);
+  const Tensor numbers = make_tensor({36}, DType::uint8);
+  std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(numbers.mutable_data()));
+  expect_all_true(call("aten::view.dtype", {numbers, DType::bool_}).to_tensor());
+  const auto owner = std::make_shared<std::array<uint8_t, 36>>(bytes);
+  expect_all_true(
+      from_storage(Storage::borrow(owner->data(), owner->size(), owner), DType::bool_, IntList{36}, IntList{1}, 0));
 }
 
 TEST(HostileArguments, an_input_that_is_also_the_result_is_read_before_it_changes_its_size) {
