@@ -3,8 +3,11 @@
 # configurations, bin/text_fuzz tokenizers.
 
 set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz text_fuzz)
+# All other fuzz/<name>_fuzz.cpp are libFuzzer's: bin/<name>_fuzz with clang (CalqueFuzz), bin/<name>_fuzz_replay for the seeds.
+file(GLOB calque_libfuzzer_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*_fuzz.cpp")
 foreach(name IN LISTS calque_forked_fuzzers)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/fuzz/${name}.cpp")
+  list(REMOVE_ITEM calque_libfuzzer_sources "${PROJECT_SOURCE_DIR}/fuzz/${name}.cpp")
   target_link_libraries(${name} PRIVATE calque_flags fmt::fmt nlohmann_json::nlohmann_json)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE CALQUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
