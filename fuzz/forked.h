@@ -1,11 +1,12 @@
 // A fuzzer whose inputs are numbers: subject and seed say what to do, and a child of the process does it, so that a crash
 // costs one child. The finding is the subject, the seed and the sanitizer's report, and the work goes on. Takes libFuzzer's
-// -max_total_time and ends as it does; -calls=N asks for N tries a family instead, -family=NAME and -subject=NAME for a
-// part, -first=SEED for others, -repeat=SUBJECT:SEED for one of them.
+// -max_total_time and ends as it does; -calls=N asks for N tries a family (and ends before, if the time is given and over),
+// -family=NAME and -subject=NAME for a part, -first=SEED for others, -repeat=SUBJECT:SEED for one of them.
 #pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ struct Progress {  // shared with the child
 };
 
 struct Options {
-  uint64_t calls = 0, first = 1, seconds = 60, chunk = 500;
+  uint64_t calls = 0, first = 1, seconds = 0, chunk = 500;
   std::string family, subject, repeat;
 };
 
@@ -61,6 +62,7 @@ inline Options parse(int argc, char** argv) {
     if (const char* v = value("-subject=")) o.subject = v;
     if (const char* v = value("-repeat=")) o.repeat = v;
   }
+  if (o.calls == 0 && o.seconds == 0) o.seconds = 60;
   return o;
 }
 
@@ -78,15 +80,17 @@ inline std::string summary(const std::string& path) {
   return text.empty() ? "died without a report\n" : text;
 }
 
-inline constexpr unsigned slow_seconds = 60;  // by the clock: a loaded machine is no finding
+inline constexpr unsigned slow_seconds = 60, stuck_seconds = 600;  // of the processor's time, and by the clock
 inline constexpr int slow_status = 99, wrong_status = 98;
 
 inline void run_child(const Subject& subject, uint64_t from, uint64_t to, Progress& progress, const std::string& report) {
   dup2(open(report.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-  std::signal(SIGALRM, [](int) { _exit(slow_status); });
+  for (const int signal : {SIGPROF, SIGALRM}) std::signal(signal, [](int) { _exit(slow_status); });
   for (uint64_t seed = from; seed < to; ++seed) {
     progress.seed = seed;
-    alarm(slow_seconds);
+    const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = slow_seconds, .tv_usec = 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+    alarm(stuck_seconds);
     const Outcome outcome = subject.attempt(seed);
     if (outcome.kind == Kind::wrong) {
       std::snprintf(progress.what, sizeof progress.what, "%s", outcome.what.c_str());
@@ -132,8 +136,9 @@ inline int run(int argc, char** argv, const std::vector<Subject>& subjects) {
   };
   std::map<std::string, Total> totals;
   std::map<std::string, int> said;  // findings that read the same are shown once
+  const auto time_is_over = [&] { return options.seconds > 0 && elapsed() >= options.seconds; };
   const auto over = [&](const Total& total) {
-    return options.calls > 0 ? total.calls >= options.calls : elapsed() >= options.seconds;
+    return (options.calls > 0 && total.calls >= options.calls) || time_is_over();
   };
   bool again = true;
   for (uint64_t round = 0; again; ++round) {
@@ -144,7 +149,7 @@ inline int run(int argc, char** argv, const std::vector<Subject>& subjects) {
       if (!options.family.empty() && options.family != subject.family) continue;
       if (!options.subject.empty() && options.subject != subject.name) continue;
       Total& total = totals[subject.family];
-      if (!open[subject.family] || (options.calls == 0 && over(total))) continue;
+      if (!open[subject.family] || time_is_over()) continue;
       again = true;
       uint64_t seed = options.first + round * options.chunk;
       const uint64_t end = seed + options.chunk;
