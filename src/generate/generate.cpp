@@ -125,7 +125,9 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
   const int64_t count = config.num_return_sequences.value_or(1);
   const int64_t candidates = std::max<int64_t>(2, 1 + std::ssize(eos)) * width;
   const bool details = config.return_dict_in_generate.value_or(false);
-  BeamSearchScorer scorer(batch, settings, config.pad_token_id, eos, prompt);
+  // What texts shorter than the longest are filled with. transformers 5 takes the padding 0 for none.
+  const std::optional<int64_t> fill = config.pad_token_id.value_or(0) == 0 && !eos.empty() ? eos[0] : config.pad_token_id;
+  BeamSearchScorer scorer(batch, settings, fill, eos, prompt);
   // The beams of a prompt begin as copies: only the first may go on.
   std::vector<float> running(static_cast<size_t>(rows), -1e9F);
   for (int64_t b = 0; b < batch; ++b) running[static_cast<size_t>(b * width)] = 0;
