@@ -61,13 +61,14 @@ void run_forward(const ForwardOptions& options) {
       options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
   NamedTensors in, out;
   for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) flatten(name, value, in);
-  if (!options.save_inputs.empty()) save_safetensors(options.save_inputs, in);
+  if (!options.save_inputs.empty())
+    save_safetensors(options.save_inputs, in, std::nullopt, true, SharedTensors::written_each);
   const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items()) flatten(name, value, out);
   Table table({{"output"}, {"dtype"}, {"shape"}});
   for (const auto& [name, tensor] : out)
     table.add({printable(name), std::string(calque::name(tensor.dtype())), str(tensor.sizes())});
-  if (!options.outputs.empty()) save_safetensors(options.outputs, out);
+  if (!options.outputs.empty()) save_safetensors(options.outputs, out, std::nullopt, true, SharedTensors::written_each);
   fmt::print("{}", table.str());
 }
 

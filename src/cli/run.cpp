@@ -94,7 +94,8 @@ void run_program(const RunOptions& options) {
     }
   }
   if (!options.outputs.empty())
-    save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others));
+    save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others), true,
+                     SharedTensors::written_each);
   fmt::print("{}", table.str());
 }
 

@@ -44,7 +44,9 @@ struct Pt2Archive::Impl {
 
   void read_layout() {
     if (const ZipEntry* order = zip.find(top + "byteorder"); order && order->text() != "little")
-      fail("it was written on a big-endian machine; little-endian files are supported");
+      fail(order->text() == "big"
+               ? "it was written on a big-endian machine; programs of little-endian ones are supported"
+               : "unknown byte order '" + std::string(order->text().substr(0, 40)) + "', expected 'little'");
     if (const ZipEntry* version = zip.find(top + "archive_version"); version && version->text() != "0")
       fail("its archive_version is '" + std::string(version->text().substr(0, 40)) + "', expected '0'");
     const std::string folder = top + std::string(models_folder);

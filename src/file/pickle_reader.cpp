@@ -66,6 +66,16 @@ bool is_dangerous(std::string_view module) {
   return std::find(std::begin(names), std::end(names), first) != std::end(names);
 }
 
+template <class Word, class Swap>
+void swap_bytes(std::byte* words, size_t count, Swap swap) {
+  for (size_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, words + i * sizeof(Word), sizeof(Word));
+    word = swap(word);
+    std::memcpy(words + i * sizeof(Word), &word, sizeof(Word));
+  }
+}
+
 struct StorageRecord {
   DType dtype = DType::uint8;
   std::string_view key;  // in the pickle
@@ -94,9 +104,11 @@ class PickleReader {
       if (e.name.ends_with("/data.pkl") && std::count(e.name.begin(), e.name.end(), '/') == 1) pickle = &e;
     if (!pickle) fail("no data.pkl in this zip; expected a file of torch.save");
     const std::string top = pickle->name.substr(0, pickle->name.size() - std::string_view("data.pkl").size());
-    if (const ZipEntry* order = zip.find(top + "byteorder"))
-      if (std::string_view(reinterpret_cast<const char*>(order->data.data()), order->data.size()) != "little")
-        fail("it was written on a big-endian machine; little-endian files are supported");
+    if (const ZipEntry* order = zip.find(top + "byteorder")) {
+      big_endian_ = order->text() == "big";
+      if (!big_endian_ && order->text() != "little")
+        fail("unknown byte order '" + std::string(order->text().substr(0, 40)) + "', expected 'little' or 'big'");
+    }
     PickleMachine machine(pickle->data, what_ + ": " + pickle->name);
     PickleObject* root = machine.run();
     find_storage_ = [&](const StorageRecord& s) {
@@ -182,28 +194,45 @@ class PickleReader {
     return out;
   }
 
-  const StorageRecord& storage(const PickleObject* object) {
+  // `dtype` is that of a tensor whose storage has none.
+  const StorageRecord& storage(const PickleObject* object, std::optional<DType> dtype = {}) {
     if (object->kind != Kind::persistent) fail("a tensor without a storage");
     const auto [it, fresh] = storages_.try_emplace(object);
     StorageRecord& s = it->second;
-    if (!fresh) return s;
-    s = storage_id(object);
-    if (const auto shared = by_key_.find(s.key); shared != by_key_.end()) {
-      s.storage = shared->second;
-    } else {
-      const std::span<const std::byte> data = find_storage_(s);
-      if (reinterpret_cast<uintptr_t>(data.data()) % 16 == 0) {
-        s.storage = Storage::borrow(const_cast<std::byte*>(data.data()), data.size(), owner_, true);
-      } else {
-        s.storage = Storage::allocate(data.size());
-        if (!data.empty()) std::memcpy(s.storage->data(), data.data(), data.size());
-      }
-      by_key_.emplace(s.key, s.storage);
+    if (fresh) s = storage_id(object);
+    const size_t width = swapped_width(dtype.value_or(s.dtype));
+    const auto [known, new_key] = by_key_.try_emplace(s.key);
+    if (new_key) {
+      known->second = {read_storage(find_storage_(s), width), width};
+    } else if (known->second.width != width) {
+      fail("storage " + std::string(s.key) + " of a big-endian file is used with numbers of " +
+           std::to_string(known->second.width) + " and of " + std::to_string(width) +
+           " bytes; which bytes to swap is not known");
     }
+    if (!fresh) return s;
+    s.storage = known->second.storage;
     if (s.numel > s.storage->nbytes() / item_size(s.dtype))
       fail("storage " + std::string(s.key) + " has " + std::to_string(s.storage->nbytes()) + " bytes, expected " +
            std::to_string(s.numel) + " elements of " + std::string(name(s.dtype)));
     return s;
+  }
+
+  // How many bytes change their order together: a number's, of a complex one each part's. 1: none do.
+  size_t swapped_width(DType dtype) const {
+    return !big_endian_ ? 1 : is_complex(dtype) ? item_size(dtype) / 2 : item_size(dtype);
+  }
+
+  Ref<Storage> read_storage(std::span<const std::byte> data, size_t width) const {
+    if (width == 1 && reinterpret_cast<uintptr_t>(data.data()) % 16 == 0)
+      return Storage::borrow(const_cast<std::byte*>(data.data()), data.size(), owner_, true);
+    Ref<Storage> out = Storage::allocate(data.size());
+    if (data.empty()) return out;
+    auto* to = static_cast<std::byte*>(out->data());
+    std::memcpy(to, data.data(), data.size());
+    if (width == 2) swap_bytes<uint16_t>(to, data.size() / 2, [](uint16_t w) { return __builtin_bswap16(w); });
+    if (width == 4) swap_bytes<uint32_t>(to, data.size() / 4, [](uint32_t w) { return __builtin_bswap32(w); });
+    if (width == 8) swap_bytes<uint64_t>(to, data.size() / 8, [](uint64_t w) { return __builtin_bswap64(w); });
+    return out;
   }
 
   std::vector<int64_t> sizes(const PickleObject* o) const {
@@ -222,7 +251,7 @@ class PickleReader {
 
   Tensor tensor(const PickleObject* storage_object, const PickleObject* offset, const PickleObject* size,
                 const PickleObject* stride, bool requires_grad, std::optional<DType> dtype) {
-    const StorageRecord& s = storage(storage_object);
+    const StorageRecord& s = storage(storage_object, dtype);
     if (offset->kind != Kind::integer) fail("a tensor whose offset is no integer");
     Tensor t = checked_view(s.storage, dtype.value_or(s.dtype), sizes(size), sizes(stride), offset->integer,
                             what_ + ": a tensor in storage " + std::string(s.key));
@@ -445,10 +474,15 @@ class PickleReader {
   std::shared_ptr<const void> owner_;
   std::string what_;
   PickleOptions options_;
+  bool big_endian_ = false;
   std::function<std::span<const std::byte>(const StorageRecord&)> find_storage_;
   std::unordered_map<std::string_view, size_t> legacy_item_size_;
   std::unordered_map<const PickleObject*, StorageRecord> storages_;
-  std::unordered_map<std::string_view, Ref<Storage>> by_key_;
+  struct Loaded {
+    Ref<Storage> storage;
+    size_t width = 1;  // of the numbers whose bytes were swapped
+  };
+  std::unordered_map<std::string_view, Loaded> by_key_;
   std::unordered_map<const PickleObject*, Done> done_;
   uint64_t leaves_ = 0;
 };

@@ -91,10 +91,28 @@ std::string header_of(const std::vector<Item>& items, const std::optional<Safete
   return out;
 }
 
+void check_nothing_shared(const NamedTensors& tensors) {
+  std::vector<std::string> groups;
+  for (const SharedMemory& group : find_shared_memory(tensors)) {
+    std::vector<std::string> names;
+    for (const std::string& name : group.names) names.push_back(shown(name));
+    groups.push_back(fmt::format("{{{}}}", fmt::join(names, ", ")));
+  }
+  if (groups.empty()) return;
+  throw UserError(fmt::format(
+      "save_safetensors: some tensors share memory, which would be in the file once for each name and be apart when it is "
+      "read: {}. Leave out all but one of a group, or clone() the others; save_pretrained knows which weights of a model "
+      "are "
+      "tied",
+      fmt::join(groups, ", ")));
+}
+
 // Calls put(pointer, bytes) with the parts of the file in order.
 template <class Put>
-void write_parts(const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata, Put&& put) {
+void write_parts(const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata, SharedTensors shared,
+                 Put&& put) {
   const std::vector<Item> items = in_file_order(tensors);
+  if (shared == SharedTensors::refused) check_nothing_shared(tensors);
   const std::string header = header_of(items, metadata);
   const uint64_t length = header.size();
   put(&length, sizeof length);
@@ -115,20 +133,20 @@ void write_parts(const NamedTensors& tensors, const std::optional<SafetensorsMet
 }  // namespace
 
 void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const std::optional<SafetensorsMetadata>& metadata, bool sync) {
+                      const std::optional<SafetensorsMetadata>& metadata, bool sync, SharedTensors shared) {
   // Opened at the first bytes: what the caller got wrong is found before anything is created.
   std::optional<FileWriter> file;
-  write_parts(tensors, metadata, [&](const void* data, size_t nbytes) {
+  write_parts(tensors, metadata, shared, [&](const void* data, size_t nbytes) {
     if (!file) file.emplace(path);
     file->write(data, nbytes);
   });
   file->commit(sync);
 }
 
-std::vector<std::byte> serialize_safetensors(const NamedTensors& tensors,
-                                             const std::optional<SafetensorsMetadata>& metadata) {
+std::vector<std::byte> serialize_safetensors(const NamedTensors& tensors, const std::optional<SafetensorsMetadata>& metadata,
+                                             SharedTensors shared) {
   std::vector<std::byte> out;
-  write_parts(tensors, metadata, [&](const void* data, size_t nbytes) {
+  write_parts(tensors, metadata, shared, [&](const void* data, size_t nbytes) {
     const auto* bytes = static_cast<const std::byte*>(data);
     out.insert(out.end(), bytes, bytes + nbytes);
   });

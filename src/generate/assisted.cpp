@@ -186,12 +186,13 @@ GenerateOutput assisted_search(const NextLogits& next_logits, const Search& sear
   int64_t seen = search.options.cache_position;
   for (bool done = false; !done;) {
     const int64_t length = ids.size(1);
-    const int64_t most = std::max<int64_t>(0, *config.max_length - length - 1);  // the model adds one of its own
+    // The model adds one of its own. After a prompt that is no ids it reads that first, and no candidates with it.
+    const bool own_prompt = seen < search.options.prompt_positions.value_or(0);
+    const int64_t most = own_prompt ? 0 : std::max<int64_t>(0, *config.max_length - length - 1);
     const Candidates candidates = generator.propose({ids, mask, most, config, search.processors, search.options.generator});
     const int64_t count = std::ssize(candidates.ids);
     const Tensor all = with_ids(ids, candidates.ids);
-    const Tensor logits =
-        next_logits({all.narrow(1, seen, length + count - seen), seen, longer_mask(mask, count), Tensor(), count + 1});
+    const Tensor logits = next_logits({search.unseen(all, seen), seen, longer_mask(mask, count), Tensor(), count + 1});
     if (!logits.defined() || logits.dim() != 3 || logits.size(1) < count + 1)
       throw UserError("generate: candidates need the logits [1, " + std::to_string(count + 1) +
                       ", vocab] of as many positions, found " + (logits.defined() ? str(logits.sizes()) : "none"));
@@ -211,7 +212,7 @@ GenerateOutput assisted_search(const NextLogits& next_logits, const Search& sear
       done = rows_done(search.criteria, ids).at(0);
     }
     generator.verified(count, verified.accepted);
-    seen = ids.size(1) - 1;
+    seen = mask.size(1) - 1;
   }
   if (search.options.streamer) search.options.streamer->end();
   out.sequences = ids;

@@ -26,8 +26,11 @@ int64_t longer_by(int64_t length, int64_t more) {
   return __builtin_add_overflow(length, more, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-// max_length and min_length as they are to be for this prompt.
-void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_position_embeddings) {
+// max_length and min_length as they are to be for this prompt. What the callback's own prompt has instead of ids counts in lengths
+// that the user set, but is not in the text.
+void settle_lengths(GenerationConfig& config, int64_t prompt, const GenerateOptions& options) {
+  const int64_t instead =
+      options.prompt_positions && *options.prompt_positions != prompt ? *options.prompt_positions : int64_t{0};
   const bool untouched = !config.max_length;
   if (config.max_new_tokens) {
     if (config.max_length)
@@ -38,13 +41,21 @@ void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_positi
     warn("Using the model-agnostic default of " + std::to_string(default_new_tokens) +
          " new tokens (`max_length` = 20); set `max_new_tokens` to control the length of the generation.");
     config.max_length = default_new_tokens + prompt;
-    if (max_position_embeddings > 0) config.max_length = std::min(*config.max_length, max_position_embeddings);
+    if (options.max_position_embeddings > 0)
+      config.max_length = std::min(*config.max_length, options.max_position_embeddings);
+  } else if (instead > 0) {
+    if (instead >= *config.max_length)
+      throw UserError("Input length of inputs_embeds is " + std::to_string(instead) + ", but `max_length` is set to " +
+                      std::to_string(*config.max_length) + ". Increase `max_length` or, better, set `max_new_tokens`.");
+    *config.max_length -= instead;
   }
   if (config.min_new_tokens) {
     if (config.min_length)
       warn("Both `min_new_tokens` (=" + std::to_string(*config.min_new_tokens) +
            ") and `min_length` (=" + std::to_string(*config.min_length) + ") are set; `min_new_tokens` takes precedence.");
     config.min_length = longer_by(*config.min_new_tokens, prompt);
+  } else if (config.min_length && instead > 0) {
+    config.min_length = std::max<int64_t>(0, *config.min_length - instead);
   }
   if (prompt >= *config.max_length)
     throw UserError("Input length of input_ids is " + std::to_string(prompt) + ", but `max_length` is set to " +
@@ -55,23 +66,24 @@ void settle_lengths(GenerationConfig& config, int64_t prompt, int64_t max_positi
          "). Generation will stop at the maximum length.");
 }
 
-Tensor prompt_of(const Tensor& input_ids, const GenerationConfig& config) {
-  if (!input_ids.defined() || input_ids.numel() == 0) {
+Tensor prompt_of(const Tensor& input_ids, const GenerationConfig& config, const GenerateOptions& options) {
+  if (!options.prompt_positions && (!input_ids.defined() || input_ids.numel() == 0)) {
     if (!config.bos_token_id)
       throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
     const int64_t rows = input_ids.defined() && input_ids.dim() == 2 && input_ids.size(0) > 0 ? input_ids.size(0) : 1;
     return full({rows, 1}, *config.bos_token_id, DType::int64);
   }
-  if (input_ids.dim() != 2 || input_ids.dtype() != DType::int64)
-    throw UserError("generate: input_ids have to be int64 [batch, length], but are " + str(input_ids.sizes()));
+  if (!input_ids.defined() || input_ids.dim() != 2 || input_ids.dtype() != DType::int64)
+    throw UserError("generate: input_ids have to be int64 [batch, length], but are " +
+                    (input_ids.defined() ? str(input_ids.sizes()) : std::string("missing")));
   return input_ids;
 }
 
 // Beams and sequences are rows: what one step makes of all of them has to fit in memory.
-void check_rows(int64_t copies, const Tensor& ids, int64_t vocab) {
-  const double row = static_cast<double>(std::max<int64_t>(vocab, 1)) * sizeof(float) +
-                     static_cast<double>(ids.size(1)) * sizeof(int64_t);
-  const double needed = row * static_cast<double>(copies) * static_cast<double>(ids.size(0));
+void check_rows(int64_t copies, const Tensor& mask, int64_t vocab) {
+  const double row =
+      static_cast<double>(std::max<int64_t>(vocab, 1)) * sizeof(float) + static_cast<double>(mask.size(1)) * sizeof(int64_t);
+  const double needed = row * static_cast<double>(copies) * static_cast<double>(mask.size(0));
   if (memory_limit() != 0 && needed > static_cast<double>(memory_limit()))
     throw UserError("generate: `num_beams` or `num_return_sequences` asks for " + std::to_string(copies) +
                     " texts of a prompt at once, which needs more memory than there is; ask for fewer");
@@ -113,7 +125,9 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
   const int64_t count = config.num_return_sequences.value_or(1);
   const int64_t candidates = std::max<int64_t>(2, 1 + std::ssize(eos)) * width;
   const bool details = config.return_dict_in_generate.value_or(false);
-  BeamSearchScorer scorer(batch, settings, config.pad_token_id, eos, prompt);
+  // What texts shorter than the longest are filled with. transformers 5 takes the padding 0 for none.
+  const std::optional<int64_t> fill = config.pad_token_id.value_or(0) == 0 && !eos.empty() ? eos[0] : config.pad_token_id;
+  BeamSearchScorer scorer(batch, settings, fill, eos, prompt);
   // The beams of a prompt begin as copies: only the first may go on.
   std::vector<float> running(static_cast<size_t>(rows), -1e9F);
   for (int64_t b = 0; b < batch; ++b) running[static_cast<size_t>(b * width)] = 0;
@@ -122,8 +136,8 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
   Tensor chosen;
   int64_t seen = search.options.cache_position;
   for (;;) {
-    const Tensor logits = last_scores(next_logits({ids.narrow(1, seen, ids.size(1) - seen), seen, mask, chosen}), rows);
-    if (config.use_cache.value_or(true)) seen = ids.size(1);
+    const Tensor logits = last_scores(next_logits({search.unseen(ids, seen), seen, mask, chosen}), rows);
+    if (config.use_cache.value_or(true)) seen = mask.size(1);
     const Tensor processed = process_scores(search.processors, ids, logits.log_softmax(-1));
     if (details && config.output_scores.value_or(false)) out.scores.push_back(processed);
     if (details && config.output_logits.value_or(false)) out.logits.push_back(logits);
@@ -154,6 +168,14 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
 
 }  // namespace
 
+Tensor Search::unseen(const Tensor& so_far, int64_t seen) const {
+  if (options.prompt_positions) {
+    if (seen < *options.prompt_positions) return so_far.narrow(1, 0, 0);
+    seen += ids.size(1) - *options.prompt_positions;
+  }
+  return so_far.narrow(1, seen, so_far.size(1) - seen);
+}
+
 Tensor last_scores(const Tensor& logits, int64_t rows) {
   if (!logits.defined() || (logits.dim() != 2 && logits.dim() != 3) || logits.size(0) != rows || !logits.is_floating_point())
     throw UserError("generate: expected logits [" + std::to_string(rows) + ", vocab] or [" + std::to_string(rows) +
@@ -171,6 +193,10 @@ LogitsProcessorList logits_processors_of(const GenerationConfig& config, int64_t
   const auto without_source = [](const char* what) {
     warn("`" + std::string(what) + "` needs the ids of the encoder's input, and is ignored.");
   };
+  const auto without_prompt = [&](const char* what) {
+    if (prompt_length == 0)
+      warn("`" + std::string(what) + "` looks at ids, and the prompt has none: it counts for new tokens only.");
+  };
   if (on(config.guidance_scale, 1)) throw UserError("generate: `guidance_scale` is not supported");
   if (config.sequence_bias) out.push_back(sequence_bias_logits_processor(*config.sequence_bias));
   if (on(config.encoder_repetition_penalty, 1)) {
@@ -179,9 +205,14 @@ LogitsProcessorList logits_processors_of(const GenerationConfig& config, int64_t
     else
       without_source("encoder_repetition_penalty");
   }
-  if (on(config.repetition_penalty, 1)) out.push_back(repetition_penalty_logits_processor(*config.repetition_penalty));
-  if (config.no_repeat_ngram_size.value_or(0) > 0)
+  if (on(config.repetition_penalty, 1)) {
+    out.push_back(repetition_penalty_logits_processor(*config.repetition_penalty));
+    without_prompt("repetition_penalty");
+  }
+  if (config.no_repeat_ngram_size.value_or(0) > 0) {
     out.push_back(no_repeat_ngram_logits_processor(*config.no_repeat_ngram_size));
+    without_prompt("no_repeat_ngram_size");
+  }
   if (config.encoder_no_repeat_ngram_size.value_or(0) > 0) {
     if (source.defined())
       out.push_back(encoder_no_repeat_ngram_logits_processor(*config.encoder_no_repeat_ngram_size, source));
@@ -273,32 +304,36 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
     throw UserError(
         "generate: a streamer shows tokens as they come, which beams do not allow; leave it out or set num_beams to 1");
 
-  Tensor ids = prompt_of(input_ids, config);
+  if (options.prompt_positions) config.use_cache = true;  // the ids alone do not give the prompt again
+  Tensor ids = prompt_of(input_ids, config, options);
   const TokenIds eos = ids_of(config.eos_token_id);
   if (!config.pad_token_id && !eos.empty()) {
     warn("Setting `pad_token_id` to `eos_token_id`:" + std::to_string(eos[0]) + " for open-end generation.");
     config.pad_token_id = eos[0];
   }
+  const int64_t positions = options.prompt_positions.value_or(ids.size(1));
   Tensor mask = options.attention_mask.defined() ? options.attention_mask.to(DType::int64)
-                                                 : attention_mask_of(ids, given.pad_token_id, eos);
-  if (mask.dim() != 2 || mask.size(0) != ids.size(0) || mask.size(1) != ids.size(1))
-    throw UserError("generate: attention_mask has to be as large as input_ids, " + str(ids.sizes()) + ", but is " +
-                    str(mask.sizes()));
+                : positions == ids.size(1)       ? attention_mask_of(ids, given.pad_token_id, eos)
+                                                 : ones({ids.size(0), positions}, DType::int64);
+  if (mask.dim() != 2 || mask.size(0) != ids.size(0) || mask.size(1) != positions)
+    throw UserError("generate: attention_mask has to be as large as " +
+                    std::string(options.prompt_positions ? "the prompt" : "input_ids") + ", [" +
+                    std::to_string(ids.size(0)) + ", " + std::to_string(positions) + "], but is " + str(mask.sizes()));
   if (const int64_t copies = std::max(config.num_return_sequences.value_or(1), beams ? config.num_beams.value_or(1) : 1);
       copies > 1) {
-    check_rows(copies, ids, options.vocab_size);
+    check_rows(copies, mask, options.vocab_size);
     ids = ids.repeat_interleave(copies, 0);
     mask = mask.repeat_interleave(copies, 0);
   }
   const int64_t prompt = ids.size(1), rows = ids.size(0);
-  settle_lengths(config, prompt, options.max_position_embeddings);
+  settle_lengths(config, prompt, options);
   const LogitsProcessorList processors = logits_processors_of(config, prompt, options);
   const StoppingCriteriaList criteria = stopping_criteria_of(config, options);
   const bool details = config.return_dict_in_generate.value_or(false);
 
-  if (options.cache_position < 0 || options.cache_position >= prompt)
+  if (options.cache_position < 0 || options.cache_position >= positions)
     throw UserError("generate: " + std::to_string(options.cache_position) +
-                    " ids are in the cache already, of a prompt of " + std::to_string(prompt) +
+                    " ids are in the cache already, of a prompt of " + std::to_string(positions) +
                     "; at least one has to be new");
   if (options.streamer) options.streamer->put(ids);
   const Search search{ids, mask, config, processors, criteria, options};
@@ -316,10 +351,10 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
   std::vector<bool> done(static_cast<size_t>(rows), false);
   int64_t seen = options.cache_position;
   for (;;) {
-    GenerationStep step{ids.narrow(1, seen, ids.size(1) - seen), seen, mask};
+    GenerationStep step{search.unseen(ids, seen), seen, mask};
     step.best_alone = best_alone;
     const Tensor logits = last_scores(next_logits(step), rows);
-    if (config.use_cache.value_or(true)) seen = ids.size(1);
+    if (config.use_cache.value_or(true)) seen = mask.size(1);
     const Tensor scores = process_scores(processors, ids, logits);
     if (keep_scores) out.scores.push_back(scores);
     if (keep_logits) out.logits.push_back(logits);

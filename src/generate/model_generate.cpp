@@ -10,6 +10,7 @@
 #include "calque/hub/best_logit.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
+#include "calque/hub/resize.h"
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
 
@@ -103,7 +104,10 @@ class Steps {
       in.attention_mask = repeated(inputs_.attention_mask, rows);
       in.encoder_outputs = encoded(rows);
     } else {
-      in.input_ids = step.input_ids;
+      if (step.cache_position < embedded())
+        in.inputs_embeds = repeated(inputs_.inputs_embeds, rows).narrow(1, step.cache_position, new_positions(step));
+      else
+        in.input_ids = step.input_ids;
       in.encoder_hidden_states = repeated(inputs_.encoder_hidden_states, rows);
       in.encoder_attention_mask = repeated(inputs_.encoder_attention_mask, rows);
       if (padded) in.attention_mask = step.attention_mask;
@@ -128,6 +132,8 @@ class Steps {
   }
 
  private:
+  int64_t embedded() const { return inputs_.inputs_embeds.defined() ? inputs_.inputs_embeds.size(1) : 0; }
+  static int64_t new_positions(const GenerationStep& step) { return step.attention_mask.size(1) - step.cache_position; }
   bool takes(std::string_view name) const {
     return std::find(arguments_.begin(), arguments_.end(), name) != arguments_.end();
   }
@@ -143,18 +149,18 @@ class Steps {
       const Tensor mask = step.attention_mask.narrow(1, 0, prompt_length_);
       given = (mask.cumsum(-1) - 1).masked_fill(mask.eq(0), 0);
     }
-    const int64_t known = given.size(1), end = step.cache_position + step.input_ids.size(1);
+    const int64_t known = given.size(1), count = new_positions(step), end = step.cache_position + count;
     Tensor all = given;
     if (end > known) all = cat({given, given.narrow(1, known - 1, 1) + arange(1, end - known + 1)}, 1);
-    return all.narrow(1, step.cache_position, step.input_ids.size(1));
+    return all.narrow(1, step.cache_position, count);
   }
   // New tokens are of the last one's type.
   Tensor given_types(const GenerationStep& step, int64_t rows) const {
     const Tensor given = repeated(inputs_.token_type_ids, rows);
-    const int64_t known = given.size(1), end = step.cache_position + step.input_ids.size(1);
+    const int64_t known = given.size(1), count = new_positions(step), end = step.cache_position + count;
     Tensor all = given;
     if (end > known) all = cat({given, given.narrow(1, known - 1, 1).expand({rows, end - known})}, 1);
-    return all.narrow(1, step.cache_position, step.input_ids.size(1));
+    return all.narrow(1, step.cache_position, count);
   }
 
   Value encoded(int64_t rows) {
@@ -255,26 +261,59 @@ int64_t rows_of_source(const ModelInputs& inputs) {
   return state->to_tensor().size(0);
 }
 
+// The width that the model's embeddings have; not known of a class that has none.
+std::optional<int64_t> embedding_width(PretrainedModel& model) {
+  if (model.input_embeddings() || model.base_model().input_embeddings()) return get_input_embeddings(model).weight->size(1);
+  return std::nullopt;
+}
+
+void check_embeds(PretrainedModel& model, const ModelInputs& inputs, const GenerateOptions& options) {
+  const Tensor& embeds = inputs.inputs_embeds;
+  const std::vector<std::string> arguments = model.argument_names();
+  if (std::find(arguments.begin(), arguments.end(), "inputs_embeds") == arguments.end())
+    throw UserError("generate: " + model.class_name() + " does not take inputs_embeds; give input_ids");
+  if (model.is_encoder_decoder() && inputs.input_ids.defined())
+    throw UserError("generate: both input_ids and inputs_embeds were given for the encoder of " + model.class_name() +
+                    "; give one of them");
+  const std::optional<int64_t> width = embedding_width(model);
+  if (embeds.dim() != 3 || (width && embeds.size(2) != *width))
+    throw UserError("generate: inputs_embeds have to be [batch, length, " + (width ? std::to_string(*width) : "width") +
+                    "], found " + str(embeds.sizes()));
+  if (embeds.size(1) == 0)
+    throw UserError("generate: inputs_embeds have to have at least one position, found " + str(embeds.sizes()));
+  if (inputs.input_ids.defined() && inputs.input_ids.size(0) != embeds.size(0))
+    throw UserError("generate: input_ids and inputs_embeds have to have as many rows, found " +
+                    std::to_string(inputs.input_ids.size(0)) + " and " + std::to_string(embeds.size(0)));
+  if (options.assistant && !model.is_encoder_decoder())
+    throw UserError(
+        "generate: an assistant reads input_ids, found inputs_embeds; leave out the assistant or give ids alone");
+}
+
 }  // namespace
 
-ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& config,
+ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& given_config,
                              const GenerateOptions& given_options) {
   check_class(model);
   const GradModeScope no_grad(false);
   ModelInputs inputs = given;
+  GenerationConfig config = given_config;
   GenerateOptions options = given_options;
   if (!options.max_position_embeddings)
     options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
-  if (inputs.input_ids.defined() && inputs.inputs_embeds.defined())
-    throw UserError("generate: both input_ids and inputs_embeds were given; give one of them");
+  if (inputs.inputs_embeds.defined()) check_embeds(model, inputs, options);
   if (inputs.attention_mask.defined() && inputs.attention_mask.dim() != 2)
     throw UserError("generate: attention_mask has to be [batch, length], but is " + str(inputs.attention_mask.sizes()));
 
   ModelGenerateOutput out;
   Tensor prompt = inputs.input_ids;
   if (!model.is_encoder_decoder()) {
-    if (inputs.inputs_embeds.defined())
-      throw UserError("generate: " + model.class_name() + " begins with input_ids, found inputs_embeds");
+    if (const Tensor& embeds = inputs.inputs_embeds; embeds.defined()) {
+      options.prompt_positions = embeds.size(1);
+      config.use_cache = true;  // the ids alone do not give the prompt again
+      if (!prompt.defined()) prompt = empty({embeds.size(0), 0}, DType::int64);
+    } else if (prompt.defined() && !options.encoder_input_ids.defined()) {
+      options.encoder_input_ids = prompt;  // what encoder penalties look at is the prompt where there is no encoder
+    }
     if (inputs.attention_mask.defined()) options.attention_mask = inputs.attention_mask;
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
   } else {
@@ -293,7 +332,9 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
   }
   if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
-  const int64_t prompt_length = prompt.defined() && prompt.numel() > 0 ? prompt.size(1) : 1;  // or the bos token
+  const int64_t prompt_length = options.prompt_positions                 ? *options.prompt_positions
+                                : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
+                                                                         : 1;  // the bos token
   Steps steps(model, inputs, prompt_length, config, out);
   // The assistant reads the same prompt or, with an encoder of its own, the same source.
   std::optional<Steps> assistant_steps;
@@ -317,7 +358,9 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   }
   GenerateOutput made = generate([&](const GenerationStep& step) { return steps(step); }, prompt, config, options);
   static_cast<GenerateOutput&>(out) = std::move(made);
-  steps.forget_beyond(out.sequences.size(1));
+  const int64_t beside =
+      options.prompt_positions ? prompt_length - prompt.size(1) : 0;  // positions that are not in the text
+  steps.forget_beyond(out.sequences.size(1) + beside);
   return out;
 }
 

@@ -12,6 +12,9 @@ struct Search {
   const LogitsProcessorList& processors;
   const StoppingCriteriaList& criteria;
   const GenerateOptions& options;
+
+  // Those of the ids so far that the callback has not seen: none, while a prompt of its own is not all seen.
+  Tensor unseen(const Tensor& so_far, int64_t seen) const;
 };
 
 // The scores of the last position, [rows, vocab], in float32, a copy of its own.

@@ -75,15 +75,27 @@ void MemoryHooks::reset() {
   for (auto& [name, usage] : *usage_) usage = {};
 }
 
+namespace {
+
+// Read in place: this is called in every forward, and an operator would be in the graph of whoever is tracing.
+bool begins_or_ends_with(const Tensor& input_ids, int64_t id) {
+  const auto* ids = static_cast<const int64_t*>(input_ids.data());
+  for (int64_t row = 0; row < input_ids.size(0); ++row)
+    for (const int64_t column : {int64_t{0}, input_ids.size(1) - 1})
+      if (ids[row * input_ids.stride(0) + column * input_ids.stride(1)] == id) return true;
+  return false;
+}
+
+}  // namespace
+
 void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const Tensor& input_ids,
                                            const Tensor& attention_mask) {
+  if (attention_mask.defined() || !input_ids.defined() || input_ids.is_fake()) return;
+  if (input_ids.dim() != 2 || input_ids.numel() == 0 || input_ids.dtype() != DType::int64) return;
+  if (!input_ids.storage() || !input_ids.storage()->has_data()) return;
   const Config& config = model.config();
   const std::optional<int64_t> pad = config.optional_integer("pad_token_id");
-  if (attention_mask.defined() || !pad || input_ids.is_fake() || input_ids.dim() != 2 || input_ids.numel() == 0) return;
-  bool padded = false;
-  for (const int64_t column : {int64_t{0}, input_ids.size(1) - 1})
-    padded |= any(eq(input_ids.select(1, column), *pad)).item().to_bool();
-  if (!padded) return;
+  if (!pad || !begins_or_ends_with(input_ids, *pad)) return;
   std::string text =
       "We strongly recommend passing in an `attention_mask` since your input_ids may be padded. See "
       "https://huggingface.co/docs/transformers/troubleshooting#incorrect-output-when-padding-tokens-arent-masked.";
@@ -93,10 +105,14 @@ void warn_if_padding_and_no_attention_mask(const PretrainedModel& model, const T
   };
   const std::optional<int64_t> bos = id("bos_token_id"), eos = id("eos_token_id"), sep = id("sep_token_id");
   if (bos == pad || eos == pad || sep == pad) {
-    const auto shown = [](std::optional<int64_t> one) { return one ? std::to_string(*one) : std::string("None"); };
-    text += "\nYou may ignore this warning if your `pad_token_id` (" + shown(pad) +
-            ") is identical to the `bos_token_id` (" + shown(bos) + "), `eos_token_id` (" + shown(eos) +
-            "), or the `sep_token_id` (" + shown(sep) + "), and your input is not padded.";
+    const auto shown = [&](const char* key) {
+      const Value* value = config.find(key);
+      return value ? value->str() : std::string("None");
+    };
+    text += "\nYou may ignore this warning if your `pad_token_id` (" + shown("pad_token_id") +
+            ") is identical to the `bos_token_id` (" + shown("bos_token_id") + "), `eos_token_id` (" +
+            shown("eos_token_id") + "), or the `sep_token_id` (" + shown("sep_token_id") +
+            "), and your input is not padded.";
   }
   warn(std::move(text));
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "calque/base/error.h"
+#include "calque/base/warning.h"
 #include "calque/hub/tie_weights.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
@@ -13,6 +14,11 @@
 namespace calque {
 
 PretrainedModel::PretrainedModel(Config config) : config_(std::move(config)) {
+  if (config_.flag("is_encoder_decoder") && config_.flag("tie_encoder_decoder"))
+    warn(
+        "The configuration sets `tie_encoder_decoder`, which transformers 5 no longer follows, and neither does Calque: "
+        "encoder "
+        "and decoder have weights of their own. tie_encoder_decoder_weights(encoder, decoder, \"encoder\") makes them one.");
   // Configurations of old said it; it is a setting of a training run, and is not written again.
   if (!config_.has("gradient_checkpointing")) return;
   gradient_checkpointing = config_.flag("gradient_checkpointing");

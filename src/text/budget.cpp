@@ -40,6 +40,12 @@ TextBudget::TextBudget(const TextLimits& limits, std::string_view file, Of of, s
   memory_ = all_memory_ = allowance(limits.memory, limits.memory_per_byte, bytes);
 }
 
+void TextBudget::continue_stream(const TextLimits& limits, size_t ids, size_t spent) {
+  count_ = ids;
+  all_steps_ = allowance(limits.steps, limits.steps_per_byte, allowance(0, bytes_an_id, ids));
+  steps_ = all_steps_ - std::min(spent, all_steps_);
+}
+
 void TextBudget::took_too_long() const {
   throw UserError(ErrorKind::bad_file, place(file_, part_, number_) + "too many steps for " + subject(of_, count_) +
                                            ", the limit is " + std::to_string(all_steps_) +

@@ -19,6 +19,10 @@ class TextBudget {
   // `count` is the number of bytes or ids. `file` must outlive the budget.
   TextBudget(const TextLimits& limits, std::string_view file, Of of, size_t count);
 
+  // Of ids that come one by one, so many until now: the steps that they may take together, less those that were spent.
+  void continue_stream(const TextLimits& limits, size_t ids, size_t spent);
+  size_t steps_spent() const { return all_steps_ - steps_; }
+
   // Whose work is paid from here on: normalizer 3. A part that there is one of has the number 0.
   void enter(const char* part, size_t number = 0) {
     part_ = part;

@@ -41,7 +41,7 @@ std::string read_text(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Errors of `read` begin with the file's name.
+// Errors of `read` begin with the name of the file, or of what is read in it.
 template <class Read>
 void naming(const std::string& name, Read&& read) {
   try {
@@ -145,15 +145,20 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimi
   const JsonDocument document(text, config.string());
   Impl& impl = *tokenizer.impl_;
   naming(config.string(), [&] {
-    for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"})
-      if (const Json* found = document.root().find(std::string(role) + "_token"))
-        if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
-    // Files without a limit say 10^30.
-    if (const Json* length = document.root().find("model_max_length"); length && !length->is_null()) {
-      const double most = length->to_float();
-      if (!(most >= 0)) length->fail("model_max_length must be a number of tokens, found one below 0");
-      if (most < 1e15) impl.model_max_length = static_cast<int64_t>(most);
+    for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"}) {
+      const std::string key = std::string(role) + "_token";
+      if (const Json* found = document.root().find(key))
+        naming(key, [&] {
+          if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
+        });
     }
+    // Files without a limit say 10^30.
+    if (const Json* length = document.root().find("model_max_length"); length && !length->is_null())
+      naming("model_max_length", [&] {
+        const double most = length->to_float();
+        if (!(most >= 0)) length->fail("model_max_length must be a number of tokens, found one below 0");
+        if (most < 1e15) impl.model_max_length = static_cast<int64_t>(most);
+      });
   });
   return tokenizer;
 }

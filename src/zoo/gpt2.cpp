@@ -7,6 +7,7 @@
 #include "blocks/child_if.h"
 #include "blocks/conv1d.h"
 #include "calque/base/error.h"
+#include "calque/hub/model_info.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/prune.h"
 #include "calque/hub/registry.h"
@@ -201,6 +202,7 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
     flat.input_ids = rows(in.input_ids);
     flat.inputs_embeds = in.inputs_embeds;
     const Tensor embeds = embedded(flat, wte);
+    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
     const SymInt past = in.past_key_values.length();
     const Tensor positions = in.position_ids.defined() ? rows(in.position_ids) : positions_after(past, embeds);
     const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);

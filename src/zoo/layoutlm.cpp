@@ -1,6 +1,7 @@
 // LayoutLM: BERT whose embeddings also say where on the page a token stands (bbox: left, top, right, bottom).
 #include "blocks/bert_embeddings.h"
 #include "blocks/bert_encoder.h"
+#include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
@@ -82,6 +83,7 @@ struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
         pooler(child<BertPooler>("pooler", c, layoutlm_family)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
+    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
     const Tensor embedded = embeddings(in.input_ids, in.bbox, in.token_type_ids, in.position_ids, in.inputs_embeds);
     const EncoderResult result = encoder(encoder_inputs(*this, in, embedded));
     return encoder_output(result, pooler(result.last_hidden_state));

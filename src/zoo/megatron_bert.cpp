@@ -1,6 +1,7 @@
 // Megatron-BERT: BERT with the norms before attention and feed-forward and one after the last layer.
 #include "blocks/bert_model.h"
 #include "calque/base/error.h"
+#include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
 #include "heads/bert_heads.h"
@@ -109,6 +110,11 @@ struct MegatronBertModel : BertLikeModel<MegatronBertModel, MegatronBertPretrain
   static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertModel";
   explicit MegatronBertModel(const Config& c, bool pools = true)
       : BertLikeModel(c, pools, megatron_family, {.norm = false}) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    check_one_input(in);
+    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
+    return BertLikeModel::forward(in);
+  }
 };
 
 struct MegatronBertFamily {

@@ -4,6 +4,7 @@
 
 #include "blocks/bert_model.h"
 #include "calque/base/error.h"
+#include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
 #include "calque/op/ops.h"
@@ -49,7 +50,8 @@ struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
         value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
         relative_positions_encoding(child<NezhaRelativePositionsEncoding>(
-            "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {}
+            "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {
+  }
   Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
     const Tensor query_layer = split_heads(query(hidden_states), heads, size);
     const LayerCache now =
@@ -133,6 +135,11 @@ struct NezhaModel : BertLikeModel<NezhaModel, NezhaPretrained, NezhaEncoder> {
                                                       "head_mask", "inputs_embeds",     "past_key_values",
                                                       "use_cache", "output_attentions", "output_hidden_states"};
   explicit NezhaModel(const Config& c, bool pools = true) : BertLikeModel(c, pools, nezha_family, {.positions = false}) {}
+  ModelOutput forward(const ModelInputs& in) override {
+    check_one_input(in);
+    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
+    return BertLikeModel::forward(in);
+  }
 };
 
 struct NezhaFamily {

@@ -28,7 +28,7 @@ class Cli : public testing::Test {
   std::string path(const std::string& name) const { return folder_.path(name); }
   std::string save(const std::string& name, const NamedTensors& tensors,
                    const std::optional<SafetensorsMetadata>& metadata = {}) const {
-    save_safetensors(path(name), tensors, metadata);
+    save_safetensors(path(name), tensors, metadata, true, SharedTensors::written_each);
     return path(name);
   }
 

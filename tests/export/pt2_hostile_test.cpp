@@ -248,6 +248,7 @@ TEST_F(HostileProgram, SampleInputsWithCode) {
 TEST_F(HostileProgram, AnArchiveOfSomethingElse) {
   EXPECT_HAS(error_of(with_entry(archive, "archive_format", "pt3")), "archive_format is 'pt3', expected 'pt2'");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "big")), "big-endian");
+  EXPECT_HAS(error_of(with_entry(archive, "byteorder", "middle")), "unknown byte order 'middle', expected 'little'");
   EXPECT_HAS(error_of(write_pickle(Value(1))), "expected an archive of torch.export.save");
   EXPECT_HAS(error_of(""), "fewer than an empty archive's 22");
 }

@@ -106,8 +106,10 @@ TEST(Compare, eight_bit_floats_are_compared_as_float32) {
 TEST(CompareFiles, names_dtypes_and_values) {
   TemporaryFolder folder;
   const Tensor x = tensor_of<float>({1, 2}, {2}), y = tensor_of<float>({1, 2.5}, {2}), n = tensor_of<int32_t>({1, 2}, {2});
-  save_safetensors(folder.path("a"), {{"same", x}, {"value", x}, {"type", x}, {"left", x}});
-  save_safetensors(folder.path("b"), {{"same", x}, {"value", y}, {"type", n}, {"right", x}});
+  save_safetensors(folder.path("a"), {{"same", x}, {"value", x}, {"type", x}, {"left", x}}, std::nullopt, true,
+                   SharedTensors::written_each);
+  save_safetensors(folder.path("b"), {{"same", x}, {"value", y}, {"type", n}, {"right", x}}, std::nullopt, true,
+                   SharedTensors::written_each);
   const SafetensorsFile a = SafetensorsFile::open(folder.path("a")), b = SafetensorsFile::open(folder.path("b"));
   const FileComparison c = compare_files(a, b);
   EXPECT_FALSE(c.same);

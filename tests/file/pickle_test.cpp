@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "calque/base/error.h"
 #include "calque/file/zip.h"
 #include "calque/op/ops.h"
@@ -64,6 +67,50 @@ TEST(Pickle, ACheckpointIsReadWithoutACopy) {
 }
 
 TEST(Pickle, TheOlderFormWithoutAZipIsRead) { expect_checkpoint(load_pickle_tensors(golden("checkpoint_legacy.pt"))); }
+
+// tools/golden/big_endian.py
+TEST(Pickle, BigEndianFilesGiveTheTensorsOfLittleEndianOnes) {
+  const NamedTensors big = load_pickle_tensors(golden("big_endian.pt"));
+  const NamedTensors little = load_pickle_tensors(golden("little_endian.pt"));
+  ASSERT_EQ(big.size(), little.size());
+  for (size_t i = 0; i < big.size(); ++i) {
+    const Tensor &a = big[i].second, &b = little[i].second;
+    ASSERT_EQ(a.dtype(), b.dtype()) << big[i].first;
+    ASSERT_EQ(str(a.strides()), str(b.strides())) << big[i].first;
+    EXPECT_EQ(a.requires_grad(), b.requires_grad()) << big[i].first;
+    ASSERT_EQ(a.storage()->nbytes(), b.storage()->nbytes());
+    if (a.numel() == 0) continue;
+    EXPECT_EQ(std::memcmp(a.storage()->data(), b.storage()->data(), a.storage()->nbytes()), 0) << big[i].first;
+  }
+  const auto get = [&](const std::string& name) {
+    return std::find_if(big.begin(), big.end(), [&](const auto& one) { return one.first == name; })->second;
+  };
+  EXPECT_EQ(get("row").storage().get(), get("whole").storage().get()) << "what shares memory shares it";
+  EXPECT_TRUE(equal(get("turned"), arange(12.0).view({3, 4}).t()));
+  EXPECT_EQ(get("scalar").item_as<float>(), 7.5F);
+}
+
+TEST(Pickle, AnUnknownByteOrderIsNamed) {
+  EXPECT_EQ(error_of(zipped("\x80\x02K\x01."s, {{"byteorder", "middle"}})),
+            "test.pt: unknown byte order 'middle', expected 'little' or 'big'");
+  EXPECT_EQ(error_of(zipped("\x80\x02K\x01."s, {{"byteorder", ""}})),
+            "test.pt: unknown byte order '', expected 'little' or 'big'");
+  EXPECT_EQ(read(zipped("\x80\x02K\x01."s, {{"byteorder", "big"}})).to_int(), 1);
+}
+
+// Which bytes belong together is not known of such a storage.
+TEST(Pickle, ABigEndianStorageOfTwoWidthsIsRefused) {
+  const auto tensor = [](const std::string& type, const std::string& count) {
+    return "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n"s + type + "\nX\1\0\0\0"s + "0X\3\0\0\0cpuK"s +
+           count + "tQK\0K\1\x85K\1\x85\x89}tR"s;
+  };
+  const std::string pickle = "\x80\x02]("s + tensor("FloatStorage", "\2"s) + tensor("DoubleStorage", "\1"s) + "e."s;
+  const std::string data("\x3f\x80\0\0\x40\0\0\0", 8);
+  EXPECT_EQ(read(zipped(pickle, {{"data/0", data}, {"byteorder", "little"}})).to_items().size(), 2U);
+  EXPECT_EQ(
+      error_of(zipped(pickle, {{"data/0", data}, {"byteorder", "big"}})),
+      "test.pt: storage 0 of a big-endian file is used with numbers of 4 and of 8 bytes; which bytes to swap is not known");
+}
 
 TEST(Pickle, PlainContentIsRead) {
   const Value content = load_pickle(golden("nested.pt"));

@@ -498,6 +498,43 @@ TEST(SaveSafetensors, shared_memory_is_found) {
   EXPECT_EQ(covered[0].complete, "whole");
 }
 
+TEST(SaveSafetensors, shared_memory_is_refused_by_name_unless_each_is_to_be_written) {
+  const Tensor base = counting({4, 6});
+  const NamedTensors tied = {{"lm_head", make_view(base, {4, 6}, {6, 1}, 0)}, {"embed", base}, {"other", counting({2})}};
+  const std::string expected =
+      "save_safetensors: some tensors share memory, which would be in the file once for each name and be apart when it is "
+      "read: {'embed', 'lm_head'}. Leave out all but one of a group, or clone() the others; save_pretrained knows which "
+      "weights of a model are tied";
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { serialize_safetensors(tied); }), expected);
+  EXPECT_EQ(error_of([&] { save_safetensors(folder.path("x"), tied); }), expected);
+  EXPECT_THAT(folder.names(), IsEmpty());
+  save_safetensors(folder.path("x"), tied, std::nullopt, true, SharedTensors::written_each);
+  EXPECT_EQ(SafetensorsFile::open(folder.path("x")).tensor("lm_head").nbytes(), base.nbytes());
+  // Views that lie side by side share no byte.
+  const NamedTensors halves = {{"t", make_view(base, {2, 6}, {6, 1}, 0)}, {"b", make_view(base, {2, 6}, {6, 1}, 12)}};
+  EXPECT_FALSE(serialize_safetensors(halves).empty());
+}
+
+// Views of one storage, and whether the safetensors library saves them.
+TEST(SaveSafetensors, shared_memory_is_refused_where_the_library_refuses_it) {
+  int count = 0;
+  for (const auto& line : read_lines("safetensors.jsonl")) {
+    if (line["kind"] != "shared") continue;
+    ++count;
+    const Tensor base = counting({line["elements"].get<int64_t>()});
+    NamedTensors tensors;
+    for (const auto& [name, view] : line["views"].items())
+      tensors.emplace_back(name, make_view(base, {view[1].get<int64_t>()}, {1}, view[0].get<int64_t>()));
+    const std::string error = line["saved"].get<bool>() ? "" : "some tensors share memory";
+    if (error.empty())
+      EXPECT_FALSE(serialize_safetensors(tensors).empty()) << line.dump();
+    else
+      EXPECT_THAT(error_of([&] { serialize_safetensors(tensors); }), HasSubstr(error)) << line.dump();
+  }
+  EXPECT_GE(count, 60);
+}
+
 TEST(SaveSafetensors, large_strided_tensors_are_written_row_major) {
   const Tensor base = counting({700, 900});
   const Tensor t = make_view(base, {900, 700}, {1, 900}, 0);
@@ -515,7 +552,9 @@ TEST(SaveSafetensors, what_could_not_be_read_back_is_refused_before_anything_is_
   save_safetensors(path, {{"t", of_dims(64)}});
   EXPECT_EQ(SafetensorsFile::open(path).tensor("t").dim(), 64);
   const std::string before = test::read_file(path);
-  EXPECT_THAT(test::error_of([&] { save_safetensors(path, {{"t", of_dims(65)}}); }),
+  EXPECT_THAT(test::error_of([&] {
+                save_safetensors(path, {{"t", of_dims(65)}});
+              }),
               HasSubstr("tensor 't' has 65 dimensions, and safetensors files are read with at most 64"));
   EXPECT_EQ(test::read_file(path), before);
   EXPECT_EQ(folder.names(), std::set<std::string>{"x"});

@@ -149,19 +149,19 @@ TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
     }
     return scores_of(out);
   };
-  const auto search = [&](const std::string& early_stopping) {
-    return rows_of(
-        generate(
-            model, ids_of({{0}}),
-            config_of(
-                R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": 2, "pad_token_id": 0,
-      "early_stopping": )" +
-                early_stopping + "}"))
-            .sequences);
+  const auto search = [&](const std::string& early_stopping, const std::string& pad = "1") {
+    return rows_of(generate(model, ids_of({{0}}),
+                            config_of(
+                                R"({"max_new_tokens": 6, "num_beams": 2, "num_return_sequences": 2, "eos_token_id": [2, 9],
+      "early_stopping": )" + early_stopping +
+                                R"(, "pad_token_id": )" + pad + "}"))
+                       .sequences);
   };
-  EXPECT_THAT(search("false"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 0, 0)));
-  EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 0), ElementsAre(0, 3, 2)))
+  EXPECT_THAT(search("false"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 1, 1)));
+  EXPECT_THAT(search("true"), ElementsAre(ElementsAre(0, 2, 1), ElementsAre(0, 3, 2)))
       << "two are finished before the best one is";
+  // transformers 5 takes the padding 0 for none, and fills with the first end of text.
+  EXPECT_THAT(search("false", "0"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 2, 2)));
 }
 
 TEST(BeamSearch, AtTheLastStepTheLikeliestTextCounts) {

@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/hub/best_logit.h"
 #include "calque/hub/from_pretrained.h"
+#include "calque/hub/resize.h"
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
@@ -199,6 +200,146 @@ TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
                     .sequences);
     EXPECT_EQ(std::vector(rows[0].begin() + 6, rows[0].end()), c.expected) << c.settings;
   }
+}
+
+// ---- embeddings in the place of ids --------------------------------------------------------------------------------
+
+const std::vector<std::vector<int64_t>> embedded_ids = {{2799, 560, 268, 260, 530, 462}, {0, 0, 35, 475, 483, 268}};
+
+// What no ids have, so that ids in their place would give another text.
+Tensor tiny_embeds() {
+  const GradModeScope no_grad(false);
+  return embedding(*get_input_embeddings(tiny()).weight, ids_of(embedded_ids)) * 0.9;
+}
+
+ModelInputs embedded_inputs(const std::string& beside) {
+  ModelInputs in;
+  in.inputs_embeds = tiny_embeds();
+  in.attention_mask = ids_of({{1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1}});
+  if (beside == "begin") in.input_ids = ids_of({{45, 47}, {35, 475}});
+  if (beside == "all") in.input_ids = ids_of(embedded_ids);
+  return in;
+}
+
+TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
+  struct Case {
+    const char* beside;  // which input_ids are given too
+    uint64_t seed;
+    const char* settings;
+    std::vector<std::vector<int64_t>> expected;
+  };
+  const Case cases[] = {
+#include "generate/tiny_lm_embeds.inc"
+  };
+  for (const Case& c : cases) {
+    Generator generator(c.seed);
+    GenerationConfig config = settings(c.settings);
+    config.pad_token_id = 0;
+    EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &generator}).sequences), c.expected)
+        << c.beside << " " << c.settings;
+    config.use_cache = false;  // transformers takes a cache all the same
+    Generator again(c.seed);
+    EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &again}).sequences), c.expected);
+  }
+}
+
+TEST(InputsEmbeds, OfIdsGiveTheTextOfTheIds) {
+  const Tensor ids = ids_of({embedded_ids[0]});
+  const Tensor embeds = embedding(*get_input_embeddings(tiny()).weight, ids);
+  const GenerationConfig config = settings(R"({"max_new_tokens": 20, "return_dict_in_generate": true,
+      "output_hidden_states": true, "output_attentions": true})");
+  const ModelGenerateOutput of_ids = generate(tiny(), {.input_ids = ids}, config);
+  const ModelGenerateOutput alone = generate(tiny(), {.inputs_embeds = embeds}, config);
+  const std::vector<int64_t> whole = rows_of(of_ids.sequences).at(0);
+  EXPECT_EQ(rows_of(alone.sequences).at(0), std::vector(whole.begin() + 6, whole.end()));
+  EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids, .inputs_embeds = embeds}, config).sequences).at(0), whole);
+  EXPECT_EQ(alone.past_key_values.length().as_int(), of_ids.past_key_values.length().as_int());
+  ASSERT_EQ(alone.hidden_states.size(), of_ids.hidden_states.size());
+  ASSERT_EQ(alone.attentions.size(), of_ids.attentions.size());
+  EXPECT_TRUE(allclose(alone.hidden_states.at(19).at(6), of_ids.hidden_states.at(19).at(6), 1e-5, 1e-5));
+  // Candidates from the text so far change nothing.
+  for (const Tensor& beside : {Tensor(), ids}) {
+    GenerationConfig lookup = settings(R"({"max_new_tokens": 20, "prompt_lookup_num_tokens": 3})");
+    const auto rows = rows_of(generate(tiny(), {.input_ids = beside, .inputs_embeds = embeds}, lookup).sequences).at(0);
+    EXPECT_EQ(std::vector(rows.end() - 20, rows.end()), std::vector(whole.end() - 20, whole.end()));
+  }
+}
+
+TEST(InputsEmbeds, GoOnFromACacheThatHoldsTheFirstOfThem) {
+  const Tensor embeds = tiny_embeds().narrow(0, 0, 1);
+  const ModelGenerateOutput first =
+      generate(tiny(), {.inputs_embeds = embeds}, settings(R"({"max_new_tokens": 3, "return_dict_in_generate": true})"));
+  const Tensor longer = cat({embeds, embedding(*get_input_embeddings(tiny()).weight, first.sequences)}, 1);
+  const auto rest = generate(tiny(), {.inputs_embeds = longer, .past_key_values = first.past_key_values},
+                             settings(R"({"max_new_tokens": 3})"));
+  const auto whole = generate(tiny(), {.inputs_embeds = embeds}, settings(R"({"max_new_tokens": 6})"));
+  EXPECT_EQ(rows_of(cat({first.sequences, rest.sequences}, 1)), rows_of(whole.sequences));
+}
+
+TEST(InputsEmbeds, AreReadByTheEncoderOfAnEncoderDecoder) {
+  const auto model = from_config(Config::from_json(
+      R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 40, "d_model": 16, "d_kv": 8,
+    "d_ff": 24, "num_layers": 1, "num_heads": 2, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0})"));
+  model->eval();
+  const Tensor ids = ids_of({{7, 9, 11}, {12, 13, 14}});
+  const Tensor embeds = embedding(*get_input_embeddings(*model).weight, ids);
+  for (const char* text : {R"({"max_new_tokens": 5, "decoder_start_token_id": 0})",
+                           R"({"max_length": 5, "num_beams": 2, "decoder_start_token_id": 0})"})
+    EXPECT_EQ(rows_of(generate(*model, {.inputs_embeds = embeds}, settings(text)).sequences),
+              rows_of(generate(*model, {.input_ids = ids}, settings(text)).sequences));
+  EXPECT_EQ(error_of([&] {
+              generate(*model, {.input_ids = ids, .inputs_embeds = embeds}, settings(R"({"decoder_start_token_id": 0})"));
+            }),
+            "generate: both input_ids and inputs_embeds were given for the encoder of T5ForConditionalGeneration; give one "
+            "of them");
+}
+
+TEST(InputsEmbeds, ThatDoNotFitAreErrors) {
+  const auto error = [](ModelInputs in, const char* text = R"({"max_new_tokens": 3})") {
+    return error_of([&] { generate(tiny(), in, settings(text)); });
+  };
+  const Tensor embeds = tiny_embeds();
+  EXPECT_EQ(error({.inputs_embeds = embeds.select(0, 0)}),
+            "generate: inputs_embeds have to be [batch, length, 192], found [6, 192]");
+  EXPECT_EQ(error({.inputs_embeds = embeds.narrow(2, 0, 5)}),
+            "generate: inputs_embeds have to be [batch, length, 192], found [2, 6, 5]");
+  EXPECT_EQ(error({.inputs_embeds = embeds.narrow(1, 0, 0)}),
+            "generate: inputs_embeds have to have at least one position, found [2, 0, 192]");
+  EXPECT_EQ(error({.inputs_embeds = ids_of({{1}})}),
+            "generate: inputs_embeds have to be [batch, length, 192], found [1, 1]");
+  EXPECT_EQ(error({.input_ids = ids_of({{1}}), .inputs_embeds = embeds}),
+            "generate: input_ids and inputs_embeds have to have as many rows, found 1 and 2");
+  EXPECT_EQ(error({.attention_mask = ids_of({{1}, {1}}), .inputs_embeds = embeds}),
+            "generate: attention_mask has to be as large as the prompt, [2, 6], but is [2, 1]");
+  EXPECT_THAT(error({.inputs_embeds = embeds}, R"({"max_length": 5})"),
+              HasSubstr("Input length of inputs_embeds is 6, but `max_length` is set to 5"));
+  GenerateOptions options;
+  options.assistant = &tiny();
+  EXPECT_THAT(error_of([&] {
+                generate(tiny(), {.inputs_embeds = embeds.narrow(0, 0, 1)}, settings(R"({"max_new_tokens": 3})"), options);
+              }),
+              HasSubstr("an assistant reads input_ids, found inputs_embeds"));
+}
+
+TEST(InputsEmbeds, WhatLooksAtThePromptsIdsIsWarnedOf) {
+  const auto warnings = generate_test::warnings_of([] {
+    generate(tiny(), embedded_inputs("none"),
+             settings(R"({"max_new_tokens": 2, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2, "pad_token_id": 0})"));
+  });
+  EXPECT_THAT(warnings, testing::Contains(HasSubstr("`repetition_penalty`")));
+  EXPECT_THAT(warnings, testing::Contains(HasSubstr("`no_repeat_ngram_size`")));
+}
+
+// transformers takes the prompt of a model without an encoder for what encoder penalties look at.
+TEST(ModelGenerate, EncoderPenaltiesLookAtThePromptWhereThereIsNoEncoder) {
+  const Tensor ids = ids_of({{2799, 560, 268, 260, 530, 462}});
+  const auto plain = rows_of(generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 12})")).sequences);
+  const auto never =
+      rows_of(generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 12, "encoder_no_repeat_ngram_size": 1})"))
+                  .sequences);
+  EXPECT_NE(plain, never);
+  for (size_t i = 6; i < never[0].size(); ++i)
+    EXPECT_EQ(std::count(embedded_ids[0].begin(), embedded_ids[0].end(), never[0][i]), 0);
 }
 
 // ---- the largest logit alone ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ fs::path golden(const std::string& name) { return fs::path(CALQUE_SOURCE_DIR) / 
 void Folder::tensors(const std::string& name, const NamedTensors& tensors,
                      const std::optional<SafetensorsMetadata>& metadata) const {
   fs::create_directories((*this / name).parent_path());
-  save_safetensors((*this / name).string(), tensors, metadata);
+  save_safetensors((*this / name).string(), tensors, metadata, true, SharedTensors::written_each);
 }
 void Folder::pickle(const std::string& name, const NamedTensors& tensors) const {
   std::vector<std::pair<Value, Value>> items;

@@ -144,7 +144,7 @@ TEST(Load, H008_AStateDictInMemory) {
 TEST(Load, H010_PicklesOfBothKinds) {
   const auto expected = from_pretrained(golden("tiny"));
   const Config config = Config::from_file(golden("tiny"));
-  for (const char* file : {"pickles/zip.bin", "pickles/legacy.bin"})
+  for (const char* file : {"pickles/zip.bin", "pickles/legacy.bin", "pickles/big_endian.bin"})
     expect_equal_models(*from_pretrained(golden(file), {.config = config}), *expected);
 }
 

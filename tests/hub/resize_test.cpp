@@ -238,5 +238,43 @@ TEST(ModelInfo, padding_without_a_mask_is_a_warning) {
   EXPECT_EQ(warnings[0].find("You may ignore"), std::string::npos);
 }
 
+// Those whose forward in transformers 5 (of nezha in 4.40, which was the last to have it) looks for padding.
+TEST(ModelInfo, models_that_look_for_padding_warn_of_it_once) {
+  const auto warnings_of = [](const std::string& type, const std::string& name, const ModelInputs& in) {
+    const Config config =
+        Config::from_json(R"({"model_type": ")" + type + R"(", "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 16, "pad_token_id": 3, "eos_token_id": 3,
+      "bos_token_id": 1})");
+    const auto model = model_registry().find_class(name)->make(config);
+    model->eval();
+    const GradModeScope no_grad(false);
+    std::vector<std::string> warnings;
+    reset_warnings();
+    const WarningSink before = set_warning_sink([&](std::string_view text) { warnings.emplace_back(text); });
+    (*model)(in);
+    (*model)(in);
+    set_warning_sink(before);
+    return warnings;
+  };
+  const Tensor inside = tensor_of<int64_t>({5, 3, 6}, {1, 3}), last = tensor_of<int64_t>({5, 6, 7, 8, 9, 3}, {2, 3});
+  const std::string expected =
+      "We strongly recommend passing in an `attention_mask` since your input_ids may be padded. See "
+      "https://huggingface.co/docs/transformers/troubleshooting#incorrect-output-when-padding-tokens-arent-masked.\n"
+      "You may ignore this warning if your `pad_token_id` (3) is identical to the `bos_token_id` (1), `eos_token_id` (3), "
+      "or "
+      "the `sep_token_id` (None), and your input is not padded.";
+  for (const auto& [type, name] : std::vector<std::pair<std::string, std::string>>{{"gpt2", "GPT2LMHeadModel"},
+                                                                                   {"deberta", "DebertaModel"},
+                                                                                   {"deberta-v2", "DebertaV2Model"},
+                                                                                   {"megatron-bert", "MegatronBertModel"},
+                                                                                   {"layoutlm", "LayoutLMModel"},
+                                                                                   {"nezha", "NezhaModel"}}) {
+    EXPECT_EQ(warnings_of(type, name, {.input_ids = last}), std::vector<std::string>{expected}) << name;
+    EXPECT_TRUE(warnings_of(type, name, {.input_ids = inside}).empty()) << name;
+    EXPECT_TRUE(warnings_of(type, name, {.input_ids = last, .attention_mask = ones({2, 3})}).empty()) << name;
+  }
+  EXPECT_TRUE(warnings_of("bert", "BertModel", {.input_ids = last}).empty());
+}
+
 }  // namespace
 }  // namespace calque

@@ -73,6 +73,26 @@ TEST(TieWeights, H090_AnEncoderTakesTheDecodersWeights) {
   EXPECT_THAT(error_of([&] { tie_encoder_decoder_weights(bare, decoder, "encoder"); }), HasSubstr("the encoder has none"));
 }
 
+// transformers 5 has no such tie, and its models are silent about it.
+TEST(TieWeights, AConfigurationThatTiesEncoderAndDecoderIsWarnedOf) {
+  const auto json = [](const char* tie) {
+    return R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 20, "d_model": 8, "d_kv": 4,
+      "d_ff": 8, "num_layers": 1, "num_heads": 2, "tie_encoder_decoder": )" +
+           std::string(tie) + "}";
+  };
+  {
+    const Warnings warnings;
+    from_config(Config::from_json(json("false")));
+    EXPECT_FALSE(warnings.any("tie_encoder_decoder"));
+  }
+  const Warnings warnings;
+  const auto model = from_config(Config::from_json(json("true")));
+  EXPECT_TRUE(warnings.any("sets `tie_encoder_decoder`, which transformers 5 no longer follows"));
+  EXPECT_EQ(warnings.all().size(), 1U) << "once, not once for each part of the model";
+  const std::string query = ".block.0.layer.0.SelfAttention.q.weight";
+  EXPECT_FALSE(model->get_parameter("encoder" + query).is_same(model->get_parameter("decoder" + query)));
+}
+
 TEST(TieWeights, H090_TreesThatAreTooDeep) {
   const auto chain = [] {
     auto top = std::make_shared<Module>();

@@ -259,7 +259,7 @@ json run(const ExportedProgram& program, const Made& made, const std::string& pa
     runs.push_back(std::move(run));
   }
   tensors.emplace_back("none", make_tensor(IntList{1}, DType::float32));
-  save_safetensors(path, tensors);
+  save_safetensors(path, tensors, std::nullopt, true, SharedTensors::written_each);
   return runs;
 }
 

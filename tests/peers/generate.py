@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """generate beside transformers: greedy, sampled from the same seeds, with beams and with candidates of an assistant or of the prompt,
-with padding, processors and stop conditions, on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
+with padding, processors and stop conditions, from ids and from embeddings that no ids have (with ids beside them, or none), on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
 ARCH takes one architecture. Where the two likeliest tokens are within 1e-4 of each other at some step, a case proves nothing and is left out.
 """
 import argparse
@@ -60,7 +60,7 @@ def assistant_of(model, folder):
 
 
 def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
-    s = {"eos_token_id": eos, "pad_token_id": 1 if vocab < 1000 else 0, "max_new_tokens": r.randrange(3, 20)}
+    s = {"eos_token_id": eos, "pad_token_id": r.choice([0, 1]) if encoder_decoder else 1 if vocab < 1000 else 0, "max_new_tokens": r.randrange(3, 20)}
     kind = r.choice(["greedy", "sample", "sample", "beams"])
     if kind == "sample":
         s["do_sample"] = True
@@ -72,6 +72,8 @@ def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
     if kind == "beams":
         s["num_beams"] = r.choice([2, 3, 5])
         if r.random() < 0.4:
+            s["num_return_sequences"] = 2
+        if r.random() < 0.4:
             s["length_penalty"] = r.choice([0.0, 0.5, 2.0, -1.0])
         if r.random() < 0.4:
             s["early_stopping"] = r.choice([True, "never"])
@@ -80,7 +82,7 @@ def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
                         ("begin_suppress_tokens", [[3]]), ("renormalize_logits", [True])):
         if r.random() < 0.12:
             s[key] = r.choice(values)
-    if encoder_decoder and r.random() < 0.3:
+    if r.random() < (0.3 if encoder_decoder else 0.15):  # without an encoder these look at the prompt
         key, value = r.choice([("forced_bos_token_id", 3), ("encoder_no_repeat_ngram_size", 2), ("encoder_repetition_penalty", 1.5)])
         s[key] = value
     if tokenizer and kind != "beams" and r.random() < 0.3:
@@ -99,7 +101,19 @@ def close_call(model, out, s):
     return False
 
 
-def cases(r, name, folder, model, tokenizer, count):
+def embedded(r, model, x):
+    """The inputs with embeddings in the place of the ids; beside them no ids, the same, or some of another length."""
+    embeds = model.get_input_embeddings()(x["input_ids"]).detach()
+    x = dict(x, inputs_embeds=embeds * r.choice([0.8, 1.1]))
+    beside = "none" if model.config.is_encoder_decoder else r.choice(["none", "none", "same", "other"])
+    if beside == "none":
+        del x["input_ids"]
+    if beside == "other":
+        x["input_ids"] = torch.randint(3, model.config.vocab_size, (embeds.shape[0], r.randrange(1, 9)))
+    return x
+
+
+def cases(r, name, folder, model, tokenizer, count, embeds=False):
     encoder_decoder = model.config.is_encoder_decoder
     vocab = model.config.vocab_size
     made = 0
@@ -115,8 +129,15 @@ def cases(r, name, folder, model, tokenizer, count):
                     mask[row] = mask[row].flip(0)
             ids[mask == 0] = 1 if vocab < 1000 else 0
         x = {"input_ids": ids, "attention_mask": mask}
+        if embeds:
+            x = embedded(r, model, x)
         eos = model.config.eos_token_id if r.random() < 0.7 else [model.config.eos_token_id, 7]
         s = settings_of(r, eos, vocab, tokenizer, encoder_decoder)
+        if embeds and r.random() < 0.4:
+            s["max_length"] = s.pop("max_new_tokens") + max(length, x["input_ids"].shape[1] + length if "input_ids" in x else 0)
+            s["min_length"] = s.pop("min_new_tokens", 0)
+        if embeds and not encoder_decoder and batch == 1 and s.get("num_beams", s.get("num_return_sequences", 1)) == 1 and "input_ids" not in x and r.random() < 0.2:
+            s.update(prompt_lookup_num_tokens=3, use_cache=True)
         if encoder_decoder:
             s["decoder_start_token_id"] = model.config.decoder_start_token_id
             if r.random() < 0.3:
@@ -199,7 +220,8 @@ def assisted_cases(r, folder, model, place, count):
             assert model.generate(**x, generation_config=plain).tolist() == out.sequences.tolist()
         made += 1
         case = {"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": None}
-        if not s.get("do_sample") and r.random() < 0.4:
+        # Where all is padding, attention with and without its weights given back differs in transformers too.
+        if not s.get("do_sample") and (x["input_ids"] != s["pad_token_id"]).any() and r.random() < 0.4:
             case["states"] = states_of(model, x, {k: v for k, v in s.items() if k not in ("prompt_lookup_num_tokens", "max_matching_ngram_size")})
         if extra:
             case.update(assistant=place, assistant_settings=theirs)
@@ -230,6 +252,7 @@ def main():
             else:
                 continue
             made = list(cases(r, name, place, model, tokenizer, count))
+            made += cases(r, name, place, model, tokenizer, count // 2, embeds=True)
             made += assisted_cases(r, place, model, os.path.join(folder, name + "-assistant"), count // 2)
             lines = os.path.join(folder, "cases")
             with open(lines, "w") as f:

@@ -1,5 +1,5 @@
 // generate_peer CASES: runs generate on model folders. CASES has one JSON object a line: {"model": folder, "inputs": {name: rows of
-// ids}, "settings": generation settings, "seed": N, "tokenizer": folder or null, "assistant": folder, "assistant_settings": its settings,
+// ids, inputs_embeds: rows of embeddings}, "settings": generation settings, "seed": N, "tokenizer": folder or null, "assistant": folder, "assistant_settings": its settings,
 // "states": present when hidden states and attentions are asked for}. For each a line of JSON: {"ids": rows, "states": by kind, token and layer
 // the sizes and the norm} or {"error": text}.
 #include <fstream>
@@ -21,6 +21,14 @@ Tensor rows_to_tensor(const std::vector<std::vector<int64_t>>& rows) {
   std::vector<int64_t> all;
   for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
   return tensor_of<int64_t>(all, {std::ssize(rows), rows.empty() ? 0 : std::ssize(rows[0])});
+}
+
+Tensor embeds_to_tensor(const std::vector<std::vector<std::vector<float>>>& rows) {
+  std::vector<float> all;
+  for (const auto& row : rows)
+    for (const auto& position : row) all.insert(all.end(), position.begin(), position.end());
+  const auto& first = rows.at(0);
+  return tensor_of<float>(all, {std::ssize(rows), std::ssize(first), std::ssize(first.at(0))});
 }
 
 Nlohmann sizes_and_norms(const std::vector<std::vector<Tensor>>& states) {
@@ -48,7 +56,10 @@ Nlohmann run(const Nlohmann& c) {
   const std::shared_ptr<PretrainedModel> model = load(folder);
   ModelInputs inputs;
   for (const auto& [name, rows] : c.at("inputs").items())
-    inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
+    if (name == "inputs_embeds")
+      inputs.inputs_embeds = embeds_to_tensor(rows.get<std::vector<std::vector<std::vector<float>>>>());
+    else
+      inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
   Generator generator(c.at("seed").get<uint64_t>());
   GenerateOptions options;
   options.generator = &generator;

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
           << '\n';
       for (auto& named : result.tensors) tensors.push_back(std::move(named));
     }
-    calque::save_safetensors(argv[4], tensors);
+    calque::save_safetensors(argv[4], tensors, std::nullopt, true, calque::SharedTensors::written_each);
   } catch (const std::exception& e) {
     std::cerr << "nn_peer: " << e.what() << '\n';
     return 1;

@@ -39,7 +39,7 @@ NamedTensors tensors_of(const Values& results) {
 std::string run_one(const ExportedProgram& program, const json& run) {
   manual_seed(run.at("seed").get<uint64_t>());
   const NamedTensors results = tensors_of(program.run_flat(inputs_of(program, run.at("inputs"))));
-  save_safetensors(run.at("outputs").get<std::string>(), results);
+  save_safetensors(run.at("outputs").get<std::string>(), results, std::nullopt, true, SharedTensors::written_each);
   const int threads = run.value("threads", 0);
   std::vector<std::string> wrong(static_cast<size_t>(threads));
   std::vector<std::thread> running;

@@ -35,7 +35,7 @@ void run(const ExportedProgram& program, const json& entry) {
     else if (results[i].kind() == Value::Kind::integer)
       out.emplace_back(std::to_string(i), full({}, results[i].to_int(), DType::int64));
   }
-  save_safetensors(entry.at("outputs").get<std::string>(), out);
+  save_safetensors(entry.at("outputs").get<std::string>(), out, std::nullopt, true, SharedTensors::written_each);
 }
 
 void save(const ExportedProgram& program, const std::string& path) {

@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
       out.emplace_back("out." + n, processor_of(c, source)(tensors.tensor("ids." + n), scores).contiguous());
       if (!equal(before.nan_to_num(), scores.nan_to_num())) throw UserError("the scores were changed in place");
     }
-    save_safetensors(argv[4], out);
+    save_safetensors(argv[4], out, std::nullopt, true, SharedTensors::written_each);
   } catch (const std::exception& e) {
     std::cerr << "sampling_peer: " << e.what() << "\n  in " << line.substr(0, 500) << '\n';
     return 1;

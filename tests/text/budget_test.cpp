@@ -206,6 +206,54 @@ TEST(TextLimits, DecodersMayNotMakeATextGrowWithoutEnd) {
   EXPECT_THAT(test::error_of([&] { stream.push(4); }), HasSubstr("decoder 1: too many steps for 2 ids"));
 }
 
+// Each of these ids is cheap enough alone; decode refuses them together, and so does a stream.
+TEST(TextLimits, AStreamHasOneBudget) {
+  const Tokenizer tokenizer = made(with("decoder", sequence("decoders", 50'000, {{"type", "Fuse"}})));
+  StreamDecoder stream(tokenizer);
+  const auto all_of_them = [&] {
+    for (int i = 0; i < 2'000; ++i) stream.push(0);
+  };
+  EXPECT_THAT(test::error_of(all_of_them),
+              AllOf(StartsWith("folder/tokenizer.json: decoder"), HasSubstr("too many steps for")));
+  EXPECT_THAT(test::error_of([&] { stream.finish(); }), HasSubstr("too many steps for"));
+  EXPECT_EQ(stream.push(0), "a") << "a new stream has a new budget";
+}
+
+// Bytes that never become a character are held until the end; looking at all of them each time would take the square.
+TEST(TextLimits, HeldIdsAreDecodedNowAndThen) {
+  Nlohmann json = with("decoder", sequence("decoders", 1, {{"type", "ByteFallback"}}));
+  json["model"]["byte_fallback"] = true;
+  json["model"]["vocab"]["<0xC3>"] = 4;
+  json["model"]["vocab"]["<0xA9>"] = 5;
+  const Tokenizer tokenizer = made(json);
+  const std::vector<int64_t> ids(20'000, 4);
+  StreamDecoder stream(tokenizer);
+  std::string text;
+  for (const int64_t id : ids) text += stream.push(id);
+  text += stream.finish();
+  EXPECT_EQ(text, tokenizer.decode(ids));
+  EXPECT_EQ(stream.push(4), "");
+  EXPECT_EQ(stream.push(5), "é") << "what is held for a moment comes at once";
+}
+
+TEST(TextLimits, WrongKindsInATokenizersConfigurationNameTheFile) {
+  for (const auto& [config, found] :
+       std::vector<std::pair<std::string, std::string>>{{R"({"bos_token": 5})", "bos_token: at byte 14: expected a string"},
+                                                        {R"({"eos_token": ["a"]})", "eos_token"},
+                                                        {R"({"pad_token": {"content": 7}})", "pad_token: at byte 26"},
+                                                        {R"({"unk_token": {"text": "a"}})", "unk_token"},
+                                                        {R"({"model_max_length": "many"})", "model_max_length"},
+                                                        {R"([1])", "expected an object"},
+                                                        {R"({"bos_token": )", ""}}) {
+    const test::TemporaryFolder folder;
+    folder.write("tokenizer.json", letters().dump());
+    folder.write("tokenizer_config.json", config);
+    const std::string error = test::error_of([&] { Tokenizer::from_file(folder.path()); }, ErrorKind::bad_file);
+    EXPECT_THAT(error, StartsWith(folder.path("tokenizer_config.json"))) << config;
+    EXPECT_THAT(error, HasSubstr(found)) << config;
+  }
+}
+
 TEST(TextLimits, SuffixesAreDecodedInLinearTime) {
   Nlohmann json = with("decoder", {{"type", "BPEDecoder"}, {"suffix", "a"}});
   const std::string long_token(1 << 21, 'a');

@@ -7,10 +7,13 @@ Kinds of line:
            Non-contiguous tensors are made contiguous first, which the library demands.
   "open":  a file, as hex, and whether the library opens it; "strict" marks files that the library opens although the
            format's description forbids them, which Calque refuses.
+  "shared": views [first element, elements] of one storage by name, and whether the library saves them. Views without elements are
+           left out: the library refuses those that point into another one.
 """
 
 import json
 import pathlib
+import random
 import struct
 
 import safetensors
@@ -151,6 +154,21 @@ opened("{" + entry() + "," + entry("b", shape="[0]", offsets="[4,4]") + "," + en
 opened("{" + entry() + "," + entry("b", shape="[0]", offsets="[0,0]") + "}", four)
 opened("{" + entry() + "," + entry("b", shape="[0]", offsets="[2,2]") + "}", four)
 opened("{" + ",".join(entry(f"t{i}") for i in range(1000)) + "}", four)
+r = random.Random(0)
+for _ in range(80):
+    elements = r.choice([6, 12, 30])
+    views = {}
+    for name in "abcd"[: r.randrange(1, 5)]:
+        first = r.randrange(elements)
+        views[name] = [first, r.randrange(1, min(5, elements - first) + 1)]
+    base = torch.arange(float(elements))
+    try:
+        save({name: base[first:first + count] for name, (first, count) in views.items()})
+        done = True
+    except RuntimeError as e:
+        assert "Some tensors share memory" in str(e)
+        done = False
+    lines.append({"kind": "shared", "elements": elements, "views": views, "saved": done})
 OUT.parent.mkdir(parents=True, exist_ok=True)
 OUT.write_text("".join(json.dumps(line) + "\n" for line in lines))
 print(f"{OUT}: {len(lines)} cases, {OUT.stat().st_size} bytes")

@@ -1,7 +1,7 @@
 // Files of torch.save, read and written without Python: the zip form, and the older one without a zip for reading. A
 // pickle is a program; only opcodes that make plain data are followed, and of the functions it may name only those that
 // rebuild tensors. Whatever else it asks for is a UserError (bad_file) that names it. Tensors are views of the bytes given;
-// they keep `owner` alive.
+// they keep `owner` alive. Those of a file that a big-endian machine wrote are copies, with their bytes in this machine's order.
 #pragma once
 
 #include <cstddef>

@@ -77,14 +77,20 @@ class SafetensorsFile {
   std::optional<SafetensorsMetadata> metadata_;
 };
 
-// Writes the file whole or not at all. Tensors of any strides are written row-major; tensors that share memory are
-// written once for each name (find_shared_memory tells which do). UserError for a dtype that the format lacks, a fake
-// tensor, a name given twice or not in UTF-8. Metadata is written sorted by key.
+// What becomes of tensors that share memory (find_shared_memory): a file holds them once for each name, and what is read from it
+// no longer shares anything.
+enum class SharedTensors : uint8_t { refused, written_each };
+
+// Writes the file whole or not at all. Tensors of any strides are written row-major. UserError for tensors that share memory,
+// unless each is to be written, for a dtype that the format lacks, a fake tensor, a name given twice or not in UTF-8. Metadata is
+// written sorted by key.
 void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const std::optional<SafetensorsMetadata>& metadata = std::nullopt, bool sync = true);
+                      const std::optional<SafetensorsMetadata>& metadata = std::nullopt, bool sync = true,
+                      SharedTensors shared = SharedTensors::refused);
 // The same bytes in memory.
 std::vector<std::byte> serialize_safetensors(const NamedTensors& tensors,
-                                             const std::optional<SafetensorsMetadata>& metadata = std::nullopt);
+                                             const std::optional<SafetensorsMetadata>& metadata = std::nullopt,
+                                             SharedTensors shared = SharedTensors::refused);
 
 // Tensors whose bytes overlap. Views of one storage that lie side by side are not in a group; empty tensors never are.
 struct SharedMemory {

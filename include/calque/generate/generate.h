@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +21,8 @@ namespace calque {
 class CandidateGenerator;
 class PretrainedModel;
 
-// What the callback is asked: the ids that it has not seen [batch, n], how many it has, and which positions count.
+// What the callback is asked: the ids that it has not seen [batch, n], how many it has, and which positions count. Of a prompt that
+// is the callback's own (prompt_positions) the ids are [batch, 0], and n is what the mask has beyond cache_position.
 struct GenerationStep {
   Tensor input_ids;
   int64_t cache_position = 0;  // 0: it starts anew; fewer than it has seen: the others are to be forgotten
@@ -65,10 +67,13 @@ struct GenerateOptions {
   Tensor encoder_input_ids = {};         // of an encoder-decoder: what its penalties look at
   const Tokenizer* tokenizer = nullptr;  // for stop strings
   Streamer* streamer = nullptr;
-  Generator* generator = nullptr;            // for sampling; the default one when null
-  int64_t max_position_embeddings = 0;       // of the model; 0: not known
-  int64_t vocab_size = 0;                    // of the model; 0: not known
-  int64_t cache_position = 0;                // how many of the prompt's ids the callback has seen already
+  Generator* generator = nullptr;       // for sampling; the default one when null
+  int64_t max_position_embeddings = 0;  // of the model; 0: not known
+  int64_t vocab_size = 0;               // of the model; 0: not known
+  int64_t cache_position = 0;           // how many of the prompt's positions the callback has seen already
+  // The prompt is the callback's own, of so many positions (embeddings, say): attention_mask is that long, and input_ids, [batch, 0]
+  // or more, are what the text begins with and what processors and criteria look at.
+  std::optional<int64_t> prompt_positions = {};
   CandidateGenerator* candidates = nullptr;  // who proposes ids, beside the config's prompt_lookup_num_tokens
   // For generate with a model: a smaller one with the same vocabulary that proposes ids, and its own settings.
   PretrainedModel* assistant = nullptr;

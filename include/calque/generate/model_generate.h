@@ -28,6 +28,10 @@ struct ModelGenerateOutput : GenerateOutput {
 // `inputs` are those of the model's forward. input_ids: the prompt, or of an encoder-decoder the source, whose
 // decoder_input_ids then begin with the config's decoder_start_token_id. past_key_values of an earlier call: what they
 // hold of input_ids is not computed again. No gradients. UserError for a class that has no language modelling head.
+//
+// inputs_embeds [batch, length, width] are the prompt, or of an encoder-decoder the source, in the place of input_ids. The sequences are
+// then the new tokens alone; input_ids given beside them, of whatever length, are what the sequences begin with and what penalties look
+// at. attention_mask and position_ids are those of the embeddings; max_length counts them, and a cache is always kept.
 ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config,
                              const GenerateOptions& options = {});
 

@@ -87,7 +87,7 @@ class Tokenizer {
 };
 
 // Decodes ids as they come and gives out whole characters only. All that it gave out, with what finish() gives, is what
-// Tokenizer::decode makes of the same ids. The tokenizer must outlive it.
+// Tokenizer::decode makes of the same ids, and all of it may cost what decode may for them. The tokenizer must outlive it.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens = true);
@@ -95,12 +95,15 @@ class StreamDecoder {
   std::string finish();          // the rest; starts anew
 
  private:
+  std::string decoded(std::span<const int64_t> ids);
+
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  std::string bytes_;         // of a byte-level decoder: what is no whole character yet
-  std::vector<int64_t> ids_;  // of others: what the next text may depend on, and what has no text yet
-  size_t context_ = 0;        // how many of them have been given out
-  std::string given_;         // their text
+  size_t came_ = 0, spent_ = 0;  // ids, and the steps that they took
+  std::string bytes_;            // of a byte-level decoder: what is no whole character yet
+  std::vector<int64_t> ids_;     // of others: what the next text may depend on, and what has no text yet
+  size_t context_ = 0;           // how many of them have been given out
+  std::string given_;            // their text
 };
 
 }  // namespace calque

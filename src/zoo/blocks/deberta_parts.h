@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "bert_encoder.h"
+#include "calque/hub/model_info.h"
 
 namespace calque {
 
@@ -136,6 +137,7 @@ struct DebertaLikeModel : ModelOf<D, Pretrained> {
   virtual EncoderResult encoded(const EncoderInputs& inner, const Tensor& mask) = 0;
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor mask = deberta_given_mask(in);
+    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
     EncoderInputs inner;
     inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
     inner.mask.mask = deberta_mask(mask);
