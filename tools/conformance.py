@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes docs/conformance.md from the tests' own reports: each test whose name starts with a row's id (T042_..., H017_...)
-stands for that row.
+"""Makes docs/conformance.md from the tests' own reports: each test whose name starts with a row's id (T042_..., H017_..., B101_...)
+stands for that row; B rows are those of docs/behaviours.md.
 
     tools/conformance.py build/release/test-results [--rows ROWS.tsv ...] [--areas fx,sym] [-o docs/conformance.md]
 
@@ -14,7 +14,7 @@ import re
 import sys
 import xml.etree.ElementTree as xml
 
-ROWS = re.compile(r"(?:^|/)((?:[TH]\d{3}_)+)")  # a test may stand for several rows
+ROWS = re.compile(r"(?:^|/)((?:[THB]\d{3}_)+)")  # a test may stand for several rows
 NOT_APPLICABLE = "not applicable: "
 
 

@@ -1,5 +1,6 @@
 #include "calque/graph/function.h"
 
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 #include <unordered_map>
@@ -91,6 +92,22 @@ std::string packet_of(std::string_view name) {
   return {};
 }
 
+// The names that Python's functions and methods also take, and the schema's.
+constexpr std::pair<std::string_view, std::string_view> python_keywords[] = {
+    {"input", "self"}, {"x", "self"},   {"a", "self"},          {"x1", "self"},
+    {"x2", "other"},   {"axis", "dim"}, {"keepdims", "keepdim"}};
+
+// The schema's name for a keyword of Python's, unless an overload has the keyword itself.
+std::string schema_keyword(const std::string& packet, const std::string& key) {
+  for (const auto& [python, schema] : python_keywords) {
+    if (python != key) continue;
+    for (const Operator* op : overloads_of(packet))
+      if (op->schema().find_argument(key)) return key;
+    return std::string(schema);
+  }
+  return key;
+}
+
 // torch.nn.functional's own arguments that no operator has.
 Value call_packet(const std::string& packet, const Values& args, const Kwargs& kwargs) {
   Kwargs kept;
@@ -99,7 +116,7 @@ Value call_packet(const std::string& packet, const Values& args, const Kwargs& k
     if (key == "inplace")
       in_place = v.to_bool();
     else if (key != "_stacklevel")
-      kept.emplace_back(key, v);
+      kept.emplace_back(schema_keyword(packet, key), v);
   }
   const std::string name = in_place ? packet + "_" : packet;
   return call(resolve_overload(name, args, kept), args, kept);
@@ -273,7 +290,9 @@ Value call_method(std::string_view name, const Values& args, const Kwargs& kwarg
 Target Target::resolve(std::string_view text) {
   constexpr std::string_view ops = "torch.ops.";
   const std::string_view name = text.starts_with(ops) ? text.substr(ops.size()) : text;
-  if (const Operator* op = find_operator(name)) return *op;
+  // torch.ops.aten.cat is all its overloads, aten.cat the one without a name.
+  const bool all_overloads = name.size() != text.size() && std::count(name.begin(), name.end(), '.') == 1;
+  if (const Operator* op = all_overloads ? nullptr : find_operator(name)) return *op;
   if (FunctionRef f = find_function(text)) return f;
   return text;
 }

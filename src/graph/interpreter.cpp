@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/nn/module.h"
+#include "calque/nn/signature.h"
 #include "calque/op/mode.h"
+#include "calque/op/ops.h"
+#include "graph/library_functions.h"
 #include "graph/region_functions.h"
 
 namespace calque {
@@ -258,6 +262,79 @@ Value fake_value(const Node& node, const GraphOwner* owner) {
     return input->meta.val;
   };
   return run_node(node, map_nodes(node.args(), value), map_nodes(node.kwargs(), value), owner);
+}
+
+namespace {
+
+using Signature = std::vector<std::pair<std::string, std::optional<Value>>>;  // names and defaults
+
+Signature signature_of(const Schema& schema) {
+  Signature out;
+  for (const SchemaArgument& a : schema.arguments) out.emplace_back(a.name == "self" ? "input" : a.name, a.default_value);
+  return out;
+}
+
+// The overload that the packet's call on these values chooses; null when none fits.
+const Operator* overload_of(const Node& node, const std::string& packet) {
+  const NodeFn value = [](Node* n) { return n->meta.val.is_none() ? Value(empty({0})) : n->meta.val; };
+  Kwargs kwargs = map_nodes(node.kwargs(), value);
+  for (auto& [key, v] : kwargs)
+    if (key == "input") key = "self";
+  try {
+    return &resolve_overload(packet, map_nodes(node.args(), value), kwargs);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
+std::optional<Signature> signature_of(const Node& node, const Module* root) {
+  if (node.kind() == NodeKind::call_module) {
+    const Module* module = root ? root->find_submodule(node.target().text()) : nullptr;
+    if (!module) return std::nullopt;
+    const std::vector<std::string> names = module->argument_names();
+    const Values defaults = module->forward_signature().defaults;
+    if (names.empty()) return std::nullopt;
+    Signature out;
+    for (size_t i = 0; i < names.size(); ++i)
+      out.emplace_back(names[i], i + defaults.size() >= names.size()
+                                     ? std::optional(defaults[i + defaults.size() - names.size()])
+                                     : std::nullopt);
+    return out;
+  }
+  if (node.kind() != NodeKind::call_function) return std::nullopt;
+  if (const Operator* op = node.op()) return signature_of(op->schema());
+  const Function* function = node.target().function();
+  if (!function) return std::nullopt;
+  if (const LibraryFunction* f = find_library_function(function->name())) {
+    Signature out;
+    for (const LibraryFunction::Parameter& p : f->parameters) out.emplace_back(p.name, p.default_value);
+    return out;
+  }
+  if (function->packet().empty()) return std::nullopt;
+  const Operator* op = overload_of(node, function->packet());
+  return op ? std::optional(signature_of(op->schema())) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<NormalizedArguments> normalized_arguments(const Node& node, const Module* root, bool only_keywords) {
+  const std::optional<Signature> signature = signature_of(node, root);
+  if (!signature || node.args().size() > signature->size()) return std::nullopt;
+  NormalizedArguments out;
+  size_t used = node.args().size();
+  for (size_t i = 0; i < signature->size(); ++i) {
+    const auto& [name, default_value] = (*signature)[i];
+    const Value* given = i < node.args().size() ? &node.args()[i] : node.find_kwarg(name);
+    if (!given && name == "input") given = node.find_kwarg("self");
+    if (i >= node.args().size() && given) ++used;
+    if (!given && !default_value) continue;
+    if (!only_keywords && i < node.args().size())
+      out.args.push_back(*given);
+    else
+      out.kwargs.emplace_back(name, given ? *given : *default_value);
+  }
+  if (used != node.args().size() + node.kwargs().size()) return std::nullopt;
+  return out;
 }
 
 RealValues::RealValues(const Graph& graph, Values inputs, const GraphOwner* owner)

@@ -383,7 +383,12 @@ Value is_not_same(const Values& args, const Kwargs&) {
 
 Value get_attribute(const Values& args, const Kwargs&) {
   if (args.size() != 2 && args.size() != 3) need("getattr", args, 2);
-  return python_getattr(args[0], args[1].to_string());
+  try {
+    return python_getattr(args[0], args[1].to_string());
+  } catch (const UserError&) {
+    if (args.size() < 3) throw;
+    return args[2];
+  }
 }
 Value length(const Values& args, const Kwargs&) {
   need("len", args, 1);

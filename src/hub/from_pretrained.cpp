@@ -399,4 +399,17 @@ IncompatibleKeys load_sharded_checkpoint(Module& model, const fs::path& folder, 
   return keys;
 }
 
+void set_attention_implementation(PretrainedModel& model, const std::string& attention) {
+  if (attention.empty()) throw UserError("set_attention_implementation: name \"eager\" or \"sdpa\"");
+  check_attention(attention);
+  std::vector<PretrainedModel*> models;
+  for (const auto& [path, module] : model.named_modules())
+    if (auto* inner = dynamic_cast<PretrainedModel*>(module)) models.push_back(inner);
+  for (const PretrainedModel* inner : models)
+    if (attention == "sdpa" && !inner->supports_sdpa())
+      throw UserError(inner->class_name() +
+                      " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
+  for (PretrainedModel* inner : models) inner->config().attention_implementation = attention;
+}
+
 }  // namespace calque

@@ -91,6 +91,7 @@ bool FakeCache::key(const Operator& op, const Values& args, std::string& out) {
   out.reserve(256);
   put(out, &op);
   put(out, grad_enabled());
+  put(out, default_dtype());  // of a float that meets integers
   bool good = !refused;
   for (const Value& v : args) good = good && put_value(out, v);
   // Whether two arguments are one tensor or share memory may matter.

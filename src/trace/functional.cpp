@@ -89,7 +89,8 @@ Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<B
   extra->base = std::move(base);
   extra->steps = std::move(steps);
   extra->value = value;
-  extra->seen = extra->base->written;
+  // As in PyTorch a view of memory that was written is computed anew when it is used.
+  extra->seen = extra->steps.empty() ? extra->base->written : 0;
   impl.extra = std::move(extra);
   return outer;
 }
@@ -104,8 +105,8 @@ void commit(const Tensor& outer, const Tensor& value) {
     whole = view_inverse(*x.steps[i].op, x.steps[i].args, x.steps[i].index, on_the_way[i], whole);
   x.base->value = whole;
   ++x.base->written;
-  x.value = value;
-  x.seen = x.base->written;
+  // A view sees the memory that was written, so that results which shared it go on doing so.
+  current(x);
   outer.storage()->bump_version();
 }
 

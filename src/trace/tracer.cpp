@@ -81,6 +81,7 @@ Graph Tracer::run(Module* module, const TraceableFunction& function, const Trace
   s.root = module ? module : s.function_root.get();
   for (const auto& [name, t] : s.root->named_parameters()) s.parameters.try_emplace(&t.impl(), name);
   for (const auto& [name, t] : s.root->named_buffers()) s.buffers.try_emplace(&t.impl(), name);
+  for (const auto& [name, t] : s.root->named_constants()) s.plain_tensors.try_emplace(&t.impl(), name);
   for (const auto& [name, m] : s.root->named_modules()) s.module_paths.try_emplace(m, name);
   s.env = inputs.fake ? inputs.fake->env() : ShapeEnv::make();
   if (inputs.fake)

@@ -119,6 +119,8 @@ Value Tracer::tensor_arg(const Tensor& t) {
       if (Node* node = node_of(get_attr(it->second, t))) return node;
     return create_node(NodeKind::get_attr, it->second, {}, {});
   }
+  if (const auto it = s.plain_tensors.find(&t.impl()); it != s.plain_tensors.end())
+    return create_node(NodeKind::get_attr, it->second, {}, {});
   if (t.impl().wrapped_number && !t.is_fake()) return t.item();
   if (const auto symbolic = symbolic_number(t)) return create_arg(*symbolic);
   return constant(t);

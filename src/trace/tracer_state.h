@@ -46,6 +46,7 @@ struct Tracer::State {
   std::unordered_map<const Expr*, SizeOf> sizes;  // of fake values
   std::unordered_map<const TensorImpl*, std::string> parameters;
   std::unordered_map<const TensorImpl*, std::string> buffers;
+  std::unordered_map<const TensorImpl*, std::string> plain_tensors;  // constants that the root had before the trace
   std::unordered_map<const TensorImpl*, std::string> constants;
   std::unordered_map<std::string, Value> attributes;  // proxies of parameters, by path
   std::unordered_map<const Module*, std::string> module_paths;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "calque/graph/graph.h"
 
 namespace calque {
+
+class Module;
 
 class Interpreter {
  public:
@@ -65,6 +68,17 @@ class Interpreter {
 Value run_node(const Node& node, const Values& args, const Kwargs& kwargs = {}, const GraphOwner* owner = nullptr);
 // The same on the fake values (meta.val) of its inputs, which must be there; a placeholder's is its own.
 Value fake_value(const Node& node, const GraphOwner* owner = nullptr);
+
+// The arguments of a call as its signature has them: what was given by position stays so, the rest is by name and in the
+// signature's order, defaults included. With `only_keywords` everything is by name. The first argument of torch's functions is
+// `input`. Which overload is meant follows from the inputs' fake values; without one a node counts as a tensor. Modules are
+// looked up in `root`. Nothing for a node that is no call, or whose signature is not known.
+struct NormalizedArguments {
+  Values args;
+  Kwargs kwargs;
+};
+std::optional<NormalizedArguments> normalized_arguments(const Node& node, const Module* root = nullptr,
+                                                        bool only_keywords = false);
 
 // Real values of nodes, computed when asked for together with what they depend on by their arguments (not by writes), and
 // kept. Does not own the graph.

@@ -52,6 +52,10 @@ LoadedModel load_pretrained(const Config& config, const StateDict& state, const 
 // Newly initialised, of options.dtype, else the config's, else float32; in training mode.
 std::shared_ptr<PretrainedModel> from_config(const Config& config, const LoadOptions& options = {});
 
+// How attention is computed from the next call on, in this model and those inside it: "eager" or "sdpa". UserError for any other
+// word, and for a class that has no sdpa.
+void set_attention_implementation(PretrainedModel& model, const std::string& attention);
+
 // The configuration alone, found in the same places; a path may also be a JSON file.
 Config config_from_pretrained(const std::filesystem::path& name_or_path, const LoadOptions& options = {});
 

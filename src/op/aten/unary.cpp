@@ -133,7 +133,9 @@ void register_unary(Library& aten) {
           [](const Tensor& self) {
             if (self.dtype() == DType::bool_)
               throw UserError(ErrorKind::unsupported_operator, "\"abs\" not implemented for 'bool'");
-            return rule::unary("abs", self);
+            Meta m = rule::unary("abs", self);
+            m.dtype = to_real(m.dtype);
+            return m;
           },
           in_own_type<Unary::abs>)
       .in_place("abs_")

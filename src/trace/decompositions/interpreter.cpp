@@ -26,6 +26,7 @@ TracedGraph DecompositionInterpreter::trace(const Values& inputs, MakeFxOptions 
   std::optional<PythonBodiesScope> python;
   if (options_.python_bodies) python.emplace();
   TracedGraph out = make_fx_values(run, inputs, options);
+  if (options_.functional) out.graph().eliminate_dead_code();  // views that were computed anew
 
   const std::vector<Node*> before = source_.module->graph().placeholders(), after = out.graph().placeholders();
   for (size_t i = 0; i < before.size(); ++i) {
