@@ -46,8 +46,7 @@ Node* add_placeholder(Graph& graph, const std::string& name, const Value& val) {
 
 std::string free_name(const GraphModule& module) {
   for (size_t i = 0;; ++i)
-    if (std::string name = "_branch_constant" + std::to_string(i);
-        !module.find_tensor(name) && !module.find_submodule(name))
+    if (std::string name = "_branch_constant" + std::to_string(i); !module.find_tensor(name) && !module.find_submodule(name))
       return name;
 }
 
