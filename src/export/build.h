@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -42,6 +43,9 @@ GraphSignature make_signature(const Graph& graph, const std::vector<StateInput>&
 // Tensors that the graph reads by get_attr become inputs before the user's. Gives them by path.
 std::vector<std::pair<std::string, Value>> lift_constants(GraphModule& module, GraphSignature& signature,
                                                           const ConstantPaths& paths, FakeMode* fake);
+
+// The program with the tensors that graphs of higher-order operators hold as constants of its own; none where none does.
+std::optional<ExportedProgram> lift_branch_constants(const ExportedProgram& program);
 
 // Names inputs after their path, state after its module path with a prefix, and moves other names out of the way.
 void name_placeholders(GraphModule& module, GraphSignature& signature, const std::vector<KeyPath>& user_inputs);

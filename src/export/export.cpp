@@ -118,7 +118,8 @@ AssignedBuffers assigned_buffers(const Module& module, const std::vector<StateIn
   return out;
 }
 
-// Their values become writes of the buffers.
+// Their values become writes of the buffers, by the program itself: in the module that computed a value the write would be
+// another call of that module.
 void write_assigned(Graph& graph, const AssignedBuffers& assigned) {
   if (assigned.inputs.empty()) return;
   const std::vector<Node*> inputs = graph.placeholders();
@@ -128,7 +129,10 @@ void write_assigned(Graph& graph, const AssignedBuffers& assigned) {
   for (size_t i = 0; i < assigned.inputs.size(); ++i) {
     const auto where = graph.inserting_before(output);
     Node* copy = graph.call_function(get_operator("aten::copy_"), {inputs[assigned.inputs[i]], results[first + i]});
-    if (results[first + i].is_node()) copy->meta = results[first + i].to_node()->meta;
+    if (!results[first + i].is_node()) continue;
+    copy->meta = results[first + i].to_node()->meta;
+    if (const auto& stack = copy->meta.nn_module_stack; stack && stack->size() > 1)
+      copy->meta.nn_module_stack = std::make_shared<const ModuleStack>(1, stack->front());
   }
   results.resize(first);
   output->set_args({tuple(std::move(results))});

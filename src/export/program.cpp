@@ -50,13 +50,17 @@ struct ExportedProgram::Prepared {
   bool writes_state = false;
 };
 
-std::unique_lock<std::mutex> ExportedProgram::turn() const {
+bool ExportedProgram::writes_state() const {
   std::call_once(prepared_->looked, [&] {
     const std::unordered_set<std::string> written = pt2::written_inputs(graph(), parts_.signature);
     for (const InputSpec& spec : parts_.signature.input_specs)
       prepared_->writes_state |= spec.kind != InputKind::user_input && written.contains(spec.arg.name);
   });
-  return prepared_->writes_state ? std::unique_lock(*parts_.state_mutex) : std::unique_lock<std::mutex>();
+  return prepared_->writes_state;
+}
+
+std::unique_lock<std::mutex> ExportedProgram::turn() const {
+  return writes_state() ? std::unique_lock(*parts_.state_mutex) : std::unique_lock<std::mutex>();
 }
 
 const InputChecks& ExportedProgram::input_checks() const {
@@ -236,6 +240,31 @@ std::string bound(int64_t value) {
   return std::to_string(value);
 }
 
+bool same_tensor(const Tensor& x, const Tensor& y) {
+  if (x.dtype() != y.dtype() || str(x.sym_sizes()) != str(y.sym_sizes()) || x.requires_grad() != y.requires_grad() ||
+      x.device() != y.device() || x.is_fake() != y.is_fake())
+    return false;
+  return x.is_fake() || equal(x, y);  // a tensor without data has no more to compare
+}
+
+// The graphs, and what their nodes refer to by name: graphs of higher-order operators, and tensors.
+std::string first_difference(const GraphModule& a, const GraphModule& b) {
+  std::string why;
+  if (!same_graph(a.graph(), b.graph(), &why, true)) return why;
+  for (const Node* n : a.graph().nodes()) {
+    if (n->kind() != NodeKind::get_attr) continue;
+    const std::string path(n->target().text());
+    const auto* x = dynamic_cast<const GraphModule*>(a.find_submodule(path));
+    const auto* y = dynamic_cast<const GraphModule*>(b.find_submodule(path));
+    const Tensor* s = a.find_tensor(path);
+    const Tensor* t = b.find_tensor(path);
+    if (!x != !y || !s != !t) return path + " is not the same kind of thing in both programs";
+    if (s && !same_tensor(*s, *t)) return "the tensors " + path + " differ";
+    if (x && !(why = first_difference(*x, *y)).empty()) return "in " + path + ": " + why;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string ExportedProgram::str() const {
@@ -256,7 +285,7 @@ bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::strin
     return false;
   };
   if (a.dialect() != b.dialect()) return differ("the dialects differ");
-  if (!same_graph(a.graph(), b.graph(), why, true)) return false;
+  if (const std::string what = first_difference(a.graph_module(), b.graph_module()); !what.empty()) return differ(what);
   if (a.graph_signature().str() != b.graph_signature().str())
     return differ("the signatures differ:" + a.graph_signature().str() + "and" + b.graph_signature().str());
   if (!(a.in_spec() == b.in_spec()))
@@ -268,12 +297,6 @@ bool same_program(const ExportedProgram& a, const ExportedProgram& b, std::strin
     return std::map<std::string, ValueRange>(p.range_constraints().begin(), p.range_constraints().end());
   };
   if (by_symbol(a) != by_symbol(b)) return differ("the range constraints differ");
-  const auto same_tensor = [](const Tensor& x, const Tensor& y) {
-    if (x.dtype() != y.dtype() || str(x.sym_sizes()) != str(y.sym_sizes()) || x.requires_grad() != y.requires_grad() ||
-        x.device() != y.device() || x.is_fake() != y.is_fake())
-      return false;
-    return x.is_fake() || equal(x, y);  // a tensor without data has no more to compare
-  };
   if (a.state_dict().size() != b.state_dict().size())
     return differ("the state dicts have " + std::to_string(a.state_dict().size()) + " and " +
                   std::to_string(b.state_dict().size()) + " entries");

@@ -33,6 +33,7 @@ Values ProgramModule::flatten(const Values& args, const Kwargs& kwargs) const {
 Value ProgramModule::forward_values(const Values& args, const Kwargs& kwargs) {
   const Values leaves = flatten(args, kwargs);
   if (!find_submodule("_guards_fn")) checks_->check(leaves);
+  const auto alone = state_mutex_ ? std::unique_lock(*state_mutex_) : std::unique_lock<std::mutex>();
   const Values result = Interpreter(graph(), &as_owner()).run(leaves).to_items();
   return graph().pytree_info()->out_spec->unflatten(result);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,10 +17,12 @@
 namespace calque {
 
 // Takes arguments and keyword arguments in the structure of its pytree_info; UserError when they have another, or, without
-// a guards module, when they are not what the program takes.
+// a guards module, when they are not what the program takes. With a mutex calls take turns: the state that they write is the
+// program's.
 class ProgramModule : public GraphModule {
  public:
-  explicit ProgramModule(std::shared_ptr<const InputChecks> checks) : GraphModule(Graph()), checks_(std::move(checks)) {}
+  explicit ProgramModule(std::shared_ptr<const InputChecks> checks, std::shared_ptr<std::mutex> state_mutex = nullptr)
+      : GraphModule(Graph()), checks_(std::move(checks)), state_mutex_(std::move(state_mutex)) {}
   Value forward_values(const Values& args, const Kwargs& kwargs) override;
   // The leaves in the order of the placeholders.
   Values flatten(const Values& args, const Kwargs& kwargs) const;
@@ -30,6 +33,7 @@ class ProgramModule : public GraphModule {
 
  private:
   std::shared_ptr<const InputChecks> checks_;
+  std::shared_ptr<std::mutex> state_mutex_;
 };
 
 // What a program promises of its inputs, as a module that is called with their leaves and throws where one does not hold.

@@ -8,6 +8,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
+#include "export/build.h"
 #include "export/pt2_format.h"
 
 namespace calque {
@@ -55,7 +56,8 @@ class ArchiveWriter {
   };
 
   void write_program(const std::string& model, const ExportedProgram& program) {
-    const ExportedProgram::Parts& parts = program.parts();
+    const std::optional<ExportedProgram> lifted = lift_branch_constants(program);
+    const ExportedProgram::Parts& parts = lifted ? lifted->parts() : program.parts();
     write_state(model, parts);
     write_constants(model, parts);
     zip_.add("models/" + model + ".json",

@@ -133,7 +133,7 @@ SymbolReader::SymbolReader(const Json& range_constraints, const DeviceMap& devic
 // as they were made.
 void SymbolReader::finish() {
   for (const auto& [name, range] : ranges_)
-    if (declared_.contains(name)) env_->declare_symbol(name, std::nullopt, range);
+    if (declared_.contains(name) && !env_->symbol(name).is_float) env_->declare_symbol(name, std::nullopt, range);
 }
 
 namespace {

@@ -98,7 +98,7 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
   }
 
   const auto checks = std::make_shared<const InputChecks>(*this);
-  auto module = std::make_shared<ProgramModule>(checks);
+  auto module = std::make_shared<ProgramModule>(checks, writes_state() ? parts_.state_mutex : nullptr);
   const auto constant = [&](const std::string& path) -> const Tensor* {
     for (const auto& [name, value] : parts_.constants)
       if (name == path && value.is_tensor()) return &value.to_tensor();

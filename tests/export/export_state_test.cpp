@@ -528,6 +528,38 @@ TEST(ExportState, a_module_with_several_names_is_called_by_one_of_them) {
   EXPECT_EQ(paths, "b a b@1 c.1 c.0 c.1@1 d.0 d.1 ");
 }
 
+struct Remembering : Typed<Remembering> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Buffer last = register_buffer("last", zeros({3}));
+  Tensor forward(const Tensor& x) {
+    const Tensor y = x + *last;
+    last = y.sin();
+    return y;
+  }
+};
+struct HoldsRemembering : Typed<HoldsRemembering> {
+  static constexpr const char* forward_arguments[] = {"x"};
+  Child<Remembering> memory = child<Remembering>("memory");
+  Tensor forward(const Tensor& x) { return memory(x) * 2; }
+};
+
+// The write is the program's: in the child it would be a second call of it.
+TEST(ExportState, a_buffer_that_a_child_assigns_is_written_by_the_program) {
+  HoldsRemembering m;
+  const ExportedProgram p = export_program(m, {ones({3})}, {}, {.strict = true});
+  const Node* copy = nullptr;
+  for (const Node* n : p.graph().nodes())
+    if (n->target().str() == "aten.copy_.default") copy = n;
+  ASSERT_NE(copy, nullptr) << p.str();
+  ASSERT_TRUE(copy->meta.nn_module_stack);
+  ASSERT_EQ(copy->meta.nn_module_stack->size(), 1U);
+  EXPECT_EQ(copy->meta.nn_module_stack->front().path, "");
+  const auto whole = unflatten(p);
+  const Tensor once = ones({3}).sin();
+  EXPECT_TRUE(equal(whole->call({ones({3})}).to_tensor(), full({3}, 2.0)));
+  EXPECT_TRUE(equal(*whole->find_tensor("memory.last"), once));
+}
+
 // ---- several threads --------------------------------------------------------------------------------------------------
 
 struct CountingInARegion : Typed<CountingInARegion> {
@@ -542,15 +574,18 @@ struct CountingInARegion : Typed<CountingInARegion> {
   }
 };
 
-// The calls' results are the numbers from 1 on, each once, whichever thread got which.
+// The calls' results are the numbers from 1 on, each once, whichever thread got which. Every second thread calls the module
+// that the program gives, whose state is the program's.
 void expect_calls_to_take_turns(const ExportedProgram& program) {
+  const std::shared_ptr<GraphModule> module = program.module();
   constexpr int threads = 4, calls = 50;
   std::vector<std::vector<double>> seen(threads);
   std::vector<std::thread> running;
   for (int t = 0; t < threads; ++t)
     running.emplace_back([&, t] {
       for (int i = 0; i < calls; ++i)
-        seen[static_cast<size_t>(t)].push_back(program.call({zeros({1})}).to_tensor().item().to<double>());
+        seen[static_cast<size_t>(t)].push_back(
+            (t % 2 ? module->call({zeros({1})}) : program.call({zeros({1})})).to_tensor().item().to<double>());
     });
   for (std::thread& thread : running) thread.join();
   std::vector<double> all;

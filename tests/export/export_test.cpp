@@ -403,6 +403,30 @@ TEST(Export, printing_equality_and_statistics) {
   EXPECT_EQ(p.statistics().op_set, std::set<std::string>{"torch.ops.aten.linear.default"});
 }
 
+TEST(Export, programs_whose_branches_differ_are_not_the_same) {
+  const auto program = [](bool other, float literal) {
+    return export_program(traceable(
+                              [=](const Tensor& x) {
+                                return cond(
+                                           x.sum() > 0,
+                                           [=](const Values& in) -> Value {
+                                             const Tensor a = in[0].to_tensor();
+                                             return (other ? a.cos() : a.sin()) + tensor({literal, 2.0F});
+                                           },
+                                           [](const Values& in) -> Value { return in[0].to_tensor() * 2; }, {x})
+                                    .to_tensor();
+                              },
+                              {"x"}),
+                          {rand({2})});
+  };
+  std::string why;
+  EXPECT_TRUE(same_program(program(false, 1), program(false, 1), &why)) << why;
+  EXPECT_FALSE(same_program(program(false, 1), program(true, 1), &why));
+  EXPECT_THAT(why, HasSubstr("in true_graph_0: %sin"));
+  EXPECT_FALSE(same_program(program(false, 1), program(false, 3), &why));
+  EXPECT_EQ(why, "in true_graph_0: the tensors _tensor_constant0 differ");
+}
+
 TEST(Export, strict_gives_the_same_program) {
   LinearModel m;
   const Tensor x = rand({4, 3});

@@ -13,6 +13,7 @@
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/zip.h"
+#include "calque/graph/higher_order.h"
 #include "calque/nn/nn.h"
 #include "calque/op/literal.h"
 #include "calque/op/ops.h"
@@ -394,6 +395,25 @@ TEST(Pt2, a_program_equals_what_is_read_from_its_file) {
     std::string why;
     EXPECT_TRUE(same_program(program, *round_trip(program), &why)) << why;
   }
+}
+
+// PyTorch does not save such a program.
+TEST(Pt2, tensors_inside_branches_are_saved) {
+  const auto inner = [](const Values& in) -> Value { return in[0].to_tensor() + tensor({1., 2., 3.}); };
+  const auto outer = [=](const Values& in) -> Value {
+    const Tensor a = in[0].to_tensor() * tensor({3., 2., 1.});
+    return cond(a.sum() > 10, inner, [](const Values& x) -> Value { return x[0].to_tensor() * 2; }, {a});
+  };
+  const ExportedProgram p = export_program(
+      traceable([=](const Tensor& x) -> Value { return cond(x.sum() > 0, outer, inner, {x}); }, {"x"}), {ones({3})});
+  const auto again = round_trip(p);
+  EXPECT_EQ(again->constants().size(), 3U);
+  for (const double scale : {1., 10., -1.}) {
+    const Tensor x = full({3}, scale);
+    EXPECT_TRUE(equal(again->call({x}).to_tensor(), p.call({x}).to_tensor())) << scale;
+  }
+  std::string why;
+  EXPECT_TRUE(same_program(*again, *round_trip(*again), &why)) << why;
 }
 
 }  // namespace

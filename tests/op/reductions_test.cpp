@@ -73,6 +73,18 @@ TEST(Reductions, NanWinsAndTheFirstAmongEqualsIsNamed) {
   EXPECT_THAT(values_of<int64_t>(ties.argmax(0, false)), ElementsAre(1));
 }
 
+TEST(Reductions, ANormOfComplexNumbersIsThatOfTheirMagnitudes) {
+  const Tensor z = of<Complex64>({{3, 4}, {0, -2}, {5, 12}, {0, 0}}, {2, 2});
+  const auto norm = [&](double p, std::optional<IntList> dim) {
+    return values_of<float>(linalg_vector_norm(z, Scalar(p), dim, false, std::nullopt));
+  };
+  EXPECT_THAT(norm(1, IntList{1}), ElementsAre(7, 13));
+  EXPECT_THAT(norm(2, IntList{0}), ElementsAre(std::sqrt(194.0F), 2));
+  EXPECT_THAT(norm(inf, std::nullopt), ElementsAre(13));
+  EXPECT_THAT(norm(0, std::nullopt), ElementsAre(3));
+  EXPECT_THAT(values_of<float>(z.t().norm(2)), ElementsAre(testing::FloatEq(std::sqrt(198.0F))));
+}
+
 TEST(Reductions, BadDimensionsAreNamed) {
   const Tensor x = two_by_three();
   EXPECT_THAT(error_of([&] { x.sum(IntList{2}, false, std::nullopt); }), HasSubstr("Dimension out of range"));

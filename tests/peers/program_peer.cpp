@@ -29,10 +29,24 @@ Values inputs_of(const ExportedProgram& program, const std::string& path) {
   return inputs;
 }
 
+// Numbers as tensors without dimensions, complex128, which safetensors cannot hold, as its two parts.
 NamedTensors tensors_of(const Values& results) {
   NamedTensors out;
-  for (size_t i = 0; i < results.size(); ++i)
-    if (results[i].is_tensor()) out.emplace_back(std::to_string(i), results[i].to_tensor().contiguous());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Value& v = results[i];
+    const std::string name = std::to_string(i);
+    switch (v.kind()) {
+      case Value::Kind::tensor: {
+        const Tensor t = v.to_tensor().contiguous();
+        out.emplace_back(name, t.dtype() == DType::complex128 ? view_as_real(t) : t);
+        break;
+      }
+      case Value::Kind::boolean: out.emplace_back(name, scalar_tensor(v.to_bool(), DType::bool_)); break;
+      case Value::Kind::integer: out.emplace_back(name, scalar_tensor(v.to_int(), DType::int64)); break;
+      case Value::Kind::floating: out.emplace_back(name, scalar_tensor(v.to_float(), DType::float64)); break;
+      default: break;
+    }
+  }
   return out;
 }
 

@@ -127,10 +127,14 @@ class Batch:
             for i, r in enumerate(entry["runs"]):
                 name = f"{entry['id']}#{i}"
                 error = errors.get(name, f"no answer; {os.path.basename(program)} ended with status {done.returncode}: {done.stderr[-300:]}")
-                results[name] = error or compare(self.expected[name], load_file(r["outputs"]))
+                results[name] = error or self.difference(name, load_file(r["outputs"]))
             if "save" in entry:
                 results[f"{entry['id']}#save"] = errors.get(f"{entry['id']}#save", "no answer") or compare_printed(entry["program"], entry["save"])
         return results
+
+    def difference(self, name, got):
+        """None, or how what Calque gave for a run differs from what was expected of it."""
+        return compare(self.expected[name], got)
 
 
 def stored_graph(path):
@@ -198,7 +202,7 @@ def compare(want, got):
             continue
         if w.numel() == 0:
             continue
-        w, g = w.detach().double() if not w.is_complex() else w.detach(), g.double() if not g.is_complex() else g
+        w, g = ((torch.view_as_real(x.resolve_conj()) if x.is_complex() else x).detach().double() for x in (w, g))
         if not torch.equal(w.isnan(), g.isnan()):
             return f"result {i}: NaN in other places"
         if not torch.equal(w.isinf() * w.nan_to_num(0).sign(), g.isinf() * g.nan_to_num(0).sign()):

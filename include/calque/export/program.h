@@ -103,6 +103,7 @@ class ExportedProgram {
   std::string str() const;  // as PyTorch prints it
 
  private:
+  bool writes_state() const;
   // Calls of a program that writes its state take turns while in scope; others do not wait.
   std::unique_lock<std::mutex> turn() const;
   // What the graph takes for the user's inputs given; what it gives is in the order of the output specs.

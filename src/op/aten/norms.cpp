@@ -1,7 +1,9 @@
 // Vector norms, distances, logsumexp and what is made of them.
+#include <algorithm>
 #include <cmath>
 
 #include "kernel/cpu/binary.h"
+#include "kernel/cpu/copy.h"
 #include "kernel/cpu/distance.h"
 #include "kernel/cpu/reduce.h"
 #include "kernel/cpu/softmax.h"
@@ -14,8 +16,26 @@ namespace {
 using kernel::Reduction;
 using Dims = std::optional<IntList>;
 
+// The absolute values of complex elements, which is all that a norm sees of them.
+Tensor magnitudes(const Tensor& self, DType real) {
+  const Tensor dense = make_tensor(self.sizes(), self.dtype());
+  kernel::copy(self, dense);
+  const Tensor out = make_tensor(self.sizes(), to_real(self.dtype()));
+  dispatch(self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
+      std::transform(dense.data_as<T>(), dense.data_as<T>() + dense.numel(), out.mutable_data_as<typename T::value_type>(),
+                     [](T z) { return std::hypot(z.real(), z.imag()); });
+  });
+  if (out.dtype() == real) return out;
+  const Tensor wide = make_tensor(self.sizes(), real);
+  kernel::copy(out, wide);
+  return wide;
+}
+
 void norm_into(const Tensor& self, DType common, double p, const Dims& dim, const Tensor& out) {
   rule::check_kinds("norm_cpu", common, rule::Kinds::floats);
+  if (is_complex(self.dtype())) return norm_into(magnitudes(self, common), common, p, dim, out);
   kernel::ReduceParameters parameters;
   parameters.p = p;
   const uint64_t dims = rule::dims_or_all("linalg.vector_norm", dim, self.dim());
