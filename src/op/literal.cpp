@@ -13,6 +13,7 @@ namespace {
 // Values of a tensor are known ones: a symbolic number is specialised.
 Scalar known(const Scalar& v) {
   if (!v.is_symbolic()) return v;
+  if (v.is_boolean()) return guard(v.sym_bool());
   return v.kind() == Scalar::Kind::integer ? Scalar(v.sym_int().guard_int()) : Scalar(v.sym_float().guard_float());
 }
 

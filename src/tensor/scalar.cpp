@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "calque/base/error.h"
+#include "calque/sym/sym_math.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {
@@ -64,9 +65,11 @@ T convert(const Scalar& s) {
 
 }  // namespace
 
+SymInt Scalar::truth_as_int() const { return calque::sym_int(SymBool(expr_)); }
+
 double Scalar::to_double() const {
   switch (kind_) {
-    case Kind::boolean:
+    case Kind::boolean: return to_bool() ? 1 : 0;
     case Kind::integer:
       return is_uint64_ ? static_cast<double>(static_cast<uint64_t>(int_.as_int())) : static_cast<double>(int_.as_int());
     case Kind::floating:
@@ -81,15 +84,22 @@ double Scalar::to_double() const {
 }
 
 int64_t Scalar::to_int() const {
-  if (kind_ == Kind::boolean || kind_ == Kind::integer) return int_.as_int();
+  if (kind_ == Kind::boolean) return to_bool() ? 1 : 0;
+  if (kind_ == Kind::integer) return int_.as_int();
   const double d = to_double();
   if (!(d >= -0x1p63 && d < 0x1p63)) throw UserError("cannot convert " + str() + " to an integer without overflow");
   return static_cast<int64_t>(d);
 }
 
 bool Scalar::to_bool() const {
+  if (kind_ == Kind::boolean) {
+    bool known = int_.as_int() != 0;
+    if (expr_ && !SymBool(expr_).is_known(known))
+      throw UserError(ErrorKind::data_dependent, "a plain bool was needed, but the value is symbolic: " + str());
+    return known;
+  }
   if (kind_ == Kind::complex) return real_ != 0 || imag_ != 0;
-  return is_integral(true) ? int_.as_int() != 0 : to_double() != 0;
+  return kind_ == Kind::integer ? int_.as_int() != 0 : to_double() != 0;
 }
 
 std::complex<double> Scalar::to_complex() const {
@@ -121,7 +131,7 @@ bool Scalar::equals(const Scalar& other) const {
 
 std::string Scalar::str() const {
   switch (kind_) {
-    case Kind::boolean: return int_.as_int() ? "True" : "False";
+    case Kind::boolean: return sym_bool().str();
     case Kind::integer: return is_uint64_ ? std::to_string(static_cast<uint64_t>(int_.as_int())) : int_.str();
     case Kind::floating: return expr_ ? SymFloat(expr_).str() : python_repr(real_);
     case Kind::complex: return python_repr(std::complex<double>(real_, imag_));

@@ -280,7 +280,7 @@ Value::Value(StructValue s) : v_(std::make_shared<const StructValue>(std::move(s
 
 Value::Value(const Scalar& s) {
   switch (s.kind()) {
-    case Scalar::Kind::boolean: v_ = SymBool(s.to_bool()); break;
+    case Scalar::Kind::boolean: v_ = s.sym_bool(); break;
     case Scalar::Kind::integer: v_ = s.sym_int(); break;
     case Scalar::Kind::floating: v_ = s.sym_float(); break;
     case Scalar::Kind::complex: v_ = s.to_complex(); break;
@@ -322,7 +322,7 @@ std::complex<double> Value::to_complex() const {
 Scalar Value::to_scalar() const {
   if (const auto* i = std::get_if<SymInt>(&v_)) return *i;
   if (const auto* f = std::get_if<SymFloat>(&v_)) return *f;
-  if (const auto* b = std::get_if<SymBool>(&v_)) return plain_bool(*b, "a number");
+  if (const auto* b = std::get_if<SymBool>(&v_)) return *b;
   if (const auto* c = std::get_if<std::complex<double>>(&v_)) return *c;
   throw_mismatch(*this, "a number");
 }

@@ -44,7 +44,7 @@ bool is_lift(const Operator& op) {
 
 // An unbacked number of the dtype's kind.
 Value unbacked_number(ShapeEnv& env, DType dtype) {
-  if (dtype == DType::bool_) return env.create_unbacked({0, 1});
+  if (dtype == DType::bool_) return env.create_unbacked_bool();
   if (is_integral(dtype, false)) return env.create_unbacked();
   if (is_floating(dtype)) return env.create_unbacked_float();
   return {};

@@ -722,6 +722,17 @@ def item_arithmetic(x):
     return x * x[0].item() + x.sum().item()
 
 
+@case([f(3)], [f(5)])
+def truth_from_data(x):
+    some = (x > 0).any().item()
+    return some, torch.full((2,), some), torch.sym_ite(some, 3, 4), torch.sym_not(some)
+
+
+@case([f(3)], [f(5)])
+def truth_as_factor(x):
+    return x * (x > 0).any().item()
+
+
 # ---- trees ------------------------------------------------------------------------------------------------------------
 
 

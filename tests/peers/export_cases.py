@@ -335,6 +335,55 @@ def _(x):
     return torch.cond(x.shape[0] > 4, lambda a: a + 1, lambda a: a - 1, (x,))
 
 
+@function("truth_returned", (filled([3]),))
+def _(x):
+    return (x > 0).any().item(), x
+
+
+@function("truth_fills", (filled([3]),))
+def _(x):
+    return torch.full((2,), (x > 0).any().item())
+
+
+@function("truth_checked", (filled([3]),))
+def _(x):
+    torch._check((x < 100).any().item())
+    return x + 1
+
+
+@function("truth_predicate", (filled([3]),))
+def _(x):
+    return torch.cond((x > 0).any().item(), lambda a: a.sin(), lambda a: a.cos(), (x,))
+
+
+@function("truth_factor", (filled([3]),))
+def _(x):
+    return x * (x > 0).all().item()
+
+
+@function("truth_chooses", (filled([3]),))
+def _(x):
+    return torch.sym_ite((x > 0).all().item(), 3, 4)
+
+
+@function("truth_negated", (filled([3]),))
+def _(x):
+    return torch.sym_not((x > 0).all().item()), x
+
+
+@function("truths_either", (filled([3]),))
+def _(x):
+    a = (x < 100).all().item()
+    b = (x > 1).any().item()
+    torch._check(a | b)
+    return x + 1
+
+
+@function("truth_refused", (filled([3]),))
+def _(x):
+    return x + 1 if (x > 0).all().item() else x - 1
+
+
 @function("map", (filled([3, 4]), filled([4], 1)))
 def _(x, y):
     from torch._higher_order_ops.map import map as torch_map

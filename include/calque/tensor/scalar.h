@@ -1,5 +1,5 @@
-// A number argument of an operator: bool, integer (possibly symbolic), floating (possibly symbolic) or complex. Like a
-// Python number it has a kind but no width.
+// A number argument of an operator: bool, integer, floating (each possibly symbolic) or complex. Like a Python number it
+// has a kind but no width.
 #pragma once
 
 #include <complex>
@@ -26,6 +26,7 @@ class Scalar {
   template <std::floating_point T>
   Scalar(T v) : kind_(Kind::floating), real_(static_cast<double>(v)) {}
   Scalar(std::complex<double> v) : kind_(Kind::complex), real_(v.real()), imag_(v.imag()) {}
+  Scalar(SymBool v) : kind_(Kind::boolean), int_(!v.is_symbolic() && v.plain()), expr_(v.expr()) {}
   Scalar(SymInt v) : kind_(Kind::integer), int_(v) {}
   Scalar(SymFloat v) : kind_(Kind::floating), real_(v.is_symbolic() ? 0 : v.as_float()), expr_(v.expr()) {}
 
@@ -36,7 +37,8 @@ class Scalar {
   bool is_complex() const { return kind_ == Kind::complex; }
   bool is_symbolic() const { return expr_ != nullptr || (kind_ == Kind::integer && int_.is_symbolic()); }
 
-  SymInt sym_int() const { return int_; }  // integer kinds
+  SymBool sym_bool() const { return expr_ ? SymBool(expr_) : SymBool(int_.as_int() != 0); }  // of a bool
+  SymInt sym_int() const { return expr_ ? truth_as_int() : int_; }                           // of a bool or an integer
   SymFloat sym_float() const { return expr_ ? SymFloat(expr_) : SymFloat(to_double()); }
 
   // Conversions as static_cast would do; a symbolic value is a UserError. `to<T>` checks that integers and floats fit
@@ -54,12 +56,14 @@ class Scalar {
   DType dtype() const;
 
  private:
+  SymInt truth_as_int() const;  // of a symbolic bool
+
   Kind kind_;
   bool is_uint64_ = false;
   SymInt int_ = 0;
   double real_ = 0;
   double imag_ = 0;
-  const Expr* expr_ = nullptr;
+  const Expr* expr_ = nullptr;  // of a symbolic bool or float
 };
 
 template <>

@@ -40,7 +40,9 @@ void assert_async(const Tensor& self, std::string_view message) {
 constexpr std::string_view plain_message = "_assert_async: Expected Tensor with single nonzero value, but got zero";
 
 void assert_scalar(const Scalar& self, std::string_view message) {
-  const bool holds = self.is_symbolic() && self.is_integral(true) ? check(self.sym_int() != 0) : self.to_bool();
+  const bool holds = !self.is_symbolic() || !self.is_integral(true) ? self.to_bool()
+                     : self.is_boolean()                            ? check(self.sym_bool())
+                                                                    : check(self.sym_int() != 0);
   if (!holds) throw UserError(std::string(message));
 }
 

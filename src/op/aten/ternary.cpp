@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/sym/sym_math.h"
 #include "kernel/cpu/binary.h"
 #include "kernel/cpu/unary.h"
 #include "op/stanza.h"
@@ -175,7 +176,10 @@ bool is_nonzero_body(const Tensor& self) {
     throw UserError("is_nonzero: Boolean value of Tensor with more than one value is ambiguous, found sizes " +
                     str(self.sym_sizes()));
   const Scalar value = item(self);
-  if (value.is_symbolic()) return guard(value.sym_int() != 0);
+  if (value.is_symbolic())
+    return guard(value.is_boolean()    ? value.sym_bool()
+                 : value.is_floating() ? value.sym_float() != SymFloat(0.0)
+                                       : value.sym_int() != 0);
   return value.to_bool();
 }
 

@@ -1,3 +1,4 @@
+#include "calque/sym/sym_math.h"
 #include "programs.h"
 
 namespace calque::capture {
@@ -38,6 +39,11 @@ void add_data_dependent(Programs& programs) {
     const Tensor first = x.index_by({Slice(none, a)});
     return results(first, x.index_by({Slice(a, a + c)}).sum({0}));
   });
+  add("truth_from_data", [](const Tensor& x) -> Value {
+    const Scalar some = (x > 0).any().item();
+    return tuple({some, full({2}, some), sym_ite(some.sym_bool(), 3, 4), !some.sym_bool()});
+  });
+  add("truth_as_factor", [](const Tensor& x) { return x * (x > 0).any().item(); });
   add("item_arithmetic", [](const Tensor& x) {
     const Tensor scaled = x * x[0].item();
     return scaled + x.sum().item();

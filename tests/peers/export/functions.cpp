@@ -3,6 +3,7 @@
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/op/ops.h"
+#include "calque/sym/sym_math.h"
 #include "export/programs.h"
 
 namespace calque::peers {
@@ -405,6 +406,56 @@ void add_function_cases(std::vector<ExportCase>& cases) {
           },
           {"x"}),
       {filled({3, 4})}, {.dynamic_shapes = DS::dict({{"x", dims({{0, batch}})}})}, {{filled({6, 4})}});
+  const auto any_above = [](const Tensor& x, double limit) { return (x > limit).any().item(); };
+  const auto all_above = [](const Tensor& x, double limit) { return (x > limit).all().item(); };
+  add("truth_returned",
+      traceable(
+          [=](const Tensor& x) -> Value {
+            return tuple({any_above(x, 0), x});
+          },
+          {"x"}),
+      {filled({3})});
+  add("truth_fills", traceable([=](const Tensor& x) { return full({2}, any_above(x, 0)); }, {"x"}), {filled({3})});
+  add("truth_checked",
+      traceable(
+          [](const Tensor& x) {
+            (void)check((x < 100).any().item().sym_bool());
+            return x + 1;
+          },
+          {"x"}),
+      {filled({3})});
+  add("truth_predicate",
+      traceable(
+          [=](const Tensor& x) {
+            return cond(
+                       any_above(x, 0), [](const Values& in) -> Value { return in[0].to_tensor().sin(); },
+                       [](const Values& in) -> Value { return in[0].to_tensor().cos(); }, {x})
+                .to_tensor();
+          },
+          {"x"}),
+      {filled({3})}, {}, {{-filled({3})}});
+  add("truth_factor", traceable([=](const Tensor& x) { return x * all_above(x, 0); }, {"x"}), {filled({3})});
+  add("truth_chooses", traceable([=](const Tensor& x) -> Value { return sym_ite(all_above(x, 0).sym_bool(), 3, 4); }, {"x"}),
+      {filled({3})});
+  add("truth_negated",
+      traceable(
+          [=](const Tensor& x) -> Value {
+            return tuple({!all_above(x, 0).sym_bool(), x});
+          },
+          {"x"}),
+      {filled({3})});
+  add("truths_either",
+      traceable(
+          [=](const Tensor& x) {
+            const Scalar a = (x < 100).all().item();
+            const Scalar b = any_above(x, 1);
+            (void)check(sym_or(a.sym_bool(), b.sym_bool()));
+            return x + 1;
+          },
+          {"x"}),
+      {filled({3})});
+  add("truth_refused", traceable([=](const Tensor& x) { return guard(all_above(x, 0).sym_bool()) ? x + 1 : x - 1; }, {"x"}),
+      {filled({3})});
   add("map",
       traceable(
           [](const Tensor& x, const Tensor& y) {
