@@ -346,6 +346,7 @@ NAMESPACE = {name: getattr(sympy, name) for name in
              ("Symbol", "Integer", "Add", "Mul", "Pow", "Rational", "Float", "Equality", "Unequality", "StrictLessThan", "LessThan",
               "StrictGreaterThan", "GreaterThan", "And", "Or", "Not", "true", "false", "Piecewise", "Eq", "Ne", "Lt", "Le",
               "Gt", "Ge", "floor", "Abs")}
+NAMESPACE["ExprCondPair"] = sympy.functions.elementary.piecewise.ExprCondPair
 NAMESPACE.update({name: getattr(sympy_functions, name) for name in dir(sympy_functions)
                   if isinstance(getattr(sympy_functions, name), type) and issubclass(getattr(sympy_functions, name), sympy.Basic)})
 
