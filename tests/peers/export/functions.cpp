@@ -406,8 +406,8 @@ void add_function_cases(std::vector<ExportCase>& cases) {
           },
           {"x"}),
       {filled({3, 4})}, {.dynamic_shapes = DS::dict({{"x", dims({{0, batch}})}})}, {{filled({6, 4})}});
-  const auto any_above = [](const Tensor& x, double limit) { return (x > limit).any().item(); };
-  const auto all_above = [](const Tensor& x, double limit) { return (x > limit).all().item(); };
+  const auto any_above = [](const Tensor& x, int64_t limit) { return (x > limit).any().item(); };
+  const auto all_above = [](const Tensor& x, int64_t limit) { return (x > limit).all().item(); };
   add("truth_returned",
       traceable(
           [=](const Tensor& x) -> Value {
