@@ -317,11 +317,13 @@ void Config::check() const {
   }
   dtype();
   if (!has("vocab_size") || find("vocab_size")->kind() != Value::Kind::integer) return;
+  const int64_t vocab = integer("vocab_size");
+  if (vocab <= 0) return;  // no token would do; what is built with it is refused
   for (const auto& [key, value] : items_) {
     if (!key.ends_with("_token_id") || value.kind() != Value::Kind::integer) continue;
-    if (value.to_int() < 0 || value.to_int() >= integer("vocab_size"))
+    if (value.to_int() < 0 || value.to_int() >= vocab)
       warn(where_ + ": " + key + " is " + value.str() + ", expected None or a token of the vocabulary (0 to " +
-           std::to_string(integer("vocab_size") - 1) + ")");
+           std::to_string(vocab - 1) + ")");
   }
 }
 

@@ -253,6 +253,9 @@ TEST(ConfigFile, ValuesThatCannotBe) {
   const Warnings warnings;
   test_config("BaseModel", R"("vocab_size": 10, "pad_token_id": -1)");
   EXPECT_TRUE(warnings.any("pad_token_id is -1, expected None or a token of the vocabulary (0 to 9)"));
+  EXPECT_THAT(error_of([] { test_config("BaseModel", R"("vocab_size": -9223372036854775808, "bos_token_id": 1)"); }),
+              HasSubstr("\"vocab_size\" is -9223372036854775808, expected an integer from 1"));
+  EXPECT_FALSE(warnings.any("bos_token_id")) << "of a vocabulary that cannot be";
 }
 
 }  // namespace
