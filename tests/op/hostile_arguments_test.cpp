@@ -45,6 +45,8 @@ TEST(HostileArguments, sums_and_products_of_sizes_do_not_wrap) {
   EXPECT_NE(refusal("aten::repeat_interleave.Tensor", {tensor_of<int64_t>({huge, huge, 2}, {3})}), "");
   EXPECT_NE(refusal("aten::tril_indices", {huge, huge, 0}), "");
   EXPECT_NE(refusal("aten::triu_indices", {huge, 1, lowest}), "");
+  EXPECT_EQ(refusal("aten::triu_indices", {huge / 2, 33, 0}), "");  // few indices, in rows without end
+  EXPECT_EQ(refusal("aten::tril_indices", {huge / 2, 33, -(huge / 2) + 2}), "");
   EXPECT_NE(refusal("aten::im2col", {image, numbers({huge, huge}), numbers({1, 1}), numbers({0, 0}), numbers({1, 1})}), "");
   EXPECT_NE(refusal("aten::max_pool2d", {image, numbers({2, 2}), numbers({1, 1}), numbers({0, 0}), numbers({huge, huge})}),
             "");

@@ -179,7 +179,10 @@ void write_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const T
   T* column_numbers = row_numbers + out.strides()[0];
   const int64_t step = out.strides()[1];
   int64_t at = 0;
-  for (int64_t r = 0; r < rows; ++r) {
+  // Rows that have none are not looked at: there may be very many.
+  const int64_t first = lower ? std::clamp<int64_t>(-k, 0, rows) : 0;
+  const int64_t last = lower ? rows : std::clamp<int64_t>(columns - k, 0, rows);
+  for (int64_t r = first; r < last; ++r) {
     const Span s = kept_columns(r, columns, k, lower);
     for (int64_t c = s.begin; c < s.end; ++c, at += step) {
       row_numbers[at] = static_cast<T>(r);
@@ -196,11 +199,11 @@ int64_t triangle_count(int64_t rows, int64_t columns, int64_t k, bool lower) {
   const auto half = [](SymInt n) { return floor_div(n, 2); };
   // Rows with some but not all columns form an arithmetic series. SymInts, because numbers of this size may overflow.
   if (lower) {
-    const int64_t first = std::clamp<int64_t>(-k, 0, rows);                                      // first row that has a column
+    const int64_t first = std::clamp<int64_t>(-k, 0, rows);  // first row that has a column
     const int64_t full = std::clamp<int64_t>((SymInt(columns) - k - 1).as_int(), first, rows);  // first row that has all
     return (half(SymInt(full - first) * (SymInt(first) + k + 1 + full + k)) + SymInt(rows - full) * columns).as_int();
   }
-  const int64_t partial = std::clamp<int64_t>(-k, 0, rows);                                  // first row without some column
+  const int64_t partial = std::clamp<int64_t>(-k, 0, rows);                                 // first row without some column
   const int64_t none = std::clamp<int64_t>((SymInt(columns) - k).as_int(), partial, rows);  // first row without any
   return (SymInt(partial) * columns +
           half(SymInt(none - partial) * (SymInt(columns) - partial - k + columns - none + 1 - k)))
