@@ -78,6 +78,18 @@ TEST(HostileArguments, backward_operators_look_at_their_other_arguments) {
   EXPECT_NE(refusal("aten::gru_cell", {zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), zeros({2, 3})}), "");
 }
 
+TEST(HostileArguments, an_attention_mask_has_the_sizes_of_the_scores) {
+  const Tensor q = zeros({3, 8, 17, 4});
+  const auto with_mask = [&](const Tensor& mask) {
+    return refusal("aten::_scaled_dot_product_flash_attention_for_cpu", {q, q, q, 0.0, false}, {{"attn_mask", mask}});
+  };
+  EXPECT_NE(with_mask(zeros({3, 8, 17, 4})), "");
+  EXPECT_NE(with_mask(zeros({2, 17})), "");
+  EXPECT_NE(with_mask(zeros({2, 8, 17, 17})), "");
+  EXPECT_EQ(with_mask(zeros({1, 17})), "");
+  EXPECT_EQ(with_mask(zeros({3, 1, 17, 1})), "");
+}
+
 TEST(HostileArguments, indices_that_are_data_are_checked) {
   const Tensor x = zeros({10, 3});
   EXPECT_NE(refusal("aten::index.Tensor", {x, list({tensor_of<int64_t>({huge / 2}, {1})})}), "");

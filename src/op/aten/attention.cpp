@@ -108,7 +108,7 @@ void attend(const Tensor& query, const Tensor& key, const Tensor& value, const T
   if (!dense_out) kernel::copy(to, out);
 }
 // Checked only where values are read: PyTorch's shape rule has no guard for it.
-void check_fit(const Tensor& query, const Tensor& key, const Tensor& value) {
+void check_fit(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   const std::string op = "_scaled_dot_product_flash_attention_for_cpu: ";
   if (query.size(3) != value.size(3) || key.size(3) != value.size(3))
     throw UserError(op + "Q/K/V should have the same head size, found " + std::to_string(query.size(3)) + ", " +
@@ -119,10 +119,16 @@ void check_fit(const Tensor& query, const Tensor& key, const Tensor& value) {
     throw UserError(op +
                     "key and value must have query's batch size, heads that divide query's, and one length, found sizes " +
                     str(query.sym_sizes()) + ", " + str(key.sym_sizes()) + " and " + str(value.sym_sizes()));
+  if (!mask.defined()) return;
+  const int64_t scores[] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+  for (int64_t d = 0; d < mask.dim(); ++d)
+    if (mask.size(d) != 1 && mask.size(d) != scores[4 - mask.dim() + d])
+      throw UserError(op + "the mask must broadcast to the scores' sizes " + str(IntList(scores, 4)) + ", found " +
+                      str(mask.sym_sizes()));
 }
 void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal, const Tensor& mask,
                   std::optional<double> scale, const Tensor& out, const Tensor& logsumexp) {
-  check_fit(query, key, value);
+  check_fit(query, key, value, mask);
   attend(query, key, value, mask, is_causal, scale, out, logsumexp);
 }
 
