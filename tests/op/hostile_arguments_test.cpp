@@ -109,6 +109,7 @@ TEST(HostileArguments, numbers_lead_nowhere) {
     EXPECT_EQ(refusal("aten::upsample_nearest2d", {image, numbers({3, 3}), scale, scale}), "") << scale;
   EXPECT_NE(refusal("aten::upsample_bilinear2d.vec", {image, Value(), true, list({2.0})}), "");
   EXPECT_NE(refusal("aten::mvlgamma", {ones({2}), 1000000000}), "");
+  EXPECT_NE(refusal("aten::_fft_c2r", {zeros({3}, DType::complex64), numbers({0}), 0, 0}), "");
   EXPECT_EQ(refusal("aten::polygamma", {3, full({2}, -1e15 - 0.25, DType::float64)}), "");  // ends
   EXPECT_EQ(refusal("aten::round.decimals", {ones({2})}, {{"decimals", lowest}}), "");
   EXPECT_EQ(refusal("aten::sub.Tensor", {ones({2}, DType::int64), ones({2}, DType::int64)}, {{"alpha", lowest}}), "");

@@ -237,9 +237,10 @@ void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tenso
 }
 
 // The library that PyTorch calls refuses a batch of no lines.
-void check_not_empty(const Tensor& t) {
+void check_not_empty(const Tensor& t, const char* which) {
   if (t.numel() == 0)
-    throw UserError("fft: expected at least one line to transform, found an input of sizes " + str(t.sym_sizes()));
+    throw UserError(std::string("fft: expected at least one line to transform, found ") + which + " of sizes " +
+                    str(t.sym_sizes()));
 }
 
 void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
@@ -252,13 +253,13 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
 }  // namespace
 
 void fft_complex(const Tensor& input, IntList dims, bool forward, double scale, const Tensor& out) {
-  if (!dims.empty()) check_not_empty(input);
+  if (!dims.empty()) check_not_empty(input, "an input");
   copy(input, out);
   for (size_t i = 0; i < dims.size(); ++i) transform_in_place(out, dims[i], forward, i + 1 == dims.size() ? scale : 1.0);
 }
 
 void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out) {
-  check_not_empty(input);
+  check_not_empty(input, "an input");
   const int64_t last = dims.back();
   const double first_scale = dims.size() == 1 ? scale : 1.0;
   if (input.dtype() == DType::float64)
@@ -269,7 +270,8 @@ void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out
 }
 
 void fft_to_real(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
-  check_not_empty(input);
+  check_not_empty(input, "an input");
+  check_not_empty(out, "a result");
   if (out.dtype() == DType::float64)
     complex_to_real<double>(input, dim, scale, out);
   else
