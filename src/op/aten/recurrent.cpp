@@ -72,12 +72,12 @@ struct Network {
 };
 
 std::vector<Weights> weights_of(const Network& net, TensorList params, bool projects) {
-  const size_t directions = static_cast<size_t>(net.num_layers) * (net.bidirectional ? 2 : 1);
   const size_t each = 2 + (net.has_biases ? 2 : 0) + (projects ? 1 : 0);
-  if (params.size() != directions * each) {
-    throw UserError(std::string(net.name) + ": expected " + std::to_string(directions * each) + " weights, found " +
-                    std::to_string(params.size()));
-  }
+  const size_t a_layer = each * (net.bidirectional ? 2 : 1);
+  // By division: layers that somebody else's file says could make a product wrap.
+  if (params.size() % a_layer != 0 || params.size() / a_layer != static_cast<size_t>(net.num_layers))
+    throw UserError(std::string(net.name) + ": expected " + std::to_string(a_layer) + " weights for each of " +
+                    std::to_string(net.num_layers) + " layers, found " + std::to_string(params.size()));
   std::vector<Weights> out;
   for (size_t at = 0; at < params.size(); at += each) {
     Weights w{params[at], params[at + 1], {}, {}, {}};
