@@ -1,5 +1,6 @@
 #include "calque/base/small_blocks.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -37,27 +38,45 @@ TEST(SmallBlocks, AreHandedOutAgain) {
 TEST(SmallBlocks, MayBeFreedByAnotherThreadAndAfterIt) {
   std::vector<void*> taken(100);
   std::thread([&] {
-    for (void*& p : taken) p = take_small_block(1000);
+    for (size_t i = 0; i < 100; ++i) std::memset(taken[i] = take_small_block(1000), static_cast<int>(i), 1000);
   }).join();
   std::thread([&] {
     for (size_t i = 0; i < 50; ++i) give_small_block(taken[i], 1000);
+    for (int i = 0; i < 200; ++i) {  // what is handed out again is none of those that are still held
+      void* again = take_small_block(1000);
+      EXPECT_EQ(std::find(taken.begin() + 50, taken.end(), again), taken.end());
+      std::memset(again, 0xff, 1000);
+      give_small_block(again, 1000);
+    }
   }).join();
-  for (size_t i = 50; i < 100; ++i) give_small_block(taken[i], 1000);
+  for (size_t i = 50; i < 100; ++i) {
+    const auto* bytes = static_cast<const unsigned char*>(taken[i]);
+    EXPECT_TRUE(std::all_of(bytes, bytes + 1000, [&](unsigned char b) { return b == i; })) << i;
+    give_small_block(taken[i], 1000);
+  }
 }
 
 // Blocks that a static object frees after the thread's own destructors ran.
 struct Late {
   void* block = nullptr;
+  bool* freed = nullptr;
   ~Late() {
     if (block) give_small_block(block, 64);
+    if (freed) *freed = true;
   }
 };
 TEST(SmallBlocks, MayBeFreedWhenTheThreadIsEnding) {
-  std::thread([] {
+  bool freed = false;
+  std::thread([&] {
     thread_local Late late;  // made before the thread's store of blocks, so destroyed after it
     late.block = take_small_block(64);
+    late.freed = &freed;
     give_small_block(take_small_block(64), 64);
   }).join();
+  EXPECT_TRUE(freed);
+  void* next = take_small_block(64);  // the store is whole
+  std::memset(next, 1, 64);
+  give_small_block(next, 64);
 }
 
 }  // namespace

@@ -49,15 +49,26 @@ TEST(Dot, HasNodesAndEdges) {
   EXPECT_THAT(to_dot(example(), options), Not(HasSubstr("unused")));
 }
 
-TEST(Json, HoldsEverything) {
+TEST(Json, HoldsNodesArgumentsUsersValuesAndSymbols) {
   const auto j = nlohmann::json::parse(to_json(example(), 1));
-  ASSERT_EQ(j["nodes"].size(), 6U);
-  EXPECT_EQ(j["nodes"][3]["target"], "aten.add.Tensor");
-  EXPECT_EQ(j["nodes"][3]["args"][0]["node"], "x");
-  EXPECT_EQ(j["nodes"][3]["kwargs"]["alpha"], 2);
-  EXPECT_EQ(j["nodes"][3]["users"][0], "end");
-  EXPECT_EQ(j["nodes"][3]["val"], "f32[s0, 3]");
+  const auto expected = nlohmann::json::parse(R"([
+    {"name": "x", "op": "placeholder", "target": "x", "args": [], "kwargs": {}, "users": ["add"], "val": "f32[s0, 3]"},
+    {"name": "unused", "op": "placeholder", "target": "unused", "args": [], "kwargs": {}, "users": []},
+    {"name": "w", "op": "get_attr", "target": "layer.weight", "args": [], "kwargs": {}, "users": ["add"], "val": "f32[3]"},
+    {"name": "add", "op": "call_function", "target": "aten.add.Tensor", "args": [{"node": "x"}, {"node": "w"}],
+     "kwargs": {"alpha": 2}, "users": ["end"], "val": "f32[s0, 3]"},
+    {"name": "end", "op": "call_method", "target": "to", "args": [{"node": "add"}, {"dtype": "torch.float16"}],
+     "kwargs": {"text": "</script>\"<b>"}, "users": ["output"]},
+    {"name": "output", "op": "output", "target": "output",
+     "args": [{"tuple": [{"node": "end"}, {"dict": [["n", {"float": "inf"}]]}]}], "kwargs": {}, "users": []}])");
+  ASSERT_EQ(j["nodes"].size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (const auto& [key, value] : expected[i].items()) EXPECT_EQ(j["nodes"][i][key], value) << i << " " << key;
+  ASSERT_EQ(j["symbols"].size(), 1U);
+  EXPECT_EQ(j["symbols"][0]["name"], "s0");
+  EXPECT_EQ(j["symbols"][0]["lower"], 2);
   EXPECT_EQ(j["symbols"][0]["upper"], 100);
+  EXPECT_EQ(j["symbols"][0]["example"], 5);
 }
 
 TEST(Html, IsOneSelfContainedPage) {

@@ -68,7 +68,13 @@ TEST(ReadAhead, AFileThatIsNotInThePageCacheIsReadAsItIs) {
 TEST(ReadAhead, NoFilesAndEmptyFilesAreNoReading) {
   ReadAhead nothing({});
   nothing.order({});
-  ReadAhead empty({MappedFile::zeros(0)});
+  const std::shared_ptr<const MappedFile> file = MappedFile::zeros(0);
+  {
+    ReadAhead empty({file});
+    empty.order({});
+    EXPECT_EQ(file.use_count(), 2);  // kept mapped as long as it reads
+  }
+  EXPECT_EQ(file.use_count(), 1);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ StateDict state_under(const std::string& prefix) {
 }
 void expect_close(const Tensor& found, const std::string& name) {
   const Tensor expected = parts().tensor(name);
-  ASSERT_EQ(found.sizes().size(), expected.sizes().size()) << name;
+  ASSERT_EQ(str(found.sizes()), str(expected.sizes())) << name;
   EXPECT_EQ(found.dtype(), expected.dtype()) << name;
   const double scale = std::max(1.0, expected.abs().max().item().to_double());
   EXPECT_LE((found - expected).abs().max().item().to_double(), 1e-5 * scale) << name;
