@@ -9,7 +9,7 @@
 #include "calque/base/error.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 using namespace calque;
 

@@ -18,6 +18,7 @@
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/zip.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/mode.h"
 #include "forked.h"
 

@@ -87,7 +87,7 @@ Row make_row(const Json& spec) {
     else if (spec.at("keyword").contains(schema[i].name))
       args.push_back(make_value(spec["keyword"][schema[i].name]));
     else
-      args.push_back(schema[i].default_value.value());
+      args.push_back(*schema[i].default_value);
   }
   row.call = [&op, args] { return dispatch(op, args); };
   row.repeat = [&op, args](int64_t n) {

@@ -70,12 +70,13 @@ void print_tensors_json(const SafetensorsFile& file) {
     out += "\n      ]";
   };
   for (const SafetensorsEntry* e : entries_by_name(file)) {
-    fmt::format_to(std::back_inserter(out), "{}\n    {{\n      \"name\": {},\n      \"dtype\": \"{}\",\n      \"shape\": ",
-                   separator, json_quoted(e->name), e->dtype_name);
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n    {{\n      \"name\": {},\n      \"dtype\": \"{}\",\n      \"shape\": ", separator,
+                   json_quoted(e->name), e->dtype_name);
     separator = ",";
     list(e->sizes);
-    fmt::format_to(std::back_inserter(out), ",\n      \"parameters\": {},\n      \"bytes\": {},\n      \"data_offsets\": ",
-                   e->numel(), e->nbytes());
+    fmt::format_to(std::back_inserter(out),
+                   ",\n      \"parameters\": {},\n      \"bytes\": {},\n      \"data_offsets\": ", e->numel(), e->nbytes());
     list(std::array{e->begin, e->end});
     out += "\n    }";
     if (out.size() < size_t{1} << 16) continue;

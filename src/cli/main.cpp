@@ -22,7 +22,8 @@ namespace calque::cli {
 namespace {
 
 constexpr const char* out_of_memory =
-    "the command needs more memory than there is; take a smaller model, input or dtype, or raise --memory-limit if it is set";
+    "the command needs more memory than there is; take a smaller model, input or dtype, or raise --memory-limit if it is "
+    "set";
 
 void add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();

@@ -16,8 +16,8 @@ namespace calque::cli {
 void occupy_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     // The lowest free number is the one that open() gives; an output that is open for reading alone refuses to be written.
-    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
-      [[maybe_unused]] const int taken = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) [[maybe_unused]]
+      const int taken = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 void flush_output() {

@@ -9,7 +9,6 @@ namespace calque::cli {
 // errors of writing, not signals.
 void end_cleanly_on_signals();
 
-
 // Ends the process with status 2 and a message when so many seconds have passed; 0 is no limit.
 void limit_time(unsigned seconds);
 

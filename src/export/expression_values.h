@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "calque/op/value.h"
 #include "calque/sym/expr.h"
-#include "calque/tensor/value.h"
 
 namespace calque {
 

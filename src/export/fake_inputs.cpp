@@ -6,9 +6,9 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/tree.h"
 #include "calque/sym/export_env.h"
 #include "calque/sym/expr.h"
-#include "calque/tensor/tree.h"
 #include "export/build.h"
 #include "export/shape_walk.h"
 #include "sym/env_impl.h"

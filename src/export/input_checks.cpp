@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "calque/base/error.h"
+#include "calque/op/tree.h"
 #include "calque/sym/expr.h"
-#include "calque/tensor/tree.h"
 #include "export/guard_text.h"
 #include "export/shape_walk.h"
 #include "sym/linear_text.h"

@@ -8,7 +8,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/export/verifier.h"
 #include "calque/graph/interpreter.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "export/build.h"
 #include "export/program_module.h"
 #include "export/pt2_format.h"

@@ -12,7 +12,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/export/program.h"
 #include "calque/graph/graph_module.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 

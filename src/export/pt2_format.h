@@ -13,7 +13,7 @@
 #include "calque/export/pt2.h"
 #include "calque/export/signature.h"
 #include "calque/file/json.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 #include "calque/trace/fake.h"
 
 namespace calque::pt2 {

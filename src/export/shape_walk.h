@@ -5,7 +5,7 @@
 #include <string>
 
 #include "calque/export/dynamic_shapes.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 

@@ -3,7 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/dynamic_shapes.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 

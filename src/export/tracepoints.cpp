@@ -2,7 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "export/build.h"
 
 namespace calque {

@@ -235,10 +235,9 @@ class Frame {
 
   static bool is_cheap(const Node& n) {
     if (n.kind() != NodeKind::call_function) return false;
+    if (const Operator* op = n.op()) return op->has_tag(Tag::repeatable);
     const std::string name = n.target().str();
-    static const std::set<std::string> operators = {"aten.sym_size.int",    "aten.item.default", "aten.unbind.int",
-                                                    "aten.sum.dim_IntList", "aten.view.default", "aten.diff.default"};
-    return operators.contains(name) || name.starts_with("operator.") || name.starts_with("_operator.");
+    return name.starts_with("operator.") || name.starts_with("_operator.");
   }
 
   Node* as_input(Node* x) {

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "calque/base/error.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "export/unflatten_draft.h"
 
 namespace calque::unflatten_detail {

@@ -2,7 +2,7 @@
 // the tensors its own.
 #pragma once
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "calque/base/small_vector.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -75,7 +75,8 @@ bool take_lock(int descriptor) noexcept { return ::flock(descriptor, LOCK_EX | L
 bool remove_dead_file(const std::string& path) noexcept {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
-  struct stat opened {}, named {};
+  struct stat opened {
+  }, named{};
   // The name may have become another file's, or the file another name's, before the lock was had.
   const bool dead = ::fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && take_lock(fd) &&
                     ::lstat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;

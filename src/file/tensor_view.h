@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -6,7 +6,7 @@
 #include "calque/graph/interpreter.h"
 #include "calque/op/autocast.h"
 #include "calque/op/ops.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "graph/higher_order_functions.h"
 #include "graph/region_functions.h"
 

@@ -270,7 +270,9 @@ using Signature = std::vector<std::pair<std::string, std::optional<Value>>>;  //
 
 Signature signature_of(const Schema& schema) {
   Signature out;
-  for (const SchemaArgument& a : schema.arguments) out.emplace_back(a.name == "self" ? "input" : a.name, a.default_value);
+  for (const SchemaArgument& a : schema.arguments)
+    out.emplace_back(a.name == "self" ? "input" : a.name,
+                     a.default_value ? std::optional<Value>(*a.default_value) : std::nullopt);
   return out;
 }
 

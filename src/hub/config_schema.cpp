@@ -32,12 +32,29 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
          {"num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers",
           "num_decoder_layers"}},
         {KeyKind::size,
-         {"vocab_size",      "decoder_vocab_size", "hidden_size",         "n_embd",
-          "d_model",         "dim",                "embedding_size",      "word_embed_proj_dim",
-          "head_dim",        "d_kv",               "attention_head_size", "intermediate_size",
-          "encoder_ffn_dim", "decoder_ffn_dim",    "ffn_dim",             "d_ff",
-          "hidden_dim",      "n_inner",            "pooler_hidden_size",  "cross_attention_hidden_size",
-          "n_positions",     "rotary_dim",         "max_position_embeddings"}},
+         {"vocab_size",
+          "decoder_vocab_size",
+          "hidden_size",
+          "n_embd",
+          "d_model",
+          "dim",
+          "embedding_size",
+          "word_embed_proj_dim",
+          "head_dim",
+          "d_kv",
+          "attention_head_size",
+          "intermediate_size",
+          "encoder_ffn_dim",
+          "decoder_ffn_dim",
+          "ffn_dim",
+          "d_ff",
+          "hidden_dim",
+          "n_inner",
+          "pooler_hidden_size",
+          "cross_attention_hidden_size",
+          "n_positions",
+          "rotary_dim",
+          "max_position_embeddings"}},
         {KeyKind::repeats, {"pretraining_tp"}},
         {KeyKind::rows, {"type_vocab_size"}},
         {KeyKind::heads,
@@ -45,13 +62,17 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "encoder_attention_heads", "decoder_attention_heads"}},
         {KeyKind::length, {"window_size", "original_max_position_embeddings"}},
         {KeyKind::count, {"chunk_size_feed_forward", "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"}},
-        {KeyKind::probability,
-         {"hidden_dropout_prob", "attention_probs_dropout_prob", "hidden_dropout",      "attention_dropout",
-          "activation_dropout",  "dropout",                      "dropout_rate",        "classifier_dropout",
-          "resid_pdrop",         "classifier_dropout_prob",      "embd_pdrop",          "attn_pdrop",
-          "resid_dropout",       "embed_dropout",                "pooler_dropout",      "qa_dropout",
-          "seq_classif_dropout", "summary_first_dropout",        "encoder_layerdrop",   "decoder_layerdrop",
-          "layerdrop",           "summary_last_dropout"}},
+        {KeyKind::probability, {"hidden_dropout_prob", "attention_probs_dropout_prob",
+                                "hidden_dropout",      "attention_dropout",
+                                "activation_dropout",  "dropout",
+                                "dropout_rate",        "classifier_dropout",
+                                "resid_pdrop",         "classifier_dropout_prob",
+                                "embd_pdrop",          "attn_pdrop",
+                                "resid_dropout",       "embed_dropout",
+                                "pooler_dropout",      "qa_dropout",
+                                "seq_classif_dropout", "summary_first_dropout",
+                                "encoder_layerdrop",   "decoder_layerdrop",
+                                "layerdrop",           "summary_last_dropout"}},
         {KeyKind::magnitude,
          {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "initializer_range", "init_std", "initializer_factor",
           "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
@@ -60,8 +81,7 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "rope_parameters.high_freq_factor", "rope_parameters.short_factor", "rope_parameters.long_factor"}},
         {KeyKind::fraction, {"partial_rotary_factor", "rope_parameters.partial_rotary_factor"}},
         {KeyKind::length, {"rope_parameters.original_max_position_embeddings"}},
-        {KeyKind::number,
-         {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
+        {KeyKind::number, {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
     };
     std::map<std::string_view, KeyKind, std::less<>> out;
     for (const KindKeys& row : table)
@@ -139,8 +159,7 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
   if (kind == KeyKind::token) return check_token(config, key, value);
   if (const std::optional<Range> range = whole_range(kind)) {
     if (value.kind() != Value::Kind::integer || value.to_int() < range->least || value.to_int() > range->most)
-      refuse(config, key, value,
-             "an integer from " + std::to_string(range->least) + " to " + std::to_string(range->most));
+      refuse(config, key, value, "an integer from " + std::to_string(range->least) + " to " + std::to_string(range->most));
     return;
   }
   if (value.kind() == Value::Kind::list) {
@@ -203,9 +222,8 @@ void check_schema(const Config& config, const Architecture* architecture) {
   for (const char* rope : {"rope_parameters", "rope_scaling"})
     if (config.has(rope) && config.find(rope)->kind() != Value::Kind::dict)
       refuse(config, rope, *config.find(rope), "an object");
-  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
-    check_value(config, kind, key, value);
-  });
+  for_each_rule(config, architecture,
+                [&](KeyKind kind, std::string_view key, const Value& value) { check_value(config, kind, key, value); });
   for (const KeyRelation& relation : architecture->schema.relations) check_relation(config, relation);
 }
 
@@ -213,7 +231,8 @@ void check_limits(const Config& config, const Architecture* architecture, const 
   if (!architecture) return;
   for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return;
-    const bool sized = kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
+    const bool sized =
+        kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
     const bool layered = kind == KeyKind::layers || kind == KeyKind::groups;
     if (layered && value.to_int() > limits.layers)
       refuse(config, key, value, "at most " + std::to_string(limits.layers) + " layers: " + limits.reason);

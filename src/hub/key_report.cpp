@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

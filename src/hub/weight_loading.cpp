@@ -189,7 +189,8 @@ class Placeholders {
  public:
   explicit Placeholders(const LoadTargets& targets) {
     size_t bytes = 1;
-    for (const LoadTarget& target : targets.all) bytes = std::max(bytes, needed(target.slot->tensor.sizes(), DType::float64));
+    for (const LoadTarget& target : targets.all)
+      bytes = std::max(bytes, needed(target.slot->tensor.sizes(), DType::float64));
     zeros_ = MappedFile::zeros(bytes);
   }
   Tensor of(IntList sizes, DType dtype) const {

@@ -7,7 +7,7 @@
 #include "calque/nn/backends.h"
 #include "calque/nn/convert.h"
 #include "calque/op/mode.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/number_text.h"
 

@@ -5,7 +5,7 @@
 
 #include "calque/base/warning.h"
 #include "calque/nn/functional.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "nn/mask.h"
 
 namespace calque {

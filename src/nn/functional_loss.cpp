@@ -7,7 +7,7 @@
 #include "calque/nn/convert.h"
 #include "calque/nn/functional.h"
 #include "calque/op/mode.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 
 namespace calque::functional {
 
@@ -18,11 +18,15 @@ int64_t reduction_enum(std::string_view reduction) {
   throw UserError(std::string(reduction) + " is not a valid value for reduction");
 }
 
-static bool same_sizes(const Tensor& a, const Tensor& b) { return str(a.sym_sizes()) == str(b.sym_sizes()); }
+// As they are written: nothing is asked of symbols.
+static bool identical_sizes(const Tensor& a, const Tensor& b) {
+  const SymIntList x = a.sym_sizes(), y = b.sym_sizes();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](SymInt s, SymInt t) { return identical(s, t); });
+}
 static std::string size_text(const Tensor& t) { return "torch.Size(" + str(t.sym_sizes()) + ")"; }
 
 static std::vector<Tensor> broadcast(const Tensor& input, const Tensor& target) {
-  if (!same_sizes(input, target)) {
+  if (!identical_sizes(input, target)) {
     warn("Using a target size (" + size_text(target) + ") that is different to the input size (" + size_text(input) +
          "). This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.");
   }
@@ -60,7 +64,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::string_view reduction) {
-  if (!same_sizes(input, target)) {
+  if (!identical_sizes(input, target)) {
     throw UserError("Using a target size (" + size_text(target) + ") that is different to the input size (" +
                     size_text(input) + ") is deprecated. Please ensure they have the same size.");
   }
@@ -77,7 +81,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
             "torch.nn.functional.binary_cross_entropy_with_logits", {input, target},
             {{"weight", to_value(weight)}, {"reduction", to_value(reduction)}, {"pos_weight", to_value(pos_weight)}}))
       return traced->to_tensor();
-  if (!same_sizes(input, target))
+  if (!identical_sizes(input, target))
     throw UserError("Target size (" + size_text(target) + ") must be the same as input size (" + size_text(input) + ")");
   return calque::binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_enum(reduction));
 }
@@ -157,7 +161,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
                          std::string_view reduction) {
   if (any(var.lt(0)).item_as<bool>()) throw UserError("var has negative entry/entries");
   Tensor variance = var;
-  if (!same_sizes(var, input)) {
+  if (!identical_sizes(var, input)) {
     // One variance for a row of inputs, or one dimension of one; anything else does not fit.
     const auto row = static_cast<size_t>(std::max<int64_t>(input.dim() - 1, 0));
     if (str(SymIntList(input.sym_sizes().data(), row)) == str(var.sym_sizes())) {

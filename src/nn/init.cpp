@@ -6,7 +6,7 @@
 
 #include "calque/base/warning.h"
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 
 namespace calque::init {
 namespace {

@@ -1,7 +1,7 @@
 // Masks of attention: a bool mask becomes -inf where it is True, a floating one stays.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::nn_detail {
 

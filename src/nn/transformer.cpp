@@ -4,7 +4,7 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "nn/mask.h"
 
 namespace calque {

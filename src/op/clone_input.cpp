@@ -2,8 +2,9 @@
 
 #include <unordered_map>
 
+#include "calque/op/mode.h"
 #include "calque/op/ops.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 namespace {

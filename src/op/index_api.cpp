@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "calque/op/library.h"
 #include "calque/op/ops.h"
 #include "calque/sym/expr.h"
 
@@ -138,7 +139,8 @@ SymInts without_leading_ones(SymIntList sizes) {
   return SymInts(sizes.begin() + first, sizes.end());
 }
 
-bool same_sizes(SymIntList a, SymIntList b) {
+// Without a guard where that is not known.
+bool surely_equal(SymIntList a, SymIntList b) {
   if (a.size() != b.size()) return false;
   for (size_t d = 0; d < a.size(); ++d)
     if (!identical(a[d], b[d]) && !guard_or(a[d] == b[d], false)) return false;
@@ -146,7 +148,7 @@ bool same_sizes(SymIntList a, SymIntList b) {
 }
 
 void copy_to(const Tensor& target, const Tensor& value) {
-  if (same_sizes(target.sym_sizes(), value.sym_sizes())) {
+  if (surely_equal(target.sym_sizes(), value.sym_sizes())) {
     target.copy_(value);
     return;
   }
@@ -155,7 +157,7 @@ void copy_to(const Tensor& target, const Tensor& value) {
     return;
   }
   const Tensor core = value.view(without_leading_ones(value.sym_sizes()));
-  target.copy_(same_sizes(core.sym_sizes(), target.sym_sizes()) ? core : core.expand(target.sym_sizes()));
+  target.copy_(surely_equal(core.sym_sizes(), target.sym_sizes()) ? core : core.expand(target.sym_sizes()));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "calque/sym/shape_env.h"
 #include "kernel/cpu/copy.h"
 #include "op/derived_schema.h"
+#include "op/rule/geometry.h"
 #include "op/table.h"
 
 namespace calque {
@@ -86,18 +87,11 @@ std::string bad_cast(const Operator& op, DType from, DType to) {
          std::string(name(to));
 }
 
-bool same_sizes(SymIntList a, SymIntList b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!identical(a[i], b[i]) && !guard(a[i] == b[i])) return false;
-  return true;
-}
-
 }  // namespace
 
 void check_in_place(const Operator& op, const Meta& result, const Tensor& self) {
   if (!can_cast(result.dtype, self.dtype())) throw UserError(bad_cast(op, result.dtype, self.dtype()));
-  if (!same_sizes(result.sizes, self.sym_sizes()))
+  if (!rule::equal_sizes(result.sizes, self.sym_sizes()))
     throw UserError(op.name() + ": output with shape " + str(self.sym_sizes()) + " doesn't match the broadcast shape " +
                     str(SymIntList(result.sizes)));
   check_writable(op, self);
@@ -130,7 +124,7 @@ void check_no_internal_overlap(const Operator& op, const Tensor& out) {
 
 }  // namespace
 
-bool resizes(const Meta& result, const Tensor& out) { return !same_sizes(result.sizes, out.sym_sizes()); }
+bool resizes(const Meta& result, const Tensor& out) { return !rule::equal_sizes(result.sizes, out.sym_sizes()); }
 
 void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   if (!out.defined()) throw UserError(op.name() + ": the out= argument is missing");
@@ -144,7 +138,7 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   // Elementwise operators look at out before they resize it.
   if ((has_base_tag(op, Tag::pointwise) && !dense) || has_base_tag(op, Tag::unshared_out))
     check_no_internal_overlap(op, out);
-  const bool fits = same_sizes(result.sizes, out.sym_sizes());
+  const bool fits = rule::equal_sizes(result.sizes, out.sym_sizes());
   if (!fits && !guard(out.sym_numel() == 0))
     warn("An output with one or more elements was resized since it had shape " + str(out.sym_sizes()) +
          ", which does not match the required output shape " + str(SymIntList(result.sizes)) +
@@ -228,9 +222,9 @@ void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator
   op_->boxed_fake_ = boxed_fake;
 }
 
-void OpBuilder::add_tags(uint32_t tags) { op_->tags_ |= tags; }
+void OpBuilder::add_tag(Operator& op, Tag tag) { op.tags_ |= uint64_t{1} << static_cast<unsigned>(tag); }
 
-void OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& functions) {
+Operator& OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& functions) {
   if (!functions.eager) throw UserError(op_->name() + ": this operator has no in-place or out= form to derive");
   Operator& d = OperatorTable::instance().add(std::move(schema));
   // The form derived from a composite one is composite itself: it is made of operator calls.
@@ -241,8 +235,14 @@ void OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& f
   d.eager_ = functions.eager;
   d.boxed_eager_ = functions.boxed_eager;
   d.boxed_fake_ = functions.boxed_fake;
-  d.tags_ = static_cast<uint32_t>(form == Operator::Form::in_place ? Tag::in_place : Tag::out);
+  add_tag(d, form == Operator::Form::in_place ? Tag::in_place : Tag::out);
   if (form == Operator::Form::in_place) op_->in_place_ = &d;
+  return d;
+}
+
+OpBuilder& OpBuilder::wraps_numbers() {
+  add_tag(*op_, Tag::wraps_numbers);
+  return *this;
 }
 
 OpBuilder& OpBuilder::python(std::string_view function) {
@@ -250,14 +250,12 @@ OpBuilder& OpBuilder::python(std::string_view function) {
   return *this;
 }
 
-OpBuilder& OpBuilder::in_place(std::string_view name) {
-  add_derived(Operator::Form::in_place, derive_in_place(op_->schema(), name), in_place_);
-  return *this;
+Operator& OpBuilder::add_in_place(std::string_view name) {
+  return add_derived(Operator::Form::in_place, derive_in_place(op_->schema(), name), in_place_);
 }
 
-OpBuilder& OpBuilder::out(std::string_view spec) {
-  add_derived(Operator::Form::out, derive_out(op_->schema(), spec), out_);
-  return *this;
+Operator& OpBuilder::add_out(std::string_view spec) {
+  return add_derived(Operator::Form::out, derive_out(op_->schema(), spec), out_);
 }
 
 OpBuilder Library::def(std::string_view schema) {

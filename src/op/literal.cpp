@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/op/mode.h"
 #include "calque/op/ops.h"
 #include "op/symbolic_literals.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"

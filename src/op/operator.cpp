@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "calque/base/error.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/library.h"
 #include "op/table.h"
 
@@ -22,16 +23,6 @@ std::string canonical(std::string_view name) {
   }
   if (s.ends_with(".default")) s.resize(s.size() - 8);
   return s;
-}
-
-// The operators that take a number where their schema has a tensor; others have an overload for numbers, or refuse them.
-bool wraps_numbers(std::string_view name) {
-  static constexpr std::string_view names[] = {"add", "div",      "divide",      "mul",          "multiply",
-                                               "sub", "subtract", "true_divide", "floor_divide", "copy",
-                                               "to",  "_to_copy", "_conj"};
-  name.remove_prefix(std::min(name.size(), name.find("::") == std::string_view::npos ? 0 : name.find("::") + 2));
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 bool is_number(const Value& v) {
@@ -152,11 +143,10 @@ const Operator& resolve_overload(std::string_view name, const Values& positional
   std::stable_partition(candidates.begin(), candidates.end(),
                         [](const Operator* op) { return op->schema().overload != "correction"; });
   std::string reasons;
-  const bool wraps = wraps_numbers(name);
   for (const Operator* op : candidates) {
     try {
       bind_arguments(op->schema(), positional, keyword);
-      if (wraps || !has_number_for_tensor(op->schema(), positional, keyword)) return *op;
+      if (op->has_tag(Tag::number_for_tensor) || !has_number_for_tensor(op->schema(), positional, keyword)) return *op;
       reasons += "\n  " + op->name() + ": takes tensors, not numbers";
     } catch (const UserError& e) {
       reasons += std::string("\n  ") + e.what();

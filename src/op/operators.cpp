@@ -1,5 +1,8 @@
 #include "calque/op/operators.h"
 
+#include "calque/op/mode.h"
+#include "calque/op/ops.h"
+
 namespace calque {
 namespace {
 

@@ -6,3 +6,15 @@
 #include "calque/op/ops.h"
 #include "calque/tensor/promotion.h"
 #include "op/rule/pointwise.h"
+
+namespace calque {
+
+// A list as the kernels take it.
+inline std::vector<const TensorBase*> pointers(TensorList tensors) {
+  std::vector<const TensorBase*> out;
+  out.reserve(tensors.size());
+  for (const Tensor& t : tensors) out.push_back(&t);
+  return out;
+}
+
+}  // namespace calque

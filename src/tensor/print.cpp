@@ -119,7 +119,7 @@ Reader reader(DType dtype) {
 
 class Printer {
  public:
-  Printer(const Tensor& t, const PrintOptions& options)
+  Printer(const TensorBase& t, const PrintOptions& options)
       : options_(options),
         dtype_(t.dtype()),
         reader_(reader(dtype_)),
@@ -258,7 +258,7 @@ PrintOptions process_options;
 
 }  // namespace
 
-std::string tensor_str(const Tensor& t, const PrintOptions& options) {
+std::string tensor_str(const TensorBase& t, const PrintOptions& options) {
   check(options);
   if (!t.defined()) return "None";
   const bool is_meta = t.device().type == DeviceType::meta;
@@ -297,6 +297,6 @@ PrintOptions get_printoptions() {
   return process_options;
 }
 
-std::string Tensor::str() const { return tensor_str(*this, get_printoptions()); }
+std::string TensorBase::str() const { return tensor_str(*this, get_printoptions()); }
 
 }  // namespace calque

@@ -18,7 +18,7 @@ DType combine(DType higher, std::optional<DType> lower) {
 
 }  // namespace
 
-TypePromotion& TypePromotion::add(const Tensor& t) {
+TypePromotion& TypePromotion::add(const TensorBase& t) {
   DType d = t.dtype();
   if (t.impl().wrapped_number) {
     if (is_complex(d))

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/op/owner.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "calque/trace/make_fx.h"
 #include "file/content_reader.h"
 #include "trace/fake_cache.h"

@@ -8,7 +8,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/ops.h"
 #include "calque/op/owner.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "trace/functional_form.h"
 #include "trace/functionalized_view.h"
 #include "trace/view_inverse.h"
@@ -218,7 +218,7 @@ Values without_outs(const Operator& op, const Operator& form, const Values& args
       if (a.name == "device") return target.device();
       if (a.name == "pin_memory") return false;
     }
-    return a.default_value.value_or(Value());
+    return a.default_value ? *a.default_value : Value();
   };
   Values out;
   for (const SchemaArgument& a : form.schema().arguments) {

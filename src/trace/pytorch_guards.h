@@ -4,7 +4,7 @@
 #pragma once
 
 #include "calque/op/operator.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::pytorch_guards {
 

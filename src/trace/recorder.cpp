@@ -239,13 +239,13 @@ const PythonFront& python_front() {
 const Operator* overload_for_number(const Operator& op, const Values& args, const Values& given) {
   static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
     std::unordered_map<const Operator*, const Operator*> out;
-    for (const char* name : {"add", "sub", "mul", "div"})
-      for (const char* in_place : {"", "_"}) {
-        const std::string stem = std::string("aten::") + name + in_place;
-        out.emplace(&get_operator(stem + ".Tensor"), &get_operator(stem + ".Scalar"));
-      }
-    for (const char* stem : {"aten::div", "aten::div_"})
-      out.emplace(&get_operator(std::string(stem) + ".Tensor_mode"), &get_operator(std::string(stem) + ".Scalar_mode"));
+    for (const Operator* number : all_operators()) {
+      if (!number->has_tag(Tag::wraps_numbers)) continue;
+      const Schema& s = number->schema();
+      const Operator& tensor = get_operator(s.name_space + "::" + s.name + ".Tensor" + s.overload.substr(6));
+      out.emplace(&tensor, number);
+      if (tensor.in_place() && number->in_place()) out.emplace(tensor.in_place(), number->in_place());
+    }
     return out;
   }();
   const auto it = overloads.find(&op);

@@ -7,8 +7,8 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/tree.h"
 #include "calque/sym/shape_env.h"
-#include "calque/tensor/tree.h"
 #include "trace/tracer_state.h"
 
 namespace calque {

@@ -2,7 +2,7 @@
 // tensor/tree.h's; there a slice is a leaf and a structure may leave fields out.)
 #pragma once
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -384,8 +384,8 @@ std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
-  const ConfigSchema t5_schema = {.keys = {{"relative_attention_num_buckets", KeyKind::size},
-                                          {"relative_attention_max_distance", KeyKind::length}}};
+  const ConfigSchema t5_schema = {
+      .keys = {{"relative_attention_num_buckets", KeyKind::size}, {"relative_attention_max_distance", KeyKind::length}}};
   const std::vector<std::pair<std::string, std::string>> other_names = {{"hidden_size", "d_model"},
                                                                         {"num_attention_heads", "num_heads"},
                                                                         {"num_hidden_layers", "num_layers"},

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/sym_math.h"

@@ -8,7 +8,7 @@
 #include "calque/export/verifier.h"
 #include "calque/graph/passes.h"
 #include "calque/nn/container.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/sym/sym_math.h"
 #include "calque/sym/unbacked.h"
 #include "export/export_support.h"

@@ -5,7 +5,7 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/nn.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "export/export_support.h"
 
 namespace calque {

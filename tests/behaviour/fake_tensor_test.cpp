@@ -7,7 +7,7 @@
 #include "calque/nn/nn.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 #include "calque/trace/fake.h"
 #include "support/error_support.h"

@@ -15,7 +15,7 @@
 #include "calque/nn/typed.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/tracer.h"
 #include "support/error_support.h"
 

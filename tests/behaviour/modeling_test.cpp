@@ -11,7 +11,7 @@
 #include "calque/hub/resize.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/fake.h"
 #include "hub/hub_support.h"
 

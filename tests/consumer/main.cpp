@@ -1,6 +1,7 @@
 // Somebody else's program: only installed headers, the installed archive, and operators found by name. It fails if
 // linking a static archive lost the registration of the operators.
 #include <calque/base/version.h>
+#include <calque/op/mode.h>
 #include <calque/op/ops.h>
 
 #include <iostream>

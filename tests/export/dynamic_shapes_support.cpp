@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 
 namespace calque {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "calque/base/error.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "export/dynamic_shapes_support.h"
 #include "support/conformance.h"
 #include "support/error_support.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 

@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/input_checks.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "export/dynamic_shapes_support.h"
 #include "export/guard_text.h"
 #include "support/conformance.h"

@@ -11,7 +11,7 @@
 #include "calque/export/pt2.h"
 #include "calque/export/unflatten.h"
 #include "calque/nn/nn.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "support/conformance.h"
 #include "support/error_support.h"
 

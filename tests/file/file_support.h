@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 #include "support/folder_support.h"
 
 namespace calque::file_test {

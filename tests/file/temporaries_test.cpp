@@ -90,7 +90,8 @@ TEST(Temporaries, abandoned_writers_leave_nothing_and_the_targets_are_as_they_we
               FolderWriter folder(work / "m", [](const std::string&) { return true; });
               test::write_file(folder.path() / "w", "new");
               FileWriter inside((folder.path() / "v").string());
-              FolderWriter in_place(work / "m", [](const std::string&) { return true; }, FolderWriter::Exchange::in_place);
+              FolderWriter in_place(
+                  work / "m", [](const std::string&) { return true; }, FolderWriter::Exchange::in_place);
               test::write_file(in_place.path() / "w", "new");
               abandon_writing();
               ::_exit(0);

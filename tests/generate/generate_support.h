@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calque/generate/generate.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::generate_test {
 

@@ -56,7 +56,8 @@ TEST(HeadersOnly, NoWeightIsRead) {
       const Tensor& weight = model->get_parameter("lm_head.weight");
       EXPECT_EQ(weight.dtype(), DType::float32);
       EXPECT_EQ(str(weight.sizes()), "[262144, 64]");
-      EXPECT_EQ(weight.is_same(model->get_parameter("model.embed_tokens.weight")), model->config().flag("tie_word_embeddings"));
+      EXPECT_EQ(weight.is_same(model->get_parameter("model.embed_tokens.weight")),
+                model->config().flag("tie_word_embeddings"));
     }
 }
 

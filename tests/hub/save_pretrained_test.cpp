@@ -332,13 +332,11 @@ TEST(SavePretrained, companions_are_those_of_the_model_and_a_users_files_stay) {
   work.write("m/.git/HEAD", "the user's");
   for (const auto exchange :
        {FolderWriter::Exchange::whole, FolderWriter::Exchange::renames, FolderWriter::Exchange::in_place}) {
-    const SaveResult result =
-        save_pretrained(*model, work / "m", {.companions_of = work / "source", .at_best = exchange});
+    const SaveResult result = save_pretrained(*model, work / "m", {.companions_of = work / "source", .at_best = exchange});
     EXPECT_EQ(result.files, (std::vector<std::string>{"config.json", "generation_config.json", "additional_chat_templates",
                                                       "tokenizer.json", "vocab.json", "model.safetensors"}));
-    EXPECT_EQ(names_in(work / "m"),
-              (Names{"config.json", "generation_config.json", "additional_chat_templates", "tokenizer.json", "vocab.json",
-                     "model.safetensors", "README.md", ".git"}));
+    EXPECT_EQ(names_in(work / "m"), (Names{"config.json", "generation_config.json", "additional_chat_templates",
+                                           "tokenizer.json", "vocab.json", "model.safetensors", "README.md", ".git"}));
     EXPECT_EQ(read_file(work / "m/tokenizer.json"), "new tokenizer");
     EXPECT_EQ(read_file(work / "m/vocab.json"), "new vocabulary");
     EXPECT_FALSE(std::filesystem::is_symlink(work / "m/vocab.json"));
@@ -362,8 +360,9 @@ TEST(SavePretrained, a_companion_that_cannot_be_read_leaves_the_old_folder) {
   work.write("m/tokenizer.json", "old");
   std::filesystem::create_directory(work / "source");
   std::filesystem::create_symlink(work / "nowhere", work / "source/tokenizer.json");
-  EXPECT_NE(error_of([&] { save_pretrained(*tiny_llama(), work / "m", {.companions_of = work / "source"}); })
-                .find("source/tokenizer.json"),
+  EXPECT_NE(error_of([&] {
+              save_pretrained(*tiny_llama(), work / "m", {.companions_of = work / "source"});
+            }).find("source/tokenizer.json"),
             std::string::npos);
   EXPECT_EQ(names_in(work / "m"), Names{"tokenizer.json"});
   EXPECT_EQ(names_in(work.path()), (Names{"m", "source"}));

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "calque/op/tensor.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tensor.h"
 #include "kernel/cpu/random.h"
 
 namespace calque {

@@ -1,4 +1,5 @@
 #include "kernel/cpu/random.h"
+#include "calque/op/tensor.h"
 
 #include <gtest/gtest.h>
 

@@ -174,39 +174,39 @@ std::shared_ptr<Module> final_norm(const Args& a) {
 
 #define PLAIN(NAME)                                 \
   {                                                 \
-#NAME, [](const Args&) { return make<NAME>(); } \
+    #NAME, [](const Args&) { return make<NAME>(); } \
   }
 #define INPLACE(NAME)                                                         \
   {                                                                           \
-#NAME, [](const Args& a) { return make<NAME>(a.flag("inplace", false)); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.flag("inplace", false)); } \
   }
 #define ALONG(NAME)                                                          \
   {                                                                          \
-#NAME, [](const Args& a) { return make<NAME>(a.maybe<int64_t>("dim")); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.maybe<int64_t>("dim")); } \
   }
 #define NUMBER(NAME, ARGUMENT, DEFAULT)                                                                     \
   {                                                                                                         \
-#NAME, [](const Args& a) { return make<NAME>(a.number(#ARGUMENT, DEFAULT), a.flag("inplace", false)); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.number(#ARGUMENT, DEFAULT), a.flag("inplace", false)); } \
   }
 #define DROPS(NAME)                                                                               \
   {                                                                                               \
-#NAME, [](const Args& a) { return make<NAME>(a.number("p", 0.5), a.flag("inplace", false)); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.number("p", 0.5), a.flag("inplace", false)); } \
   }
 #define PADS(NAME)                                                         \
   {                                                                        \
-#NAME, [](const Args& a) { return make<NAME>(a.sizes("padding", 0)); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.sizes("padding", 0)); } \
   }
 #define PADS_WITH(NAME)                                                                          \
   {                                                                                              \
-#NAME, [](const Args& a) { return make<NAME>(a.sizes("padding", 0), a.number("value", 0)); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.sizes("padding", 0), a.number("value", 0)); } \
   }
 #define ADAPTS(NAME)                                                 \
   {                                                                  \
-#NAME, [](const Args& a) { return make<NAME>(a.output_size()); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.output_size()); } \
   }
 #define LOSS(NAME)                                                               \
   {                                                                              \
-#NAME, [](const Args& a) { return make<NAME>(a.text("reduction", "mean")); } \
+    #NAME, [](const Args& a) { return make<NAME>(a.text("reduction", "mean")); } \
   }
 
 const std::map<std::string, Maker>& activations_and_shapes() {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "calque/op/library.h"
 #include "calque/op/ops.h"
 
 namespace calque {

@@ -58,8 +58,8 @@ TEST(HostileArguments, sums_and_products_of_sizes_do_not_wrap) {
   EXPECT_NE(refusal("aten::conv2d", {image, zeros({1, 1, 1, 1}), Value(), numbers({huge, huge})}), "");
   EXPECT_NE(refusal("aten::fractional_max_pool2d", {image, numbers({huge, huge}), numbers({2, 2}), zeros({1, 1, 2})}), "");
   EXPECT_NE(refusal("aten::unsafe_chunk", {zeros({5, 0}), huge, 1}), "");
-  EXPECT_NE(refusal("aten::gru.input", {zeros({2, 17, 3}), zeros({0, 2, 5}), list({}), false, int64_t{1} << 62, 0.0, false, true,
-                                        false}),
+  EXPECT_NE(refusal("aten::gru.input",
+                    {zeros({2, 17, 3}), zeros({0, 2, 5}), list({}), false, int64_t{1} << 62, 0.0, false, true, false}),
             "");
 }
 

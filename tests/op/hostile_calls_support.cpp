@@ -7,6 +7,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/memory.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/mode.h"
 #include "calque/tensor/generator.h"
 #include "op/opcheck_support.h"

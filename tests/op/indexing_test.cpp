@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/sym/shape_env.h"
-#include "calque/tensor/tensor.h"
 #include "support/error_support.h"
 
 namespace calque {

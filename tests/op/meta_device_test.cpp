@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/op/library.h"
 #include "calque/op/ops.h"
 
 namespace calque {

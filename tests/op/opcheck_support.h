@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calque/op/operator.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque::opcheck {
 

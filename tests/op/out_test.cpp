@@ -21,6 +21,18 @@ bool refuses(const char* name, Values arguments, const Tensor& out, const char* 
   }
 }
 
+template <class T>
+concept WritesAPlainTensor = requires(T x, T y) { tanh(x, y); };
+template <class T>
+concept WritesAnOut = requires(T x, T y) { tanh(x, out(y)); };
+
+TEST(Out, IsSaidAtTheCall) {
+  static_assert(!WritesAPlainTensor<Tensor> && WritesAnOut<Tensor>);
+  const Tensor x = filled({3}, DType::float32), y = filled({3}, DType::float32);
+  EXPECT_TRUE(tanh(x, out(y)).is_same(y));
+  EXPECT_TRUE(equal(y, x.tanh()));
+}
+
 TEST(Out, DtypesMustMatchUnlessTheOperatorCasts) {
   const Tensor x = filled({3}, DType::float32);
   EXPECT_TRUE(refuses("aten::abs.out", {x}, filled({3}, DType::float64), "expected out= of dtype float32"));

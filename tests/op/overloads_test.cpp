@@ -6,7 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/operator.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 namespace {

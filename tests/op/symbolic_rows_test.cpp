@@ -7,10 +7,10 @@
 
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/symbolic_context.h"
-#include "calque/tensor/tensor.h"
 
 namespace calque {
 namespace {

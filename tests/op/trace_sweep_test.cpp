@@ -8,8 +8,8 @@
 
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
+#include "calque/op/tree.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tree.h"
 #include "calque/trace/make_fx.h"
 #include "op/opcheck_support.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calque/op/library.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 #include "support/error_support.h"

@@ -14,8 +14,8 @@
 #include "calque/export/unflatten.h"
 #include "calque/file/safetensors.h"
 #include "calque/op/ops.h"
+#include "calque/op/tree.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tree.h"
 #include "export/programs.h"
 #include "nn/layers_support.h"
 

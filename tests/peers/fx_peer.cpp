@@ -10,9 +10,9 @@
 #include "calque/nn/nn.h"
 #include "calque/op/getitem.h"
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
+#include "calque/op/tree.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tree.h"
 #include "calque/trace/tracer.h"
 
 using namespace calque;
@@ -187,7 +187,7 @@ struct InPlace : Typed<InPlace> {
   Tensor forward(const Tensor& input, const Tensor& y) {
     const Tensor x = input.clone().add_(1).mul_(y);
     x.copy_(y).clamp_(0.0, 1.0);
-    return leaky_relu_(sigmoid(x, y), 0.1);
+    return leaky_relu_(sigmoid(x, Out(y)), 0.1);
   }
 };
 

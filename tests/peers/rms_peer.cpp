@@ -39,7 +39,7 @@ void run(const Json& request) {
     else if (keyword.contains(schema[i].name))
       values.push_back(make_value(keyword[schema[i].name]));
     else
-      values.push_back(schema[i].default_value.value());
+      values.push_back(*schema[i].default_value);
   }
   save_safetensors(request.at("outputs"), {{"result", dispatch(op, values).to_tensor()}});
 }

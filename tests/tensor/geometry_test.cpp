@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/memory.h"
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "support/error_support.h"
 
 namespace calque {
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 constexpr int64_t huge = INT64_MAX;
 
 TEST(Geometry, a_view_stays_inside_its_storage) {
-  const Tensor base = make_tensor({4, 3}, DType::float32);
+  const TensorBase base = make_tensor({4, 3}, DType::float32);
   EXPECT_EQ(make_view(base, {2, 3}, {6, 1}, 3).numel(), 6);
   EXPECT_THAT(error_of([&] { make_view(base, {5, 3}, {3, 1}, 0); }), HasSubstr("reach 60 bytes into a storage of 48"));
   EXPECT_THAT(error_of([&] { make_view(base, {4, 3}, {3, 1}, 1); }), HasSubstr("reach 52 bytes"));
@@ -28,7 +28,7 @@ TEST(Geometry, a_view_stays_inside_its_storage) {
 }
 
 TEST(Geometry, arithmetic_on_sizes_does_not_wrap) {
-  const Tensor base = make_tensor({1}, DType::float32);
+  const TensorBase base = make_tensor({1}, DType::float32);
   EXPECT_THAT(error_of([&] { make_view(base, {huge, 2}, {0, 0}, 0); }), HasSubstr("overflows"));
   EXPECT_THAT(error_of([&] { make_view(base, {2, 2}, {huge, huge}, 0); }), HasSubstr("overflows"));
   EXPECT_THAT(error_of([&] { make_view(base, {1}, {1}, huge); }), HasSubstr("overflows"));
@@ -37,14 +37,14 @@ TEST(Geometry, arithmetic_on_sizes_does_not_wrap) {
 }
 
 TEST(Geometry, a_reversed_view_stays_inside_too) {
-  const Tensor base = make_tensor({4}, DType::float32);
+  const TensorBase base = make_tensor({4}, DType::float32);
   EXPECT_EQ(make_reversed_view(base, {4}, {-1}, 3).numel(), 4);
   EXPECT_NE(error_of([&] { make_reversed_view(base, {4}, {-1}, 2); }), "");
   EXPECT_NE(error_of([&] { make_reversed_view(base, {4}, {-1}, 4); }), "");
 }
 
 TEST(Geometry, a_tensor_that_cannot_become_another_stays_what_it_was) {
-  const Tensor t = make_tensor({2, 3}, DType::float32);
+  const TensorBase t = make_tensor({2, 3}, DType::float32);
   EXPECT_NE(error_of([&] { set_geometry(t, {7}, {1}, 0); }), "");
   EXPECT_EQ(str(t.sizes()), "[2, 3]");
   const size_t before = memory_limit();
@@ -63,7 +63,7 @@ TEST(Geometry, memory_has_a_limit) {
   set_memory_limit(before);
   const size_t used = memory_in_use();
   {
-    const Tensor t = make_tensor({1000000}, DType::float64);
+    const TensorBase t = make_tensor({1000000}, DType::float64);
     EXPECT_GE(memory_in_use(), used + 8000000);
   }
   clear_block_cache();

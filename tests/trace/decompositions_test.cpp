@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/nn/functional.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/functional.h"
 
 namespace calque {

@@ -8,7 +8,7 @@
 #include "calque/op/index.h"
 #include "calque/op/library.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/fake.h"
 #include "calque/trace/make_fx.h"
 #include "support/conformance.h"
@@ -150,7 +150,7 @@ TEST(Fake, T158_two_devices_do_not_mix) {
   const auto mode = FakeMode::make();
   const ModeScope scope(*mode);
   const Tensor c = rand({4}), g = rand({4}, {}, {}, cuda);
-  EXPECT_THAT(error_of([&] { sin(c, g); }), HasSubstr("two different devices"));
+  EXPECT_THAT(error_of([&] { sin(c, out(g)); }), HasSubstr("two different devices"));
   EXPECT_THAT(error_of([&] { c.add_(g); }), HasSubstr("two different devices"));
 }
 

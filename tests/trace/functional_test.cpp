@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque {
@@ -147,7 +147,7 @@ TEST(Functional, a_dtype_is_kept_and_out_arguments_are_results) {
       [](const Values& in) -> Value {
         const Tensor x = in[0].to_tensor();
         const Tensor out = x.clone();
-        add(x, x, 1, out);
+        add(x, x, 1, Out(out));
         return out;
       },
       {rand({3, 4})});

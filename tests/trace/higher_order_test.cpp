@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"
 

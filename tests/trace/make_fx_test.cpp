@@ -8,7 +8,7 @@
 #include "calque/nn/nn.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/sym/sym_math.h"
 #include "support/conformance.h"
 #include "support/error_support.h"

@@ -4,7 +4,7 @@
 
 #include "calque/graph/higher_order.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

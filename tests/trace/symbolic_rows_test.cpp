@@ -10,7 +10,7 @@
 #include "calque/op/autocast.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "calque/sym/sym_math.h"
 #include "calque/sym/unbacked.h"
 #include "calque/trace/functional.h"

@@ -16,7 +16,7 @@
 #include "calque/nn/typed.h"
 #include "calque/op/getitem.h"
 #include "calque/op/index.h"
-#include "calque/op/operators.h"
+#include "calque/op/ops.h"
 #include "support/error_support.h"
 
 namespace calque {
@@ -354,7 +354,7 @@ TEST(Tracer, T032_NoLeavesAndTaggedNodes) {
 }
 
 TEST(Tracer, T033_AnOutArgumentIsRefusedWhenAsked) {
-  const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x, y); };
+  const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x, Out(y)); };
   Tracer tracer;
   tracer.check_mutable_operations = true;
   EXPECT_THAT(error_of([&] {

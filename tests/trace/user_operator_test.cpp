@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/interpreter.h"
+#include "calque/op/library.h"
 #include "calque/op/ops.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/make_fx.h"

@@ -75,8 +75,7 @@ ModelInputs small_inputs(const PretrainedModel& model) {
   return in;
 }
 
-const std::vector<Json> hostile_values = {0,   -1,    1, int64_t{1} << 31, std::numeric_limits<int64_t>::max(),
-                                          1.5, "text"};
+const std::vector<Json> hostile_values = {0, -1, 1, int64_t{1} << 31, std::numeric_limits<int64_t>::max(), 1.5, "text"};
 
 class HostileConfig : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, HostileConfig, ::testing::ValuesIn(golden_folders()), [](const auto& info) {
@@ -136,7 +135,10 @@ TEST(ConfigSchemas, EveryNumberOfEveryArchitectureHasAKind) {
 // What a model of this architecture needs may be set to what it is; the schema refuses nothing that is right.
 TEST(ConfigSchemas, DefaultsAndSmallModelsAreRight) {
   for (const auto& architecture : model_registry().architectures())
-    EXPECT_EQ(error_of([&] { Config(Config::Items{{"model_type", architecture->model_type}}); }), "")
+    EXPECT_EQ(error_of([&] {
+                Config(Config::Items{{"model_type", architecture->model_type}});
+              }),
+              "")
         << architecture->model_type;
   for (const std::string& name : golden_folders())
     EXPECT_EQ(error_of([&] { Config::from_file(folder_of(name)).check_values(); }), "") << name;
@@ -162,9 +164,9 @@ class WrongFolder : public ::testing::Test {
 
 TEST_F(WrongFolder, ZeroHeadsAreRefusedByNameAndFile) {
   for (const bool weights : {true, false})
-    EXPECT_EQ(refusal("bert", {{"num_attention_heads", 0}}, weights),
-              (folder_ / "config.json").string() +
-                  ": \"num_attention_heads\" is 0, expected an integer from 1 to 2147483647");
+    EXPECT_EQ(
+        refusal("bert", {{"num_attention_heads", 0}}, weights),
+        (folder_ / "config.json").string() + ": \"num_attention_heads\" is 0, expected an integer from 1 to 2147483647");
 }
 
 TEST_F(WrongFolder, TooManyLayersAreRefusedByNameAndFile) {

@@ -1,4 +1,4 @@
-"""Writes tests/tensor/golden/tree.jsonl: trees with what PyTorch's pytree says of them, one JSON object a line.
+"""Writes tests/op/golden/tree.jsonl: trees with what PyTorch's pytree says of them, one JSON object a line.
 
 `tree` describes the tree in tags that the test builds it from; `dumps` is treespec_dumps, `repr` the TreeSpec's repr,
 `paths` the leaves' key paths, `leaves` and `nodes` their numbers, `namedtuples` the field names of the namedtuples.
@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicCache
 from transformers.integrations.executorch import register_dynamic_cache_export_support
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPast
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "tensor" / "golden" / "tree.jsonl"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "op" / "golden" / "tree.jsonl"
 cases = []
 
 Point = namedtuple("Point", "x y")

@@ -29,7 +29,9 @@ class SmallVector {
   SmallVector(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   template <class It>
     requires(!std::is_integral_v<It>)
-  SmallVector(It first, It last) { assign(first, last); }
+  SmallVector(It first, It last) {
+    assign(first, last);
+  }
   SmallVector(std::span<const T> values) { assign(values.begin(), values.end()); }
   SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept { steal(other); }
@@ -141,7 +143,9 @@ class SmallVector {
 };
 
 template <class T, size_t N>
-bool operator==(const SmallVector<T, N>& a, const SmallVector<T, N>& b) requires std::is_integral_v<T> {
+bool operator==(const SmallVector<T, N>& a, const SmallVector<T, N>& b)
+  requires std::is_integral_v<T>
+{
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 

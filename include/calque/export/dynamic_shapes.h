@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "calque/op/value.h"
 #include "calque/sym/dim_constraints.h"
-#include "calque/tensor/value.h"
 
 namespace calque {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calque/file/safetensors.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "calque/file/safetensors.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

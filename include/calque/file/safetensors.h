@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "calque/generate/logits_process.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -12,8 +12,8 @@
 #include "calque/generate/generation_config.h"
 #include "calque/generate/logits_process.h"
 #include "calque/generate/stopping_criteria.h"
+#include "calque/op/tensor.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tensor.h"
 #include "calque/text/tokenizer.h"
 
 namespace calque {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -13,7 +13,7 @@
 
 #include "calque/graph/namespace.h"
 #include "calque/graph/node.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 

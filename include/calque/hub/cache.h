@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

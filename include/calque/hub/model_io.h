@@ -12,7 +12,7 @@
 
 #include "calque/hub/cache.h"
 #include "calque/op/mode.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -26,8 +26,8 @@ struct SaveOptions {
   // The folder that the model came from: its companions are written beside the weights, and no others are left there.
   std::optional<std::filesystem::path> companions_of = {};
   bool is_main_process = true;  // false: weights only
-  int transformers = 5;  // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
-  bool sync = true;      // false: whole after a crash of the process, not after one of the machine
+  int transformers = 5;         // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
+  bool sync = true;             // false: whole after a crash of the process, not after one of the machine
   FolderWriter::Exchange at_best = FolderWriter::Exchange::whole;
   std::function<void(uint64_t done, uint64_t total)> progress = {};  // bytes of weights written, after each file
 };

@@ -13,7 +13,7 @@
 
 #include "calque/base/list_ref.h"
 #include "calque/base/small_vector.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 
@@ -65,12 +65,14 @@ constexpr bool convertible() {
   else if constexpr (is_a<T, ListRef>)
     return convertible<std::remove_cvref_t<decltype(std::declval<T>()[0])>>();
   else if constexpr (is_a<T, std::tuple>)
-    return []<size_t... i>(std::index_sequence<i...>) { return (convertible<std::tuple_element_t<i, T>>() && ...); }
-  (std::make_index_sequence<std::tuple_size_v<T>>{});
-  else return requires(const T& x, const Value& v) {
-    { x.to_value() } -> std::same_as<Value>;
-    { T::from_value(v) } -> std::same_as<T>;
-  };
+    return []<size_t... i>(std::index_sequence<i...>) {
+      return (convertible<std::tuple_element_t<i, T>>() && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  else
+    return requires(const T& x, const Value& v) {
+      { x.to_value() } -> std::same_as<Value>;
+      { T::from_value(v) } -> std::same_as<T>;
+    };
 }
 }  // namespace nn_detail
 
@@ -144,8 +146,9 @@ T from_value(const Value& v) {
     constexpr size_t n = std::tuple_size_v<T>;
     if (items.size() != n)
       throw UserError("expected " + std::to_string(n) + " values, found " + std::to_string(items.size()));
-    return [&]<size_t... i>(std::index_sequence<i...>) { return T{from_value<std::tuple_element_t<i, T>>(items[i])...}; }
-    (std::make_index_sequence<n>{});
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return T{from_value<std::tuple_element_t<i, T>>(items[i])...};
+    }(std::make_index_sequence<n>{});
   } else
     return T::from_value(v);
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::init {
 

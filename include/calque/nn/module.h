@@ -16,7 +16,7 @@
 
 #include "calque/nn/observer.h"
 #include "calque/nn/state_dict.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -37,9 +37,11 @@ Value outline() {
   else if constexpr (is_a<T, std::vector> || nn_detail::is_small_vector<T>)
     return list({});
   else if constexpr (is_a<T, std::tuple>)
-    return []<size_t... i>(std::index_sequence<i...>) { return tuple({outline<std::tuple_element_t<i, T>>()...}); }
-  (std::make_index_sequence<std::tuple_size_v<T>>{});
-  else return {};
+    return []<size_t... i>(std::index_sequence<i...>) {
+      return tuple({outline<std::tuple_element_t<i, T>>()...});
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  else
+    return {};
 }
 
 }  // namespace calque

@@ -60,9 +60,7 @@ template <class D>
 using SignatureOf = Signature<decltype(&D::forward)>;
 
 template <class M>
-concept HasForward = requires {
-  &M::forward;
-};
+concept HasForward = requires { &M::forward; };
 
 // A call whose first argument is a tensor knows its line: the tensor arrives as a TensorArg.
 template <class... G>
@@ -92,7 +90,9 @@ class Typed : public Base {
   }
   template <class... G>
     requires(!nn_detail::StartsWithTensor<G...>)
-  auto operator()(G&&... given) { return call_typed(std::forward<G>(given)...); }
+  auto operator()(G&&... given) {
+    return call_typed(std::forward<G>(given)...);
+  }
   // What operator() does, without a line.
   template <class... G>
   auto call_typed(G&&... given) {
@@ -178,9 +178,9 @@ class Typed : public Base {
       if (n < given) return forward_with<n + 1>(places, given);
     }
     using Stored = typename S::Stored;
-    return [&]<size_t... i>(std::index_sequence<i...>)->Value {
+    return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
       D& self = static_cast<D&>(*this);
-      if constexpr (requires(Stored & s) { self.forward(std::get<i>(s)...); }) {
+      if constexpr (requires(Stored& s) { self.forward(std::get<i>(s)...); }) {
         [[maybe_unused]] size_t at = 0;
         [[maybe_unused]] const Value none;
         [[maybe_unused]] const auto convert =
@@ -205,8 +205,7 @@ class Typed : public Base {
       } else {
         nn_detail::missing_argument(*this, n);
       }
-    }
-    (std::make_index_sequence<n>{});
+    }(std::make_index_sequence<n>{});
   }
 };
 
@@ -237,7 +236,9 @@ class Child {
   }
   template <class... G>
     requires(!nn_detail::StartsWithTensor<G...>)
-  auto operator()(G&&... given) const { return call(std::forward<G>(given)...); }
+  auto operator()(G&&... given) const {
+    return call(std::forward<G>(given)...);
+  }
 
  private:
   template <class... G>

@@ -1,6 +1,7 @@
 // Autocast: a region in which operators that gain from it compute in a narrower floating type and those that would lose
-// compute in float32, as torch.autocast does on the CPU. Which operator does what is one list in autocast.cpp. Scopes
-// nest; one that is not enabled switches casting off inside another. Belongs to the calling thread.
+// compute in float32, as torch.autocast does on the CPU. An operator's stanza says what becomes of it (Tag::autocast_lower
+// and its neighbours). Scopes nest; one that is not enabled switches casting off inside another. Belongs to the calling
+// thread.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,7 @@
 // what is no tensor are given back as they are.
 #pragma once
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

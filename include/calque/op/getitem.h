@@ -4,7 +4,7 @@
 
 #include <source_location>
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

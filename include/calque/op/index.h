@@ -13,8 +13,8 @@
 #include <optional>
 #include <variant>
 
-#include "calque/tensor/tensor.h"
-#include "calque/tensor/value.h"
+#include "calque/op/tensor.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

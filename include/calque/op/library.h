@@ -184,8 +184,10 @@ struct Outputs<std::vector<Meta>> {  // Tensor[]: the kernel takes the whole lis
   }
 };
 
-template <class... A>
-using Kernel = void (*)(A...);
+// A kernel's parameter for a rule's. K is the kernel's own type of tensors: those of kernel/ take TensorBase, those that are
+// written beside their stanza Tensor.
+template <class K, class A>
+using KernelArg = std::conditional_t<std::is_same_v<A, const Tensor&>, const K&, A>;
 
 template <class Target, class Source>
 Target cast(Source f) {
@@ -193,24 +195,24 @@ Target cast(Source f) {
 }
 
 // ---- trampolines: one instantiation per distinct signature, shared by all operators of it --------------------------
-template <class M, class... A>
+template <class K, class M, class... A>
 struct Compute {
   using Out = typename Outputs<M>::type;
   using Rule = M (*)(A...);
 
   static void run_kernel(const Operator& op, const Out& out, A... args) {
     if constexpr (std::is_same_v<M, std::vector<Meta>>)
-      cast<void (*)(A..., TensorList)>(op.kernel())(args..., TensorList(out));
+      cast<void (*)(KernelArg<K, A>..., TensorList)>(op.kernel())(args..., TensorList(out));
     else if constexpr (Outputs<M>::count == 1 && std::is_same_v<M, Meta>)
-      cast<void (*)(A..., const Tensor&)>(op.kernel())(args..., out);
+      cast<void (*)(KernelArg<K, A>..., const K&)>(op.kernel())(args..., out);
     else
       run_kernel_on_tuple(op, out, std::make_index_sequence<Outputs<M>::count>{}, args...);
   }
   template <size_t i>
-  using Same = const Tensor&;
+  using Same = const K&;
   template <size_t... i>
   static void run_kernel_on_tuple(const Operator& op, const Out& out, std::index_sequence<i...>, A... args) {
-    cast<void (*)(A..., Same<i>...)>(op.kernel())(args..., std::get<i>(out)...);
+    cast<void (*)(KernelArg<K, A>..., Same<i>...)>(op.kernel())(args..., std::get<i>(out)...);
   }
   static void finish(const Out& out, A... args) {
     if (grad_enabled() && (needs_grad<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]]
@@ -230,10 +232,10 @@ struct Compute {
   }
 };
 
-template <class... A>
+template <class K, class... A>
 struct InPlace;
-template <class... A>
-struct InPlace<const Tensor&, A...> {
+template <class K, class... A>
+struct InPlace<K, const Tensor&, A...> {
   template <bool is_fake>
   static Tensor run(const Operator& op, const Tensor& self, A... args) {
     const Operator& base = *op.base();
@@ -241,7 +243,7 @@ struct InPlace<const Tensor&, A...> {
     if (base.has_tag(Tag::resizes_self)) return resize_self<is_fake>(op, meta, self, args...);
     check_in_place(op, meta, self);
     if constexpr (!is_fake) {
-      const auto kernel = cast<void (*)(const Tensor&, A..., const Tensor&)>(base.kernel());
+      const auto kernel = cast<void (*)(const K&, KernelArg<K, A>..., const K&)>(base.kernel());
       if (writes_directly(base, meta, self, true)) {
         (check_overlap_with<std::remove_cvref_t<A>>(op, self, args), ...);
         kernel(self, args..., self);
@@ -259,7 +261,7 @@ struct InPlace<const Tensor&, A...> {
     Tensor result;
     if constexpr (!is_fake) {
       result = make_tensor(meta);
-      cast<void (*)(const Tensor&, A..., const Tensor&)>(op.base()->kernel())(self, args..., result);
+      cast<void (*)(const K&, KernelArg<K, A>..., const K&)>(op.base()->kernel())(self, args..., result);
     }
     prepare_out(op, meta, self);
     if constexpr (!is_fake) write_result(result, self);
@@ -270,7 +272,7 @@ struct InPlace<const Tensor&, A...> {
   static Tensor fake(const Operator& op, const Tensor& self, A... args) { return run<true>(op, self, args...); }
 };
 
-template <class... A>
+template <class K, class... A>
 struct WithOut {
   template <bool is_fake>
   static Tensor run(const Operator& op, A... args, const Tensor& out) {
@@ -281,7 +283,7 @@ struct WithOut {
     prepare_out(op, meta, out);
     if (base.has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
     if constexpr (!is_fake) {
-      const auto kernel = cast<void (*)(A..., const Tensor&)>(base.kernel());
+      const auto kernel = cast<void (*)(KernelArg<K, A>..., const K&)>(base.kernel());
       const bool shared = (shares_memory_with<std::remove_cvref_t<A>>(out, args) || ... || false);
       if (writes_directly(base, meta, out, false) && (!shared || base.has_tag(Tag::pointwise))) {
         (check_overlap_with<std::remove_cvref_t<A>>(op, out, args), ...);
@@ -302,7 +304,7 @@ struct WithOut {
     Tensor result;
     if constexpr (!is_fake) {
       result = make_tensor(meta);
-      cast<void (*)(A..., const Tensor&)>(op.base()->kernel())(args..., result);
+      cast<void (*)(KernelArg<K, A>..., const K&)>(op.base()->kernel())(args..., result);
     }
     prepare_out(op, meta, out);
     if constexpr (!is_fake) write_result(result, out);
@@ -318,10 +320,12 @@ struct WithOut {
 };
 
 // Several outputs: computed aside, then written; such operators are not the hot ones.
-template <size_t N, class... A>
+template <class K, size_t N, class... A>
 struct WithOuts {
   template <size_t>
   using Out = const Tensor&;
+  template <size_t>
+  using KernelOut = const K&;
   template <size_t... i>
   struct For {
     template <bool is_fake>
@@ -336,7 +340,7 @@ struct WithOuts {
         if ((resizes_input(metas[i], outs) || ...)) {
           if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
           const std::array<Tensor, N> results{make_tensor(metas[i])...};
-          cast<void (*)(A..., Out<i>...)>(base.kernel())(args..., results[i]...);
+          cast<void (*)(KernelArg<K, A>..., KernelOut<i>...)>(base.kernel())(args..., results[i]...);
           ((prepare_out(op, metas[i], outs), write_result(results[i], outs), outs.storage()->bump_version()), ...);
           return std::make_tuple(Tensor(outs)...);
         }
@@ -345,7 +349,7 @@ struct WithOuts {
       if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
       if constexpr (!is_fake) {
         const std::array<Tensor, N> results{make_tensor(metas[i])...};
-        cast<void (*)(A..., Out<i>...)>(base.kernel())(args..., results[i]...);
+        cast<void (*)(KernelArg<K, A>..., KernelOut<i>...)>(base.kernel())(args..., results[i]...);
         (write_result(results[i], outs), ...);
       }
       (outs.storage()->bump_version(), ...);
@@ -441,15 +445,30 @@ class OpBuilder {
     install_mutate(+rule, +kernel);
     return *this;
   }
-  // The in-place form: "add_.Tensor". For composite operators it computes and copies.
-  OpBuilder& in_place(std::string_view name);
+  // The in-place form: "add_.Tensor". For composite operators it computes and copies. Tags are those of this form alone.
+  template <class... T>
+  OpBuilder& in_place(std::string_view name, T... tag) {
+    Operator& form = add_in_place(name);
+    (add_tag(form, tag), ...);
+    return *this;
+  }
   // The out= form: "add.out", or with argument names "max.dim_max(max, max_values)".
-  OpBuilder& out(std::string_view spec);
+  template <class... T>
+  OpBuilder& out(std::string_view spec, T... tag) {
+    Operator& form = add_out(spec);
+    (add_tag(form, tag), ...);
+    return *this;
+  }
   // The Python function that users call it by, where it is not torch.<name>: "torch.nn.functional.linear".
   OpBuilder& python(std::string_view function);
+  // The name of its C++ function and method, where the schema's belongs to another overload with the same C++ parameters.
+  OpBuilder& cpp_name(std::string_view) { return *this; }  // for the generator of the typed operators alone
+  // Of an overload for a tensor and a number: typed calls wrap the number and call the overload for two tensors, as Python
+  // does.
+  OpBuilder& wraps_numbers();
   template <class... T>
   OpBuilder& tags(T... tag) {
-    add_tags((static_cast<uint32_t>(tag) | ... | 0U));
+    (add_tag(*op_, tag), ...);
     return *this;
   }
 
@@ -466,17 +485,22 @@ class OpBuilder {
   void check_types(const std::vector<std::string_view>& parameter_names) const;
   void set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
            Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake);
-  void add_tags(uint32_t tags);
-  void add_derived(Operator::Form form, Schema schema, const Derived& functions);
+  static void add_tag(Operator& op, Tag tag);
+  Operator& add_in_place(std::string_view name);
+  Operator& add_out(std::string_view spec);
+  Operator& add_derived(Operator::Form form, Schema schema, const Derived& functions);
 
-  template <class M, class... A, class... K>
-  void install_compute(M (*rule)(A...), void (*kernel)(K...)) {
-    using C = op_detail::Compute<M, A...>;
-    static_assert(sizeof...(K) == sizeof...(A) + op_detail::Outputs<M>::count,
+  template <class M, class... A, class... P>
+  void install_compute(M (*rule)(A...), void (*kernel)(P...)) {
+    using Last = std::remove_cvref_t<std::tuple_element_t<sizeof...(P) - 1, std::tuple<P...>>>;
+    using K = std::conditional_t<std::is_same_v<Last, TensorBase>, TensorBase, Tensor>;
+    using C = op_detail::Compute<K, M, A...>;
+    static_assert(sizeof...(P) == sizeof...(A) + op_detail::Outputs<M>::count,
                   "a kernel takes the rule's parameters and then its outputs");
     static_assert(
         []<size_t... i>(std::index_sequence<i...>) {
-          return (std::is_same_v<std::tuple_element_t<i, std::tuple<A...>>, std::tuple_element_t<i, std::tuple<K...>>> &&
+          return (std::is_same_v<op_detail::KernelArg<K, std::tuple_element_t<i, std::tuple<A...>>>,
+                                 std::tuple_element_t<i, std::tuple<P...>>> &&
                   ...);
         }(std::index_sequence_for<A...>{}),
         "a kernel's parameters must have the types of the rule's");
@@ -487,15 +511,15 @@ class OpBuilder {
         [](const Operator& op, const Values& v) { return op_detail::boxed(&C::eager, op, v); },
         [](const Operator& op, const Values& v) { return op_detail::boxed(&C::fake, op, v); });
     if constexpr (std::is_same_v<M, Meta>) {
-      install_in_place<A...>();
-      out_ = derived<op_detail::WithOut<A...>>();
+      install_in_place<K, A...>();
+      out_ = derived<op_detail::WithOut<K, A...>>();
     } else if constexpr (!std::is_same_v<M, std::vector<Meta>>) {
-      out_ = derived<typename op_detail::WithOuts<op_detail::Outputs<M>::count, A...>::type>();
+      out_ = derived<typename op_detail::WithOuts<K, op_detail::Outputs<M>::count, A...>::type>();
     }
   }
-  template <class First, class... A>
+  template <class K, class First, class... A>
   void install_in_place() {
-    if constexpr (std::is_same_v<First, const Tensor&>) in_place_ = derived<op_detail::InPlace<First, A...>>();
+    if constexpr (std::is_same_v<First, const Tensor&>) in_place_ = derived<op_detail::InPlace<K, First, A...>>();
   }
   template <class D>
   Derived derived() {
@@ -510,7 +534,7 @@ class OpBuilder {
     const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };
     set(Operator::Form::view, op_detail::cast<Operator::ErasedFunction>(rule), nullptr,
         op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed);
-    add_tags(static_cast<uint32_t>(Tag::view));
+    add_tag(*op_, Tag::view);
   }
   template <class R, class... A>
   void install_direct(Operator::Form form, R (*rule)(A...), R (*kernel)(A...)) {
@@ -538,7 +562,7 @@ class OpBuilder {
         op_detail::cast<Operator::ErasedFunction>(kernel), op_detail::cast<Operator::ErasedFunction>(&D::eager),
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
         [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); });
-    add_tags(static_cast<uint32_t>(Tag::in_place));
+    add_tag(*op_, Tag::in_place);
   }
 
   Operator* op_;

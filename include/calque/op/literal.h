@@ -6,7 +6,7 @@
 #include <optional>
 #include <source_location>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -9,36 +9,48 @@
 #include <vector>
 
 #include "calque/op/schema.h"
+#include "calque/op/value.h"
 
 namespace calque {
 
-enum class Tag : uint32_t {
-  pointwise = 1U << 0,  // each output element depends on the input elements at its index
-  reduction = 1U << 1,
-  view = 1U << 2,      // the result aliases self
-  in_place = 1U << 3,  // writes its first argument
-  out = 1U << 4,       // writes its out= arguments
-  random = 1U << 5,
-  data_dependent = 1U << 6,    // output shape or value-dependent control flow
-  allocates_own = 1U << 7,     // the kernel allocates its result
-  may_alias = 1U << 8,         // result may or may not alias (reshape, contiguous)
-  self_in_out = 1U << 9,       // the kernel starts from self's values: in place it may write self directly
-  core = 1U << 10,             // tagged core in PyTorch
-  side_effect = 1U << 11,      // never dead code (asserts)
-  strided_out = 1U << 12,      // the kernel writes outputs of any strides
-  any_device = 1U << 13,       // its tensors may be on different devices; the result is where the first one is
-  dense_out = 1U << 14,        // an out= argument that is resized becomes contiguous, whatever the result's strides
-  cast_out = 1U << 15,         // an out= argument may have any dtype that the result's casts to, ...
-  any_out = 1U << 16,          // ... or any at all
-  dtype_from_out = 1U << 17,   // without a dtype argument the result is computed in the out= argument's dtype
-  restrides_out = 1U << 18,    // an out= argument takes the result's strides even where its sizes fit
-  unshared_out = 1U << 19,     // an out= argument may not share memory with an input
-  resizes_self = 1U << 20,     // the in-place form is the out= form with out=self
-  overlap_ok = 1U << 21,       // may write a tensor whose elements share memory (fills)
-  restrides_image = 1U << 22,  // as restrides_out, for out= arguments of four dimensions or more
-  inplace_view = 1U << 24,     // changes sizes, strides or storage of its first argument
-  made_like_self =
-      1U << 23,  // the result is made by empty_like: an empty one keeps self's strides, but not as an out= argument
+// What passes, modes and trampolines want to know of an operator; they ask for a tag, never for a name.
+enum class Tag : uint8_t {
+  random,
+  reduction,
+  pointwise,          // each output element depends on the input elements at its index
+  view,               // the result aliases self
+  in_place,           // writes its first argument
+  out,                // writes its out= arguments
+  data_dependent,     // output shape or value-dependent control flow
+  allocates_own,      // the kernel allocates its result
+  may_alias,          // result may or may not alias (reshape, contiguous)
+  self_in_out,        // the kernel starts from self's values: in place it may write self directly
+  core,               // tagged core in PyTorch
+  side_effect,        // never dead code (asserts)
+  strided_out,        // the kernel writes outputs of any strides
+  any_device,         // its tensors may be on different devices; the result is where the first one is
+  dense_out,          // an out= argument that is resized becomes contiguous, whatever the result's strides
+  cast_out,           // an out= argument may have any dtype that the result's casts to, ...
+  any_out,            // ... or any at all
+  dtype_from_out,     // without a dtype argument the result is computed in the out= argument's dtype
+  restrides_out,      // an out= argument takes the result's strides even where its sizes fit
+  unshared_out,       // an out= argument may not share memory with an input
+  resizes_self,       // the in-place form is the out= form with out=self
+  overlap_ok,         // may write a tensor whose elements share memory (fills)
+  restrides_image,    // as restrides_out, for out= arguments of four dimensions or more
+  made_like_self,     // made by empty_like: an empty result keeps self's strides, but not as an out= argument
+  inplace_view,       // changes sizes, strides or storage of its first argument
+  wraps_numbers,      // Python calls it with a number, and the overload for two tensors answers
+  number_for_tensor,  // Python takes a number in the place of its tensors: 2 + x, x.copy_(1)
+  not_whole,          // a composite that may give an argument back: it never stays whole in an exported program
+  own_composite,      // composite here, but a kernel of its own in PyTorch or no operator of programs: it never stays whole
+  core_composite,     // a composite of the core set: run_decompositions leaves it whole
+  left_whole,         // this form is not decomposed though its functional operator is
+  decomposes,         // this form is decomposed though its functional operator is not
+  repeatable,         // unflatten computes it again in another module rather than hand its result over
+  autocast_lower,     // autocast computes it in the narrower type, ...
+  autocast_float32,   // ... in float32, ...
+  autocast_promote,   // ... in the widest type of its arguments
 };
 
 class Operator {
@@ -54,7 +66,7 @@ class Operator {
   const std::string& python_name() const { return python_name_; }
   // The stanza file that defines it, "pooling"; empty for a user's.
   const std::string& family() const { return family_; }
-  bool has_tag(Tag t) const { return (tags_ & static_cast<uint32_t>(t)) != 0; }
+  bool has_tag(Tag t) const { return (tags_ >> static_cast<unsigned>(t) & 1U) != 0; }
   Form form() const { return form_; }
   bool is_composite() const { return form_ == Form::composite; }
   bool has_kernel() const { return eager_ != nullptr; }
@@ -78,7 +90,7 @@ class Operator {
   std::string name_;
   std::string python_name_;
   std::string family_;
-  uint32_t tags_ = 0;
+  uint64_t tags_ = 0;  // by the numbers of Tag
   Form form_ = Form::undefined;
   const Operator* base_ = nullptr;
   const Operator* in_place_ = nullptr;

@@ -2,7 +2,7 @@
 // a trace at the user's level shows it as Python's operator module would: operator.add.
 #pragma once
 
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -2,14 +2,16 @@
 // Keeps defaults, keyword-only marks and aliasing annotations, and prints back to the same text.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "calque/tensor/value.h"
-
 namespace calque {
+
+class Value;
 
 struct SchemaType {
   enum class Kind : uint8_t {
@@ -43,10 +45,11 @@ struct SchemaType {
 struct SchemaArgument {
   std::string name;
   SchemaType type;
-  std::optional<Value> default_value;
-  std::string default_text;  // the default as the schema writes it
+  std::shared_ptr<const Value> default_value;  // null: the argument has to be given
+  std::string default_text;                    // the default as the schema writes it
   bool keyword_only = false;
   std::string alias;  // the annotation without parentheses: "a!", "a", "a -> *", or empty
+  bool has_default() const { return !default_text.empty(); }
   bool is_written() const { return alias.find('!') != std::string::npos; }
   std::string str() const;
 };
@@ -67,9 +70,5 @@ struct Schema {
 
 // UserError with the position on text that is no schema. A missing namespace becomes `default_namespace`.
 Schema parse_schema(std::string_view text, std::string_view default_namespace = "aten");
-
-// Fills positional and keyword arguments into one full list in the schema's order: defaults supplied, single numbers
-// widened to fixed-size lists, each value checked against its type. UserError names operator, argument and both types.
-Values bind_arguments(const Schema& schema, Values positional, std::vector<std::pair<std::string, Value>> keyword = {});
 
 }  // namespace calque

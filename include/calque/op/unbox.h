@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 
@@ -125,8 +125,6 @@ CALQUE_LIST_ARGUMENT(ListRef<Scalar>, Scalar, "ListRef<Scalar>", to_scalar())
 CALQUE_LIST_ARGUMENT(TensorList, Tensor, "TensorList", to_tensor_or_none())
 #undef CALQUE_LIST_ARGUMENT
 
-// "bool[3]": a mask; three bits in a word, because std::vector<bool> has no data().
-using BoolMask = std::array<bool, 3>;
 template <>
 struct Argument<BoolMask> {
   static constexpr std::string_view name = "BoolMask";

@@ -15,12 +15,13 @@ class OptionalList {
   OptionalList(std::nullopt_t) {}
   OptionalList(const std::initializer_list<T>& values) : list_(ListRef<T>(values)) {}
   template <class L>
-    requires std::is_convertible_v<const L&, ListRef<T>> OptionalList(const L& values) : list_(ListRef<T>(values)) {}
-    OptionalList(std::optional<ListRef<T>> values) : list_(values) {}
-    operator std::optional<ListRef<T>>() const { return list_; }
+    requires std::is_convertible_v<const L&, ListRef<T>>
+  OptionalList(const L& values) : list_(ListRef<T>(values)) {}
+  OptionalList(std::optional<ListRef<T>> values) : list_(values) {}
+  operator std::optional<ListRef<T>>() const { return list_; }
 
-   private:
-    std::optional<ListRef<T>> list_;
+ private:
+  std::optional<ListRef<T>> list_;
 };
 
 }  // namespace calque

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque {
 
@@ -22,7 +22,7 @@ struct PrintOptions {
   static PrintOptions full_profile() { return {.threshold = INT64_MAX, .sci_mode = {}}; }
 };
 
-std::string tensor_str(const Tensor& tensor, const PrintOptions& options);
+std::string tensor_str(const TensorBase& tensor, const PrintOptions& options);
 
 // Of the process; any thread may set and read them. UserError for negative numbers.
 void set_printoptions(const PrintOptions& options);

@@ -4,13 +4,13 @@
 
 #include <optional>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque {
 
 class TypePromotion {
  public:
-  TypePromotion& add(const Tensor& t);
+  TypePromotion& add(const TensorBase& t);
   TypePromotion& add(const Scalar& s);
   DType result() const;
 
@@ -18,11 +18,11 @@ class TypePromotion {
   std::optional<DType> dim_, zero_, wrapped_;
 };
 
-inline DType result_type(const Tensor& a, const Tensor& b) {
+inline DType result_type(const TensorBase& a, const TensorBase& b) {
   if (a.dtype() == b.dtype() && a.impl().wrapped_number == b.impl().wrapped_number) return a.dtype();
   return TypePromotion().add(a).add(b).result();
 }
-inline DType result_type(const Tensor& a, const Scalar& b) { return TypePromotion().add(a).add(b).result(); }
+inline DType result_type(const TensorBase& a, const Scalar& b) { return TypePromotion().add(a).add(b).result(); }
 
 // Integers and bool become the default floating dtype; what true division, mean, exp and the like compute in.
 inline DType float_type(DType d) { return is_integral(d) ? default_dtype() : d; }

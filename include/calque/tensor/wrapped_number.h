@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque {
 
@@ -14,7 +14,7 @@ class WrappedNumber : public TensorExtra {
 };
 
 // The symbolic number that `t` stands for; nothing for other tensors.
-inline std::optional<Scalar> symbolic_number(const Tensor& t) {
+inline std::optional<Scalar> symbolic_number(const TensorBase& t) {
   if (!t.defined() || !t.impl().special || !t.impl().extra) return std::nullopt;
   const auto* number = dynamic_cast<const WrappedNumber*>(t.impl().extra.get());
   return number ? std::optional<Scalar>(number->value) : std::nullopt;

@@ -18,9 +18,9 @@
 #include "calque/graph/graph_module.h"
 #include "calque/graph/higher_order.h"
 #include "calque/nn/convert.h"
+#include "calque/op/tree.h"
 #include "calque/sym/produce_guards.h"
 #include "calque/sym/shape_env.h"
-#include "calque/tensor/tree.h"
 #include "calque/trace/fake.h"
 
 namespace calque {

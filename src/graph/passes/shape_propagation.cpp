@@ -1,7 +1,7 @@
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
 #include "calque/graph/passes.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 namespace {
@@ -36,7 +36,7 @@ Value metadata(const Tensor& t) {
                       false, dict({})}};
 }
 
-Value without_data(const Tensor& t) { return t.is_fake() ? t : make_tensor(t.meta(), true); }
+Value without_data(const Tensor& t) { return t.is_fake() ? t : Tensor(make_tensor(t.meta(), true)); }
 
 bool has_tensor(const Value& v) {
   for (const Value& leaf : tree_leaves(v))

@@ -45,8 +45,8 @@ void set(ActivationParameters& p, size_t i, Compute compute, DType common, const
 
 }  // namespace
 
-void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype,
-                const Tensor& out) {
+void activation(Activation fn, DType common, const TensorBase& self, std::initializer_list<Scalar> parameters, bool in_dtype,
+                const TensorBase& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if (is_float8(common) || is_barebones_unsigned(common) || common == DType::bool_) not_implemented(d.name, common);
   const ElementRow& row = activation_table()[static_cast<size_t>(fn)];

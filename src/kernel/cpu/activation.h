@@ -2,7 +2,7 @@
 // One list: name, the forms it has (FLOATS or BOTH) and whether it is worth waking a thread for few elements.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/element_loop.h"
 
 namespace calque::kernel {
@@ -40,7 +40,7 @@ struct ActivationParameters {
 
 // out = fn(self; p, q, r), computed as self's dtype or `common`. Parameters are taken in compute precision; with
 // `in_dtype` they are converted to the dtype first, an overflow being a UserError.
-void activation(Activation fn, DType common, const Tensor& self, std::initializer_list<Scalar> parameters, bool in_dtype,
-                const Tensor& out);
+void activation(Activation fn, DType common, const TensorBase& self, std::initializer_list<Scalar> parameters, bool in_dtype,
+                const TensorBase& out);
 
 }  // namespace calque::kernel

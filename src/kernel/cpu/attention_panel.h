@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t key_block = 128;
 template <class T>
-constexpr int panel_rows = lanes<T>* tile_vectors;
+constexpr int panel_rows = lanes<T> * tile_vectors;
 
 template <class T>
 T log_of(T x) {

@@ -37,7 +37,7 @@ const ElementRow& find(Binary fn, const ElementLoop& loop, DType common) {
 }
 
 template <class A, class B>
-void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out, bool wide) {
+void run(Binary fn, DType common, const A& a, const B& b, const TensorBase& out, bool wide) {
   ElementLoop loop(common);
   const ElementRow& row = find(fn, loop, common);
   bool division_by_zero = false;
@@ -49,7 +49,7 @@ void run(Binary fn, DType common, const A& a, const B& b, const Tensor& out, boo
 }
 
 template <class A, class B>
-void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool subtract, const TensorBase& out) {
   if (!alpha.is_complex() && alpha.to_double() == 1)
     return run(subtract ? Binary::sub : Binary::add, common, a, b, out, true);
   ElementLoop loop(common);
@@ -68,33 +68,36 @@ void run_scaled(DType common, const A& a, const B& b, const Scalar& alpha, bool 
 
 }  // namespace
 
-void binary(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) {
+void binary(Binary fn, DType common, const TensorBase& a, const TensorBase& b, const TensorBase& out) {
   run(fn, common, a, b, out, false);
 }
-void binary(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) {
+void binary(Binary fn, DType common, const TensorBase& a, const Scalar& b, const TensorBase& out) {
   run(fn, common, a, b, out, false);
 }
-void binary(Binary fn, DType common, const Scalar& a, const Tensor& b, const Tensor& out) {
+void binary(Binary fn, DType common, const Scalar& a, const TensorBase& b, const TensorBase& out) {
   run(fn, common, a, b, out, false);
 }
-void binary_wide(Binary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& out) {
+void binary_wide(Binary fn, DType common, const TensorBase& a, const TensorBase& b, const TensorBase& out) {
   run(fn, common, a, b, out, true);
 }
-void binary_wide(Binary fn, DType common, const Tensor& a, const Scalar& b, const Tensor& out) {
+void binary_wide(Binary fn, DType common, const TensorBase& a, const Scalar& b, const TensorBase& out) {
   run(fn, common, a, b, out, true);
 }
 
-void add_scaled(DType common, const Tensor& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+void add_scaled(DType common, const TensorBase& a, const TensorBase& b, const Scalar& alpha, bool subtract,
+                const TensorBase& out) {
   run_scaled(common, a, b, alpha, subtract, out);
 }
-void add_scaled(DType common, const Tensor& a, const Scalar& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+void add_scaled(DType common, const TensorBase& a, const Scalar& b, const Scalar& alpha, bool subtract,
+                const TensorBase& out) {
   run_scaled(common, a, b, alpha, subtract, out);
 }
-void add_scaled(DType common, const Scalar& a, const Tensor& b, const Scalar& alpha, bool subtract, const Tensor& out) {
+void add_scaled(DType common, const Scalar& a, const TensorBase& b, const Scalar& alpha, bool subtract,
+                const TensorBase& out) {
   run_scaled(common, a, b, alpha, subtract, out);
 }
 
-void pow_scalar(DType common, const Tensor& self, const Scalar& exponent, const Tensor& out) {
+void pow_scalar(DType common, const TensorBase& self, const Scalar& exponent, const TensorBase& out) {
   ElementLoop loop(common);
   if (loop.compute() == Compute::i64 || exponent.is_complex()) return binary(Binary::pow, common, self, exponent, out);
   const double e = exponent.to_double();

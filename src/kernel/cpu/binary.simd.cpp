@@ -84,8 +84,6 @@ FLOAT_LOOP(add, a + b)
 INT_LOOP(add, static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)))
 FLOAT_LOOP(sub, a - b)
 INT_LOOP(sub, static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)))
-FLOAT_LOOP(rsub, b - a)
-INT_LOOP(rsub, static_cast<int64_t>(static_cast<uint64_t>(b) - static_cast<uint64_t>(a)))
 FLOAT_LOOP(mul, a* b)
 INT_LOOP(mul, wrap_mul(a, b))
 FLOAT_LOOP(div, a / b)
@@ -221,7 +219,6 @@ extern const ElementRow binary_table[];
 const ElementRow binary_table[] = {
     BOTH_DIRECT(add),
     BOTH_DIRECT(sub),
-    BOTH_DIRECT(rsub),
     BOTH_DIRECT(mul),
     FLOATS_DIRECT(div),
     BOTH(div_trunc),

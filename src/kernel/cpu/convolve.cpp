@@ -12,7 +12,7 @@ namespace calque::kernel {
 namespace {
 
 // Strides as the kernel wants them: two leading dimensions, then depth, height, width.
-void describe(const Tensor& t, int64_t* strides, int64_t* sizes) {
+void describe(const TensorBase& t, int64_t* strides, int64_t* sizes) {
   const int64_t spatial = t.dim() - 2;
   strides[0] = t.stride(0);
   strides[1] = t.stride(1);
@@ -24,8 +24,8 @@ void describe(const Tensor& t, int64_t* strides, int64_t* sizes) {
 }
 
 template <class T>
-Convolution<T> problem(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
-                       const Tensor& out) {
+Convolution<T> problem(const TensorBase& input, const TensorBase& weight, const TensorBase& bias,
+                       const ConvolutionShape& shape, const TensorBase& out) {
   Convolution<T> g;
   g.batch = input.size(0);
   g.in_channels = input.size(1);
@@ -123,7 +123,8 @@ constexpr bool is_real =
 // The weight's gradient is a convolution too: of the image, channels taken for the batch, with the other gradient as the
 // weight; strides and dilations change places, and each group stands alone.
 template <class T>
-void weight_gradient(const Tensor& image, const Tensor& other, const ConvolutionShape& shape, const Tensor& grad_weight) {
+void weight_gradient(const TensorBase& image, const TensorBase& other, const ConvolutionShape& shape,
+                     const TensorBase& grad_weight) {
   Convolution<T> g;
   int64_t image_strides[5], other_strides[5], out_strides[5];
   describe(image, image_strides, g.in_size);
@@ -150,7 +151,7 @@ void weight_gradient(const Tensor& image, const Tensor& other, const Convolution
 }
 
 template <class T>
-void bias_gradient(const Tensor& grad_output, const Tensor& grad_bias) {
+void bias_gradient(const TensorBase& grad_output, const TensorBase& grad_bias) {
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   int64_t strides[5], sizes[3];
   describe(grad_output, strides, sizes);
@@ -173,8 +174,8 @@ void bias_gradient(const Tensor& grad_output, const Tensor& grad_bias) {
 
 }  // namespace
 
-void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
-              const Tensor& out) {
+void convolve(const TensorBase& input, const TensorBase& weight, const TensorBase& bias, const ConvolutionShape& shape,
+              const TensorBase& out) {
   if (out.numel() == 0) return;
   dispatch(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -187,10 +188,11 @@ void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, con
   });
 }
 
-void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape,
-                       const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void convolve_backward(const TensorBase& grad_output, const TensorBase& input, const TensorBase& weight,
+                       const ConvolutionShape& shape, const TensorBase& grad_input, const TensorBase& grad_weight,
+                       const TensorBase& grad_bias) {
   const bool empty = grad_output.numel() == 0 || input.numel() == 0;
-  const auto zero = [](const Tensor& t) {
+  const auto zero = [](const TensorBase& t) {
     if (t.defined()) copy(wrapped_scalar(Scalar(0), t.dtype()), t);
   };
   if (empty) {

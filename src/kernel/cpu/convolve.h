@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -18,11 +18,12 @@ struct ConvolutionShape {
 
 // input [n, c, ...], weight [out, c / groups, ...] (transposed: [c, out / groups, ...]), out as the shape rule says; all
 // with one to three spatial dimensions. An undefined bias is none.
-void convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvolutionShape& shape,
-              const Tensor& out);
+void convolve(const TensorBase& input, const TensorBase& weight, const TensorBase& bias, const ConvolutionShape& shape,
+              const TensorBase& out);
 
 // Gradients; an undefined one is not computed.
-void convolve_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, const ConvolutionShape& shape,
-                       const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias);
+void convolve_backward(const TensorBase& grad_output, const TensorBase& input, const TensorBase& weight,
+                       const ConvolutionShape& shape, const TensorBase& grad_input, const TensorBase& grad_weight,
+                       const TensorBase& grad_bias);
 
 }  // namespace calque::kernel

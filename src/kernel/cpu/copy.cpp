@@ -17,7 +17,7 @@ constexpr bool is_compute_type(DType d) {
 constexpr int64_t grain_bytes = 128 << 10;
 
 // Same dtype, both dense in the same order: bytes.
-bool copy_dense(const Tensor& src, const Tensor& dst) {
+bool copy_dense(const TensorBase& src, const TensorBase& dst) {
   const bool same_layout =
       std::equal(src.sizes().begin(), src.sizes().end(), dst.sizes().begin(), dst.sizes().end()) &&
       ((src.is_contiguous() && dst.is_contiguous()) ||
@@ -42,7 +42,7 @@ struct Walk {
   }
 };
 
-Walk make_walk(const Tensor& src, const Tensor& dst) {
+Walk make_walk(const TensorBase& src, const TensorBase& dst) {
   const auto n = static_cast<size_t>(dst.dim());
   const int64_t from_item = src.element_size(), to_item = dst.element_size();
   const size_t lead = n - static_cast<size_t>(src.dim());
@@ -77,7 +77,7 @@ Walk make_walk(const Tensor& src, const Tensor& dst) {
 // Calls plane(from, to, rows, columns) for every stretch of the last-but-one dimension, on all threads. What a plane does with
 // its rows (the innermost dimension) is its affair. Where rows are fewer than threads and long, they are cut.
 template <class F>
-void each_plane(const Walk& w, const Tensor& src, const Tensor& dst, F&& plane) {
+void each_plane(const Walk& w, const TensorBase& src, const TensorBase& dst, F&& plane) {
   const auto* from = static_cast<const char*>(src.data());
   auto* to = static_cast<char*>(dst.mutable_data());
   const size_t row_dim = w.sizes.size() - 2;
@@ -139,7 +139,7 @@ void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride
 }
 
 template <class T>
-void copy_strided(const Tensor& src, const Tensor& dst) {
+void copy_strided(const TensorBase& src, const TensorBase& dst) {
   constexpr auto item = static_cast<int64_t>(sizeof(T));
   Walk w = make_walk(src, dst);
   const size_t last = w.sizes.size() - 1;
@@ -164,7 +164,7 @@ void copy_strided(const Tensor& src, const Tensor& dst) {
 }
 
 // Between dtypes by way of the source's compute type, which loses nothing; where one side is that type already, in one step.
-void copy_cast(const Tensor& src, const Tensor& dst) {
+void copy_cast(const TensorBase& src, const TensorBase& dst) {
   const Compute c = compute_type(src.dtype());
   const LoadFn load = load_fn(src.dtype(), c);
   const StoreFn store = store_fn(c, dst.dtype());
@@ -196,7 +196,7 @@ void copy_cast(const Tensor& src, const Tensor& dst) {
 
 // Between uint64 and floats, which int64, the compute type of integers, would take for negative numbers from 2^63 on.
 template <class From, class To>
-void convert_uint64(const Tensor& src, const Tensor& dst) {
+void convert_uint64(const TensorBase& src, const TensorBase& dst) {
   const Walk w = make_walk(src, dst);
   const size_t last = w.sizes.size() - 1;
   each_plane(w, src, dst, [&](const char* from, char* to, int64_t rows, int64_t columns) {
@@ -219,7 +219,7 @@ void convert_uint64(const Tensor& src, const Tensor& dst) {
       }
   });
 }
-bool copy_uint64(const Tensor& src, const Tensor& dst) {
+bool copy_uint64(const TensorBase& src, const TensorBase& dst) {
   const bool reads = src.dtype() == DType::uint64;
   if (!reads && dst.dtype() != DType::uint64) return false;
   switch (reads ? dst.dtype() : src.dtype()) {
@@ -235,7 +235,7 @@ bool copy_uint64(const Tensor& src, const Tensor& dst) {
 
 }  // namespace
 
-void copy(const Tensor& src, const Tensor& dst) {
+void copy(const TensorBase& src, const TensorBase& dst) {
   if (dst.numel() == 0) return;
   const IntList from = src.sizes(), to = dst.sizes();
   if (!std::equal(from.begin(), from.end(), to.begin(), to.end())) require_broadcast("copy", "the source", src, to);
@@ -252,9 +252,9 @@ void copy(const Tensor& src, const Tensor& dst) {
   if (!copy_uint64(src, dst)) copy_cast(src, dst);
 }
 
-Tensor contiguous_as(const Tensor& t, DType dtype) {
+TensorBase contiguous_as(const TensorBase& t, DType dtype) {
   if (t.dtype() == dtype && t.is_contiguous()) return t;
-  const Tensor out = make_tensor(t.sizes(), dtype);
+  const TensorBase out = make_tensor(t.sizes(), dtype);
   copy(t, out);
   return out;
 }

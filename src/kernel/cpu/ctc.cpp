@@ -24,16 +24,16 @@ C log_sum(std::initializer_list<C> values) {
 }
 
 template <class C>
-void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
-         const Tensor& output, const Tensor& log_alpha) {
+void run(const TensorBase& log_probs, const TensorBase& targets, IntList input_lengths, IntList target_lengths,
+         int64_t blank, const TensorBase& output, const TensorBase& log_alpha) {
   constexpr C none = -std::numeric_limits<C>::infinity();
   const int64_t batch = log_probs.size(1);
   const int64_t steps = log_probs.size(0);
   const int64_t classes = log_probs.size(2);
   const int64_t width = log_alpha.size(2);
-  const Tensor labels = make_tensor(targets.sizes(), DType::int64);
+  const TensorBase labels = make_tensor(targets.sizes(), DType::int64);
   copy(targets, labels);
-  const Tensor probs = make_tensor(log_probs.sizes(), log_probs.dtype());
+  const TensorBase probs = make_tensor(log_probs.sizes(), log_probs.dtype());
   copy(log_probs, probs);
   const int64_t* label = labels.numel() ? labels.data_as<int64_t>() : nullptr;
   const C* p = probs.numel() ? probs.data_as<C>() : nullptr;
@@ -81,8 +81,8 @@ void run(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, 
 
 }  // namespace
 
-void ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths, IntList target_lengths, int64_t blank,
-              const Tensor& output, const Tensor& log_alpha) {
+void ctc_loss(const TensorBase& log_probs, const TensorBase& targets, IntList input_lengths, IntList target_lengths,
+              int64_t blank, const TensorBase& output, const TensorBase& log_alpha) {
   if (log_probs.dtype() == DType::float32)
     run<float>(log_probs, targets, input_lengths, target_lengths, blank, output, log_alpha);
   else if (log_probs.dtype() == DType::float64)

@@ -50,13 +50,13 @@ C distance(const C* a, const C* b, int64_t n, double p) {
 }
 
 // Contiguous, broadcast to `sizes` in all but the last two dimensions.
-Tensor prepared(const Tensor& t, const Tensor& out) {
+TensorBase prepared(const TensorBase& t, const TensorBase& out) {
   SmallVector<int64_t, 8> sizes(out.sizes().begin(), out.sizes().end());
   const size_t n = sizes.size();
   sizes[n - 2] = t.size(-2);
   sizes[n - 1] = t.size(-1);
   if (t.is_contiguous() && std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end())) return t;
-  const Tensor dense = make_tensor(sizes, t.dtype());
+  const TensorBase dense = make_tensor(sizes, t.dtype());
   copy(t, dense);
   return dense;
 }
@@ -66,9 +66,9 @@ void check_dtype(const char* what, DType d) {
 }
 
 template <class C>
-void cdist_as(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
-  const Tensor a = prepared(x1, out);
-  const Tensor b = prepared(x2, out);
+void cdist_as(const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& out) {
+  const TensorBase a = prepared(x1, out);
+  const TensorBase b = prepared(x2, out);
   const int64_t m = x1.size(-1);
   const int64_t rows = x1.size(-2);
   const int64_t columns = x2.size(-2);
@@ -83,7 +83,7 @@ void cdist_as(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
 }
 
 template <class C>
-void pdist_as(const Tensor& self, double p, const Tensor& out) {
+void pdist_as(const TensorBase& self, double p, const TensorBase& out) {
   const int64_t n = self.size(0);
   const int64_t m = self.size(1);
   C* y = out.mutable_data_as<C>();
@@ -98,7 +98,7 @@ void pdist_as(const Tensor& self, double p, const Tensor& out) {
 
 }  // namespace
 
-void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
+void cdist(const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& out) {
   if (out.numel() == 0) return;
   if (x1.size(-1) == 0) return fill(out, Scalar(0));
   check_dtype("cdist", x1.dtype());
@@ -108,7 +108,7 @@ void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) {
     cdist_as<float>(x1, x2, p, out);
 }
 
-void pdist(const Tensor& self, double p, const Tensor& out) {
+void pdist(const TensorBase& self, double p, const TensorBase& out) {
   if (out.numel() == 0) return;
   if (self.size(1) == 0) return fill(out, Scalar(0));
   check_dtype("pdist", self.dtype());

@@ -1,13 +1,13 @@
 // Distances between rows: all pairs of two matrices, all pairs of one. p is the norm's order.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
 // x1 [..., P, M], x2 [..., R, M] with broadcastable batches, out [..., P, R] contiguous.
-void cdist(const Tensor& x1, const Tensor& x2, double p, const Tensor& out);
+void cdist(const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& out);
 // self [N, M] contiguous, out [N * (N - 1) / 2]: row i with each later row.
-void pdist(const Tensor& self, double p, const Tensor& out);
+void pdist(const TensorBase& self, double p, const TensorBase& out);
 
 }  // namespace calque::kernel

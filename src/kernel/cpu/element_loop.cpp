@@ -17,7 +17,7 @@ constexpr bool is_native(DType d) { return d == DType::float32 || d == DType::fl
 
 }  // namespace
 
-ElementLoop::Operand& ElementLoop::add(const Tensor* tensor, bool is_output) {
+ElementLoop::Operand& ElementLoop::add(const TensorBase* tensor, bool is_output) {
   internal_assert(count_ < max_operands, "too many operands in an elementwise loop");
   Operand& o = operands_[count_++];
   o.tensor = tensor;
@@ -27,7 +27,7 @@ ElementLoop::Operand& ElementLoop::add(const Tensor* tensor, bool is_output) {
   return o;
 }
 
-ElementLoop& ElementLoop::output(const Tensor& t) {
+ElementLoop& ElementLoop::output(const TensorBase& t) {
   const IntList sizes = t.sizes();
   if (count_ == 0) {
     sizes_.assign(sizes.begin(), sizes.end());
@@ -41,7 +41,7 @@ ElementLoop& ElementLoop::output(const Tensor& t) {
   return *this;
 }
 
-ElementLoop& ElementLoop::input(const Tensor& t) {
+ElementLoop& ElementLoop::input(const TensorBase& t) {
   Operand& o = add(&t, false);
   o.dtype = t.dtype();
   o.data = numel_ ? static_cast<char*>(const_cast<void*>(t.data())) : nullptr;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/convert.h"
 
 namespace calque::kernel {
@@ -35,8 +35,8 @@ class ElementLoop {
   explicit ElementLoop(DType common) : common_(common), compute_(compute_type(common)) {}
 
   // Outputs first; the first one's sizes are the loop's. Inputs broadcast to them.
-  ElementLoop& output(const Tensor& t);
-  ElementLoop& input(const Tensor& t);
+  ElementLoop& output(const TensorBase& t);
+  ElementLoop& input(const TensorBase& t);
   ElementLoop& input(const Scalar& s);
   // The last input, if it has one element, is taken at compute precision instead of being rounded to `common`.
   ElementLoop& keep_wide();
@@ -51,7 +51,7 @@ class ElementLoop {
       1024;  // complex numbers, or twice as many others, handed over at once: the buffers stay in the first-level cache
   using Buffer = std::byte[chunk * 16];
   struct Operand {
-    const Tensor* tensor;  // null for a scalar
+    const TensorBase* tensor;  // null for a scalar
     char* data;
     DType dtype;
     bool is_output;
@@ -62,7 +62,7 @@ class ElementLoop {
     SmallVector<int64_t, 8> strides;  // bytes, in iteration order
     alignas(16) char value[16];       // a scalar's
   };
-  Operand& add(const Tensor* tensor, bool is_output);
+  Operand& add(const TensorBase* tensor, bool is_output);
   bool all_are(DType d) const;
   bool all_in_place() const;
   void plan_flat();

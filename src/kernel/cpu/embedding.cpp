@@ -26,8 +26,8 @@ int64_t checked(const char* op, int64_t index, int64_t rows) {
 // The dtype sums are kept in.
 DType wide_type(DType d) { return d == DType::float64 ? DType::float64 : DType::float32; }
 
-Tensor dense_as(const Tensor& t, DType d) {
-  Tensor out = make_tensor(t.sizes(), d);
+TensorBase dense_as(const TensorBase& t, DType d) {
+  TensorBase out = make_tensor(t.sizes(), d);
   copy(t, out);
   return out;
 }
@@ -42,7 +42,7 @@ void float_or_double(DType wide, F&& fn) {
 
 template <class W>
 struct Bags {
-  const Tensor& weight;
+  const TensorBase& weight;
   const int64_t* index;
   const W* factor;  // null without per-sample weights
   int64_t padding_idx;
@@ -85,17 +85,17 @@ struct Bags {
 
 }  // namespace
 
-void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_by_frequency,
-                              const Tensor& out) {
-  const Tensor index = as_index(indices, indices.sizes());
+void embedding_dense_backward(const TensorBase& grad, const TensorBase& indices, int64_t padding_idx,
+                              bool scale_by_frequency, const TensorBase& out) {
+  const TensorBase index = as_index(indices, indices.sizes());
   const int64_t n = index.numel();
   const int64_t width = grad.sizes().back();
   require_numel("embedding_dense_backward", "grad_output", grad, n * width);
   const int64_t rows = out.sizes()[0];
   const DType wide = wide_type(grad.dtype());
-  const Tensor from = dense_as(grad, wide);
+  const TensorBase from = dense_as(grad, wide);
   const bool direct = out.dtype() == wide && out.is_contiguous();
-  const Tensor sums = direct ? out : make_tensor(out.sizes(), wide);
+  const TensorBase sums = direct ? out : make_tensor(out.sizes(), wide);
   fill(sums, 0);
   const int64_t* at = index.data_as<int64_t>();
   CountedVector<int64_t> counts;
@@ -121,8 +121,8 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   if (!direct) copy(sums, out);
 }
 
-void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
-  const Tensor index = as_index(indices, indices.sizes());
+void embedding_renorm(const TensorBase& weight, const TensorBase& indices, double max_norm, double norm_type) {
+  const TensorBase index = as_index(indices, indices.sizes());
   std::vector<int64_t> rows(index.data_as<int64_t>(), index.data_as<int64_t>() + index.numel());
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
@@ -151,11 +151,11 @@ void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_no
   }
 }
 
-void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, BagMode mode,
-                   const Tensor& per_sample_weights, int64_t padding_idx, const Tensor& out, const Tensor& offset2bag,
-                   const Tensor& bag_size, const Tensor& max_indices) {
-  const Tensor index = as_index(indices, indices.sizes());
-  const Tensor starts = as_index(offsets, offsets.sizes());
+void embedding_bag(const TensorBase& weight, const TensorBase& indices, const TensorBase& offsets, BagMode mode,
+                   const TensorBase& per_sample_weights, int64_t padding_idx, const TensorBase& out,
+                   const TensorBase& offset2bag, const TensorBase& bag_size, const TensorBase& max_indices) {
+  const TensorBase index = as_index(indices, indices.sizes());
+  const TensorBase starts = as_index(offsets, offsets.sizes());
   const int64_t n = index.numel();
   const int64_t bags = out.sizes()[0];
   const int64_t width = out.sizes()[1];
@@ -172,10 +172,10 @@ void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   const auto end_of = [&](int64_t b) { return b + 1 < bags ? offset[b + 1] : n; };
   const DType wide = wide_type(weight.dtype());
   const bool direct = out.dtype() == wide;
-  const Tensor sums = direct ? out : make_tensor(out.sizes(), wide);
-  const Tensor sizes = make_tensor({bags}, DType::int64);
-  const Tensor maxima = mode == BagMode::max ? make_tensor({bags, width}, DType::int64) : Tensor();
-  const Tensor factors = per_sample_weights.defined() ? dense_as(per_sample_weights, wide) : Tensor();
+  const TensorBase sums = direct ? out : make_tensor(out.sizes(), wide);
+  const TensorBase sizes = make_tensor({bags}, DType::int64);
+  const TensorBase maxima = mode == BagMode::max ? make_tensor({bags, width}, DType::int64) : TensorBase();
+  const TensorBase factors = per_sample_weights.defined() ? dense_as(per_sample_weights, wide) : TensorBase();
   auto* size = sizes.mutable_data_as<int64_t>();
   float_or_double(wide, [&](auto tag) {
     using W = typename decltype(tag)::type;
@@ -195,7 +195,7 @@ void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   });
   if (!direct) copy(sums, out);
   if (offset2bag.numel() > 0) {
-    const Tensor of = make_tensor({n}, DType::int64);
+    const TensorBase of = make_tensor({n}, DType::int64);
     auto* to = of.mutable_data_as<int64_t>();
     for (int64_t b = 0; b < bags; ++b) std::fill(to + offset[b], to + end_of(b), b);
     copy(of, offset2bag);

@@ -123,7 +123,7 @@ class Plan {
 
 // Calls fn(offset of the line in a, offset in b) for every line along `dim`, in parallel; sizes other than dim's are a's.
 template <class F>
-void each_line(const Tensor& a, const Tensor& b, int64_t dim, int64_t length, F&& fn) {
+void each_line(const TensorBase& a, const TensorBase& b, int64_t dim, int64_t length, F&& fn) {
   int64_t lines = 1;
   for (int64_t d = 0; d < a.dim(); ++d)
     if (d != dim) lines *= a.size(d);
@@ -143,7 +143,7 @@ void each_line(const Tensor& a, const Tensor& b, int64_t dim, int64_t length, F&
 }
 
 template <class T>
-void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
+void transform_in_place(const TensorBase& t, int64_t dim, bool forward, double scale) {
   const int64_t n = t.size(dim), stride = t.stride(dim);
   const Plan plan(n);
   std::complex<T>* const data = static_cast<std::complex<T>*>(t.mutable_data());
@@ -190,7 +190,7 @@ void back_from_definition(const Complex* line, int64_t n, Complex* result) {
 }
 
 template <class T>
-void real_to_complex(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
+void real_to_complex(const TensorBase& input, int64_t dim, double scale, const TensorBase& out) {
   const int64_t n = input.size(dim), kept = out.size(dim), in_stride = input.stride(dim), out_stride = out.stride(dim);
   const Plan plan(n);
   const T* const from = input.data_as<T>();
@@ -210,7 +210,7 @@ void real_to_complex(const Tensor& input, int64_t dim, double scale, const Tenso
 }
 
 template <class T>
-void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
+void complex_to_real(const TensorBase& input, int64_t dim, double scale, const TensorBase& out) {
   const int64_t n = out.size(dim), in_stride = input.stride(dim), out_stride = out.stride(dim);
   const Plan plan(n);
   const std::complex<T>* const from = static_cast<const std::complex<T>*>(input.data());
@@ -237,13 +237,13 @@ void complex_to_real(const Tensor& input, int64_t dim, double scale, const Tenso
 }
 
 // The library that PyTorch calls refuses a batch of no lines.
-void check_not_empty(const Tensor& t, const char* which) {
+void check_not_empty(const TensorBase& t, const char* which) {
   if (t.numel() == 0)
     throw UserError(std::string("fft: expected at least one line to transform, found ") + which + " of sizes " +
                     str(t.sym_sizes()));
 }
 
-void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
+void transform_in_place(const TensorBase& t, int64_t dim, bool forward, double scale) {
   if (t.dtype() == DType::complex128)
     transform_in_place<double>(t, dim, forward, scale);
   else
@@ -252,13 +252,13 @@ void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale
 
 }  // namespace
 
-void fft_complex(const Tensor& input, IntList dims, bool forward, double scale, const Tensor& out) {
+void fft_complex(const TensorBase& input, IntList dims, bool forward, double scale, const TensorBase& out) {
   if (!dims.empty()) check_not_empty(input, "an input");
   copy(input, out);
   for (size_t i = 0; i < dims.size(); ++i) transform_in_place(out, dims[i], forward, i + 1 == dims.size() ? scale : 1.0);
 }
 
-void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out) {
+void fft_real(const TensorBase& input, IntList dims, double scale, const TensorBase& out) {
   check_not_empty(input, "an input");
   const int64_t last = dims.back();
   const double first_scale = dims.size() == 1 ? scale : 1.0;
@@ -269,7 +269,7 @@ void fft_real(const Tensor& input, IntList dims, double scale, const Tensor& out
   for (size_t i = 0; i + 1 < dims.size(); ++i) transform_in_place(out, dims[i], true, i + 2 == dims.size() ? scale : 1.0);
 }
 
-void fft_to_real(const Tensor& input, int64_t dim, double scale, const Tensor& out) {
+void fft_to_real(const TensorBase& input, int64_t dim, double scale, const TensorBase& out) {
   check_not_empty(input, "an input");
   check_not_empty(out, "a result");
   if (out.dtype() == DType::float64)

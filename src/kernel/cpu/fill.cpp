@@ -13,7 +13,7 @@ namespace {
 
 // A 1-d result of any stride, element i given by f(i).
 template <class T, class F>
-void generate(const Tensor& out, F&& f) {
+void generate(const TensorBase& out, F&& f) {
   T* data = static_cast<T*>(out.mutable_data());
   const int64_t n = out.numel();
   const int64_t stride = out.dim() ? out.stride(0) : 1;
@@ -29,7 +29,7 @@ template <class T>
 inline constexpr bool is_sixteen_bit = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 template <class F>
-void dispatch_number(const Tensor& out, const char* op, F&& fn) {
+void dispatch_number(const TensorBase& out, const char* op, F&& fn) {
   dispatch(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (is_arithmetic_type<T> || is_sixteen_bit<T>)
@@ -42,7 +42,7 @@ void dispatch_number(const Tensor& out, const char* op, F&& fn) {
 
 }  // namespace
 
-void fill(const Tensor& out, const Scalar& value) {
+void fill(const TensorBase& out, const Scalar& value) {
   if (out.numel() == 0) return;
   dispatch(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -70,7 +70,7 @@ void fill(const Tensor& out, const Scalar& value) {
   });
 }
 
-void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
+void arange(const Scalar& start, const Scalar& step, const TensorBase& out) {
   dispatch_number(out, "arange", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, Bool>) {
@@ -105,7 +105,7 @@ void arange(const Scalar& start, const Scalar& step, const Tensor& out) {
 }
 
 // From both ends towards the middle, so that the last element is exactly `end`.
-void linspace(const Scalar& start, const Scalar& end, const Tensor& out) {
+void linspace(const Scalar& start, const Scalar& end, const TensorBase& out) {
   const int64_t n = out.numel();
   dispatch_number(out, "linspace", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -137,7 +137,7 @@ void linspace(const Scalar& start, const Scalar& end, const Tensor& out) {
   });
 }
 
-void logspace(const Scalar& start, const Scalar& end, double base, const Tensor& out) {
+void logspace(const Scalar& start, const Scalar& end, double base, const TensorBase& out) {
   const int64_t n = out.numel();
   dispatch_number(out, "logspace", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -156,7 +156,7 @@ void logspace(const Scalar& start, const Scalar& end, double base, const Tensor&
   });
 }
 
-void eye(const Tensor& out) {
+void eye(const TensorBase& out) {
   fill(out, 0);
   const int64_t n = std::min(out.size(0), out.size(1));
   const int64_t step = out.stride(0) + out.stride(1);

@@ -41,7 +41,7 @@ bool position(const Blocks& b, int64_t by, int64_t bx, int64_t ky, int64_t kx, i
 
 }  // namespace
 
-void im2col(const Tensor& image, const Blocks& b, const Tensor& columns) {
+void im2col(const TensorBase& image, const Blocks& b, const TensorBase& columns) {
   with_folded(image.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* const from = image.data_as<T>();
@@ -66,7 +66,7 @@ void im2col(const Tensor& image, const Blocks& b, const Tensor& columns) {
   });
 }
 
-void col2im(const Tensor& columns, const Blocks& b, const Tensor& image) {
+void col2im(const TensorBase& columns, const Blocks& b, const TensorBase& image) {
   with_folded(image.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* const from = columns.data_as<T>();
@@ -147,8 +147,8 @@ void cubic(A t, A* w) {
 
 }  // namespace
 
-void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align,
-                 const Tensor& out) {
+void grid_sample(const TensorBase& input, const TensorBase& grid, GridMode mode, GridPadding padding, bool align,
+                 const TensorBase& out) {
   with_float(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -210,8 +210,8 @@ void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPad
 
 // PyTorch's kernel computes places and weights in the tensors' own dtype: 16-bit floats are rounded after every step, so
 // that the same voxels are read.
-void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align,
-                    const Tensor& out) {
+void grid_sample_3d(const TensorBase& input, const TensorBase& grid, GridMode mode, GridPadding padding, bool align,
+                    const TensorBase& out) {
   with_float(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -276,7 +276,7 @@ void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, Grid
   });
 }
 
-void weight_norm(const Tensor& v, const Tensor& g, int64_t dim, const Tensor& out, const Tensor& norm) {
+void weight_norm(const TensorBase& v, const TensorBase& g, int64_t dim, const TensorBase& out, const TensorBase& norm) {
   // v as [outer, size, inner], contiguous: the operator's body sees to it.
   int64_t outer = 1, inner = 1;
   const int64_t size = v.size(dim);

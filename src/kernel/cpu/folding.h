@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -14,19 +14,19 @@ struct Blocks {  // height, width
 };
 
 // image [n, c, h, w], columns [n, c * kh * kw, blocks].
-void im2col(const Tensor& image, const Blocks& blocks, const Tensor& columns);
-void col2im(const Tensor& columns, const Blocks& blocks, const Tensor& image);
+void im2col(const TensorBase& image, const Blocks& blocks, const TensorBase& columns);
+void col2im(const TensorBase& columns, const Blocks& blocks, const TensorBase& image);
 
 enum class GridMode : uint8_t { bilinear, nearest, bicubic };
 enum class GridPadding : uint8_t { zeros, border, reflection };
 // input [n, c, h, w], grid [n, oh, ow, 2] (x, y in -1 .. 1), out [n, c, oh, ow].
-void grid_sample(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners,
-                 const Tensor& out);
+void grid_sample(const TensorBase& input, const TensorBase& grid, GridMode mode, GridPadding padding, bool align_corners,
+                 const TensorBase& out);
 // The same in space: input [n, c, d, h, w], grid [n, od, oh, ow, 3] (x, y, z), out [n, c, od, oh, ow]; no bicubic.
-void grid_sample_3d(const Tensor& input, const Tensor& grid, GridMode mode, GridPadding padding, bool align_corners,
-                    const Tensor& out);
+void grid_sample_3d(const TensorBase& input, const TensorBase& grid, GridMode mode, GridPadding padding, bool align_corners,
+                    const TensorBase& out);
 
 // out = v * g / norm, norm over all dimensions but `dim`.
-void weight_norm(const Tensor& v, const Tensor& g, int64_t dim, const Tensor& out, const Tensor& norm);
+void weight_norm(const TensorBase& v, const TensorBase& g, int64_t dim, const TensorBase& out, const TensorBase& norm);
 
 }  // namespace calque::kernel

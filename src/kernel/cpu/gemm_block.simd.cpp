@@ -13,7 +13,7 @@ namespace {
 template <class T>
 constexpr int64_t sums_numbers = (768 << 10) / static_cast<int64_t>(sizeof(T));
 template <class T>
-constexpr int64_t tile_numbers = tile_rows* tile_vectors* lanes<T>;
+constexpr int64_t tile_numbers = tile_rows * tile_vectors * lanes<T>;
 // Rows that are written out together: whole tiles, and whole vectors for when the output is transposed.
 constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.

@@ -51,10 +51,10 @@ template <class T>
 constexpr int64_t k_block = sizeof(T) == 4 ? 384 : 256;
 #if defined(__AVX512F__)
 template <class T>
-constexpr int64_t col_block = lanes<T>* tile_vectors * 10;
+constexpr int64_t col_block = lanes<T> * tile_vectors * 10;
 #else
 template <class T>
-constexpr int64_t col_block = lanes<T>* tile_vectors*(64 / vector_bytes) * 4;
+constexpr int64_t col_block = lanes<T> * tile_vectors * (64 / vector_bytes) * 4;
 #endif
 /// From one row of a tile's copied rows to the next: a line more than a block, so that the rows of one k do not share a set of
 /// the cache.

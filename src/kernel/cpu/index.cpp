@@ -147,11 +147,11 @@ struct Walk {
 // The byte offsets that index tensors stand for, on demand.
 class Offsets {
  public:
-  Offsets(const Tensor& self, const Selection& where) : op_(where.op), wraps_(where.wraps), first_(where.first) {
+  Offsets(const TensorBase& self, const Selection& where) : op_(where.op), wraps_(where.wraps), first_(where.first) {
     const int64_t item = self.element_size();
     for (size_t k = 0; k < where.tensors.size(); ++k) {
       const auto d = static_cast<size_t>(where.first) + k;
-      held_.push_back(as_index(where.tensors[k], where.sizes));
+      held_.push_back(as_index(*where.tensors[k], where.sizes));
       data_.push_back(held_.back().data_as<int64_t>());
       sizes_.push_back(self.sizes()[d]);
       strides_.push_back(self.strides()[d] * item);
@@ -190,7 +190,7 @@ class Offsets {
   const char* op_;
   bool wraps_;
   int64_t first_;
-  std::vector<Tensor> held_;
+  std::vector<TensorBase> held_;
   SmallVector<const int64_t*, 4> data_;
   SmallVector<int64_t, 4> sizes_, strides_;
 };
@@ -198,7 +198,7 @@ class Offsets {
 // One selection between `self` and `other`, which has the sizes [before..., index sizes..., after...].
 class Engine {
  public:
-  Engine(const Tensor& self, const Selection& where, const Tensor& other)
+  Engine(const TensorBase& self, const Selection& where, const TensorBase& other)
       : offsets_(self, where), item_(self.element_size()) {
     const auto first = static_cast<size_t>(where.first);
     const size_t replaced = where.sizes.size();
@@ -307,7 +307,7 @@ class Engine {
   const void* parameter_ = nullptr;
 };
 
-Tensor expanded(const Tensor& values, const SymInts& sizes, const char* op) {
+TensorBase expanded(const TensorBase& values, const SymInts& sizes, const char* op) {
   const SymIntList own = values.sym_sizes();
   SymInts strides(sizes.size(), 0);
   if (own.size() > sizes.size())
@@ -325,15 +325,15 @@ Tensor expanded(const Tensor& values, const SymInts& sizes, const char* op) {
 }
 
 // Whether some element would be written twice. When the answer would cost much, yes.
-bool has_duplicates(const Tensor& self, const Selection& where) {
+bool has_duplicates(const TensorBase& self, const Selection& where) {
   int64_t range = 1;
   int64_t count = 1;
   for (const int64_t s : where.sizes) count *= s;
   for (size_t k = 0; k < where.tensors.size(); ++k) range *= self.sizes()[static_cast<size_t>(where.first) + k];
   if (count > range || range > (int64_t{1} << 24)) return true;
   CountedVector<bool> seen(static_cast<size_t>(range));
-  std::vector<Tensor> held;
-  for (const Tensor& t : where.tensors) held.push_back(as_index(t, where.sizes));
+  std::vector<TensorBase> held;
+  for (const TensorBase* t : where.tensors) held.push_back(as_index(*t, where.sizes));
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = 0;
     for (size_t k = 0; k < held.size(); ++k) {
@@ -350,15 +350,15 @@ bool has_duplicates(const Tensor& self, const Selection& where) {
 
 // Sums and products of 16-bit floats are kept in float32 while they grow.
 template <class F>
-bool in_float32(const Tensor& self, const Selection& where, const Tensor& values, F&& combine) {
+bool in_float32(const TensorBase& self, const Selection& where, const TensorBase& values, F&& combine) {
   if (!is_reduced_float(self.dtype()) || !has_duplicates(self, where)) return false;
-  const Tensor wide = as_float32(self);
+  const TensorBase wide = as_float32(self);
   combine(wide, as_float32(values));
   copy(wide, self);
   return true;
 }
 
-SymInts selected_sizes(const Tensor& self, const Selection& where) {
+SymInts selected_sizes(const TensorBase& self, const Selection& where) {
   SymInts sizes;
   const SymIntList own = self.sym_sizes();
   for (int64_t d = 0; d < where.first; ++d) sizes.push_back(own[static_cast<size_t>(d)]);
@@ -381,40 +381,40 @@ void with_numbers(const char* op, DType d, F&& fn) {
 
 }  // namespace
 
-Tensor as_index(const Tensor& index, IntList sizes) {
+TensorBase as_index(const TensorBase& index, IntList sizes) {
   const bool same = std::equal(index.sizes().begin(), index.sizes().end(), sizes.begin(), sizes.end());
   if (same && index.dtype() == DType::int64 && index.is_contiguous()) return index;
-  Tensor out = make_tensor(sizes, DType::int64);
+  TensorBase out = make_tensor(sizes, DType::int64);
   copy(index, out);
   return out;
 }
 
-Tensor flattened(const Tensor& t) {
+TensorBase flattened(const TensorBase& t) {
   const SymInt n = t.numel();
   if (t.is_contiguous()) return make_view(t, {n}, {1}, t.sym_storage_offset());
-  Tensor out = make_tensor(t.sizes(), t.dtype());
+  TensorBase out = make_tensor(t.sizes(), t.dtype());
   copy(t, out);
   return make_view(out, {n}, {1}, 0);
 }
 
-Tensor as_float32(const Tensor& t) {
-  Tensor out = make_tensor(t.sizes(), DType::float32);
+TensorBase as_float32(const TensorBase& t) {
+  TensorBase out = make_tensor(t.sizes(), DType::float32);
   copy(t, out);
   return out;
 }
 
-void select_elements(const Tensor& self, const Selection& where, const Tensor& out) {
+void select_elements(const TensorBase& self, const Selection& where, const TensorBase& out) {
   Engine engine(self, where, out);
   if (engine.empty()) return;
   engine.widen();
   engine.read(copy_action<Read>(engine.item()));
 }
 
-void put_elements(const Tensor& self, const Selection& where, const Tensor& values, Put how) {
+void put_elements(const TensorBase& self, const Selection& where, const TensorBase& values, Put how) {
   if ((how == Put::add || how == Put::multiply) &&
-      in_float32(self, where, values, [&](const Tensor& s, const Tensor& v) { put_elements(s, where, v, how); }))
+      in_float32(self, where, values, [&](const TensorBase& s, const TensorBase& v) { put_elements(s, where, v, how); }))
     return;
-  const Tensor source = expanded(values, selected_sizes(self, where), where.op);
+  const TensorBase source = expanded(values, selected_sizes(self, where), where.op);
   Engine engine(self, where, source);
   if (engine.empty()) return;
   if (how == Put::assign) {
@@ -434,10 +434,11 @@ void put_elements(const Tensor& self, const Selection& where, const Tensor& valu
   });
 }
 
-void add_elements(const Tensor& self, const Selection& where, const Tensor& values, const Scalar& alpha) {
+void add_elements(const TensorBase& self, const Selection& where, const TensorBase& values, const Scalar& alpha) {
   if (!alpha.is_floating() && alpha.to_int() == 1) return put_elements(self, where, values, Put::add);
-  if (in_float32(self, where, values, [&](const Tensor& s, const Tensor& v) { add_elements(s, where, v, alpha); })) return;
-  const Tensor source = expanded(values, selected_sizes(self, where), where.op);
+  if (in_float32(self, where, values, [&](const TensorBase& s, const TensorBase& v) { add_elements(s, where, v, alpha); }))
+    return;
+  const TensorBase source = expanded(values, selected_sizes(self, where), where.op);
   Engine engine(self, where, source);
   if (engine.empty()) return;
   with_numbers(where.op, self.dtype(), [&](auto tag) {

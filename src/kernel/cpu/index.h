@@ -2,7 +2,7 @@
 // index_copy, index_reduce, take and put do to memory. Masks, dtype rules and result shapes are the operators' business.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -11,7 +11,7 @@ namespace calque::kernel {
 struct Selection {
   const char* op;
   int64_t first;
-  TensorList tensors;
+  ListRef<const TensorBase*> tensors;
   IntList sizes;
   bool wraps = true;  // negative indices count from the end
 };
@@ -19,16 +19,16 @@ struct Selection {
 enum class Put : uint8_t { assign, add, multiply, maximum, minimum };
 
 // out[before..., sizes..., after...] = self[before..., selected..., after...]; out of exactly these sizes, any strides.
-void select_elements(const Tensor& self, const Selection& where, const Tensor& out);
+void select_elements(const TensorBase& self, const Selection& where, const TensorBase& out);
 // self[selected] (op)= values, in the order of the indices; values broadcast to [before..., sizes..., after...].
-void put_elements(const Tensor& self, const Selection& where, const Tensor& values, Put how);
+void put_elements(const TensorBase& self, const Selection& where, const TensorBase& values, Put how);
 // self[selected] += alpha * values.
-void add_elements(const Tensor& self, const Selection& where, const Tensor& values, const Scalar& alpha);
+void add_elements(const TensorBase& self, const Selection& where, const TensorBase& values, const Scalar& alpha);
 
 // The tensor as one dimension of numel elements, when strides allow a view of it; a contiguous copy otherwise.
-Tensor flattened(const Tensor& t);
+TensorBase flattened(const TensorBase& t);
 // The tensor as int64, contiguous, broadcast to `sizes`; itself when it is so already.
-Tensor as_index(const Tensor& index, IntList sizes);
-Tensor as_float32(const Tensor& t);  // a contiguous copy
+TensorBase as_index(const TensorBase& index, IntList sizes);
+TensorBase as_float32(const TensorBase& t);  // a contiguous copy
 
 }  // namespace calque::kernel

@@ -14,7 +14,7 @@ constexpr int64_t grain_bytes = 128 << 10;
 
 // Dimensions from the slowest of `out` to the fastest.
 using Order = SmallVector<size_t, 8>;
-Order memory_order(const Tensor& out) {
+Order memory_order(const TensorBase& out) {
   Order order(static_cast<size_t>(out.dim()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -22,7 +22,7 @@ Order memory_order(const Tensor& out) {
   return order;
 }
 
-bool is_dense_in(const Tensor& t, const Order& order) {
+bool is_dense_in(const TensorBase& t, const Order& order) {
   int64_t expected = 1;
   for (size_t i = order.size(); i-- > 0;) {
     const size_t d = order[i];
@@ -97,10 +97,10 @@ void cat_long(const std::vector<Piece>& pieces, char* out, int64_t rows, int64_t
 }
 
 // All inputs dense in the order of a dense output: bytes.
-bool cat_dense(const std::vector<const Tensor*>& inputs, size_t dim, const Tensor& out) {
+bool cat_dense(const std::vector<const TensorBase*>& inputs, size_t dim, const TensorBase& out) {
   const Order order = memory_order(out);
   if (!is_dense_in(out, order)) return false;
-  for (const Tensor* t : inputs)
+  for (const TensorBase* t : inputs)
     if (t->dtype() != out.dtype() || !is_dense_in(*t, order)) return false;
   const size_t place = static_cast<size_t>(std::find(order.begin(), order.end(), dim) - order.begin());
   int64_t rows = 1;
@@ -111,7 +111,7 @@ bool cat_dense(const std::vector<const Tensor*>& inputs, size_t dim, const Tenso
   pieces.reserve(inputs.size());
   int64_t row_bytes = 0;
   int64_t longest = 0;
-  for (const Tensor* t : inputs) {
+  for (const TensorBase* t : inputs) {
     const int64_t bytes = t->sizes()[dim] * inner;
     pieces.push_back({static_cast<const char*>(t->data()), row_bytes, bytes});
     row_bytes += bytes;
@@ -127,16 +127,16 @@ bool cat_dense(const std::vector<const Tensor*>& inputs, size_t dim, const Tenso
 
 }  // namespace
 
-void cat(TensorList tensors, int64_t dim, const Tensor& out) {
+void cat(ListRef<const TensorBase*> tensors, int64_t dim, const TensorBase& out) {
   const auto d = static_cast<size_t>(dim);
-  std::vector<const Tensor*> inputs;
+  std::vector<const TensorBase*> inputs;
   inputs.reserve(tensors.size());
-  for (const Tensor& t : tensors)
-    if (t.numel() != 0) inputs.push_back(&t);
+  for (const TensorBase* t : tensors)
+    if (t->numel() != 0) inputs.push_back(t);
   if (inputs.empty()) return;
   if (cat_dense(inputs, d, out)) return;
   int64_t start = 0;
-  for (const Tensor* t : inputs) {
+  for (const TensorBase* t : inputs) {
     SymInts sizes = out.impl().sizes;
     sizes[d] = t->size(dim);
     copy(*t, make_view(out, sizes, out.impl().strides, out.storage_offset() + start * out.strides()[d]));
@@ -144,7 +144,7 @@ void cat(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-void repeat(const Tensor& self, const Tensor& out) {
+void repeat(const TensorBase& self, const TensorBase& out) {
   if (out.numel() == 0) return;
   // Each dimension of out as (repeats, size): self is broadcast over the repeats.
   const auto n = static_cast<size_t>(out.dim());
@@ -170,7 +170,7 @@ void repeat(const Tensor& self, const Tensor& out) {
 namespace {
 
 template <class T>
-void fill_indices(const Tensor& repeats, const Tensor& out) {
+void fill_indices(const TensorBase& repeats, const TensorBase& out) {
   const T* counts = repeats.data_as<T>();
   const int64_t stride = repeats.dim() ? repeats.strides()[0] : 0;
   T* to = out.mutable_data_as<T>();
@@ -179,7 +179,7 @@ void fill_indices(const Tensor& repeats, const Tensor& out) {
 }
 
 template <class T>
-int64_t total(const Tensor& repeats) {
+int64_t total(const TensorBase& repeats) {
   const T* counts = repeats.data_as<T>();
   const int64_t stride = repeats.dim() ? repeats.strides()[0] : 0;
   SymInt sum = 0;  // checked: repeats are data
@@ -194,7 +194,7 @@ int64_t total(const Tensor& repeats) {
 
 }  // namespace
 
-void repeat_indices(const Tensor& repeats, const Tensor& out) {
+void repeat_indices(const TensorBase& repeats, const TensorBase& out) {
   if (out.numel() == 0) return;
   if (repeats.dtype() == DType::int32)
     fill_indices<int32_t>(repeats, out);
@@ -202,7 +202,7 @@ void repeat_indices(const Tensor& repeats, const Tensor& out) {
     fill_indices<int64_t>(repeats, out);
 }
 
-int64_t repeat_total(const Tensor& repeats) {
+int64_t repeat_total(const TensorBase& repeats) {
   if (repeats.numel() == 0) return 0;
   return repeats.dtype() == DType::int32 ? total<int32_t>(repeats) : total<int64_t>(repeats);
 }

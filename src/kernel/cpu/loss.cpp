@@ -153,7 +153,7 @@ void bce_logits_loop(void* const* arrays, int64_t n, const void*) {
 
 }  // namespace
 
-void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double parameter, const Tensor& out) {
+void elementwise_loss(Loss fn, const TensorBase& self, const TensorBase& target, double parameter, const TensorBase& out) {
   bool out_of_range = false;
   const Parameters p{parameter, 1, &out_of_range, out.dtype()};
   ElementLoop loop(out.dtype());
@@ -161,15 +161,15 @@ void elementwise_loss(Loss fn, const Tensor& self, const Tensor& target, double 
   if (out_of_range) throw UserError("binary_cross_entropy: all elements of input and target should be between 0 and 1");
 }
 
-void elementwise_loss_backward(Loss fn, const Tensor& grad, const Tensor& self, const Tensor& target, double parameter,
-                               double scale, const Tensor& out) {
+void elementwise_loss_backward(Loss fn, const TensorBase& grad, const TensorBase& self, const TensorBase& target,
+                               double parameter, double scale, const TensorBase& out) {
   const Parameters p{parameter, scale, nullptr, out.dtype()};
   ElementLoop loop(out.dtype());
   loop.output(out).input(grad).input(self).input(target).run(find(fn, out.dtype(), true), &p, ElementLoop::expensive);
 }
 
-void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
-                const Tensor& out) {
+void bce_logits(const TensorBase& self, const TensorBase& target, const TensorBase& weight, const TensorBase& pos_weight,
+                const TensorBase& out) {
   find(Loss::bce_logits, self.dtype(), false);
   const bool is_double = out.dtype() == DType::float64;
   ElementLoop loop(out.dtype());
@@ -189,15 +189,15 @@ void bce_logits(const Tensor& self, const Tensor& target, const Tensor& weight, 
 // ---- negative log likelihood --------------------------------------------------------------------------------------
 namespace {
 
-int64_t class_at(const Tensor& target, int64_t i) {
+int64_t class_at(const TensorBase& target, int64_t i) {
   return target.dtype() == DType::uint8 ? static_cast<int64_t>(target.data_as<uint8_t>()[i]) : target.data_as<int64_t>()[i];
 }
-double number_at(const Tensor& t, int64_t i) {
+double number_at(const TensorBase& t, int64_t i) {
   double x = 0;
   load_fn(t.dtype(), Compute::f64)(static_cast<const char*>(t.data()) + i * t.element_size(), t.element_size(), &x, 1);
   return x;
 }
-void put(const Tensor& t, int64_t i, double x) {
+void put(const TensorBase& t, int64_t i, double x) {
   store_fn(Compute::f64, t.dtype())(&x, static_cast<char*>(t.mutable_data()) + i * t.element_size(), t.element_size(), 1);
 }
 void check_class(int64_t c, int64_t classes) {
@@ -208,8 +208,8 @@ void check_class(int64_t c, int64_t classes) {
 
 }  // namespace
 
-void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction,
-              int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
+void nll_loss(const TensorBase& self, const TensorBase& target, const TensorBase& weight, NllShape s, int64_t reduction,
+              int64_t ignore_index, const TensorBase& output, const TensorBase& total_weight) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) not_implemented("nll_loss_out_frame", self.dtype());
   double total = 0;
   double weights = 0;
@@ -235,8 +235,9 @@ void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, Nl
   put(total_weight, 0, reduction == 0 ? 0 : weights);
 }
 
-void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, NllShape s, int64_t reduction,
-                       int64_t ignore_index, const Tensor& total_weight, const Tensor& grad_input) {
+void nll_loss_backward(const TensorBase& grad, const TensorBase& target, const TensorBase& weight, NllShape s,
+                       int64_t reduction, int64_t ignore_index, const TensorBase& total_weight,
+                       const TensorBase& grad_input) {
   const auto bytes = static_cast<size_t>(grad_input.numel() * grad_input.element_size());
   if (bytes) std::fill_n(static_cast<char*>(grad_input.mutable_data()), bytes, char{0});
   for (int64_t i = 0; i < s.n; ++i)

@@ -32,8 +32,8 @@ void reduce_rows(Rows rows, int64_t reduction, T* out, F&& row_loss) {
 
 }  // namespace
 
-void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t p, double margin, const Tensor& weight,
-                       int64_t reduction, const Tensor& out) {
+void multi_margin_loss(const TensorBase& self, const TensorBase& target, Rows rows, int64_t p, double margin,
+                       const TensorBase& weight, int64_t reduction, const TensorBase& out) {
   dispatch_wide("multi_margin_loss_cpu_kernel", self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = self.data_as<T>();
@@ -57,8 +57,8 @@ void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int6
   });
 }
 
-void multilabel_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t reduction, const Tensor& out,
-                            const Tensor& is_target) {
+void multilabel_margin_loss(const TensorBase& self, const TensorBase& target, Rows rows, int64_t reduction,
+                            const TensorBase& out, const TensorBase& is_target) {
   dispatch_wide("multilabel_margin_loss_forward_out_frame", self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = self.data_as<T>();

@@ -1,7 +1,7 @@
 // Margin losses over classes. Rows are samples of `classes` scores; everything is contiguous.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -11,12 +11,12 @@ struct Rows {
 
 // out[i] = sum over classes j other than target[i] of max(0, margin - x[i, target[i]] + x[i, j])^p * weight[target[i]] / classes.
 // reduction: 0 none, 1 mean, 2 sum. weight may be undefined.
-void multi_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t p, double margin, const Tensor& weight,
-                       int64_t reduction, const Tensor& out);
+void multi_margin_loss(const TensorBase& self, const TensorBase& target, Rows rows, int64_t p, double margin,
+                       const TensorBase& weight, int64_t reduction, const TensorBase& out);
 
 // The targets of a row end with its first -1. out[i] = sum over targets t and other classes j of max(0, 1 - x[i, t] + x[i, j]) / classes.
 // is_target receives 1 at the targets and 0 elsewhere.
-void multilabel_margin_loss(const Tensor& self, const Tensor& target, Rows rows, int64_t reduction, const Tensor& out,
-                            const Tensor& is_target);
+void multilabel_margin_loss(const TensorBase& self, const TensorBase& target, Rows rows, int64_t reduction,
+                            const TensorBase& out, const TensorBase& is_target);
 
 }  // namespace calque::kernel

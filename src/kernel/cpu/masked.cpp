@@ -50,11 +50,11 @@ void each_true(const uint8_t* p, int64_t begin, int64_t end, F&& fn) {
     if (p[i]) fn(i);
 }
 
-const uint8_t* bytes_of(const Tensor& mask) { return static_cast<const uint8_t*>(mask.data()); }
+const uint8_t* bytes_of(const TensorBase& mask) { return static_cast<const uint8_t*>(mask.data()); }
 
 // Calls fn(begin, end, true elements before begin) on chunks of the mask.
 template <class F>
-void each_chunk(const Tensor& mask, F&& fn) {
+void each_chunk(const TensorBase& mask, F&& fn) {
   const int64_t n = mask.numel();
   const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, grain));
   std::vector<int64_t> before(static_cast<size_t>(chunks) + 1, 0);
@@ -87,15 +87,15 @@ void by_item_size(size_t item, F&& fn) {
 
 }  // namespace
 
-Tensor as_mask(const Tensor& t, IntList sizes) {
+TensorBase as_mask(const TensorBase& t, IntList sizes) {
   const bool same = std::equal(t.sizes().begin(), t.sizes().end(), sizes.begin(), sizes.end());
   if (same && t.dtype() == DType::bool_ && t.is_contiguous()) return t;
-  Tensor out = make_tensor(sizes, DType::bool_);
+  TensorBase out = make_tensor(sizes, DType::bool_);
   copy(t, out);
   return out;
 }
 
-int64_t count_true(const Tensor& mask) {
+int64_t count_true(const TensorBase& mask) {
   const int64_t n = mask.numel();
   const uint8_t* p = bytes_of(mask);
   const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, grain));
@@ -109,7 +109,7 @@ int64_t count_true(const Tensor& mask) {
   return total;
 }
 
-void nonzero(const Tensor& mask, const Tensor& out, int64_t fill_value) {
+void nonzero(const TensorBase& mask, const TensorBase& out, int64_t fill_value) {
   const int64_t rows = out.sizes()[0];
   const auto dims = static_cast<size_t>(mask.dim());
   if (rows == 0 || dims == 0) return;
@@ -154,16 +154,16 @@ void nonzero(const Tensor& mask, const Tensor& out, int64_t fill_value) {
     for (size_t d = 0; d < dims; ++d) to[r * down + static_cast<int64_t>(d) * across] = fill_value;
 }
 
-Tensor nonzero(const Tensor& t) {
-  const Tensor mask = as_mask(t, t.sizes());
+TensorBase nonzero(const TensorBase& t) {
+  const TensorBase mask = as_mask(t, t.sizes());
   const int64_t n = count_true(mask);
-  Tensor out = make_tensor(Meta{{n, t.dim()}, {1, n}, DType::int64, t.device()});
+  TensorBase out = make_tensor(Meta{{n, t.dim()}, {1, n}, DType::int64, t.device()});
   nonzero(mask, out);
   return out;
 }
 
-void masked_select(const Tensor& self, const Tensor& mask, const Tensor& out) {
-  Tensor from = self;
+void masked_select(const TensorBase& self, const TensorBase& mask, const TensorBase& out) {
+  TensorBase from = self;
   const bool same = std::equal(self.sizes().begin(), self.sizes().end(), mask.sizes().begin(), mask.sizes().end());
   if (!same || !self.is_contiguous()) {
     from = make_tensor(mask.sizes(), self.dtype());
@@ -180,12 +180,12 @@ void masked_select(const Tensor& self, const Tensor& mask, const Tensor& out) {
   });
 }
 
-void masked_scatter(const Tensor& mask, const Tensor& source, const Tensor& out) {
+void masked_scatter(const TensorBase& mask, const TensorBase& source, const TensorBase& out) {
   const int64_t count = count_true(mask);
   if (source.numel() < count)
     throw UserError("masked_scatter: Number of elements of source < number of ones in mask: source has " +
                     std::to_string(source.numel()) + ", the mask needs " + std::to_string(count));
-  Tensor from = source;
+  TensorBase from = source;
   if (!source.is_contiguous()) {
     from = make_tensor(source.sizes(), source.dtype());
     copy(source, from);

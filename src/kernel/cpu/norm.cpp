@@ -21,14 +21,14 @@ CALQUE_ISA_ARRAY(NormRow, norm_table)
 const NormRow& norm_row(DType d, const char* what) { return float_row(norm_table(), d, what); }
 
 template <class C>
-ParameterArray<C>::ParameterArray(const Tensor& t) {
+ParameterArray<C>::ParameterArray(const TensorBase& t) {
   if (!t.defined() || t.numel() == 0) return;
   if (t.dtype() == dtype_v<C> && t.is_contiguous()) {
     data_ = t.data_as<C>();
     return;
   }
   copy_.resize(static_cast<size_t>(t.numel()));
-  const Tensor dense = contiguous_as(t, t.dtype());
+  const TensorBase dense = contiguous_as(t, t.dtype());
   load_fn(t.dtype(), compute_of<C>)(dense.data(), dense.element_size(), copy_.data(), t.numel());
   data_ = copy_.data();
 }
@@ -38,7 +38,7 @@ template class ParameterArray<double>;
 namespace {
 
 // One statistic of row i, rounded to the tensor's dtype.
-void put(const Tensor& t, int64_t i, double value) {
+void put(const TensorBase& t, int64_t i, double value) {
   if (!t.defined()) return;
   char* at = static_cast<char*>(t.mutable_data()) + i * t.element_size();
   store_fn(Compute::f64, t.dtype())(&value, at, t.element_size(), 1);
@@ -80,8 +80,8 @@ double inverse_root(double var, double eps, bool is_double) {
 }
 
 template <class C>
-void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
-                   const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void layer_norm_as(const NormRow& row, const TensorBase& input, int64_t n, const TensorBase& weight, const TensorBase& bias,
+                   double eps, const TensorBase& out, const TensorBase& mean, const TensorBase& rstd) {
   const ParameterArray<C> w(weight);
   const ParameterArray<C> b(bias);
   const int64_t rows = n ? input.numel() / n : 0;
@@ -100,8 +100,8 @@ void layer_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Ten
 }
 
 template <class C>
-void rms_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out,
-                 const Tensor& rstd) {
+void rms_norm_as(const NormRow& row, const TensorBase& input, int64_t n, const TensorBase& weight, double eps,
+                 const TensorBase& out, const TensorBase& rstd) {
   const ParameterArray<C> w(weight);
   const int64_t rows = n ? input.numel() / n : 0;
   const auto item = input.element_size();
@@ -116,32 +116,33 @@ void rms_norm_as(const NormRow& row, const Tensor& input, int64_t n, const Tenso
   });
 }
 
-void fill_empty(const Tensor& t, double value) {
+void fill_empty(const TensorBase& t, double value) {
   if (!t.defined()) return;
   for (int64_t i = 0; i < t.numel(); ++i) put(t, i, value);
 }
 
 }  // namespace
 
-void layer_norm(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out,
-                const Tensor& mean, const Tensor& rstd) {
+void layer_norm(const TensorBase& input, int64_t n, const TensorBase& weight, const TensorBase& bias, double eps,
+                const TensorBase& out, const TensorBase& mean, const TensorBase& rstd) {
   const NormRow& row = norm_row(input.dtype(), "LayerNormKernelImpl");
   if (input.numel() == 0) {  // rows of nothing have statistics all the same
     fill_empty(mean, 0);
     fill_empty(rstd, std::nan(""));
     return;
   }
-  const Tensor x = contiguous_as(input, input.dtype());
+  const TensorBase x = contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64)
     layer_norm_as<double>(row, x, n, weight, bias, eps, out, mean, rstd);
   else
     layer_norm_as<float>(row, x, n, weight, bias, eps, out, mean, rstd);
 }
 
-void rms_norm(const Tensor& input, int64_t n, const Tensor& weight, double eps, const Tensor& out, const Tensor& rstd) {
+void rms_norm(const TensorBase& input, int64_t n, const TensorBase& weight, double eps, const TensorBase& out,
+              const TensorBase& rstd) {
   const NormRow& row = norm_row(input.dtype(), "rms_norm");
   if (input.numel() == 0) return fill_empty(rstd, std::nan(""));
-  const Tensor x = contiguous_as(input, input.dtype());
+  const TensorBase x = contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64)
     rms_norm_as<double>(row, x, n, weight, eps, out, rstd);
   else
@@ -154,18 +155,18 @@ namespace {
 struct Channels {
   int64_t n, c, hw;
 };
-Channels channels_of(const Tensor& t) {
+Channels channels_of(const TensorBase& t) {
   Channels s{t.size(0), t.size(1), 1};
   for (int64_t d = 2; d < t.dim(); ++d) s.hw *= t.size(d);
   return s;
 }
 
-bool is_channels_last(const Tensor& t) {
+bool is_channels_last(const TensorBase& t) {
   return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) ||
          (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
 }
 
-bool is_dense(const Tensor& t) { return t.is_contiguous() || is_channels_last(t); }
+bool is_dense(const TensorBase& t) { return t.is_contiguous() || is_channels_last(t); }
 
 // What is done to each channel (of each image): y = (x - center) * scale + shift.
 template <class C>
@@ -192,11 +193,12 @@ struct ChannelMap {
 
 // `per_image`: the map has N x C entries.
 template <class C>
-void affine_channels(const NormRow& row, const Tensor& input, const ChannelMap<C>& map, bool per_image, const Tensor& out) {
+void affine_channels(const NormRow& row, const TensorBase& input, const ChannelMap<C>& map, bool per_image,
+                     const TensorBase& out) {
   const Channels s = channels_of(input);
   const auto item = input.element_size();
   const bool last = !out.is_contiguous() && is_channels_last(out);
-  Tensor x = input;
+  TensorBase x = input;
   if (last ? !is_channels_last(input) : !input.is_contiguous()) {
     x = make_tensor(out.meta());
     copy(input, x);
@@ -223,8 +225,8 @@ void affine_channels(const NormRow& row, const Tensor& input, const ChannelMap<C
 }
 
 template <class C>
-void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                             const Tensor& mean, const Tensor& var, double eps, const Tensor& out) {
+void batch_norm_inference_as(const NormRow& row, const TensorBase& input, const TensorBase& weight, const TensorBase& bias,
+                             const TensorBase& mean, const TensorBase& var, double eps, const TensorBase& out) {
   const ParameterArray<C> w(weight), b(bias), m(mean), v(var);
   const auto c = static_cast<size_t>(input.size(1));
   const bool dense = is_dense(input);
@@ -236,17 +238,17 @@ void batch_norm_inference_as(const NormRow& row, const Tensor& input, const Tens
   affine_channels(row, input, map, false, out);
 }
 
-uint64_t all_but_channels(const Tensor& t) { return ((uint64_t{1} << t.dim()) - 1) & ~uint64_t{2}; }
+uint64_t all_but_channels(const TensorBase& t) { return ((uint64_t{1} << t.dim()) - 1) & ~uint64_t{2}; }
 
 template <class C>
-void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                            const Tensor& running_mean, const Tensor& running_var, double momentum, double eps,
-                            const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+void batch_norm_training_as(const NormRow& row, const TensorBase& input, const TensorBase& weight, const TensorBase& bias,
+                            const TensorBase& running_mean, const TensorBase& running_var, double momentum, double eps,
+                            const TensorBase& out, const TensorBase& save_mean, const TensorBase& save_invstd) {
   const ParameterArray<C> w(weight), b(bias);
   const Channels s = channels_of(input);
   const auto c = static_cast<size_t>(s.c);
-  const Tensor mean = make_tensor({s.c}, DType::float64);
-  const Tensor var = make_tensor({s.c}, DType::float64);
+  const TensorBase mean = make_tensor({s.c}, DType::float64);
+  const TensorBase var = make_tensor({s.c}, DType::float64);
   ReduceParameters parameters;
   parameters.p = 0;
   reduce(Reduction::variance, input.dtype(), input, all_but_channels(input), var, mean, parameters);
@@ -263,7 +265,7 @@ void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tenso
     put(save_mean, static_cast<int64_t>(i), m[i]);
     put(save_invstd, static_cast<int64_t>(i), invstd);
     map.set(i, m[i], static_cast<C>(invstd) * (w.data() ? w.data()[i] : C{1}), b.data() ? b.data()[i] : C{0}, dense);
-    const auto move = [&](const Tensor& running, double target) {
+    const auto move = [&](const TensorBase& running, double target) {
       if (!running.defined()) return;
       double before = 0;
       const int64_t step = running.stride(0) * running.element_size();
@@ -281,8 +283,8 @@ void batch_norm_training_as(const NormRow& row, const Tensor& input, const Tenso
 
 }  // namespace
 
-void batch_norm_inference(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                          const Tensor& var, double eps, const Tensor& out) {
+void batch_norm_inference(const TensorBase& input, const TensorBase& weight, const TensorBase& bias, const TensorBase& mean,
+                          const TensorBase& var, double eps, const TensorBase& out) {
   const NormRow& row = norm_row(input.dtype(), "batch_norm");
   if (input.numel() == 0) return;
   if (input.dtype() == DType::float64)
@@ -291,9 +293,9 @@ void batch_norm_inference(const Tensor& input, const Tensor& weight, const Tenso
     batch_norm_inference_as<float>(row, input, weight, bias, mean, var, eps, out);
 }
 
-void batch_norm_training(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                         const Tensor& running_var, double momentum, double eps, const Tensor& out, const Tensor& save_mean,
-                         const Tensor& save_invstd) {
+void batch_norm_training(const TensorBase& input, const TensorBase& weight, const TensorBase& bias,
+                         const TensorBase& running_mean, const TensorBase& running_var, double momentum, double eps,
+                         const TensorBase& out, const TensorBase& save_mean, const TensorBase& save_invstd) {
   const NormRow& row = norm_row(input.dtype(), "batch_norm");
   if (input.dtype() == DType::float64)
     batch_norm_training_as<double>(row, input, weight, bias, running_mean, running_var, momentum, eps, out, save_mean,
@@ -307,18 +309,19 @@ void batch_norm_training(const Tensor& input, const Tensor& weight, const Tensor
 namespace {
 
 template <class C>
-void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c,
-                   int64_t hw, int64_t groups, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void group_norm_as(const NormRow& row, const TensorBase& input, const TensorBase& weight, const TensorBase& bias, int64_t n,
+                   int64_t c, int64_t hw, int64_t groups, double eps, const TensorBase& out, const TensorBase& mean,
+                   const TensorBase& rstd) {
   const ParameterArray<C> w(weight), b(bias);
   const int64_t size = c / groups * hw;
   std::vector<double> means(static_cast<size_t>(n * groups)), rstds(means.size());
   const bool last = !input.is_contiguous() && is_channels_last(input);
   if (last) {
     // Images as N x HW x groups x channels of a group.
-    const Tensor view =
+    const TensorBase view =
         make_view(input, {n, hw, groups, c / groups}, {c * hw, c, c / groups, 1}, input.sym_storage_offset());
-    const Tensor m = make_tensor({n, groups}, DType::float64);
-    const Tensor v = make_tensor({n, groups}, DType::float64);
+    const TensorBase m = make_tensor({n, groups}, DType::float64);
+    const TensorBase v = make_tensor({n, groups}, DType::float64);
     ReduceParameters parameters;
     parameters.p = 0;
     reduce(Reduction::variance, input.dtype(), view, 0b1010, v, m, parameters);
@@ -352,8 +355,8 @@ void group_norm_as(const NormRow& row, const Tensor& input, const Tensor& weight
 
 }  // namespace
 
-void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hw,
-                int64_t groups, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void group_norm(const TensorBase& input, const TensorBase& weight, const TensorBase& bias, int64_t n, int64_t c, int64_t hw,
+                int64_t groups, double eps, const TensorBase& out, const TensorBase& mean, const TensorBase& rstd) {
   const NormRow& row = norm_row(input.dtype(), "GroupNormKernelImpl");
   if (input.dim() < 2 || input.size(0) != n || input.size(1) != c) {  // other sizes, of as many elements
     if (!input.is_contiguous() || !out.is_contiguous())
@@ -367,7 +370,7 @@ void group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, i
     fill_empty(rstd, std::nan(""));
     return;
   }
-  const Tensor x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_as(input, input.dtype());
+  const TensorBase x = !input.is_contiguous() && is_channels_last(input) ? input : contiguous_as(input, input.dtype());
   if (input.dtype() == DType::float64)
     group_norm_as<double>(row, x, weight, bias, n, c, hw, groups, eps, out, mean, rstd);
   else

@@ -16,7 +16,7 @@ namespace {
 template <class C>
 class Target {
  public:
-  explicit Target(const Tensor& out) : out_(out) {
+  explicit Target(const TensorBase& out) : out_(out) {
     if (!out.defined()) return;
     direct_ = out.dtype() == dtype_v<C> && out.is_contiguous();
     work_ = direct_ ? out : make_tensor(out.sizes(), dtype_v<C>);
@@ -30,8 +30,8 @@ class Target {
   }
 
  private:
-  const Tensor& out_;
-  Tensor work_;
+  const TensorBase& out_;
+  TensorBase work_;
   C* data_ = nullptr;
   bool direct_ = true;
 };
@@ -44,11 +44,11 @@ void write_sums(const std::vector<double>& sums, const Target<C>& target) {
 }
 
 template <class C>
-void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd,
-                            const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight,
-                            const Tensor& grad_bias) {
-  const Tensor g = contiguous_as(grad, dtype_v<C>);
-  const Tensor x = contiguous_as(input, dtype_v<C>);
+void layer_norm_backward_as(const TensorBase& grad, const TensorBase& input, int64_t n, const TensorBase& mean,
+                            const TensorBase& rstd, const TensorBase& weight, const TensorBase& grad_input,
+                            const TensorBase& grad_weight, const TensorBase& grad_bias) {
+  const TensorBase g = contiguous_as(grad, dtype_v<C>);
+  const TensorBase x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t rows = n ? input.numel() / n : 0;
@@ -97,11 +97,11 @@ void layer_norm_backward_as(const Tensor& grad, const Tensor& input, int64_t n, 
 }
 
 template <class C>
-void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                            const Tensor& weight, int64_t n, int64_t c, int64_t hw, int64_t groups, const Tensor& grad_input,
-                            const Tensor& grad_weight, const Tensor& grad_bias) {
-  const Tensor g = contiguous_as(grad, dtype_v<C>);
-  const Tensor x = contiguous_as(input, dtype_v<C>);
+void group_norm_backward_as(const TensorBase& grad, const TensorBase& input, const TensorBase& mean, const TensorBase& rstd,
+                            const TensorBase& weight, int64_t n, int64_t c, int64_t hw, int64_t groups,
+                            const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
+  const TensorBase g = contiguous_as(grad, dtype_v<C>);
+  const TensorBase x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t per_group = c / groups;
@@ -158,11 +158,12 @@ void group_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
 }
 
 template <class C>
-void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
-                            const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train,
-                            double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
-  const Tensor g = contiguous_as(grad, dtype_v<C>);
-  const Tensor x = contiguous_as(input, dtype_v<C>);
+void batch_norm_backward_as(const TensorBase& grad, const TensorBase& input, const TensorBase& weight,
+                            const TensorBase& running_mean, const TensorBase& running_var, const TensorBase& save_mean,
+                            const TensorBase& save_invstd, bool train, double eps, const TensorBase& grad_input,
+                            const TensorBase& grad_weight, const TensorBase& grad_bias) {
+  const TensorBase g = contiguous_as(grad, dtype_v<C>);
+  const TensorBase x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(train ? save_mean : running_mean), v(train ? save_invstd : running_var);
   const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
   const int64_t n = input.size(0);
@@ -204,9 +205,9 @@ void batch_norm_backward_as(const Tensor& grad, const Tensor& input, const Tenso
 
 }  // namespace
 
-void layer_norm_backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd,
-                         const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight,
-                         const Tensor& grad_bias) {
+void layer_norm_backward(const TensorBase& grad, const TensorBase& input, int64_t n, const TensorBase& mean,
+                         const TensorBase& rstd, const TensorBase& weight, const TensorBase& grad_input,
+                         const TensorBase& grad_weight, const TensorBase& grad_bias) {
   norm_row(input.dtype(), "LayerNormBackwardKernelImpl");
   if (input.dtype() == DType::float64)
     layer_norm_backward_as<double>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
@@ -214,9 +215,9 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, int64_t n, con
     layer_norm_backward_as<float>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
 }
 
-void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                         const Tensor& weight, int64_t n, int64_t c, int64_t hw, int64_t groups, const Tensor& grad_input,
-                         const Tensor& grad_weight, const Tensor& grad_bias) {
+void group_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& mean, const TensorBase& rstd,
+                         const TensorBase& weight, int64_t n, int64_t c, int64_t hw, int64_t groups,
+                         const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   norm_row(input.dtype(), "GroupNormBackwardKernelImpl");
   if (input.dtype() == DType::float64)
     group_norm_backward_as<double>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
@@ -224,9 +225,10 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     group_norm_backward_as<float>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
 }
 
-void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
-                         const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train,
-                         double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void batch_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& weight,
+                         const TensorBase& running_mean, const TensorBase& running_var, const TensorBase& save_mean,
+                         const TensorBase& save_invstd, bool train, double eps, const TensorBase& grad_input,
+                         const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const char* op = "batch_norm_backward";
   norm_row(input.dtype(), op);
   const std::vector<int64_t> channels{input.size(1)};

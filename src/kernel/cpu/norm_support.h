@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/norm_table.h"
 
 namespace calque::kernel {
@@ -16,7 +16,7 @@ const NormRow& norm_row(DType dtype, const char* what);
 template <class C>
 class ParameterArray {
  public:
-  explicit ParameterArray(const Tensor& t);
+  explicit ParameterArray(const TensorBase& t);
   const C* data() const { return data_; }
 
  private:

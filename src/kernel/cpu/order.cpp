@@ -15,7 +15,7 @@ namespace calque::kernel {
 namespace {
 
 // The result of a reduction seen with its reduced dimension as size 1.
-Tensor with_dim(const Tensor& t, int64_t dim, bool keepdim) {
+TensorBase with_dim(const TensorBase& t, int64_t dim, bool keepdim) {
   if (keepdim) return t;
   SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
   SymInts strides(t.sym_strides().begin(), t.sym_strides().end());
@@ -70,10 +70,10 @@ int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ign
 
 // Calls pick(values of a slice, scratch) -> position for each slice and writes value and position.
 template <class C, class Pick>
-void each_slice(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices,
+void each_slice(const TensorBase& self, int64_t dim, bool keepdim, const TensorBase& values, const TensorBase& indices,
                 const Pick& pick) {
-  const Tensor v = self.dim() ? with_dim(values, dim, keepdim) : values;
-  const Tensor ix = self.dim() ? with_dim(indices, dim, keepdim) : indices;
+  const TensorBase v = self.dim() ? with_dim(values, dim, keepdim) : values;
+  const TensorBase ix = self.dim() ? with_dim(indices, dim, keepdim) : indices;
   const Slices slices(dim, {&self, &v, &ix});
   const LoadFn load = load_fn(self.dtype(), compute_of<C>);
   const StoreFn store = store_fn(compute_of<C>, values.dtype());
@@ -113,7 +113,8 @@ int64_t mode_of(const std::vector<C>& x) {
 
 }  // namespace
 
-void median(const Tensor& self, int64_t dim, bool keepdim, bool ignore_nan, const Tensor& values, const Tensor& indices) {
+void median(const TensorBase& self, int64_t dim, bool keepdim, bool ignore_nan, const TensorBase& values,
+            const TensorBase& indices) {
   if (self.numel() == 0) return;
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);
@@ -122,7 +123,7 @@ void median(const Tensor& self, int64_t dim, bool keepdim, bool ignore_nan, cons
   });
 }
 
-void median_all(const Tensor& self, bool ignore_nan, const Tensor& out) {
+void median_all(const TensorBase& self, bool ignore_nan, const TensorBase& out) {
   if (self.numel() == 0)
     return copy(wrapped_scalar(Scalar(std::numeric_limits<double>::quiet_NaN()), DType::float32),
                 out);  // integers get what NaN casts to
@@ -140,7 +141,7 @@ void median_all(const Tensor& self, bool ignore_nan, const Tensor& out) {
   });
 }
 
-void mode(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices) {
+void mode(const TensorBase& self, int64_t dim, bool keepdim, const TensorBase& values, const TensorBase& indices) {
   if (self.numel() == 0) return;
   by_compute(self.dtype(), [&](auto zero) {
     using C = decltype(zero);

@@ -71,8 +71,8 @@ void run(ElementLoop& loop, const Scalar& beta, const Scalar& alpha, DType dtype
 
 }  // namespace
 
-void add_outer(const Tensor& self, const Tensor& column, const Tensor& row, const Scalar& beta, const Scalar& alpha,
-               const Tensor& out) {
+void add_outer(const TensorBase& self, const TensorBase& column, const TensorBase& row, const Scalar& beta,
+               const Scalar& alpha, const TensorBase& out) {
   ElementLoop loop(out.dtype());
   loop.output(out).input(self).input(column).input(row);
   switch (loop.compute()) {

@@ -10,7 +10,7 @@
 namespace calque::kernel {
 namespace {
 
-Tensor part(const Tensor& t, size_t dim, int64_t start, int64_t length) {
+TensorBase part(const TensorBase& t, size_t dim, int64_t start, int64_t length) {
   SymInts sizes = t.impl().sizes;
   sizes[dim] = length;
   return make_view(t, sizes, t.impl().strides, t.storage_offset() + start * t.strides()[dim]);
@@ -18,9 +18,9 @@ Tensor part(const Tensor& t, size_t dim, int64_t start, int64_t length) {
 
 }  // namespace
 
-void pad_constant(const Tensor& inside, IntList begin, const Scalar& value, const Tensor& out) {
-  const Tensor number = wrapped_scalar(value, out.dtype());
-  Tensor rest = out;  // what is left after the slabs of the dimensions so far
+void pad_constant(const TensorBase& inside, IntList begin, const Scalar& value, const TensorBase& out) {
+  const TensorBase number = wrapped_scalar(value, out.dtype());
+  TensorBase rest = out;  // what is left after the slabs of the dimensions so far
   for (size_t d = 0; d < begin.size(); ++d) {
     const int64_t length = inside.sizes()[d];
     const int64_t end = begin[d] + length;
@@ -95,7 +95,7 @@ void pad_lines(const std::vector<Dimension>& dims, const char* from, char* to) {
 
 }  // namespace
 
-void pad_border(Border border, const Tensor& self, IntList pad, const Tensor& out) {
+void pad_border(Border border, const TensorBase& self, IntList pad, const TensorBase& out) {
   if (out.numel() == 0) return;
   const int64_t item = out.element_size();
   const auto n = static_cast<size_t>(out.dim());

@@ -1,16 +1,16 @@
 // Borders around a tensor: a constant, its reflection, its edge. Any dtype, any strides.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
 // Writes `value` into all of out but the box that starts at `begin` and has `inside`'s sizes, where inside goes.
-void pad_constant(const Tensor& inside, IntList begin, const Scalar& value, const Tensor& out);
+void pad_constant(const TensorBase& inside, IntList begin, const Scalar& value, const TensorBase& out);
 
 enum class Border : uint8_t { reflection, replication };
 
 // pad: (before, after) of the last dimension, then of the one before it, ...; negative ones crop.
-void pad_border(Border border, const Tensor& self, IntList pad, const Tensor& out);
+void pad_border(Border border, const TensorBase& self, IntList pad, const TensorBase& out);
 
 }  // namespace calque::kernel

@@ -27,7 +27,7 @@ struct Planes {
   int64_t plane_size() const { return size[0] * size[1] * size[2]; }
 };
 template <class T>
-Planes<T> planes(const Tensor& t, int spatial) {
+Planes<T> planes(const TensorBase& t, int spatial) {
   Planes<T> p{};
   p.data = static_cast<T*>(const_cast<void*>(t.data()));
   const int64_t lead = t.dim() - spatial;
@@ -164,7 +164,7 @@ void each_gradient(const Planes<T>& grad, int64_t i, F&& fn) {
 }
 
 template <class F>
-void with_number(const Tensor& t, F&& fn) {
+void with_number(const TensorBase& t, F&& fn) {
   switch (t.dtype()) {
     case DType::uint8: return fn(TypeTag<uint8_t>{});
     case DType::int8: return fn(TypeTag<int8_t>{});
@@ -179,7 +179,7 @@ void with_number(const Tensor& t, F&& fn) {
   }
 }
 template <class F>
-void with_sum(const Tensor& t, F&& fn) {
+void with_sum(const TensorBase& t, F&& fn) {
   switch (t.dtype()) {
     case DType::int64: return fn(TypeTag<int64_t>{});
     case DType::float16: return fn(TypeTag<Half>{});
@@ -192,7 +192,7 @@ void with_sum(const Tensor& t, F&& fn) {
 
 }  // namespace
 
-void max_pool(const Tensor& input, const PoolWindow& window, const Tensor& out, const Tensor& indices) {
+void max_pool(const TensorBase& input, const PoolWindow& window, const TensorBase& out, const TensorBase& indices) {
   with_number(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, window.spatial);
@@ -202,7 +202,7 @@ void max_pool(const Tensor& input, const PoolWindow& window, const Tensor& out, 
   });
 }
 
-void adaptive_max_pool(const Tensor& input, int spatial, const Tensor& out, const Tensor& indices) {
+void adaptive_max_pool(const TensorBase& input, int spatial, const TensorBase& out, const TensorBase& indices) {
   with_sum(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, spatial);
@@ -212,7 +212,7 @@ void adaptive_max_pool(const Tensor& input, int spatial, const Tensor& out, cons
   });
 }
 
-void avg_pool(const Tensor& input, const PoolWindow& window, const AverageRule& rule, const Tensor& out) {
+void avg_pool(const TensorBase& input, const PoolWindow& window, const AverageRule& rule, const TensorBase& out) {
   with_sum(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, window.spatial);
@@ -231,7 +231,7 @@ void avg_pool(const Tensor& input, const PoolWindow& window, const AverageRule& 
   });
 }
 
-void adaptive_avg_pool(const Tensor& input, int spatial, const Tensor& out) {
+void adaptive_avg_pool(const TensorBase& input, int spatial, const TensorBase& out) {
   with_sum(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto in = planes<T>(input, spatial);
@@ -246,7 +246,7 @@ void adaptive_avg_pool(const Tensor& input, int spatial, const Tensor& out) {
   });
 }
 
-void max_pool_backward(const Tensor& grad_output, const Tensor& indices, int spatial, const Tensor& grad_input) {
+void max_pool_backward(const TensorBase& grad_output, const TensorBase& indices, int spatial, const TensorBase& grad_input) {
   with_sum(grad_output, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto grad = planes<T>(grad_output, spatial);
@@ -264,8 +264,8 @@ void max_pool_backward(const Tensor& grad_output, const Tensor& indices, int spa
   });
 }
 
-void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule,
-                       const Tensor& grad_input) {
+void avg_pool_backward(const TensorBase& grad_output, const PoolWindow& window, const AverageRule& rule,
+                       const TensorBase& grad_input) {
   with_sum(grad_output, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto grad = planes<T>(grad_output, window.spatial);
@@ -280,7 +280,7 @@ void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, cons
   });
 }
 
-void adaptive_avg_pool_backward(const Tensor& grad_output, int spatial, const Tensor& grad_input) {
+void adaptive_avg_pool_backward(const TensorBase& grad_output, int spatial, const TensorBase& grad_input) {
   std::vector<int64_t> expected(grad_output.sizes().begin(), grad_output.sizes().end());
   const IntList lead = grad_input.sizes();
   std::copy(lead.begin(), lead.end() - spatial, expected.begin());

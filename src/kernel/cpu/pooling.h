@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -20,14 +20,14 @@ struct AverageRule {
 };
 
 // Indices are positions in the input's spatial dimensions, flattened. NaN wins.
-void max_pool(const Tensor& input, const PoolWindow& window, const Tensor& out, const Tensor& indices);
-void avg_pool(const Tensor& input, const PoolWindow& window, const AverageRule& rule, const Tensor& out);
-void adaptive_max_pool(const Tensor& input, int spatial, const Tensor& out, const Tensor& indices);
-void adaptive_avg_pool(const Tensor& input, int spatial, const Tensor& out);
+void max_pool(const TensorBase& input, const PoolWindow& window, const TensorBase& out, const TensorBase& indices);
+void avg_pool(const TensorBase& input, const PoolWindow& window, const AverageRule& rule, const TensorBase& out);
+void adaptive_max_pool(const TensorBase& input, int spatial, const TensorBase& out, const TensorBase& indices);
+void adaptive_avg_pool(const TensorBase& input, int spatial, const TensorBase& out);
 
-void max_pool_backward(const Tensor& grad_output, const Tensor& indices, int spatial, const Tensor& grad_input);
-void avg_pool_backward(const Tensor& grad_output, const PoolWindow& window, const AverageRule& rule,
-                       const Tensor& grad_input);
-void adaptive_avg_pool_backward(const Tensor& grad_output, int spatial, const Tensor& grad_input);
+void max_pool_backward(const TensorBase& grad_output, const TensorBase& indices, int spatial, const TensorBase& grad_input);
+void avg_pool_backward(const TensorBase& grad_output, const PoolWindow& window, const AverageRule& rule,
+                       const TensorBase& grad_input);
+void adaptive_avg_pool_backward(const TensorBase& grad_output, int spatial, const TensorBase& grad_input);
 
 }  // namespace calque::kernel

@@ -19,7 +19,7 @@ double largest(DType dtype) {
 
 // A fill of one float64 draw for each element.
 template <class Draw>
-void fill_floating(const Tensor& out, const char* op, Generator* generator, Draw&& draw) {
+void fill_floating(const TensorBase& out, const char* op, Generator* generator, Draw&& draw) {
   const FillWalk walk = make_fill_walk(out, op);
   Generator& g = or_default(generator);
   const std::lock_guard lock(g.mutex());
@@ -44,7 +44,7 @@ void check_uniform_bounds(DType dtype, double from, double to) {
 
 }  // namespace
 
-void uniform_kernel(const Tensor& out, double from, double to, Generator* generator) {
+void uniform_kernel(const TensorBase& out, double from, double to, Generator* generator) {
   const bool complex = is_complex(out.dtype());
   const DType dtype = to_real(out.dtype());
   if (complex && out.numel() == 0) return;
@@ -69,13 +69,13 @@ void uniform_kernel(const Tensor& out, double from, double to, Generator* genera
   });
 }
 
-void exponential_kernel(const Tensor& out, double lambda, Generator* generator) {
+void exponential_kernel(const TensorBase& out, double lambda, Generator* generator) {
   require(lambda > 0, "exponential_", "lambda > 0", lambda);
   if (out.numel() == 0) return;
   fill_floating(out, "exponential_", generator, [=](double u) { return -1.0 / lambda * std::log1p(-u); });
 }
 
-void cauchy_kernel(const Tensor& out, double median, double sigma, Generator* generator) {
+void cauchy_kernel(const TensorBase& out, double median, double sigma, Generator* generator) {
   require(sigma > 0, "cauchy_", "sigma > 0", sigma);
   if (!is_floating(out.dtype())) refuse_dtype("cauchy_", out.dtype(), "a floating-point dtype");
   if (out.numel() == 0) return;
@@ -83,7 +83,7 @@ void cauchy_kernel(const Tensor& out, double median, double sigma, Generator* ge
                 [=](double u) { return std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median); });
 }
 
-void geometric_kernel(const Tensor& out, double p, Generator* generator) {
+void geometric_kernel(const TensorBase& out, double p, Generator* generator) {
   require(p > 0 && p < 1, "geometric_", "p in (0, 1)", p);
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "geometric_");
@@ -96,7 +96,7 @@ void geometric_kernel(const Tensor& out, double p, Generator* generator) {
   });
 }
 
-void bernoulli_kernel(const Tensor& out, double p, Generator* generator) {
+void bernoulli_kernel(const TensorBase& out, double p, Generator* generator) {
   require(p >= 0 && p <= 1, "bernoulli_", "p in [0, 1]", p);
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "bernoulli_");
@@ -109,7 +109,7 @@ void bernoulli_kernel(const Tensor& out, double p, Generator* generator) {
   });
 }
 
-void bernoulli_kernel(const Tensor& out, const Tensor& p, Generator* generator) {
+void bernoulli_kernel(const TensorBase& out, const TensorBase& p, Generator* generator) {
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "bernoulli_", &p);
   Generator& g = or_default(generator);
@@ -136,7 +136,7 @@ void bernoulli_kernel(const Tensor& out, const Tensor& p, Generator* generator) 
   });
 }
 
-void dropout_mask_kernel(const Tensor& out, double p, Generator* generator) {
+void dropout_mask_kernel(const TensorBase& out, double p, Generator* generator) {
   require(p >= 0 && p < 1, "dropout", "p in [0, 1)", p);
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "dropout");

@@ -67,7 +67,7 @@ FillWalk walk_of(SmallVector<Dim, 6>& dims, bool with_input) {
 }
 
 // PyTorch refuses expanded outputs only; overlaps that need more than a look at the strides it lets pass.
-void check_no_overlap(const Tensor& out, const char* op) {
+void check_no_overlap(const TensorBase& out, const char* op) {
   if (out.numel() == 0) return;
   for (size_t d = 0; d < out.sizes().size(); ++d)
     if (out.sizes()[d] > 1 && out.strides()[d] == 0)
@@ -77,7 +77,7 @@ void check_no_overlap(const Tensor& out, const char* op) {
 
 }  // namespace
 
-FillWalk make_fill_walk(const Tensor& out, const char* op, const Tensor* in) {
+FillWalk make_fill_walk(const TensorBase& out, const char* op, const TensorBase* in) {
   check_no_overlap(out, op);
   const IntList sizes = out.sizes();
   SmallVector<Dim, 6> dims;
@@ -97,7 +97,7 @@ FillWalk make_fill_walk(const Tensor& out, const char* op, const Tensor* in) {
   return walk_of(dims, in != nullptr);
 }
 
-FillWalk make_component_walk(const Tensor& out, const char* op) {
+FillWalk make_component_walk(const TensorBase& out, const char* op) {
   check_no_overlap(out, op);
   SmallVector<Dim, 6> dims;
   dims.push_back({2, 1, 0});

@@ -15,7 +15,7 @@
 #include "calque/base/error.h"
 #include "calque/base/small_vector.h"
 #include "calque/tensor/generator.h"
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque {
 
@@ -28,9 +28,9 @@ struct FillWalk {
 };
 
 // `in`, when given, must broadcast to `out`. UserError when elements of `out` share memory.
-FillWalk make_fill_walk(const Tensor& out, const char* op, const Tensor* in = nullptr);
+FillWalk make_fill_walk(const TensorBase& out, const char* op, const TensorBase* in = nullptr);
 // The same for the components of a complex output.
-FillWalk make_component_walk(const Tensor& out, const char* op);
+FillWalk make_component_walk(const TensorBase& out, const char* op);
 
 // Calls row(out_offset, in_offset) for each innermost row, in order.
 template <class Row>
@@ -104,7 +104,8 @@ template <bool with_bool, class F>
 void dispatch_numbers(DType dtype, const char* op, F&& fn) {
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_kernel_float<T> || (is_integral_type<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, Bool>)))
+    if constexpr (is_kernel_float<T> ||
+                  (is_integral_type<T> && !is_wide_unsigned<T> && (with_bool || !std::same_as<T, Bool>)))
       fn(tag);
     else
       refuse_dtype(op, dtype,

@@ -80,7 +80,7 @@ void check_bound(const char* what, int64_t value, DType dtype) {
 }
 
 template <class T>
-void fill_range(const Tensor& out, uint64_t range, int64_t base, Generator* generator) {
+void fill_range(const TensorBase& out, uint64_t range, int64_t base, Generator* generator) {
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "random_");
   Generator& g = or_default(generator);
@@ -97,7 +97,7 @@ void fill_range(const Tensor& out, uint64_t range, int64_t base, Generator* gene
 }
 
 template <class T>
-void fill_all_bits(const Tensor& out, Generator* generator) {
+void fill_all_bits(const TensorBase& out, Generator* generator) {
   const FillWalk walk = make_fill_walk(out, "random_");
   Generator& g = or_default(generator);
   const std::lock_guard lock(g.mutex());
@@ -105,7 +105,7 @@ void fill_all_bits(const Tensor& out, Generator* generator) {
 }
 
 template <class T>
-void random_range(const Tensor& out, int64_t from, std::optional<int64_t> to, Generator* generator) {
+void random_range(const TensorBase& out, int64_t from, std::optional<int64_t> to, Generator* generator) {
   if (to) {
     if (from >= *to) throw UserError("random_: expected from < to, found " + range_text(from, *to));
     if constexpr (is_kernel_float<T>) {
@@ -155,7 +155,7 @@ void permute(T* data, int64_t n, int64_t step, Generator& g) {
 
 }  // namespace
 
-void random_kernel(const Tensor& out, Generator* generator) {
+void random_kernel(const TensorBase& out, Generator* generator) {
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "random_");
   Generator& g = or_default(generator);
@@ -180,7 +180,7 @@ void random_kernel(const Tensor& out, Generator* generator) {
   });
 }
 
-void random_from_to_kernel(const Tensor& out, int64_t from, std::optional<int64_t> to, Generator* generator) {
+void random_from_to_kernel(const TensorBase& out, int64_t from, std::optional<int64_t> to, Generator* generator) {
   const DType dtype = out.dtype();
   if (!to && from == int64_lowest) {
     if (out.numel() == 0) return;
@@ -202,7 +202,7 @@ void random_from_to_kernel(const Tensor& out, int64_t from, std::optional<int64_
   });
 }
 
-void randperm_kernel(const Tensor& out, Generator* generator) {
+void randperm_kernel(const TensorBase& out, Generator* generator) {
   if (out.dim() != 1) throw UserError("randperm: expected a 1-d output, found sizes " + str(out.sizes()));
   const int64_t n = out.numel();
   const int64_t step = out.stride(0);

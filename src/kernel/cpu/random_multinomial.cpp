@@ -16,7 +16,7 @@ struct Rows {
   int64_t stride;
 };
 
-Rows rows_of(const Tensor& t) {
+Rows rows_of(const TensorBase& t) {
   if (t.dim() == 1) return {1, t.size(0), 0, t.stride(0)};
   return {t.size(0), t.size(1), t.stride(0), t.stride(1)};
 }
@@ -116,7 +116,7 @@ void by_cumulative(int64_t* out, const Rows& to, const T* weights, const Rows& r
 
 }  // namespace
 
-void multinomial_kernel(const Tensor& out, const Tensor& weights, bool replacement, Generator* generator) {
+void multinomial_kernel(const TensorBase& out, const TensorBase& weights, bool replacement, Generator* generator) {
   if (weights.dim() != 1 && weights.dim() != 2)
     throw UserError("multinomial: expected weights of 1 or 2 dimensions, found sizes " + str(weights.sizes()));
   if (!is_floating(weights.dtype()))

@@ -33,7 +33,7 @@ void normal_fill(T* data, int64_t n, double mean, double std, Generator& g) {
 
 }  // namespace
 
-void normal_kernel(const Tensor& out, double mean, double std, Generator* generator) {
+void normal_kernel(const TensorBase& out, double mean, double std, Generator* generator) {
   require(std >= 0, "normal_", "std >= 0", std);
   if (out.numel() == 0) return;
   const bool complex = is_complex(out.dtype());
@@ -51,7 +51,7 @@ void normal_kernel(const Tensor& out, double mean, double std, Generator* genera
   });
 }
 
-void log_normal_kernel(const Tensor& out, double mean, double std, Generator* generator) {
+void log_normal_kernel(const TensorBase& out, double mean, double std, Generator* generator) {
   require(std > 0, "log_normal_", "std > 0", std);
   if (out.numel() == 0) return;
   const FillWalk walk = make_fill_walk(out, "log_normal_");

@@ -93,7 +93,7 @@ void each_outer(const Axes& axes, F&& fn) {
 
 class Engine {
  public:
-  Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
+  Engine(Reduction fn, DType common, const TensorBase& self, uint64_t dims, const TensorBase& out, const TensorBase& second,
          const ReduceParameters& parameters);
   void run();
 
@@ -134,8 +134,8 @@ class Engine {
   int64_t elements_ = 1;
 };
 
-Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
-               const ReduceParameters& parameters)
+Engine::Engine(Reduction fn, DType common, const TensorBase& self, uint64_t dims, const TensorBase& out,
+               const TensorBase& second, const ReduceParameters& parameters)
     : compute_(compute_type(common)), dtype_(self.dtype()), parameters_(parameters), item_(self.element_size()) {
   // Products and variances are computed in double, then rounded once.
   if (compute_ == Compute::f32 && (fn == Reduction::prod || fn == Reduction::variance)) compute_ = Compute::f64;
@@ -158,7 +158,7 @@ Engine::Engine(Reduction fn, DType common, const Tensor& self, uint64_t dims, co
   }
   const IntList sizes = self.sizes();
   const IntList strides = self.strides();
-  const Tensor& shape = out.defined() ? out : second;
+  const TensorBase& shape = out.defined() ? out : second;
   const bool keepdim = shape.dim() == self.dim();
   int64_t place = 1;
   size_t o = static_cast<size_t>(shape.dim());
@@ -376,11 +376,11 @@ void Engine::run() {
 
 }  // namespace
 
-void reduce(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second,
-            ReduceParameters parameters) {
+void reduce(Reduction fn, DType common, const TensorBase& self, uint64_t dims, const TensorBase& out,
+            const TensorBase& second, ReduceParameters parameters) {
   // A product in a narrow dtype is computed in double: the cast to the narrow one comes first.
   if (fn == Reduction::prod && self.dtype() != common && is_reduced_float(common)) {
-    const Tensor cast = make_tensor(self.sizes(), common);
+    const TensorBase cast = make_tensor(self.sizes(), common);
     copy(self, cast);
     Engine(fn, common, cast, dims, out, second, parameters).run();
     return;

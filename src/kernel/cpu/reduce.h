@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -41,7 +41,7 @@ struct ReduceParameters {
 // Elements are brought to `common` first (rounded, wrapped) and accumulated in a wider type. argmax and argmin give the
 // position in the reduced dimensions, in row-major order, to `second`; variance gives the mean to it. Either of `out` and
 // `second` may be undefined.
-void reduce(Reduction fn, DType common, const Tensor& self, uint64_t dims, const Tensor& out, const Tensor& second = {},
-            ReduceParameters parameters = {});
+void reduce(Reduction fn, DType common, const TensorBase& self, uint64_t dims, const TensorBase& out,
+            const TensorBase& second = {}, ReduceParameters parameters = {});
 
 }  // namespace calque::kernel

@@ -7,7 +7,7 @@
 
 namespace calque::kernel {
 
-void refuse_sizes(const char* op, const char* argument, const Tensor& found, const std::string& expected) {
+void refuse_sizes(const char* op, const char* argument, const TensorBase& found, const std::string& expected) {
   throw UserError(std::string(op) + ": expected " + argument + " with " + expected + ", found " +
                   (found.defined() ? "sizes " + str(found.sym_sizes()) : "none"));
 }
@@ -17,7 +17,7 @@ void refuse_index(const char* op, const char* argument, int64_t found, int64_t s
                   std::to_string(found));
 }
 
-void refuse_dtype(const char* op, const char* argument, const Tensor& found, DType expected) {
+void refuse_dtype(const char* op, const char* argument, const TensorBase& found, DType expected) {
   throw UserError(std::string(op) + ": expected " + argument + " of dtype " + std::string(name(expected)) + ", found " +
                   std::string(name(found.dtype())));
 }

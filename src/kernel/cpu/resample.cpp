@@ -196,8 +196,8 @@ void pass(const ResampleAxis<T>& axis, int64_t outer, int64_t inner, const T* fr
 }
 
 template <class T>
-void run(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
-         const Tensor& out) {
+void run(const TensorBase& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+         const TensorBase& out) {
   int64_t in_size[3] = {1, 1, 1}, out_size[3] = {1, 1, 1}, in_stride[3] = {}, out_stride[3] = {};
   for (int d = 0; d < spatial; ++d) {
     const int at = 3 - spatial + d;
@@ -254,8 +254,8 @@ void run(const Tensor& input, int spatial, Resample mode, bool align_corners, co
 
 }  // namespace
 
-void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
-              const Tensor& out) {
+void resample(const TensorBase& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+              const TensorBase& out) {
   if (out.numel() == 0) return;
   const bool nearest = mode == Resample::nearest || mode == Resample::nearest_exact;
   if (input.dtype() == DType::float64 || (input.dtype() == DType::uint8 && !nearest))

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -14,7 +14,7 @@ enum class Resample : uint8_t { nearest, nearest_exact, linear, cubic, linear_an
 
 // scales: the factors the caller asked for, depth, height, width (the leading ones unused); none means out size / in size.
 using ResampleScales = std::array<std::optional<double>, 3>;
-void resample(const Tensor& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
-              const Tensor& out);
+void resample(const TensorBase& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+              const TensorBase& out);
 
 }  // namespace calque::kernel

@@ -30,7 +30,7 @@ float above(double x) { return std::nextafter(static_cast<float>(x), std::numeri
 
 }  // namespace
 
-RowScreen::RowScreen(const Tensor& weight, const Tensor& bias)
+RowScreen::RowScreen(const TensorBase& weight, const TensorBase& bias)
     : weight_(weight),
       bias_(bias),
       rows_(weight.size(0)),
@@ -65,7 +65,7 @@ RowScreen::RowScreen(const Tensor& weight, const Tensor& bias)
   }
 }
 
-bool RowScreen::is_of(const Tensor& weight, const Tensor& bias) const {
+bool RowScreen::is_of(const TensorBase& weight, const TensorBase& bias) const {
   return weight.is_same(weight_) && weight.version() == weight_version_ && bias.is_same(bias_) &&
          (!bias.defined() || bias.version() == bias_version_);
 }

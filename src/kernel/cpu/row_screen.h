@@ -6,24 +6,24 @@
 #include <cstdint>
 #include <vector>
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
 class RowScreen {
  public:
   // weight: float32 [rows, size], contiguous, with data; bias: none, or float32 [rows]. Both are kept.
-  RowScreen(const Tensor& weight, const Tensor& bias);
+  RowScreen(const TensorBase& weight, const TensorBase& bias);
 
   // Whether it was made of these, as they are now.
-  bool is_of(const Tensor& weight, const Tensor& bias) const;
+  bool is_of(const TensorBase& weight, const TensorBase& bias) const;
 
   // Writes a number for each row, of which the largest is that of weight * x + bias and stands where it stands there. False
   // (and `out` is of no use) where float32 cannot tell rows apart, or too many rows come close.
   bool scores(const float* x, float* out) const;
 
  private:
-  Tensor weight_, bias_, rows_in_8_bits_;
+  TensorBase weight_, bias_, rows_in_8_bits_;
   int64_t rows_, size_, stride_;
   std::vector<float> scale_;  // of a row in 8 bits
   std::vector<float> reach_;  // how far its product can be from the true one, for an x of norm 1

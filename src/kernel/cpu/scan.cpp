@@ -60,7 +60,7 @@ constexpr int64_t piece = 1024;
 constexpr int64_t columns = 32;
 
 template <Scan fn, class C>
-void run(const Tensor& self, int64_t dim, const Tensor& out) {
+void run(const TensorBase& self, int64_t dim, const TensorBase& out) {
   constexpr Compute c = compute_of<C>;
   const LoadFn load = load_fn(self.dtype(), c);
   const NormalizeFn normalize =
@@ -97,7 +97,7 @@ void run(const Tensor& self, int64_t dim, const Tensor& out) {
 }
 
 template <Scan fn>
-void run(const Tensor& self, int64_t dim, const Tensor& out) {
+void run(const TensorBase& self, int64_t dim, const TensorBase& out) {
   const DType d = out.dtype();
   // A narrow result of a wider input: the cast comes first, and it is done in the narrow dtype's compute type.
   if (is_integral(d))
@@ -112,7 +112,7 @@ void run(const Tensor& self, int64_t dim, const Tensor& out) {
 }
 
 template <class C>
-void run_extreme(bool largest, const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
+void run_extreme(bool largest, const TensorBase& self, int64_t dim, const TensorBase& values, const TensorBase& indices) {
   constexpr Compute c = compute_of<C>;
   const LoadFn load = load_fn(self.dtype(), c);
   const StoreFn store = store_fn(c, values.dtype());
@@ -146,7 +146,7 @@ void run_extreme(bool largest, const Tensor& self, int64_t dim, const Tensor& va
 
 }  // namespace
 
-void scan(Scan fn, const Tensor& self, int64_t dim, const Tensor& out) {
+void scan(Scan fn, const TensorBase& self, int64_t dim, const TensorBase& out) {
   if (out.numel() == 0) return;
   switch (fn) {
     case Scan::sum: return run<Scan::sum>(self, dim, out);
@@ -155,7 +155,7 @@ void scan(Scan fn, const Tensor& self, int64_t dim, const Tensor& out) {
   }
 }
 
-void scan_extreme(bool largest, const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
+void scan_extreme(bool largest, const TensorBase& self, int64_t dim, const TensorBase& values, const TensorBase& indices) {
   if (values.numel() == 0) return;
   switch (compute_type(self.dtype())) {
     case Compute::f32: return run_extreme<float>(largest, self, dim, values, indices);

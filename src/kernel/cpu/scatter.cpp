@@ -158,8 +158,8 @@ struct Strides {
 
 class Engine {
  public:
-  Engine(const char* op, const Tensor& indexed, int64_t dim, const Tensor& index, const void* other, IntList other_strides,
-         int64_t item)
+  Engine(const char* op, const TensorBase& indexed, int64_t dim, const TensorBase& index, const void* other,
+         IntList other_strides, int64_t item)
       : op_(op), dim_(dim), index_(index.dtype() == DType::int64 ? index : as_index(index, index.sizes())) {
     const auto n = static_cast<size_t>(index_.dim());
     for (size_t d = 0; d < n; ++d) {
@@ -248,7 +248,7 @@ class Engine {
 
   const char* op_;
   int64_t dim_;
-  Tensor index_;
+  TensorBase index_;
   Walk all_, rest_;
   Strides along_{};
   int64_t length_ = 1;
@@ -288,8 +288,8 @@ Put put_of(ScatterReduction reduction) {
 }
 
 // self /= count, whole numbers rounding down; a count of 0 leaves the element alone.
-void divide_by_counts(const Tensor& self, const Tensor& counts) {
-  const Tensor dense = make_tensor(self.sizes(), self.dtype());
+void divide_by_counts(const TensorBase& self, const TensorBase& counts) {
+  const TensorBase dense = make_tensor(self.sizes(), self.dtype());
   copy(self, dense);
   const int64_t n = dense.numel();
   const int64_t* count = counts.data_as<int64_t>();
@@ -314,24 +314,24 @@ void divide_by_counts(const Tensor& self, const Tensor& counts) {
   copy(dense, self);
 }
 
-Tensor counts_for(const Tensor& self, bool include_self) {
-  Tensor counts = make_tensor(self.sizes(), DType::int64);
+TensorBase counts_for(const TensorBase& self, bool include_self) {
+  TensorBase counts = make_tensor(self.sizes(), DType::int64);
   fill(counts, include_self ? 1 : 0);
   return counts;
 }
 
 }  // namespace
 
-void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+void gather(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& out) {
   if (index.numel() == 0) return;
   Engine("gather", self, dim, index, out.data(), out.strides(), self.element_size())
       .read(copy_row<Read>(self.element_size()));
 }
 
-void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, Put how) {
+void scatter(const char* op, const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src, Put how) {
   if (index.numel() == 0) return;
   if (is_reduced_float(self.dtype()) && (how == Put::add || how == Put::multiply)) {
-    const Tensor wide = as_float32(self);
+    const TensorBase wide = as_float32(self);
     scatter(op, wide, dim, index, as_float32(src), how);
     copy(wide, self);
     return;
@@ -339,18 +339,18 @@ void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
   Engine(op, self, dim, index, src.data(), src.strides(), self.element_size()).write(write_row(op, self.dtype(), how));
 }
 
-void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, Put how) {
+void scatter(const char* op, const TensorBase& self, int64_t dim, const TensorBase& index, const Scalar& value, Put how) {
   if (index.numel() == 0) return;
-  const Tensor one = make_tensor(IntList(), self.dtype());
+  const TensorBase one = make_tensor(IntList(), self.dtype());
   fill(one, value);
   Engine(op, self, dim, index, one.data(), IntList(), self.element_size()).write(write_row(op, self.dtype(), how));
 }
 
-void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+void scatter_reduce(const char* op, const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
                     ScatterReduction reduction, bool include_self) {
   if (index.numel() == 0) return;
   if (is_reduced_float(self.dtype()) && reduction != ScatterReduction::amax && reduction != ScatterReduction::amin) {
-    const Tensor wide = as_float32(self);
+    const TensorBase wide = as_float32(self);
     scatter_reduce(op, wide, dim, index, as_float32(src), reduction, include_self);
     copy(wide, self);
     return;
@@ -358,32 +358,32 @@ void scatter_reduce(const char* op, const Tensor& self, int64_t dim, const Tenso
   if (!include_self) scatter(op, self, dim, index, neutral(reduction, self.dtype()), Put::assign);
   scatter(op, self, dim, index, src, put_of(reduction));
   if (reduction != ScatterReduction::mean) return;
-  const Tensor counts = counts_for(self, include_self);
+  const TensorBase counts = counts_for(self, include_self);
   scatter(op, counts, dim, index, Scalar(1), Put::add);
   divide_by_counts(self, counts);
 }
 
-void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, ScatterReduction reduction,
-                  bool include_self) {
+void index_reduce(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& source,
+                  ScatterReduction reduction, bool include_self) {
   if (index.numel() == 0) return;
   if (is_reduced_float(self.dtype()) && (reduction == ScatterReduction::mean || reduction == ScatterReduction::prod)) {
-    const Tensor wide = as_float32(self);
+    const TensorBase wide = as_float32(self);
     index_reduce(wide, dim, index, as_float32(source), reduction, include_self);
     copy(wide, self);
     return;
   }
   const int64_t n = index.numel();
-  const Tensor tensors[] = {index};
-  const Selection where{"index_reduce", dim, TensorList(tensors, 1), IntList(&n, 1), false};
+  const TensorBase* const tensors[] = {&index};
+  const Selection where{"index_reduce", dim, {tensors, 1}, IntList(&n, 1), false};
   const auto one = [](DType d, const Scalar& value) {
-    Tensor t = make_tensor(IntList(), d);
+    TensorBase t = make_tensor(IntList(), d);
     fill(t, value);
     return t;
   };
   if (!include_self) put_elements(self, where, one(self.dtype(), neutral(reduction, self.dtype())), Put::assign);
   put_elements(self, where, source, put_of(reduction));
   if (reduction != ScatterReduction::mean) return;
-  const Tensor counts = counts_for(self, include_self);
+  const TensorBase counts = counts_for(self, include_self);
   put_elements(counts, where, one(DType::int64, 1), Put::add);
   divide_by_counts(self, counts);
 }

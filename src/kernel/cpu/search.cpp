@@ -14,15 +14,15 @@
 namespace calque::kernel {
 namespace {
 
-Tensor dense_as(const Tensor& t, DType d) {
+TensorBase dense_as(const TensorBase& t, DType d) {
   if (t.dtype() == d && t.is_contiguous()) return t;
-  Tensor out = make_tensor(t.sizes(), d);
+  TensorBase out = make_tensor(t.sizes(), d);
   copy(t, out);
   return out;
 }
 
 // The dtype of the compute type that holds every value of `common`, rounded to it first.
-Tensor comparable(const Tensor& t, DType common) {
+TensorBase comparable(const TensorBase& t, DType common) {
   const DType wide = common == DType::float64 ? DType::float64 : is_floating(common) ? DType::float32 : DType::int64;
   return dense_as(t.dtype() == common ? t : dense_as(t, common), wide);
 }
@@ -56,11 +56,11 @@ int64_t position(const T* line, const int64_t* sorter, int64_t n, T value) {
 
 }  // namespace
 
-void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& sorter, bool right, DType common,
-                  const Tensor& out) {
-  const Tensor lines = comparable(boundaries, common);
-  const Tensor wanted = comparable(values, common);
-  const Tensor order = sorter.defined() ? dense_as(sorter, DType::int64) : Tensor();
+void searchsorted(const TensorBase& boundaries, const TensorBase& values, const TensorBase& sorter, bool right, DType common,
+                  const TensorBase& out) {
+  const TensorBase lines = comparable(boundaries, common);
+  const TensorBase wanted = comparable(values, common);
+  const TensorBase order = sorter.defined() ? dense_as(sorter, DType::int64) : TensorBase();
   const int64_t n = boundaries.sizes().back();
   const int64_t total = wanted.numel();
   if (total == 0) return;
@@ -92,9 +92,9 @@ void searchsorted(const Tensor& boundaries, const Tensor& values, const Tensor& 
   });
 }
 
-void isin(const Tensor& elements, const Tensor& test_elements, DType common, bool invert, const Tensor& out) {
-  const Tensor wanted = comparable(elements, common);
-  const Tensor tests = comparable(test_elements, common);
+void isin(const TensorBase& elements, const TensorBase& test_elements, DType common, bool invert, const TensorBase& out) {
+  const TensorBase wanted = comparable(elements, common);
+  const TensorBase tests = comparable(test_elements, common);
   auto* found = static_cast<bool*>(out.mutable_data());
   with_comparable(common, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -114,8 +114,8 @@ void isin(const Tensor& elements, const Tensor& test_elements, DType common, boo
   });
 }
 
-IntegerRange integer_range(const Tensor& t) {
-  const Tensor dense = dense_as(t, DType::int64);
+IntegerRange integer_range(const TensorBase& t) {
+  const TensorBase dense = dense_as(t, DType::int64);
   const int64_t* p = dense.data_as<int64_t>();
   IntegerRange r{p[0], p[0]};
   for (int64_t i = 1; i < dense.numel(); ++i) {
@@ -125,9 +125,9 @@ IntegerRange integer_range(const Tensor& t) {
   return r;
 }
 
-void bincount(const Tensor& self, const Tensor& weights, const Tensor& out) {
+void bincount(const TensorBase& self, const TensorBase& weights, const TensorBase& out) {
   fill(out, 0);
-  const Tensor at = dense_as(self, DType::int64);
+  const TensorBase at = dense_as(self, DType::int64);
   const int64_t* p = at.data_as<int64_t>();
   const int64_t n = at.numel();
   if (!weights.defined()) {
@@ -135,7 +135,7 @@ void bincount(const Tensor& self, const Tensor& weights, const Tensor& out) {
     for (int64_t i = 0; i < n; ++i) ++counts[p[i]];
     return;
   }
-  const Tensor w = dense_as(weights, out.dtype());
+  const TensorBase w = dense_as(weights, out.dtype());
   const auto add = [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* sums = out.mutable_data_as<T>();

@@ -33,7 +33,7 @@ struct Outer {
 };
 
 template <class T>
-void reverse_lines(const Tensor& self, const Tensor& out, size_t last, uint64_t dims) {
+void reverse_lines(const TensorBase& self, const TensorBase& out, size_t last, uint64_t dims) {
   Outer outer;
   int64_t start = 0;
   for (size_t d = 0; d < static_cast<size_t>(out.dim()); ++d) {
@@ -58,7 +58,7 @@ void reverse_lines(const Tensor& self, const Tensor& out, size_t last, uint64_t 
 
 }  // namespace
 
-void flip(const Tensor& self, uint64_t dims, const Tensor& out) {
+void flip(const TensorBase& self, uint64_t dims, const TensorBase& out) {
   if (out.numel() == 0) return;
   const auto n = static_cast<size_t>(out.dim());
   for (size_t d = 0; d < n; ++d) {
@@ -85,13 +85,13 @@ void flip(const Tensor& self, uint64_t dims, const Tensor& out) {
 namespace {
 
 // The two halves of each rolled dimension change places: every combination of halves is one copy.
-void roll_from(size_t d, const Tensor& self, IntList shifts, const Tensor& out) {
+void roll_from(size_t d, const TensorBase& self, IntList shifts, const TensorBase& out) {
   while (d < shifts.size() && shifts[d] == 0) ++d;
   if (d == shifts.size()) {
     copy(self, out);
     return;
   }
-  const auto part = [&](const Tensor& t, int64_t start, int64_t length) {
+  const auto part = [&](const TensorBase& t, int64_t start, int64_t length) {
     SymInts sizes = t.impl().sizes;
     sizes[d] = length;
     return make_view(t, sizes, t.impl().strides, t.storage_offset() + start * t.strides()[d]);
@@ -104,14 +104,14 @@ void roll_from(size_t d, const Tensor& self, IntList shifts, const Tensor& out) 
 
 }  // namespace
 
-void roll(const Tensor& self, IntList shifts, const Tensor& out) {
+void roll(const TensorBase& self, IntList shifts, const TensorBase& out) {
   if (out.numel() != 0) roll_from(0, self, shifts, out);
 }
 
 namespace {
 
 template <class T>
-void cut(const Tensor& self, int64_t k, bool lower, const Tensor& out) {
+void cut(const TensorBase& self, int64_t k, bool lower, const TensorBase& out) {
   Outer outer;
   const auto n = static_cast<size_t>(out.dim());
   const int64_t rows = out.sizes()[n - 2];
@@ -148,7 +148,7 @@ void cut(const Tensor& self, int64_t k, bool lower, const Tensor& out) {
 
 }  // namespace
 
-void triangle(const Tensor& self, int64_t k, bool lower, const Tensor& out) {
+void triangle(const TensorBase& self, int64_t k, bool lower, const TensorBase& out) {
   if (out.numel() == 0) return;
   // Beyond the corners the diagonal's place no longer matters, and sums with it must not overflow.
   const int64_t reach = out.size(-1) + out.size(-2);
@@ -174,7 +174,7 @@ Span kept_columns(int64_t row, int64_t columns, int64_t k, bool lower) {
 }
 
 template <class T>
-void write_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const Tensor& out) {
+void write_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const TensorBase& out) {
   T* row_numbers = out.mutable_data_as<T>();
   T* column_numbers = row_numbers + out.strides()[0];
   const int64_t step = out.strides()[1];
@@ -210,7 +210,7 @@ int64_t triangle_count(int64_t rows, int64_t columns, int64_t k, bool lower) {
       .as_int();
 }
 
-void triangle_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const Tensor& out) {
+void triangle_indices(int64_t rows, int64_t columns, int64_t k, bool lower, const TensorBase& out) {
   if (out.numel() == 0) return;
   const int64_t reach = rows + columns;
   k = std::clamp(k, -reach, reach);

@@ -4,16 +4,16 @@
 
 namespace calque::kernel {
 
-Slices::Slices(int64_t dim, std::initializer_list<const Tensor*> tensors) : tensors_(tensors.size()) {
+Slices::Slices(int64_t dim, std::initializer_list<const TensorBase*> tensors) : tensors_(tensors.size()) {
   internal_assert(tensors_ <= most, "too many tensors to slice");
-  const Tensor& first = **tensors.begin();
+  const TensorBase& first = **tensors.begin();
   const auto ndim = static_cast<size_t>(first.dim());
   SmallVector<Axis, 6> axes;
   for (size_t d = 0; d < ndim; ++d) {
     const bool along = static_cast<int64_t>(d) == dim;
     Axis a{first.sizes()[d], {}};
     size_t k = 0;
-    for (const Tensor* t : tensors) {
+    for (const TensorBase* t : tensors) {
       a.step[k] = t->strides()[d] * t->element_size();
       ++k;
     }
@@ -27,10 +27,10 @@ Slices::Slices(int64_t dim, std::initializer_list<const Tensor*> tensors) : tens
   }
   if (ndim == 0) {
     size_t k = 0;
-    for (const Tensor* t : tensors) step_[k++] = t->element_size();
+    for (const TensorBase* t : tensors) step_[k++] = t->element_size();
   }
   size_t k = 0;
-  for (const Tensor* t : tensors) data_[k++] = t->numel() ? static_cast<char*>(const_cast<void*>(t->data())) : nullptr;
+  for (const TensorBase* t : tensors) data_[k++] = t->numel() ? static_cast<char*>(const_cast<void*>(t->data())) : nullptr;
   if (axes.empty() || count_ == 0) return;
   // The innermost other dimension is the one with the smallest stride in the first tensor.
   size_t inner = 0;

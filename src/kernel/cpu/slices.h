@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "calque/base/thread.h"
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 namespace calque::kernel {
 
@@ -15,7 +15,7 @@ class Slices {
   static constexpr size_t most = 4;
 
   // A tensor may have size 1 (or lack a stride) along `dim`: results of reductions. 0-d tensors have one slice of one.
-  Slices(int64_t dim, std::initializer_list<const Tensor*> tensors);
+  Slices(int64_t dim, std::initializer_list<const TensorBase*> tensors);
 
   int64_t length() const { return length_; }  // of a slice of the first tensor
   int64_t count() const { return count_; }

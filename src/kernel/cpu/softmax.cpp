@@ -28,7 +28,7 @@ const SoftmaxRow& find_row(DType d, const char* what) { return float_row(softmax
 struct Shape {
   int64_t outer = 1, n = 1, inner = 1;
 };
-Shape split_at(const Tensor& t, int64_t dim) {
+Shape split_at(const TensorBase& t, int64_t dim) {
   Shape s;
   for (int64_t d = 0; d < t.dim(); ++d) (d < dim ? s.outer : d == dim ? s.n : s.inner) *= t.size(d);
   return s;
@@ -36,15 +36,15 @@ Shape split_at(const Tensor& t, int64_t dim) {
 
 }  // namespace
 
-void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
+void softmax(const TensorBase& self, int64_t dim, bool is_log, const TensorBase& out) {
   if (self.numel() == 0) return;
   const SoftmaxRow& row = find_row(self.dtype(), is_log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
   if (out.dtype() != self.dtype()) {  // half_to_float: computed on the widened input
-    const Tensor wide = make_tensor(self.sizes(), out.dtype());
+    const TensorBase wide = make_tensor(self.sizes(), out.dtype());
     copy(self, wide);
     return softmax(wide, dim, is_log, out);
   }
-  const Tensor in = contiguous_as(self, self.dtype());
+  const TensorBase in = contiguous_as(self, self.dtype());
   const Shape s = split_at(self, dim);
   const auto item = static_cast<int64_t>(item_size(self.dtype()));
   const char* x = static_cast<const char*>(in.data());
@@ -71,11 +71,11 @@ void softmax(const Tensor& self, int64_t dim, bool is_log, const Tensor& out) {
 namespace {
 
 template <class C>
-void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
-  const Tensor g = contiguous_as(grad, dtype_v<C>);
-  const Tensor o = contiguous_as(output, dtype_v<C>);
+void backward(const TensorBase& grad, const TensorBase& output, int64_t dim, bool is_log, const TensorBase& out) {
+  const TensorBase g = contiguous_as(grad, dtype_v<C>);
+  const TensorBase o = contiguous_as(output, dtype_v<C>);
   const bool direct = out.dtype() == dtype_v<C> && out.is_contiguous();
-  const Tensor result = direct ? out : make_tensor(out.sizes(), dtype_v<C>);
+  const TensorBase result = direct ? out : make_tensor(out.sizes(), dtype_v<C>);
   const Shape s = split_at(output, dim);
   const C* gp = g.data_as<C>();
   const C* op = o.data_as<C>();
@@ -100,7 +100,7 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log
 
 }  // namespace
 
-void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, bool is_log, const Tensor& out) {
+void softmax_backward(const TensorBase& grad, const TensorBase& output, int64_t dim, bool is_log, const TensorBase& out) {
   find_row(grad.dtype(), is_log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl");
   if (output.numel() == 0) return;
   if (output.dtype() == DType::float64)
@@ -109,7 +109,7 @@ void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, boo
     backward<float>(grad, output, dim, is_log, out);
 }
 
-void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {
+void logsumexp(const TensorBase& self, uint64_t dims, const TensorBase& out) {
   const SoftmaxRow& row = find_row(out.dtype(), "logsumexp");
   if (out.numel() == 0) return;
   // The reduced dimensions last, contiguous.
@@ -122,8 +122,8 @@ void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {
         strides.push_back(self.sym_stride(d));
         if (reduced) n *= self.size(d);
       }
-  const Tensor turned = make_view(self, sizes, strides, self.sym_storage_offset());
-  Tensor x = turned;
+  const TensorBase turned = make_view(self, sizes, strides, self.sym_storage_offset());
+  TensorBase x = turned;
   if (!turned.is_contiguous() || self.dtype() != out.dtype()) {
     x = make_tensor(turned.sizes(), out.dtype());
     copy(turned, x);
@@ -140,16 +140,16 @@ void logsumexp(const Tensor& self, uint64_t dims, const Tensor& out) {
   });
 }
 
-void zero_masked_slices(const Tensor& self, int64_t dim, const Tensor& out) {
+void zero_masked_slices(const TensorBase& self, int64_t dim, const TensorBase& out) {
   if (self.numel() == 0) return;
-  Tensor most = self;
+  TensorBase most = self;
   if (self.dim()) {
     SmallVector<int64_t, 8> sizes(self.sizes().begin(), self.sizes().end());
     sizes[static_cast<size_t>(dim)] = 1;
     most = make_tensor(sizes, self.dtype());
     reduce(Reduction::amax, self.dtype(), self, uint64_t{1} << dim, most);
   }
-  const Tensor wide = contiguous_as(most, DType::float64);
+  const TensorBase wide = contiguous_as(most, DType::float64);
   const double* m = wide.data_as<double>();
   const Shape s = split_at(self, dim);
   const auto item = static_cast<int64_t>(item_size(out.dtype()));

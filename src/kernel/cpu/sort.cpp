@@ -40,14 +40,14 @@ struct Line {
 };
 
 template <class F>
-void each_line(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, F&& fn) {
+void each_line(const TensorBase& self, int64_t dim, const TensorBase& values, const TensorBase& indices, F&& fn) {
   const auto n = static_cast<size_t>(self.dim());
   const auto along = static_cast<size_t>(dim);
   const int64_t item = self.element_size();
   int64_t lines = 1;
   for (size_t d = 0; d < n; ++d)
     if (d != along) lines *= self.sizes()[d];
-  const auto stride = [&](const Tensor& t, int64_t bytes) { return n == 0 ? bytes : t.strides()[along] * bytes; };
+  const auto stride = [&](const TensorBase& t, int64_t bytes) { return n == 0 ? bytes : t.strides()[along] * bytes; };
   const int64_t length = n == 0 ? 1 : self.sizes()[along];
   parallel_for(0, lines, std::max<int64_t>(1, sort_grain / std::max<int64_t>(1, length)), [&](int64_t b, int64_t e) {
     fn([&](auto&& line_fn) {
@@ -234,7 +234,8 @@ class LineSorter {
 
 // fn(sorter, line) for every line, with the key type of the dtype.
 template <class F>
-void sort_lines(const Tensor& self, int64_t dim, bool reversed, const Tensor& values, const Tensor& indices, F&& fn) {
+void sort_lines(const TensorBase& self, int64_t dim, bool reversed, const TensorBase& values, const TensorBase& indices,
+                F&& fn) {
   if (self.numel() == 0) return;
   if (!sort_table()[0].keys[static_cast<size_t>(self.dtype())]) not_implemented("sort", self.dtype());
   const int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
@@ -258,16 +259,17 @@ void check_sortable(const char* op, DType d) {
                     std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
 }
 
-void sort(const Tensor& self, int64_t dim, bool descending, bool stable, const Tensor& values, const Tensor& indices) {
+void sort(const TensorBase& self, int64_t dim, bool descending, bool stable, const TensorBase& values,
+          const TensorBase& indices) {
   // Long ascending vectors of integers PyTorch sorts by radix, which keeps equal elements in order.
   stable = stable || (self.dim() == 1 && !descending && is_integral(self.dtype(), false) && self.numel() >= 32768);
   sort_lines(self, dim, descending, values, indices, [=](auto& sorter, const Line& line) { sorter.sort(line, stable); });
 }
-void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
-          const Tensor& indices) {
+void topk(const TensorBase& self, int64_t k, int64_t dim, bool largest, bool sorted, const TensorBase& values,
+          const TensorBase& indices) {
   sort_lines(self, dim, largest, values, indices, [=](auto& sorter, const Line& line) { sorter.topk(line, k, sorted); });
 }
-void kthvalue(const Tensor& self, int64_t k, int64_t dim, const Tensor& values, const Tensor& indices) {
+void kthvalue(const TensorBase& self, int64_t k, int64_t dim, const TensorBase& values, const TensorBase& indices) {
   sort_lines(self, dim, false, values, indices, [=](auto& sorter, const Line& line) { sorter.kth(line, k - 1); });
 }
 

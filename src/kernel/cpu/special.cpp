@@ -268,7 +268,7 @@ constexpr Row rows[] = {
 #undef X
 };
 
-void run(const Row& row, DType common, const Tensor& self, const Tensor& out, const void* parameter) {
+void run(const Row& row, DType common, const TensorBase& self, const TensorBase& out, const void* parameter) {
   ElementLoop loop(common);
   const ElementFn f = loop.compute() == Compute::f32 ? row.f32 : loop.compute() == Compute::f64 ? row.f64 : nullptr;
   if (!f || is_float8(common)) not_implemented(row.name, common);
@@ -277,18 +277,18 @@ void run(const Row& row, DType common, const Tensor& self, const Tensor& out, co
 
 }  // namespace
 
-void special(Special fn, DType common, const Tensor& self, const Tensor& out) {
+void special(Special fn, DType common, const TensorBase& self, const TensorBase& out) {
   const bool wide_only = fn == Special::special_ndtri || fn == Special::special_log_ndtr || fn == Special::special_erfcx;
   if (wide_only && is_reduced_float(common)) not_implemented(rows[static_cast<size_t>(fn)].name, common);
   run(rows[static_cast<size_t>(fn)], common, self, out, nullptr);
 }
 
-void polygamma(int64_t n, DType common, const Tensor& self, const Tensor& out) {
+void polygamma(int64_t n, DType common, const TensorBase& self, const TensorBase& out) {
   if (n == 1) return run({"polygamma", &trigamma_loop, &order_loop<double, &polygamma_of>}, common, self, out, &n);
   run({"polygamma", &order_loop<float, &polygamma_of>, &order_loop<double, &polygamma_of>}, common, self, out, &n);
 }
 
-void mvlgamma(int64_t p, DType common, const Tensor& self, const Tensor& out) {
+void mvlgamma(int64_t p, DType common, const TensorBase& self, const TensorBase& out) {
   run({"mvlgamma", &order_loop<float, &mvlgamma_of>, &order_loop<double, &mvlgamma_of>}, common, self, out, &p);
 }
 

@@ -2,7 +2,7 @@
 // float32 and narrower compute in double precision and round once.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/element_loop.h"
 
 namespace calque::kernel {
@@ -20,10 +20,10 @@ enum class Special : uint8_t {
 };
 
 // out = fn(self), computed as `common`.
-void special(Special fn, DType common, const Tensor& self, const Tensor& out);
+void special(Special fn, DType common, const TensorBase& self, const TensorBase& out);
 // The n-th derivative of digamma, n >= 0.
-void polygamma(int64_t n, DType common, const Tensor& self, const Tensor& out);
+void polygamma(int64_t n, DType common, const TensorBase& self, const TensorBase& out);
 // The logarithm of the multivariate gamma function of dimension p.
-void mvlgamma(int64_t p, DType common, const Tensor& self, const Tensor& out);
+void mvlgamma(int64_t p, DType common, const TensorBase& self, const TensorBase& out);
 
 }  // namespace calque::kernel

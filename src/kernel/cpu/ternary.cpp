@@ -34,8 +34,8 @@ void gated(size_t which, const char* name, DType dtype, ElementLoop& loop, int64
 
 }  // namespace
 
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
-             const Tensor& out) {
+void ternary(Ternary fn, DType common, const TensorBase& a, const TensorBase& b, const TensorBase& c, const Scalar& value,
+             const TensorBase& out) {
   ElementLoop loop(common);
   const ElementFn f = kernel_for(fn, common, loop.compute());
   const double f64 = value.is_complex() ? 0 : value.to_double();
@@ -47,7 +47,7 @@ void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const T
   loop.output(out).input(a).input(b).input(c).run(f, parameter);
 }
 
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out) {
+void ternary(Ternary fn, DType common, const TensorBase& a, const TensorBase& b, const Scalar& c, const TensorBase& out) {
   // A weight keeps its compute precision; a 0-d tensor of that type carries it.
   const DType wide = common == DType::float64 ? DType::float64 : DType::float32;
   ElementLoop loop(is_reduced_float(common) ? wide : common);
@@ -55,34 +55,34 @@ void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const S
   loop.output(out).input(a).input(b).input(c).run(f, nullptr);
 }
 
-void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
+void masked_fill(const TensorBase& self, const TensorBase& mask, const TensorBase& value, const TensorBase& out) {
   ElementLoop loop(self.dtype());
   loop.output(out).input(mask).input(value).input(self).run(kernel_for(Ternary::where, self.dtype(), loop.compute()));
 }
-void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
+void masked_fill(const TensorBase& self, const TensorBase& mask, const Scalar& value, const TensorBase& out) {
   ElementLoop loop(self.dtype());
   loop.output(out).input(mask).input(value).input(self).run(kernel_for(Ternary::where, self.dtype(), loop.compute()));
 }
 
-void prelu(const Tensor& self, const Tensor& weight, const Tensor& out) {
+void prelu(const TensorBase& self, const TensorBase& weight, const TensorBase& out) {
   ElementLoop loop(self.dtype());
   loop.output(out).input(self).input(weight);
   gated(0, "prelu", self.dtype(), loop, ElementLoop::cheap);
 }
 
-void glu(const Tensor& a, const Tensor& b, const Tensor& out) {
+void glu(const TensorBase& a, const TensorBase& b, const TensorBase& out) {
   ElementLoop loop(a.dtype());
   loop.output(out).input(a).input(b);
   gated(1, "glu", a.dtype(), loop, ElementLoop::expensive);
 }
 
-void log_sigmoid_forward(const Tensor& self, const Tensor& output, const Tensor& buffer) {
+void log_sigmoid_forward(const TensorBase& self, const TensorBase& output, const TensorBase& buffer) {
   ElementLoop loop(self.dtype());
   loop.output(output).output(buffer).input(self);
   gated(2, "log_sigmoid", self.dtype(), loop, ElementLoop::expensive);
 }
 
-void scale_masked(const Tensor& input, const Tensor& mask, double scale, const Tensor& out) {
+void scale_masked(const TensorBase& input, const TensorBase& mask, double scale, const TensorBase& out) {
   binary(Binary::mul, input.dtype(), input, mask, out);
   ElementLoop loop(is_reduced_float(out.dtype()) ? DType::float32 : out.dtype());
   const ElementFn f = gated_table()[3].at(loop.compute());

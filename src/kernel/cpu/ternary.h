@@ -2,7 +2,7 @@
 // tensors, gated activations. One list: name and the forms it has (FLOATS, NUMBERS or ALL, which adds complex).
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/element_loop.h"
 
 namespace calque::kernel {
@@ -23,20 +23,20 @@ enum class Ternary : uint8_t {
 };
 
 // out = fn(a, b, c), computed as `common`. `value` is addcmul's and addcdiv's factor.
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
-             const Tensor& out);
-void ternary(Ternary fn, DType common, const Tensor& a, const Tensor& b, const Scalar& c, const Tensor& out);
+void ternary(Ternary fn, DType common, const TensorBase& a, const TensorBase& b, const TensorBase& c, const Scalar& value,
+             const TensorBase& out);
+void ternary(Ternary fn, DType common, const TensorBase& a, const TensorBase& b, const Scalar& c, const TensorBase& out);
 // out = mask ? value : self; `value` is a 0-d tensor.
-void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out);
-void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out);
+void masked_fill(const TensorBase& self, const TensorBase& mask, const TensorBase& value, const TensorBase& out);
+void masked_fill(const TensorBase& self, const TensorBase& mask, const Scalar& value, const TensorBase& out);
 
 // out = a > 0 ? a : a * weight
-void prelu(const Tensor& self, const Tensor& weight, const Tensor& out);
+void prelu(const TensorBase& self, const TensorBase& weight, const TensorBase& out);
 // out = a * sigmoid(b)
-void glu(const Tensor& a, const Tensor& b, const Tensor& out);
+void glu(const TensorBase& a, const TensorBase& b, const TensorBase& out);
 // output = log(sigmoid(self)), buffer = exp(-|self|)
-void log_sigmoid_forward(const Tensor& self, const Tensor& output, const Tensor& buffer);
+void log_sigmoid_forward(const TensorBase& self, const TensorBase& output, const TensorBase& buffer);
 // out = input * mask * scale, each product rounded to the dtype
-void scale_masked(const Tensor& input, const Tensor& mask, double scale, const Tensor& out);
+void scale_masked(const TensorBase& input, const TensorBase& mask, double scale, const TensorBase& out);
 
 }  // namespace calque::kernel

@@ -37,7 +37,7 @@ bool takes_storage_dtype(Unary fn, DType d) {
 
 }  // namespace
 
-void unary(Unary fn, DType common, const Tensor& self, const Tensor& out) {
+void unary(Unary fn, DType common, const TensorBase& self, const TensorBase& out) {
   const Description& d = descriptions[static_cast<size_t>(fn)];
   if ((is_float8(common) || is_barebones_unsigned(common)) && !takes_storage_dtype(fn, common))
     not_implemented(d.name, common);

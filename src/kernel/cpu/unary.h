@@ -2,7 +2,7 @@
 // whether it is worth waking a thread for few elements. The dtype rules are in op/.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 #include "kernel/cpu/element_loop.h"
 #include "kernel/cpu/not_implemented.h"
 
@@ -33,6 +33,6 @@ enum class Unary : uint8_t {
 };
 
 // out = fn(self), computed as `common`. UserError "... not implemented for ..." where the function has no form for it.
-void unary(Unary fn, DType common, const Tensor& self, const Tensor& out);
+void unary(Unary fn, DType common, const TensorBase& self, const TensorBase& out);
 
 }  // namespace calque::kernel

@@ -33,8 +33,10 @@ void with_numbers(DType d, F&& fn) {
   });
 }
 
-Tensor take_counts(const std::vector<int64_t>& counts) {
-  return tensor_of<int64_t>(counts, {static_cast<int64_t>(counts.size())});
+TensorBase take_counts(const std::vector<int64_t>& counts) {
+  const TensorBase out = make_tensor({static_cast<int64_t>(counts.size())}, DType::int64);
+  std::copy(counts.begin(), counts.end(), out.mutable_data_as<int64_t>());
+  return out;
 }
 
 // Rows (slices made contiguous) of `width` elements, in this order: which begin a new group.
@@ -53,15 +55,15 @@ void group(const std::vector<int64_t>& order, int64_t* inverse, std::vector<int6
 
 }  // namespace
 
-Unique unique_elements(const Tensor& self, bool sorted) {
-  const Tensor flat = flattened(self);
+Unique unique_elements(const TensorBase& self, bool sorted) {
+  const TensorBase flat = flattened(self);
   const int64_t n = flat.numel();
   Unique out;
   out.inverse = make_tensor(self.sizes(), DType::int64);
   std::vector<int64_t> order(static_cast<size_t>(n));
   if (sorted && n > 0) {
-    const Tensor values = make_tensor({n}, self.dtype());
-    const Tensor indices = make_tensor({n}, DType::int64);
+    const TensorBase values = make_tensor({n}, self.dtype());
+    const TensorBase indices = make_tensor({n}, DType::int64);
     sort(flat, 0, false, true, values, indices);
     std::copy_n(indices.data_as<int64_t>(), n, order.begin());
   } else {
@@ -81,7 +83,7 @@ Unique unique_elements(const Tensor& self, bool sorted) {
   return out;
 }
 
-Unique unique_slices(const Tensor& self, int64_t dim, bool sorted) {
+Unique unique_slices(const TensorBase& self, int64_t dim, bool sorted) {
   const int64_t n = self.sizes()[static_cast<size_t>(dim)];
   SymInts sizes, strides;
   sizes.push_back(n);
@@ -91,7 +93,7 @@ Unique unique_slices(const Tensor& self, int64_t dim, bool sorted) {
     sizes.push_back(self.sym_sizes()[d]);
     strides.push_back(self.sym_strides()[d]);
   }
-  const Tensor rows = flattened(make_view(self, sizes, strides, self.sym_storage_offset()));
+  const TensorBase rows = flattened(make_view(self, sizes, strides, self.sym_storage_offset()));
   const int64_t width = n == 0 ? 0 : rows.numel() / n;
   Unique out;
   out.inverse = make_tensor({n}, DType::int64);
@@ -116,7 +118,7 @@ Unique unique_slices(const Tensor& self, int64_t dim, bool sorted) {
     });
     const auto found = static_cast<int64_t>(firsts.size());
     sizes[0] = found;
-    const Tensor dense = make_tensor(Meta{sizes, contiguous_strides(sizes), self.dtype(), self.device()});
+    const TensorBase dense = make_tensor(Meta{sizes, contiguous_strides(sizes), self.dtype(), self.device()});
     T* to = dense.mutable_data_as<T>();
     for (size_t i = 0; i < firsts.size(); ++i)
       std::copy_n(p + firsts[i] * width, width, to + static_cast<int64_t>(i) * width);

@@ -11,7 +11,7 @@
 
 namespace calque::kernel {
 
-void max_unpool(const char* op, const Tensor& self, const Tensor& indices, int64_t planes, const Tensor& out) {
+void max_unpool(const char* op, const TensorBase& self, const TensorBase& indices, int64_t planes, const TensorBase& out) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) not_implemented(op, self.dtype());
   const int64_t count = planes ? self.numel() / planes : 0;
   const int64_t volume = planes ? out.numel() / planes : 0;
@@ -52,9 +52,9 @@ std::vector<int64_t> window_starts(double sample, int64_t input, int64_t output,
 
 }  // namespace
 
-void fractional_max_pool(const char* op, const Tensor& self, const Tensor& samples, std::span<const int64_t> sizes,
+void fractional_max_pool(const char* op, const TensorBase& self, const TensorBase& samples, std::span<const int64_t> sizes,
                          std::span<const int64_t> kernel, std::span<const int64_t> output, bool last_dimension_first,
-                         int64_t planes, const Tensor& out, const Tensor& indices) {
+                         int64_t planes, const TensorBase& out, const TensorBase& indices) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype())) not_implemented(op, self.dtype());
   const size_t dims = sizes.size();
   // Two-dimensional planes are three-dimensional ones of depth 1.

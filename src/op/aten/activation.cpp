@@ -234,13 +234,13 @@ void register_activation(Library& aten) {
                [](const Tensor& self, std::string_view approximate, const Tensor& out) {
                  kernel::unary(is_tanh_form(approximate) ? Unary::gelu_tanh : Unary::gelu, self.dtype(), self, out);
                })
-      .in_place("gelu_")
+      .in_place("gelu_", Tag::decomposes)
       .out("gelu.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
-      .in_place("hardtanh_")
+      .in_place("hardtanh_", Tag::decomposes)
       .out("hardtanh.out")
       .tags(Tag::made_like_self, Tag::pointwise, Tag::core);
   aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
@@ -249,14 +249,14 @@ void register_activation(Library& aten) {
                [](const Tensor& self, const Scalar& slope, const Tensor& out) {
                  kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out);
                })
-      .in_place("leaky_relu_")
+      .in_place("leaky_relu_", Tag::decomposes)
       .out("leaky_relu.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .python("torch.nn.functional.elu")
       .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); },
                elu_kernel)
-      .in_place("elu_")
+      .in_place("elu_", Tag::decomposes)
       .out("elu.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
@@ -309,13 +309,13 @@ void register_activation(Library& aten) {
   aten.def("clamp_min(Tensor self, Scalar min) -> Tensor")
       .compute([](const Tensor& self, const Scalar& min) { return clamp_rule(self, min, std::nullopt); },
                [](const Tensor& self, const Scalar& min, const Tensor& out) { clamp_kernel(self, min, std::nullopt, out); })
-      .in_place("clamp_min_")
+      .in_place("clamp_min_", Tag::left_whole)
       .out("clamp_min.out")
       .tags(Tag::pointwise);
   aten.def("clamp_max(Tensor self, Scalar max) -> Tensor")
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
-      .in_place("clamp_max_")
+      .in_place("clamp_max_", Tag::left_whole)
       .out("clamp_max.out")
       .tags(Tag::pointwise);
   aten.def("glu(Tensor self, int dim=-1) -> Tensor")
@@ -338,7 +338,7 @@ void register_activation(Library& aten) {
   aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .compute(prelu_kernel_rule, kernel::prelu)
       .tags(Tag::pointwise);
-  aten.def("prelu(Tensor self, Tensor weight) -> Tensor").composite(prelu_body);
+  aten.def("prelu(Tensor self, Tensor weight) -> Tensor").tags(Tag::autocast_lower).composite(prelu_body);
 }
 
 }  // namespace calque

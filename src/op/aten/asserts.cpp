@@ -133,12 +133,14 @@ void register_asserts(Library& aten) {
   aten.def(
           "_make_dep_token(*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
           "MemoryFormat? memory_format=None) -> Tensor")
+      .tags(Tag::own_composite)
       .composite([](std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                     std::optional<bool> pin_memory, std::optional<MemoryFormat>) {
         return empty(SymIntList(), dtype, layout, device, pin_memory, std::nullopt);
       });
 
   aten.def("sym_size.int(Tensor self, int dim) -> SymInt")
+      .tags(Tag::repeatable)
       .python("torch.Tensor.size")
       .composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_size(dim); })
       .tags(Tag::core);
@@ -147,10 +149,12 @@ void register_asserts(Library& aten) {
       .composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_stride(dim); })
       .tags(Tag::core);
   aten.def("sym_numel(Tensor self) -> SymInt")
+      .tags(Tag::own_composite)
       .python("torch.Tensor.numel")
       .composite([](const Tensor& self) { return self.sym_numel(); })
       .tags(Tag::core);
   aten.def("sym_storage_offset(Tensor self) -> SymInt")
+      .tags(Tag::own_composite)
       .python("torch.Tensor.storage_offset")
       .composite([](const Tensor& self) { return self.sym_storage_offset(); })
       .tags(Tag::core);

@@ -291,6 +291,7 @@ void register_attention(Library& aten) {
           "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
           "bool is_causal=False, *, "
           "float? scale=None, bool enable_gqa=False) -> Tensor")
+      .tags(Tag::autocast_lower)
       .python("torch.nn.functional.scaled_dot_product_attention")
       .composite(attention_body);
 }

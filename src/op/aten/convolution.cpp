@@ -377,41 +377,53 @@ void register_convolution(Library& aten) {
   aten.def(
           "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
           "dilation=[1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv<1>);
   aten.def(
           "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
           "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv<2>);
   aten.def(
           "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
           "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv<3>);
   aten.def(
           "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding='valid', "
           "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
+      .cpp_name("conv1d_padding")
       .composite(conv_padding<1>);
   aten.def(
           "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding='valid', "
           "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
+      .cpp_name("conv2d_padding")
       .composite(conv_padding<2>);
   aten.def(
           "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding='valid', "
           "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+      .tags(Tag::autocast_lower)
+      .cpp_name("conv3d_padding")
       .composite(conv_padding<3>);
   aten.def(
           "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
           "SymInt[1] output_padding=[0], SymInt groups=1, "
           "SymInt[1] dilation=[1]) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv_transpose<1>);
   aten.def(
           "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
           "padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, "
           "SymInt[2] dilation=[1, 1]) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv_transpose<2>);
   aten.def(
           "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
           "padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, "
           "SymInt[3] dilation=[1, 1, 1]) -> Tensor")
+      .tags(Tag::autocast_lower)
       .composite(conv_transpose<3>);
 }
 

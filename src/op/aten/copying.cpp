@@ -116,9 +116,11 @@ void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
 void register_copying(Library& aten);
 void register_copying(Library& aten) {
   aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+      .tags(Tag::number_for_tensor)
       .mutate(copy_rule, copy_into)
       .tags(Tag::any_device);
   aten.def("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+      .tags(Tag::number_for_tensor)
       .compute(
           [](const Tensor& self, const Tensor& src, bool) {
             copy_rule(self, src, false);
@@ -127,7 +129,7 @@ void register_copying(Library& aten) {
             return m;
           },
           [](const Tensor&, const Tensor& src, bool, const Tensor& out) { kernel::copy(src, out); })
-      .out("copy.out")
+      .out("copy.out", Tag::number_for_tensor)
       .tags(Tag::any_device, Tag::dense_out, Tag::core);
   aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
       .compute(clone_rule, clone_kernel)
@@ -137,6 +139,7 @@ void register_copying(Library& aten) {
           "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, bool non_blocking=False, "
           "MemoryFormat? memory_format=None) -> Tensor")
+      .tags(Tag::number_for_tensor)
       .compute(to_copy_rule, to_copy_kernel)
       .tags(Tag::core);
   aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
@@ -151,6 +154,7 @@ void register_copying(Library& aten) {
   aten.def(
           "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
           "MemoryFormat? memory_format=None) -> Tensor(a)")
+      .tags(Tag::number_for_tensor)
       .python("torch.Tensor.to")
       .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptFormat f) {
         return convert(self, dtype, {}, device, {}, non_blocking, copy, f);
@@ -159,6 +163,7 @@ void register_copying(Library& aten) {
   aten.def(
           "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
           "memory_format=None) -> Tensor(a)")
+      .tags(Tag::number_for_tensor)
       .python("torch.Tensor.to")
       .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptFormat f) {
         return convert(self, dtype, {}, {}, {}, non_blocking, copy, f);
@@ -167,6 +172,7 @@ void register_copying(Library& aten) {
   aten.def(
           "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
           "memory_format=None) -> Tensor(a)")
+      .tags(Tag::number_for_tensor)
       .python("torch.Tensor.to")
       .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptFormat f) {
         return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, f);
@@ -176,6 +182,7 @@ void register_copying(Library& aten) {
           "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, bool non_blocking=False, "
           "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+      .tags(Tag::number_for_tensor)
       .composite(convert)
       .tags(Tag::may_alias);
   aten.def("type_as(Tensor self, Tensor other) -> Tensor")
@@ -187,6 +194,7 @@ void register_copying(Library& aten) {
   aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view);
   aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
+      .tags(Tag::left_whole)
       .own(
           [](const Tensor& self) {
             self.impl().requires_grad = false;
@@ -213,6 +221,7 @@ void register_copying(Library& aten) {
       .tags(Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
   aten.def("item(Tensor self) -> Scalar")
+      .tags(Tag::repeatable)
       .python("torch.Tensor.item")
       .composite([](const Tensor& self) -> Scalar {
         if (!check(self.sym_numel() == 1))
@@ -226,12 +235,14 @@ void register_copying(Library& aten) {
   aten.def("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
       .mutate(resize_as_rule, resize_as_rule)
       .tags(Tag::any_device, Tag::inplace_view);
-  aten.def("is_same_size(Tensor self, Tensor other) -> bool").composite([](const Tensor& a, const Tensor& b) {
-    const SymIntList x = a.sym_sizes();
-    const SymIntList y = b.sym_sizes();
-    return x.size() == y.size() &&
-           std::equal(x.begin(), x.end(), y.begin(), [](SymInt p, SymInt q) { return guard(p == q); });
-  });
+  aten.def("is_same_size(Tensor self, Tensor other) -> bool")
+      .tags(Tag::own_composite)
+      .composite([](const Tensor& a, const Tensor& b) {
+        const SymIntList x = a.sym_sizes();
+        const SymIntList y = b.sym_sizes();
+        return x.size() == y.size() &&
+               std::equal(x.begin(), x.end(), y.begin(), [](SymInt p, SymInt q) { return guard(p == q); });
+      });
   aten.def("is_floating_point(Tensor self) -> bool").composite([](const Tensor& self) { return is_floating(self.dtype()); });
   aten.def("is_complex(Tensor self) -> bool").composite([](const Tensor& self) { return is_complex(self.dtype()); });
 }

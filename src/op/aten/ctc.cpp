@@ -39,8 +39,7 @@ std::array<Meta, 2> ctc_rule(const Tensor& log_probs, const Tensor& targets, Int
   }
   if (targets.dim() == 1) {
     if (!check(targets.sym_size(0) == total))
-      fail("Expected targets to have size " + total.str() + " at dimension 0, but got size " +
-           targets.sym_size(0).str());
+      fail("Expected targets to have size " + total.str() + " at dimension 0, but got size " + targets.sym_size(0).str());
   } else if (targets.dim() == 2) {
     if (!check(targets.sym_size(0) == batch))
       fail("Expected targets to have size " + batch.str() + " at dimension 0, but got size " + targets.sym_size(0).str());
@@ -93,7 +92,8 @@ Tensor ctc_by_lists_body(const Tensor& log_probs, const Tensor& targets, IntList
   const bool is_batched = log_probs.dim() == 3;
   const Tensor loss = std::get<0>(_ctc_loss(is_batched ? log_probs : log_probs.unsqueeze(1), targets, input_lengths,
                                             target_lengths, blank, zero_infinity));
-  const Tensor lengths = tensor_of<int64_t>(target_lengths, {static_cast<int64_t>(target_lengths.size())}).to(loss.dtype());
+  const Tensor counts = tensor_of<int64_t>(target_lengths, {static_cast<int64_t>(target_lengths.size())});
+  const Tensor lengths = counts.to(loss.dtype());
   return finish(loss, lengths, is_batched, reduction, zero_infinity);
 }
 Tensor ctc_by_tensors_body(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
@@ -141,10 +141,12 @@ void register_ctc(Library& aten) {
   aten.def(
           "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int "
           "reduction=1, bool zero_infinity=False) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(ctc_by_lists_body);
   aten.def(
           "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int "
           "reduction=1, bool zero_infinity=False) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(ctc_by_tensors_body);
 }
 

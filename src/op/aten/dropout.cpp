@@ -210,17 +210,22 @@ Tensor slopes_for(const Tensor& self, const Scalar& lower, const Scalar& upper) 
 void register_dropout(Library& aten);
 void register_dropout(Library& aten) {
   aten.def("dropout(Tensor input, float p, bool train) -> Tensor")
+      .tags(Tag::not_whole)
       .python("torch.nn.functional.dropout")
       .composite(dropout_body<false, false, false>);
   aten.def("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<false, false, true>);
   aten.def("alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+      .tags(Tag::not_whole)
       .python("torch.nn.functional.alpha_dropout")
       .composite(dropout_body<false, true, false>);
   aten.def("alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)").composite(dropout_body<false, true, true>);
-  aten.def("feature_dropout(Tensor input, float p, bool train) -> Tensor").composite(dropout_body<true, false, false>);
+  aten.def("feature_dropout(Tensor input, float p, bool train) -> Tensor")
+      .tags(Tag::not_whole)
+      .composite(dropout_body<true, false, false>);
   aten.def("feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
       .composite(dropout_body<true, false, true>);
   aten.def("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+      .tags(Tag::not_whole)
       .python("torch.nn.functional.feature_alpha_dropout")
       .composite(dropout_body<true, true, false>);
   aten.def("feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")

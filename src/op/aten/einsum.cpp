@@ -323,11 +323,11 @@ Tensor inner_body(const Tensor& self, const Tensor& other) {
 
 // Only the product with a number may be cast on its way into out.
 Tensor inner_out_body(const Tensor& self, const Tensor& other, const Tensor& out) {
-  if (self.dim() == 0 || other.dim() == 0) return mul(self, other, out);
+  if (self.dim() == 0 || other.dim() == 0) return mul(self, other, Out(out));
   if (!check(self.sym_size(-1) == other.sym_size(-1)))
     throw UserError("inner: the last dimension must match on both input tensors but got shapes " + str(self.sym_sizes()) +
                     " and " + str(other.sym_sizes()));
-  return tensordot(self, other, {-1}, {-1}, out);
+  return tensordot(self, other, {-1}, {-1}, Out(out));
 }
 
 Tensor vecdot_body(const Tensor& x, const Tensor& y, int64_t dim) {
@@ -369,7 +369,7 @@ Tensor kron_out_body(const Tensor& self, const Tensor& other, const Tensor& out)
   if (!rule::equal_sizes(out.sym_sizes(), k.result)) out.resize_(k.result);
   SymInts pairs;
   for (size_t d = 0; d < k.a.size(); ++d) pairs.push_back(k.a[d] * k.b[d]);
-  mul(_unsafe_view(self, k.a), _unsafe_view(other, k.b), _unsafe_view(out, pairs));
+  mul(_unsafe_view(self, k.a), _unsafe_view(other, k.b), Out(_unsafe_view(out, pairs)));
   return out;
 }
 
@@ -513,7 +513,10 @@ void register_einsum(Library& aten) {
       .tags(Tag::cast_out);
   aten.def("inner(Tensor self, Tensor other) -> Tensor").composite(inner_body);
   aten.def("inner.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(inner_out_body);
-  aten.def("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").composite(vecdot_body).out("linalg_vecdot.out");
+  aten.def("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
+      .tags(Tag::autocast_lower)
+      .composite(vecdot_body)
+      .out("linalg_vecdot.out");
   aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body);
   aten.def("kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(kron_out_body);
   aten.def("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor").composite(bilinear_body);

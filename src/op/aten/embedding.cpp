@@ -33,7 +33,8 @@ void embedding_kernel(const Tensor& weight, const Tensor& indices, SymInt, bool,
     }
     return;
   }
-  kernel::select_elements(weight, kernel::Selection{"embedding", 0, TensorList(&indices, 1), indices.sizes(), false}, out);
+  const TensorBase* const along[] = {&indices};
+  kernel::select_elements(weight, kernel::Selection{"embedding", 0, {along, 1}, indices.sizes(), false}, out);
 }
 
 Meta dense_backward_rule(const Tensor& grad_output, const Tensor& indices, SymInt num_weights, SymInt, bool) {

@@ -253,12 +253,12 @@ void register_factories(Library& aten) {
                   OptBool p) { return rule::factory("scalar_tensor", {}, d, l, v, p); },
                [](const Scalar& s, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { kernel::fill(out, s); })
       .tags(Tag::core);
-  aten.def("zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)").composite([](SymIntList size, const Tensor& out) {
-    return resized(out, size).zero_();
-  });
-  aten.def("ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)").composite([](SymIntList size, const Tensor& out) {
-    return resized(out, size).fill_(Scalar(1));
-  });
+  aten.def("zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+      .tags(Tag::left_whole)
+      .composite([](SymIntList size, const Tensor& out) { return resized(out, size).zero_(); });
+  aten.def("ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+      .tags(Tag::left_whole)
+      .composite([](SymIntList size, const Tensor& out) { return resized(out, size).fill_(Scalar(1)); });
   aten.def("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](SymIntList size, const Scalar& value, const Tensor& out) { return resized(out, size).fill_(value); });
 
@@ -279,6 +279,7 @@ void register_factories(Library& aten) {
   aten.def(
           "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
           "Device? device=None, bool? pin_memory=None) -> Tensor")
+      .cpp_name("arange_start_step")
       .compute(arange_rule, [](const Scalar& start, const Scalar&, const Scalar& step, OptDType, OptLayout, OptDevice,
                                OptBool, const Tensor& out) { kernel::arange(start, step, out); })
       .tags(Tag::core);
@@ -308,7 +309,8 @@ void register_factories(Library& aten) {
                [](SymInt, SymInt, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { kernel::eye(out); });
 
   aten.def("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)")
-      .mutate([](const Tensor&, const Scalar&) {}, kernel::fill)
+      .mutate([](const Tensor&, const Scalar&) {},
+              [](const Tensor& self, const Scalar& value) { kernel::fill(self, value); })
       .tags(Tag::overlap_ok);
   aten.def("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
       .mutate([](const Tensor&, const Tensor& value) { need_one_value(value); },
@@ -319,7 +321,7 @@ void register_factories(Library& aten) {
   aten.def("fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&) { return rule::like("fill", self, {}, {}, {}, {}, {}); },
                [](const Tensor&, const Scalar& value, const Tensor& out) { kernel::fill(out, value); })
-      .out("fill.Scalar_out")
+      .out("fill.Scalar_out", Tag::left_whole)
       .tags(Tag::dense_out, Tag::core);
   aten.def("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .compute(
@@ -328,7 +330,7 @@ void register_factories(Library& aten) {
             return rule::like("fill", self, {}, {}, {}, {}, {});
           },
           [](const Tensor&, const Tensor& value, const Tensor& out) { kernel::copy(value, out); })
-      .out("fill.Tensor_out")
+      .out("fill.Tensor_out", Tag::left_whole)
       .tags(Tag::dense_out);
   aten.def("zero_(Tensor(a!) self) -> Tensor(a!)")
       .mutate([](const Tensor&) {}, [](const Tensor& self) { kernel::fill(self, 0); })

@@ -108,7 +108,8 @@ Meta c2r_rule(const Tensor& self, IntList dim, int64_t, SymInt last_dim_size) {
   if (!check(self.sym_size(dims.back()) >= floor_div(last_dim_size, 2) + 1))
     throw UserError("_fft_c2r: last_dim_size " + last_dim_size.str() + " needs at least " +
                     (floor_div(last_dim_size, 2) + 1).str() + " values, found " + self.sym_size(dims.back()).str());
-  const Tensor first = dims.size() > 1 ? make_tensor(c2c_meta(self, Dims(dims.begin(), dims.end() - 1)), true) : self;
+  const Tensor first =
+      dims.size() > 1 ? Tensor(make_tensor(c2c_meta(self, Dims(dims.begin(), dims.end() - 1)), true)) : self;
   Meta m = self.meta();
   m.dtype = self.dtype() == DType::complex128 ? DType::float64 : DType::float32;
   m.sizes[static_cast<size_t>(dims.back())] = last_dim_size;
@@ -273,50 +274,62 @@ void register_fft(Library& aten) {
       })
       .tags(Tag::out);
   aten.def("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_rfft", forward_real>::line)
       .out("fft_rfft.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_irfft", backward_real>::line)
       .out("fft_irfft.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_fft", forward_complex>::line)
       .out("fft_fft.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_ifft", backward_complex>::line)
       .out("fft_ifft.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_rfft2", forward_real>::plane)
       .out("fft_rfft2.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_irfft2", backward_real>::plane)
       .out("fft_irfft2.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_fft2", forward_complex>::plane)
       .out("fft_fft2.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_ifft2", backward_complex>::plane)
       .out("fft_ifft2.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_rfftn", forward_real>::all)
       .out("fft_rfftn.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_irfftn", backward_real>::all)
       .out("fft_irfftn.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_fftn", forward_complex>::all)
       .out("fft_fftn.out")
       .tags(Tag::cast_out, Tag::dense_out);
   aten.def("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(Forms<"fft_ifftn", backward_complex>::all)
       .out("fft_ifftn.out")
       .tags(Tag::cast_out, Tag::dense_out);

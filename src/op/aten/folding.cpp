@@ -246,16 +246,19 @@ void register_folding(Library& aten) {
   aten.def(
           "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
           "Tensor")
+      .tags(Tag::autocast_float32)
       .compute(grid_rule, grid_kernel)
       .out("grid_sampler_2d.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def(
           "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
           "Tensor")
+      .tags(Tag::autocast_float32)
       .compute(grid_3d_rule, grid_3d_kernel)
       .out("grid_sampler_3d.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite([](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
         if (input.dim() == 0 || grid.dim() == 0)
           throw UserError("grid_sampler(): Dimension specified as 0 but tensor has no dimensions");

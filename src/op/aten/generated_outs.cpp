@@ -67,9 +67,9 @@ void register_generated_outs(Library& aten) {
   aten.def("scalar_tensor.out(Scalar s, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Scalar& s, const Tensor& out) {
     return sized(out, {}).fill_(s);
   });
-  aten.def("arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)").composite([](const Scalar& end, const Tensor& out) {
-    return arange_out(0, end, 1, out);
-  });
+  aten.def("arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)")
+      .tags(Tag::left_whole)
+      .composite([](const Scalar& end, const Tensor& out) { return arange_out(0, end, 1, out); });
   aten.def("arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
       .composite(arange_out);
   aten.def("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
@@ -84,6 +84,7 @@ void register_generated_outs(Library& aten) {
   aten.def(
           "_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
           "Tensor(a!)")
+      .tags(Tag::number_for_tensor)
       .composite([](const Tensor& self, bool non_blocking, OptFormat, const Tensor& out) {
         return copy_(sized(out, self.sym_sizes()), self, non_blocking);
       });

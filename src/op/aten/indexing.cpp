@@ -26,7 +26,8 @@ Tensor index_fake(const Tensor& self, TensorList indices) {
 Tensor index_kernel(const Tensor& self, TensorList indices) {
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   Tensor out = make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()});
-  kernel::select_elements(x.self, Selection{"index", x.first, x.tensors, rule::plain(x.index_sizes)}, out);
+  const auto tensors = pointers(x.tensors);
+  kernel::select_elements(x.self, Selection{"index", x.first, tensors, rule::plain(x.index_sizes)}, out);
   return with_grad_of(self, std::move(out));
 }
 
@@ -47,7 +48,8 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
       if (t.defined()) rule::check_no_overlap("index_put_", out, t);
   }
   const rule::Indexed x = rule::lay_indices("index_put", out, indices);
-  kernel::put_elements(x.self, Selection{"index_put", x.first, x.tensors, rule::plain(x.index_sizes)}, values,
+  const auto tensors = pointers(x.tensors);
+  kernel::put_elements(x.self, Selection{"index_put", x.first, tensors, rule::plain(x.index_sizes)}, values,
                        accumulate ? Put::add : Put::assign);
 }
 Meta index_put_impl_rule(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
@@ -69,19 +71,18 @@ void check_vector(const char* op, const Tensor& index) {
     throw UserError(std::string(op) + ": Index is supposed to be a vector, but got sizes " + str(index.sym_sizes()));
 }
 // A 0-d tensor seen as one of a single element.
-Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : make_view(t, {1}, {1}, t.sym_storage_offset()); }
+Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : Tensor(make_view(t, {1}, {1}, t.sym_storage_offset())); }
 
 // The selection of a vector of indices along one dimension.
 struct Along {
   Along(const char* op, int64_t dim, const Tensor& index, bool wraps)
-      : tensor_(at_least_1d(index)),
-        size_(tensor_.numel()),
-        selection{op, dim, TensorList(&tensor_, 1), IntList(&size_, 1), wraps} {}
+      : tensor_(at_least_1d(index)), size_(tensor_.numel()), selection{op, dim, {&along_, 1}, IntList(&size_, 1), wraps} {}
   Along(const Along&) = delete;
   Along& operator=(const Along&) = delete;
 
  private:
   Tensor tensor_;
+  const TensorBase* along_ = &tensor_;
   int64_t size_;
 
  public:
@@ -236,7 +237,8 @@ Meta take_rule(const Tensor& self, const Tensor& index) {
   return rule::contiguous(index.sym_sizes(), self.dtype(), self.device());
 }
 void take_kernel(const Tensor& self, const Tensor& index, const Tensor& out) {
-  kernel::select_elements(kernel::flattened(self), Selection{"take", 0, TensorList(&index, 1), index.sizes()}, out);
+  const TensorBase* const along[] = {&index};
+  kernel::select_elements(kernel::flattened(self), Selection{"take", 0, {along, 1}, index.sizes()}, out);
 }
 Meta put_rule(const Tensor& self, const Tensor& index, const Tensor& source, bool) {
   check_flat("put", self, index);
@@ -252,7 +254,8 @@ void put_kernel(const Tensor& self, const Tensor& index, const Tensor& source, b
   start_from("put_", self, out, {&index, &source});
   const Tensor flat = kernel::flattened(out);
   const Tensor where = kernel::flattened(index);
-  kernel::put_elements(flat, Selection{"put", 0, TensorList(&where, 1), where.sizes()}, kernel::flattened(source),
+  const TensorBase* const along[] = {&where};
+  kernel::put_elements(flat, Selection{"put", 0, {along, 1}, where.sizes()}, kernel::flattened(source),
                        accumulate ? Put::add : Put::assign);
   if (flat.storage().get() != out.storage().get())
     kernel::copy(
@@ -324,6 +327,7 @@ void register_indexing(Library& aten) {
       .out("index_add.out")
       .tags(Tag::self_in_out, Tag::strided_out);
   aten.def("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
+      .tags(Tag::autocast_promote)
       .compute(index_copy_rule, index_copy_kernel)
       .in_place("index_copy_")
       .out("index_copy.out")

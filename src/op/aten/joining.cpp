@@ -17,7 +17,7 @@ using Tensors = std::vector<Tensor>;
 
 Meta cat_rule(TensorList tensors, int64_t dim) { return rule::cat("cat", tensors, dim); }
 void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
-  kernel::cat(tensors, rule::cat_dim("cat", tensors, dim), out);
+  kernel::cat(pointers(tensors), rule::cat_dim("cat", tensors, dim), out);
 }
 
 // Along an existing dimension a stack is a cat whose result is seen with one dimension more; only behind the last one
@@ -57,7 +57,8 @@ void stack_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
   const auto d = static_cast<size_t>(stack_dim(tensors, dim));
   if (out.numel() == 0) return;
   if (d + 1 == static_cast<size_t>(out.dim())) {
-    kernel::cat(with_last_dimension(tensors), static_cast<int64_t>(d), out);
+    const Tensors longer = with_last_dimension(tensors);
+    kernel::cat(pointers(longer), static_cast<int64_t>(d), out);
     return;
   }
   // The new dimension and the one behind it, as one, where memory allows.
@@ -66,13 +67,13 @@ void stack_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
     v.sizes[d + 1] *= v.sizes[d];
     v.sizes.erase(v.sizes.begin() + d);
     v.strides.erase(v.strides.begin() + d);
-    kernel::cat(tensors, static_cast<int64_t>(d), rule::make(out, v));
+    kernel::cat(pointers(tensors), static_cast<int64_t>(d), rule::make(out, v));
     return;
   }
   Tensors unsqueezed;
   for (const Tensor& t : tensors)
     unsqueezed.push_back(rule::make(t, rule::unsqueeze("stack", rule::geometry(t), static_cast<int64_t>(d))));
-  kernel::cat(unsqueezed, static_cast<int64_t>(d), out);
+  kernel::cat(pointers(unsqueezed), static_cast<int64_t>(d), out);
 }
 
 Tensor at_least(const Tensor& self, int64_t dims) {
@@ -253,6 +254,7 @@ Tensor cartesian_body(TensorList tensors) {
 void register_joining(Library& aten);
 void register_joining(Library& aten) {
   aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .tags(Tag::autocast_promote)
       .compute(cat_rule, cat_kernel)
       .out("cat.out")
       .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
@@ -265,6 +267,7 @@ void register_joining(Library& aten) {
       .out("concatenate.out")
       .tags(Tag::cast_out);
   aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor")
+      .tags(Tag::autocast_promote)
       .compute(stack_rule, stack_kernel)
       .out("stack.out")
       .tags(Tag::dense_out, Tag::cast_out, Tag::strided_out);
@@ -281,18 +284,21 @@ void register_joining(Library& aten) {
       .out("column_stack.out")
       .tags(Tag::cast_out);
   aten.def("atleast_1d(Tensor self) -> Tensor")
+      .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 1); })
       .tags(Tag::may_alias);
   aten.def("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]")
       .composite([](TensorList tensors) { return all_at_least(tensors, 1); })
       .tags(Tag::may_alias);
   aten.def("atleast_2d(Tensor self) -> Tensor")
+      .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 2); })
       .tags(Tag::may_alias);
   aten.def("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]")
       .composite([](TensorList tensors) { return all_at_least(tensors, 2); })
       .tags(Tag::may_alias);
   aten.def("atleast_3d(Tensor self) -> Tensor")
+      .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 3); })
       .tags(Tag::may_alias);
   aten.def("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]")
@@ -318,7 +324,7 @@ void register_joining(Library& aten) {
   aten.def("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite(broadcast_body).tags(Tag::may_alias);
   aten.def("meshgrid(Tensor[] tensors) -> Tensor[]").composite(meshgrid_legacy).tags(Tag::may_alias);
   aten.def("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]").composite(meshgrid_body).tags(Tag::may_alias);
-  aten.def("cartesian_prod(Tensor[] tensors) -> Tensor").composite(cartesian_body).tags(Tag::may_alias);
+  aten.def("cartesian_prod(Tensor[] tensors) -> Tensor").tags(Tag::not_whole).composite(cartesian_body).tags(Tag::may_alias);
 }
 
 }  // namespace calque

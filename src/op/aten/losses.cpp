@@ -481,6 +481,7 @@ Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bo
 void register_losses(Library& aten);
 void register_losses(Library& aten) {
   aten.def("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.mse_loss")
       .compute([](const Tensor& self, const Tensor& target,
                   int64_t reduction) { return loss_rule<Loss::mse>(self, target, reduction, 0); },
@@ -503,6 +504,7 @@ void register_losses(Library& aten) {
       .out("mse_loss_backward.grad_input(grad_input)")
       .tags(Tag::cast_out);
   aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.smooth_l1_loss")
       .compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
   aten.def(
@@ -518,6 +520,7 @@ void register_losses(Library& aten) {
       .out("smooth_l1_loss_backward.grad_input(grad_input)")
       .tags(Tag::cast_out);
   aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.huber_loss")
       .compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
   aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
@@ -546,6 +549,7 @@ void register_losses(Library& aten) {
       })
       .tags(Tag::out);
   aten.def("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.soft_margin_loss")
       .compute([](const Tensor& self, const Tensor& target,
                   int64_t reduction) { return loss_rule<Loss::soft_margin>(self, target, reduction, 0); },
@@ -554,12 +558,14 @@ void register_losses(Library& aten) {
                })
       .out("soft_margin_loss.out");
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.binary_cross_entropy")
       .compute(bce_rule, bce_kernel)
       .out("binary_cross_entropy.out");
   aten.def(
           "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
           "reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .compute(bce_logits_rule, bce_logits_kernel)
       .out("binary_cross_entropy_with_logits.out")
       .tags(Tag::dense_out);
@@ -615,6 +621,7 @@ void register_losses(Library& aten) {
       .composite(nll2d_backward_out)
       .tags(Tag::out, Tag::cast_out);
   aten.def("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.nll_loss")
       .composite(
           [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
@@ -623,6 +630,7 @@ void register_losses(Library& aten) {
       .out("nll_loss.out");
   aten.def(
           "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.nll_loss2d")
       .composite(
           [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) -> Tensor {
@@ -637,28 +645,37 @@ void register_losses(Library& aten) {
   aten.def(
           "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
           "float label_smoothing=0.0) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.cross_entropy_loss")
       .composite(cross_entropy);
   aten.def("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.l1_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
         return apply(self.sub(target).abs(), reduction);
       });
-  aten.def("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor").composite(kl_div_body);
+  aten.def("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
+      .tags(Tag::autocast_float32)
+      .composite(kl_div_body);
   aten.def("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(cosine_embedding);
   aten.def("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite([](const Tensor& a, const Tensor& b, const Tensor& target, double margin, int64_t reduction) -> Tensor {
         const Tensor difference = a.sub(b);
         return apply(target.neg().mul(difference).add(Scalar(margin)).clamp_min_(Scalar(0)), reduction);
       });
   aten.def("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(hinge_embedding);
   aten.def(
           "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float "
           "eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(triplet_margin);
   aten.def("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite(poisson_nll);
 }
 

@@ -92,20 +92,24 @@ void register_margin_losses(Library& aten) {
   aten.def(
           "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) "
           "-> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.multi_margin_loss")
       .compute(multi_margin_rule, multi_margin_kernel)
       .out("multi_margin_loss.out(out)");
   aten.def("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
+      .tags(Tag::autocast_float32)
       .compute(multilabel_rule, multilabel_kernel)
       .out("multilabel_margin_loss_forward.output(output, is_target)");
   aten.def("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.multilabel_margin_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction) {
         return std::get<0>(multilabel_margin_loss_forward(self, target, reduction));
       });
   aten.def("multilabel_margin_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
-        return std::get<0>(multilabel_margin_loss_forward(self, target, reduction, out, new_empty(self, SymInts{0})));
+        return std::get<0>(
+            multilabel_margin_loss_forward(self, target, reduction, Out(out), Out(new_empty(self, SymInts{0}))));
       })
       .tags(Tag::out);
 }

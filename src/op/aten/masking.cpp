@@ -81,7 +81,7 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
     rule::check_no_overlap("masked_scatter_", out, mask);
     rule::check_no_overlap("masked_scatter_", out, source);
   }
-  const Tensor to = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
+  const Tensor to = out.is_contiguous() ? out : Tensor(make_tensor(out.sizes(), out.dtype()));
   if (!(in_place && out.is_contiguous())) kernel::copy(self, to);
   kernel::masked_scatter(kernel::as_mask(mask, out.sizes()), source, to);
   if (!to.is_same(out)) kernel::copy(to, out);
@@ -92,7 +92,7 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
 void register_masking(Library& aten);
 void register_masking(Library& aten) {
   aten.def("nonzero(Tensor self) -> Tensor")
-      .own(nonzero_fake, [](const Tensor& self) { return kernel::nonzero(self); })
+      .own(nonzero_fake, [](const Tensor& self) -> Tensor { return kernel::nonzero(self); })
       .out("nonzero.out")
       .tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
   aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")

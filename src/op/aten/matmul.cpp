@@ -460,24 +460,29 @@ Tensor written(const char* op, const Tensor& result, const Tensor& out, bool one
 void register_matmul(Library& aten);
 void register_matmul(Library& aten) {
   aten.def("mm(Tensor self, Tensor mat2) -> Tensor")
+      .tags(Tag::autocast_lower)
       .compute([](const Tensor& a, const Tensor& b) { return matrix_rule("mm", a, b); }, mm_kernel)
       .out("mm.out")
       .tags(Tag::core, Tag::strided_out);
   aten.def("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .compute(addmm_rule, addmm_kernel)
       .in_place("addmm_")
       .out("addmm.out")
       .tags(Tag::core, Tag::strided_out, Tag::self_in_out);
   aten.def("bmm(Tensor self, Tensor mat2) -> Tensor")
+      .tags(Tag::autocast_lower)
       .compute(bmm_rule, bmm_kernel)
       .out("bmm.out")
       .tags(Tag::core, Tag::strided_out);
   aten.def("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .compute(baddbmm_rule, baddbmm_kernel)
-      .in_place("baddbmm_")
+      .in_place("baddbmm_", Tag::left_whole)
       .out("baddbmm.out")
       .tags(Tag::strided_out, Tag::self_in_out);
   aten.def("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .tags(Tag::autocast_lower)
       .compute(addbmm_rule, addbmm_kernel)
       .in_place("addbmm_")
       .out("addbmm.out")
@@ -503,10 +508,10 @@ void register_matmul(Library& aten) {
       .tags(Tag::strided_out);
   aten.def("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addr_rule, addr_kernel)
-      .in_place("addr_")
+      .in_place("addr_", Tag::left_whole)
       .out("addr.out")
       .tags(Tag::cast_out);
-  aten.def("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_body);
+  aten.def("matmul(Tensor self, Tensor other) -> Tensor").tags(Tag::autocast_lower).composite(matmul_body);
   aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
         return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
@@ -515,6 +520,7 @@ void register_matmul(Library& aten) {
       .composite([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .out("linalg_matmul.out");
   aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+      .tags(Tag::autocast_lower)
       .python("torch.nn.functional.linear")
       .composite(linear_body);
   aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")

@@ -491,6 +491,7 @@ void register_normalization(Library& aten) {
   aten.def(
           "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
           "float momentum, float eps, bool cudnn_enabled) -> Tensor")
+      .tags(Tag::not_whole)
       .composite(batch_norm_body);
 
   aten.def(

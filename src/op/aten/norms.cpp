@@ -355,6 +355,7 @@ void register_norms(Library& aten) {
       .compute(logsumexp_rule, logsumexp_kernel)
       .tags(Tag::reduction);
   aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
+      .tags(Tag::left_whole)
       .composite(logsumexp_out)
       .tags(Tag::out, Tag::cast_out);
   aten.def("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
@@ -383,9 +384,10 @@ void register_norms(Library& aten) {
       .tags(Tag::dense_out, Tag::core);
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
-      .out("_euclidean_dist.out")
+      .out("_euclidean_dist.out", Tag::left_whole)
       .tags(Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
         cdist_rule(x1, x2, p, mode);
         return _cdist_forward(x1, x2, p, mode);
@@ -399,6 +401,7 @@ void register_norms(Library& aten) {
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
       .composite(cosine_similarity_body);
   aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+      .tags(Tag::repeatable)
       .composite(diff_body);
   aten.def(
           "diff.out(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor(a!) out) -> "

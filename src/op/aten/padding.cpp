@@ -218,11 +218,13 @@ void register_padding(Library& aten) {
       .composite(circular_body);
 
   aten.def("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.reflection_pad1d")
       .compute(named_rule<"reflection_pad1d", Border::reflection, 1>, border_kernel<Border::reflection>)
       .out("reflection_pad1d.out")
       .tags(Tag::strided_out, Tag::core);
   aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.reflection_pad2d")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
@@ -233,16 +235,19 @@ void register_padding(Library& aten) {
       .out("reflection_pad3d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
   aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad1d")
       .compute(named_rule<"replication_pad1d", Border::replication, 1>, border_kernel<Border::replication>)
       .out("replication_pad1d.out")
       .tags(Tag::strided_out);
   aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad2d")
       .compute(named_rule<"replication_pad2d", Border::replication, 2>, border_kernel<Border::replication>)
       .out("replication_pad2d.out")
       .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
   aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad3d")
       .compute(named_rule<"replication_pad3d", Border::replication, 3>, border_kernel<Border::replication>)
       .out("replication_pad3d.out")

@@ -283,6 +283,7 @@ void register_pooling(Library& aten) {
   aten.def(
           "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
           "ceil_mode=False) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch.nn.functional.max_pool3d")
       .composite(
           [](const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
@@ -311,6 +312,7 @@ void register_pooling(Library& aten) {
   aten.def(
           "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
           "count_include_pad=True, int? divisor_override=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch.nn.functional.avg_pool3d")
       .compute(avg_rule<3>, avg_kernel<3>)
       .out("avg_pool3d.out")
@@ -347,12 +349,13 @@ void register_pooling(Library& aten) {
       .out("adaptive_avg_pool2d.out")
       .tags(Tag::restrides_image);
   aten.def("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch.nn.functional.adaptive_avg_pool3d")
       .composite(adaptive_avg3_body);
   aten.def("adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch.nn.functional.adaptive_avg_pool3d")
       .composite([](const Tensor& self, SymIntList output_size, const Tensor& out) {
-        return _adaptive_avg_pool3d(self, output_size, out);
+        return _adaptive_avg_pool3d(self, output_size, Out(out));
       });
   aten.def("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)").composite(adaptive_max1_body);
   aten.def("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)")
@@ -361,6 +364,7 @@ void register_pooling(Library& aten) {
                                         const Tensor& indices) { kernel::adaptive_max_pool(self, 2, out, indices); })
       .out("adaptive_max_pool2d.out(out, indices)");
   aten.def("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.adaptive_max_pool3d")
       .compute(adaptive_max_rule<3>, [](const Tensor& self, IntList, const Tensor& out,
                                         const Tensor& indices) { kernel::adaptive_max_pool(self, 3, out, indices); })

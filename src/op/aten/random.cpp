@@ -328,7 +328,7 @@ void register_random(Library& aten) {
       .compute([](const Tensor& self,
                   Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },
                [](const Tensor& self, Generator* g, const Tensor& out) { bernoulli_kernel(out, self, g); })
-      .out("bernoulli.out")
+      .out("bernoulli.out", Tag::left_whole)
       .tags(Tag::any_out, Tag::random);
   aten.def("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
       .compute([](const Tensor& self, double,
@@ -341,9 +341,11 @@ void register_random(Library& aten) {
       .out("multinomial.out")
       .tags(Tag::random);
   aten.def("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
+      .tags(Tag::own_composite)
       .composite(normal_of)
       .tags(Tag::random);
   aten.def("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
+      .tags(Tag::own_composite)
       .composite([](const Tensor& mean, double std, Generator* g) {
         return empty_like(mean, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous)
             .normal_(0, std, g)
@@ -351,6 +353,7 @@ void register_random(Library& aten) {
       })
       .tags(Tag::random);
   aten.def("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
+      .tags(Tag::own_composite)
       .composite([](double mean, const Tensor& std, Generator* g) {
         check_std(std);
         return empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous)
@@ -362,6 +365,7 @@ void register_random(Library& aten) {
   aten.def(
           "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, "
           "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+      .tags(Tag::own_composite)
       .composite([](double mean, double std, SymIntList size, Generator* g, OptDType d, OptLayout l, OptDevice v,
                     OptBool p) { return empty(size, d, l, v, p).normal_(mean, std, g); })
       .tags(Tag::random);

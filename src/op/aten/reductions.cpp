@@ -206,6 +206,7 @@ void register_reductions(Library& aten) {
       .out("sum.out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
   aten.def("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .tags(Tag::repeatable)
       .compute([](const Tensor& self, Dims dim, bool keepdim,
                   std::optional<DType> dtype) { return sum_rule(self, dim, keepdim, dtype); },
                [](const Tensor& self, Dims dim, bool, std::optional<DType>, const Tensor& out) {
@@ -229,6 +230,7 @@ void register_reductions(Library& aten) {
       .out("mean.out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .compute(
           [](const Tensor& self, std::optional<DType> dtype) {
             return rule::reduction(self, rule::all_dims(self.dim()), false, sum_dtype(self, dtype));
@@ -239,6 +241,7 @@ void register_reductions(Library& aten) {
       .out("prod.out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .tags(Tag::autocast_float32)
       .compute(
           [](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
             return rule::reduction(self, rule::dim_bits("prod", {dim}, self.dim()), keepdim, sum_dtype(self, dtype));
@@ -319,6 +322,7 @@ void register_reductions(Library& aten) {
       .out("all.out")
       .tags(Tag::reduction, Tag::strided_out);
   aten.def("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+      .cpp_name("all_dims")
       .compute(truth_dims_rule<false>, truth_dims_kernel<false>)
       .out("all.dims_out")
       .tags(Tag::reduction, Tag::strided_out);
@@ -331,6 +335,7 @@ void register_reductions(Library& aten) {
       .out("any.out")
       .tags(Tag::reduction, Tag::strided_out, Tag::core);
   aten.def("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+      .cpp_name("any_dims")
       .compute(truth_dims_rule<true>, truth_dims_kernel<true>)
       .out("any.dims_out")
       .tags(Tag::reduction, Tag::strided_out, Tag::core);

@@ -67,7 +67,7 @@ void roll_kernel(const Tensor& self, SymIntList shifts, IntList dims, const Tens
     const SymInt n = self.numel();
     const SymInt moved = shifts[0] % n;
     const auto flat = [&](const Tensor& t) { return make_view(t, {n}, {1}, t.storage_offset()); };
-    const auto dense = [&](const Tensor& t) { return t.is_contiguous() ? t : make_tensor(t.sizes(), t.dtype()); };
+    const auto dense = [&](const Tensor& t) { return t.is_contiguous() ? t : Tensor(make_tensor(t.sizes(), t.dtype())); };
     const Tensor from = dense(self);
     const Tensor to = dense(out);
     if (!from.is_same(self)) kernel::copy(self, from);

@@ -83,7 +83,7 @@ void register_special(Library& aten) {
       .out("polygamma.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](const Tensor& self, int64_t n) {
-    return polygamma(n, self, self);
+    return polygamma(n, self, Out(self));
   });
   aten.def("mvlgamma(Tensor self, int p) -> Tensor")
       .compute(mvlgamma_rule, [](const Tensor& self, int64_t p,

@@ -187,12 +187,13 @@ void register_splitting(Library& aten) {
   aten.def("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
       .composite([](const Tensor& self, int64_t chunks, int64_t dim) { return chunk_by("chunk", self, chunks, dim, true); });
   aten.def("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
+      .tags(Tag::not_whole)
       .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
         return chunk_by("unsafe_chunk", self, chunks, dim, false);
       });
-  aten.def("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]").view([](const Tensor& self, int64_t dim) {
-    return unbind_rule("unbind", self, dim);
-  });
+  aten.def("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+      .tags(Tag::repeatable)
+      .view([](const Tensor& self, int64_t dim) { return unbind_rule("unbind", self, dim); });
 
   aten.def("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
       .composite(tensor_split_sections);

@@ -188,9 +188,9 @@ void register_statistics(Library& aten) {
       .compute(spread_mean_rule<true>, spread_mean_kernel<true>)
       .out("std_mean.correction_out")
       .tags(Tag::dense_out, Tag::reduction);
-  aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor {
-    return self.var(Dims(), bessel(unbiased), false);
-  });
+  aten.def("var(Tensor self, bool unbiased=True) -> Tensor")
+      .cpp_name("var_unbiased")
+      .composite([](const Tensor& self, bool unbiased) -> Tensor { return self.var(Dims(), bessel(unbiased), false); });
   aten.def("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor {
         return self.var(dim, bessel(unbiased), keepdim);
@@ -199,23 +199,26 @@ void register_statistics(Library& aten) {
   aten.def("var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
       .composite(spread_dim_out<false>)
       .tags(Tag::out, Tag::cast_out);
-  aten.def("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) -> Tensor {
-    return self.std(Dims(), bessel(unbiased), false);
-  });
+  aten.def("std(Tensor self, bool unbiased=True) -> Tensor")
+      .cpp_name("std_unbiased")
+      .composite([](const Tensor& self, bool unbiased) -> Tensor { return self.std(Dims(), bessel(unbiased), false); });
   aten.def("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Tensor {
         return self.std(dim, bessel(unbiased), keepdim);
       });
   aten.def("std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
+      .tags(Tag::decomposes)
       .composite(spread_dim_out<true>)
       .tags(Tag::out, Tag::cast_out);
   aten.def("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+      .cpp_name("var_mean_unbiased")
       .composite([](const Tensor& self, bool unbiased) -> Two { return var_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two {
         return var_mean(self, dim, bessel(unbiased), keepdim);
       });
   aten.def("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+      .cpp_name("std_mean_unbiased")
       .composite([](const Tensor& self, bool unbiased) -> Two { return std_mean(self, Dims(), bessel(unbiased), false); });
   aten.def("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .composite([](const Tensor& self, Dims dim, bool unbiased, bool keepdim) -> Two {

@@ -229,6 +229,7 @@ void register_ternary(Library& aten) {
       .out("masked_fill.Tensor_out")
       .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+      .cpp_name("clamp_Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_.Tensor")
       .out("clamp.Tensor_out")
@@ -236,13 +237,13 @@ void register_ternary(Library& aten) {
   aten.def("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .compute([](const Tensor& self, const Tensor& min) { return clamp_rule(self, min, {}); },
                [](const Tensor& self, const Tensor& min, const Tensor& out) { clamp_kernel(self, min, {}, out); })
-      .in_place("clamp_min_.Tensor")
+      .in_place("clamp_min_.Tensor", Tag::left_whole)
       .out("clamp_min.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .compute([](const Tensor& self, const Tensor& max) { return clamp_rule(self, {}, max); },
                [](const Tensor& self, const Tensor& max, const Tensor& out) { clamp_kernel(self, {}, max, out); })
-      .in_place("clamp_max_.Tensor")
+      .in_place("clamp_max_.Tensor", Tag::left_whole)
       .out("clamp_max.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")

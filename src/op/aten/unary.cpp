@@ -106,7 +106,7 @@ void logit_kernel(const Tensor& self, std::optional<double> eps, const Tensor& o
   }
   if (!is_reduced_float(common)) return kernel::activation(Activation::logit, common, x, {}, false, out);
   const Tensor odds = temporary();
-  kernel::binary(kernel::Binary::rsub, common, x, Scalar(1), odds);
+  kernel::binary(kernel::Binary::sub, common, Scalar(1), x, odds);
   kernel::binary(kernel::Binary::div, common, x, odds, odds);
   kernel::unary(Unary::log, common, odds, out);
 }
@@ -385,7 +385,7 @@ void register_unary(Library& aten) {
       .out("nan_to_num.out")
       .tags(Tag::made_like_self, Tag::pointwise);
   aten.def("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) { return itself("conj", self); });
-  aten.def("conj_physical(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  aten.def("conj_physical(Tensor self) -> Tensor").tags(Tag::not_whole).composite([](const Tensor& self) {
     return itself("conj_physical", self);
   });
 }

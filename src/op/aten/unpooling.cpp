@@ -123,8 +123,8 @@ void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_s
                        const Tensor& out, const Tensor& indices) {
   if (spatial == 3) check_samples("fractional_max_pool3d", self, spatial, random_samples);
   const std::span<const int64_t> sizes(self.sizes().end() - spatial, spatial);
-  const Tensor dense = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
-  const Tensor places = indices.is_contiguous() ? indices : make_tensor(indices.sizes(), indices.dtype());
+  const Tensor dense = out.is_contiguous() ? out : Tensor(make_tensor(out.sizes(), out.dtype()));
+  const Tensor places = indices.is_contiguous() ? indices : Tensor(make_tensor(indices.sizes(), indices.dtype()));
   kernel::fractional_max_pool(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame",
                               in_order(self), in_order(random_samples), sizes, {kernel_size.data(), kernel_size.size()},
                               {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), dense,
@@ -212,27 +212,32 @@ void affine_grid_kernel(const Tensor& theta, SymIntList size, bool align_corners
 void register_unpooling(Library& aten);
 void register_unpooling(Library& aten) {
   aten.def("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.max_unpool2d")
       .compute(unpool2_rule, unpool2_kernel)
       .out("max_unpool2d.out(out)")
       .tags(Tag::restrides_out);
   aten.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.max_unpool3d")
       .compute(unpool3_rule, unpool3_kernel)
       .out("max_unpool3d.out(out)");
   aten.def(
           "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, "
           "Tensor)")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.fractional_max_pool2d")
       .compute(fractional_rule<2>, fractional_kernel<2>)
       .out("fractional_max_pool2d.output(output, indices)");
   aten.def(
           "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
           "Tensor)")
+      .tags(Tag::autocast_float32)
       .python("torch._C._nn.fractional_max_pool3d")
       .compute(fractional_rule<3>, fractional_kernel<3>)
       .out("fractional_max_pool3d.output(output, indices)");
   aten.def("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+      .tags(Tag::autocast_lower)
       .python("torch.conv_tbc")
       .compute(conv_tbc_rule, conv_tbc_kernel)
       .out("conv_tbc.out(out)");

@@ -173,14 +173,14 @@ void register_upsample(Library& aten) {
           "scales_w=None) -> Tensor")
       .python("torch._C._nn.upsample_bilinear2d")
       .compute(L2::rule2, L2::run2)
-      .out("upsample_bilinear2d.out")
+      .out("upsample_bilinear2d.out", Tag::decomposes)
       .tags(Tag::strided_out);
   aten.def(
           "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? "
           "scales_h=None, float? scales_w=None) -> Tensor")
       .python("torch._C._nn.upsample_trilinear3d")
       .compute(L3::rule3, L3::run3)
-      .out("upsample_trilinear3d.out")
+      .out("upsample_trilinear3d.out", Tag::decomposes)
       .tags(Tag::strided_out);
   aten.def(
           "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
@@ -210,6 +210,7 @@ void register_upsample(Library& aten) {
         return upsample_nearest1d(x, target_sizes("upsample_nearest1d", x, size, f), factor(f, 0));
       });
   aten.def("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
+      .tags(Tag::core_composite)
       .python("torch._C._nn.upsample_nearest2d")
       .composite([](const Tensor& x, OptSizes size, OptFactors f) {
         return upsample_nearest2d(x, target_sizes("upsample_nearest2d", x, size, f), factor(f, 0), factor(f, 1));
@@ -248,6 +249,7 @@ void register_upsample(Library& aten) {
   aten.def(
           "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
           "Tensor")
+      .tags(Tag::core_composite)
       .python("torch._C._nn.upsample_bilinear2d")
       .composite([](const Tensor& x, OptSizes size, bool align, OptFactors f) {
         return upsample_bilinear2d(x, target_sizes("upsample_bilinear2d", x, size, f), align, factor(f, 0), factor(f, 1));

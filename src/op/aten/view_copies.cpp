@@ -68,7 +68,7 @@ Meta view_copy_rule(const Tensor& self, SymIntList size) {
 }
 void view_copy_kernel(const Tensor& self, SymIntList, const Tensor& out) {
   // In self's shape, through contiguous memory where out is not.
-  const Tensor dense = out.is_contiguous() ? out : make_tensor(out.sizes(), out.dtype());
+  const Tensor dense = out.is_contiguous() ? out : Tensor(make_tensor(out.sizes(), out.dtype()));
   kernel::copy(self, make_view(dense, self.impl().sizes, contiguous_strides(self.sym_sizes()), dense.storage_offset()));
   if (!dense.is_same(out)) kernel::copy(dense, out);
 }

@@ -136,7 +136,10 @@ void register_view_metadata(Library& aten) {
       .own(view_as_dtype, view_as_dtype)
       .tags(Tag::view);
   aten.def("view_as_real(Tensor(a) self) -> Tensor(a)").own(as_real, as_real).tags(Tag::view);
-  aten.def("view_as_complex(Tensor(a) self) -> Tensor(a)").own(as_complex, as_complex).tags(Tag::view);
+  aten.def("view_as_complex(Tensor(a) self) -> Tensor(a)")
+      .tags(Tag::autocast_float32)
+      .own(as_complex, as_complex)
+      .tags(Tag::view);
   aten.def("real(Tensor(a) self) -> Tensor(a)").composite(real_part);
   aten.def("imag(Tensor(a) self) -> Tensor(a)").composite(imaginary_part);
 

@@ -138,6 +138,7 @@ Tensor matrix_h(const Tensor& self) {
 void register_views(Library& aten);
 void register_views(Library& aten) {
   aten.def("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+      .tags(Tag::repeatable)
       .python("torch.Tensor.view")
       .view([](const Tensor& self, SymIntList size) { return rule::view("view", self, size); })
       .tags(Tag::core);

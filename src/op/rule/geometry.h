@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "calque/op/library.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::rule {
 

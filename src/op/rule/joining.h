@@ -1,7 +1,7 @@
 // The shape rule of cat, which stack, roll and kin share.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque::rule {
 

@@ -4,8 +4,8 @@
 
 #include <initializer_list>
 
+#include "calque/op/tensor.h"
 #include "calque/tensor/promotion.h"
-#include "calque/tensor/tensor.h"
 
 namespace calque::rule {
 

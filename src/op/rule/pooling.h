@@ -1,7 +1,7 @@
 // What pooling operators have in common: argument lists of one or n numbers, output sizes, checks.
 #pragma once
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 #include "kernel/cpu/pooling.h"
 
 namespace calque::rule {

@@ -1,6 +1,6 @@
 #include "calque/base/error.h"
 #include "calque/graph/graph_module.h"
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/functional.h"
 #include "trace/recorder.h"

@@ -1,7 +1,6 @@
 #include "trace/decompositions/table.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 
 #include "calque/base/error.h"
@@ -11,42 +10,6 @@
 
 namespace calque {
 namespace {
-
-// Forms of decomposed operators that PyTorch's table leaves whole.
-constexpr std::array left_whole = {
-    "aten::_euclidean_dist.out",
-    "aten::addr_",
-    "aten::baddbmm_",
-    "aten::bernoulli.out",
-    "aten::clamp_max_",
-    "aten::clamp_max_.Tensor",
-    "aten::clamp_min_",
-    "aten::clamp_min_.Tensor",
-    "aten::fill.Scalar_out",
-    "aten::fill.Tensor_out",
-    "aten::floor_divide_.Scalar",
-    "aten::floor_divide_.Tensor",
-    "aten::logsumexp.out",
-    "aten::arange.out",
-    "aten::detach_",
-    "aten::ones.out",
-    "aten::zeros.out",
-};
-// In-place and out= forms that are decomposed though the functional operator is a core one.
-constexpr std::array only_written = {
-    "aten::elu_",
-    "aten::gelu_",
-    "aten::hardtanh_",
-    "aten::leaky_relu_",
-    "aten::upsample_bilinear2d.out",
-    "aten::upsample_trilinear3d.out",
-    "aten::std.out",
-};
-
-template <size_t n>
-bool among(const std::array<const char*, n>& names, const Operator& op) {
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return op.name() == name; });
-}
 
 // In place and out=: the functional operator, and its results written to where they belong.
 Decomposition written_form(const Operator& op, const Operator& functional) {
@@ -87,27 +50,13 @@ DecompositionTable make_core() {
   decompose_resampling(builder);
   decompose_shaping(builder);
   for (const Operator* op : all_operators()) {
-    if (op->schema().name_space != "aten" || table.contains(op) || among(left_whole, *op)) continue;
+    if (op->schema().name_space != "aten" || table.contains(op) || op->has_tag(Tag::left_whole)) continue;
     const Operator* functional = find_functional_form(*op);
-    if (functional && (table.contains(functional) || among(only_written, *op)))
+    if (functional && (table.contains(functional) || op->has_tag(Tag::decomposes)))
       table.emplace(op, written_form(*op, *functional));
   }
   return table;
 }
-
-// Composite operators whose results may or may not be their arguments, whatever the schema says: they never stay whole.
-constexpr std::array may_give_arguments = {
-    "aten::dropout",    "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout",
-    "aten::atleast_1d", "aten::atleast_2d",    "aten::atleast_3d",      "aten::cartesian_prod",
-    "aten::batch_norm", "aten::unsafe_chunk",  "aten::conj_physical",
-};
-// Composite operators that are in the core set.
-constexpr std::array core_composites = {"aten::upsample_bilinear2d.vec", "aten::upsample_nearest2d.vec"};
-// Composite here, but a kernel of its own in PyTorch, or no operator of programs.
-constexpr std::array own_composites = {
-    "aten::_make_dep_token",      "aten::is_same_size",        "aten::sym_numel",           "aten::sym_storage_offset",
-    "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.float_float",
-};
 
 DecompositionTable make_default() {
   DecompositionTable table = core_aten_decompositions();
@@ -125,7 +74,7 @@ class DefaultTable {
     const std::vector<const Operator*> all = all_operators();
     for (; known_ < all.size(); ++known_) {
       const Operator* op = all[known_];
-      if (can_stay_whole(*op) && !among(core_composites, *op))
+      if (can_stay_whole(*op) && !op->has_tag(Tag::core_composite))
         table_.emplace(op, [op](const Values& args) -> std::optional<Value> {
           const CompositeBodyScope body(&args);
           return op->run_eager(args);
@@ -143,7 +92,7 @@ class DefaultTable {
 }  // namespace
 
 bool can_stay_whole(const Operator& op) {
-  if (!op.is_composite() || among(may_give_arguments, op) || among(own_composites, op)) return false;
+  if (!op.is_composite() || op.has_tag(Tag::not_whole) || op.has_tag(Tag::own_composite)) return false;
   const auto& arguments = op.schema().arguments;
   return std::none_of(arguments.begin(), arguments.end(), [](const SchemaArgument& a) { return !a.alias.empty(); });
 }

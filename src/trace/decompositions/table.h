@@ -5,8 +5,8 @@
 
 #include <initializer_list>
 
-#include "calque/op/operators.h"
 #include "calque/op/ops.h"
+#include "calque/op/unbox.h"
 #include "calque/trace/decompositions.h"
 
 namespace calque {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "calque/hub/config.h"
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 namespace calque {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "calque/hub/config.h"
-#include "calque/tensor/tensor.h"
+#include "calque/op/tensor.h"
 
 namespace calque {
 

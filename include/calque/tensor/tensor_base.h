@@ -1,17 +1,14 @@
-// Tensor: a handle to sizes, strides, dtype, device and a Storage. Copying a handle aliases; operators are methods
-// generated from the operator table (tensor_methods.inc) and free functions of the same names (calque/op/ops.h).
-// Sizes are SymInts: sizes() gives plain integers and throws when one is symbolic, sym_sizes() gives them as they are.
-// An undefined Tensor stands for None.
+// TensorBase: a handle to sizes, strides, dtype, device and a Storage, without operators. The kernels and what lies below
+// them use it; everybody else uses Tensor (calque/op/tensor.h), which is a TensorBase with the operators as methods.
+// Copying a handle aliases. Sizes are SymInts: sizes() gives plain integers and throws when one is symbolic, sym_sizes()
+// gives them as they are. An undefined handle stands for None.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "calque/base/error.h"
@@ -19,17 +16,12 @@
 #include "calque/sym/sym_int.h"
 #include "calque/tensor/device.h"
 #include "calque/tensor/dtype.h"
-#include "calque/tensor/optional_list.h"
 #include "calque/tensor/scalar.h"
 #include "calque/tensor/storage.h"
 
 namespace calque {
 
-class Generator;
-class Tensor;
-class Index;
 class ShapeEnv;
-using TensorList = ListRef<Tensor>;
 
 // What a shape rule says of an output: everything but the bytes.
 struct Meta {
@@ -80,14 +72,14 @@ class TensorImpl {
   std::atomic<uint32_t> refs_{1};
 };
 
-class Tensor {
+class TensorBase {
  public:
-  Tensor() = default;
-  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  TensorBase() = default;
+  explicit TensorBase(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
 
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl& impl() const { return *impl_; }
-  bool is_same(const Tensor& o) const { return impl_.get() == o.impl_.get(); }
+  bool is_same(const TensorBase& o) const { return impl_.get() == o.impl_.get(); }
   uint32_t use_count() const { return impl_.use_count(); }
 
   DType dtype() const { return known("dtype").dtype; }
@@ -134,22 +126,11 @@ class Tensor {
   uint32_t version() const { return impl_->storage->version(); }
 
   bool requires_grad() const { return impl_->requires_grad; }
-  const Tensor& set_requires_grad(bool value = true) const;  // UserError for integer dtypes and non-leaves
+  void set_requires_grad(bool value = true) const;  // UserError for integer dtypes and non-leaves
   bool is_leaf() const { return impl_->is_leaf; }
 
   std::string str() const;  // as PyTorch prints it
   Meta meta() const { return {impl_->sizes, impl_->strides, impl_->dtype, impl_->device, false}; }
-
-  // Indexing: slices, integers, tensors, None, ellipsis, booleans. Defined with the operator table.
-  Tensor operator[](const Index& index) const;
-  Tensor index_by(std::initializer_list<Index> indices) const;  // x[i, j, ...]
-  void set_by(std::initializer_list<Index> indices, const Tensor& value) const;
-  template <class T>
-  T item_as() const;  // the one element, converted; UserError unless numel() == 1
-
-#ifndef CALQUE_NO_TENSOR_METHODS
-#include "calque/tensor/tensor_methods.inc"
-#endif
 
  private:
   void check_dtype(DType expected) const;
@@ -162,45 +143,24 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-// A Tensor parameter of a typed operator front: remembers the line that made the call, for the nodes of a trace.
-class TensorArg {
- public:
-  TensorArg(const Tensor& t, std::source_location where = std::source_location::current()) : tensor_(t), where_(where) {}
-  operator const Tensor&() const { return tensor_; }
-  const Tensor& get() const { return tensor_; }
-  const std::source_location& where() const { return where_; }
-
- private:
-  const Tensor& tensor_;
-  std::source_location where_;
-};
-
 // ---- construction -------------------------------------------------------------------------------------------------
 // Uninitialised memory as `meta` says; without data when `fake` or on the meta device.
-Tensor make_tensor(const Meta& meta, bool fake = false);
-Tensor make_tensor(IntList sizes, DType dtype);  // contiguous, cpu, uninitialised
+TensorBase make_tensor(const Meta& meta, bool fake = false);
+TensorBase make_tensor(IntList sizes, DType dtype);  // contiguous, cpu, uninitialised
 // A view of the same storage. `base` may be any tensor; the result keeps its device and kind, and its dtype unless another
 // is said. UserError where it would reach outside the storage.
-Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
-                 std::optional<DType> dtype = std::nullopt);
+TensorBase make_view(const TensorBase& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
+                     std::optional<DType> dtype = std::nullopt);
 // The same, for kernels that walk backwards: strides may be negative. No operator gives such a tensor away.
-Tensor make_reversed_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset);
+TensorBase make_reversed_view(const TensorBase& base, const SymInts& sizes, const SymInts& strides, SymInt offset);
 // The tensor itself becomes such a view, as in-place forms of views do. Where `grow` is set, its storage grows to what it
 // reaches (resize_, out=). Nothing is changed when it throws.
-void set_geometry(const Tensor& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow = false);
+void set_geometry(const TensorBase& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow = false);
 // A tensor over existing bytes. UserError where it would reach outside of them.
-Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset);
-template <class T>
-Tensor tensor_of(ListRef<T> values, IntList sizes) {
-  Tensor t = make_tensor(sizes, dtype_v<T>);
-  if (static_cast<size_t>(t.numel()) != values.size()) throw UserError("tensor_of: values do not fill the sizes given");
-  T* out = t.template mutable_data_as<T>();
-  for (size_t i = 0; i < values.size(); ++i) out[i] = values[i];
-  return t;
-}
+TensorBase from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset);
 // A 0-d tensor that promotes as the number it holds.
-Tensor wrapped_scalar(const Scalar& value);
-Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device = {});
+TensorBase wrapped_scalar(const Scalar& value);
+TensorBase wrapped_scalar(const Scalar& value, DType dtype, Device device = {});
 
 // ---- shape arithmetic ---------------------------------------------------------------------------------------------
 SymInts contiguous_strides(SymIntList sizes);
@@ -212,9 +172,9 @@ std::string str(SymIntList sizes);                          // "[2, s0]"
 std::string str(IntList sizes);
 
 // Could two elements of the tensor share memory (expanded, overlapping as_strided)?
-bool has_internal_overlap(const Tensor& t);
+bool has_internal_overlap(const TensorBase& t);
 enum class Overlap { none, partial, full, unknown };
-Overlap memory_overlap(const Tensor& a, const Tensor& b);
+Overlap memory_overlap(const TensorBase& a, const TensorBase& b);
 
 // ---- gradient mode ------------------------------------------------------------------------------------------------
 bool grad_enabled();

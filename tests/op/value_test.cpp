@@ -1,4 +1,4 @@
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 #include "support/error_support.h"
 
 #include <gtest/gtest.h>

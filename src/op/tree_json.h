@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 namespace calque::tree_json {
 

@@ -1,4 +1,4 @@
-#include "calque/tensor/tensor.h"
+#include "calque/tensor/tensor_base.h"
 
 #include <algorithm>
 #include <new>
@@ -108,7 +108,7 @@ void take_geometry(TensorImpl& t, const SymInts& sizes, const SymInts& strides, 
   if (t.symbolic) t.env = env_of_any(t, likely);
 }
 
-Tensor view_of(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset, DType dtype) {
+TensorBase view_of(const TensorBase& base, const SymInts& sizes, const SymInts& strides, SymInt offset, DType dtype) {
   const TensorImpl& b = base.impl();
   auto* impl = new TensorImpl(b.storage, Meta{{}, {}, dtype, b.device, false}, 0);
   take_geometry(*impl, sizes, strides, offset, b.env);
@@ -116,7 +116,7 @@ Tensor view_of(const Tensor& base, const SymInts& sizes, const SymInts& strides,
   impl->is_view = true;
   impl->requires_grad = b.requires_grad && grad_enabled();
   impl->is_leaf = !impl->requires_grad;
-  return Tensor(Ref<TensorImpl>(impl));
+  return TensorBase(Ref<TensorImpl>(impl));
 }
 
 [[noreturn]] void throw_symbolic(const char* what, SymIntList values) {
@@ -153,13 +153,13 @@ void TensorExtra::refuse(const char* asked) const {
 }
 SymInt TensorExtra::size(int64_t) const { throw InternalError("the size of an opaque tensor was asked"); }
 
-IntList Tensor::sizes() const {
+IntList TensorBase::sizes() const {
   if (impl_->symbolic) [[unlikely]]
     if (any_symbolic(sym_sizes())) throw_symbolic("sizes", impl_->sizes);
   return plain(impl_->sizes);
 }
 
-IntList Tensor::strides() const {
+IntList TensorBase::strides() const {
   if (impl_->symbolic) [[unlikely]]
     if (any_symbolic(impl_->strides)) throw_symbolic("strides", impl_->strides);
   return plain(impl_->strides);
@@ -172,19 +172,19 @@ static size_t existing_dim(int64_t d, int64_t dims, const char* what) {
                     " was asked for of a tensor that has no dimensions");
   return static_cast<size_t>(wrap_dim(d, dims, what));
 }
-SymInt Tensor::sym_size(int64_t d) const {
+SymInt TensorBase::sym_size(int64_t d) const {
   if (impl_->opaque) [[unlikely]]
     return impl_->extra->size(d);
   return impl_->sizes[existing_dim(d, dim(), "size")];
 }
-void Tensor::refuse(const char* asked) const {
+void TensorBase::refuse(const char* asked) const {
   if (impl_->extra) impl_->extra->refuse(asked);
   throw InternalError("an opaque tensor without a tracer");
 }
-SymInt Tensor::sym_stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
-int64_t Tensor::size(int64_t d) const { return sym_size(d).as_int(); }
-int64_t Tensor::stride(int64_t d) const { return sym_stride(d).as_int(); }
-SymInt Tensor::sym_numel() const {
+SymInt TensorBase::sym_stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
+int64_t TensorBase::size(int64_t d) const { return sym_size(d).as_int(); }
+int64_t TensorBase::stride(int64_t d) const { return sym_stride(d).as_int(); }
+SymInt TensorBase::sym_numel() const {
   SymObserver* observer = sym_detail::observer;
   if (!observer || !impl_->symbolic) return product(sym_sizes());
   const SymObserverScope quiet(nullptr);
@@ -192,13 +192,13 @@ SymInt Tensor::sym_numel() const {
   if (count.is_symbolic()) observer->counted(*impl_, count);
   return count;
 }
-int64_t Tensor::numel() const {
+int64_t TensorBase::numel() const {
   int64_t n = 1;
   for (const int64_t s : sizes()) n *= s;  // cannot overflow: construction checked the product
   return n;
 }
 
-const void* Tensor::data() const {
+const void* TensorBase::data() const {
   const Storage& s = *impl_->storage;
   if (!s.has_data() || impl_->special) [[unlikely]]
     throw UserError("this tensor has no data (it is fake or on the meta device, sizes " + calque::str(sym_sizes()) +
@@ -206,25 +206,24 @@ const void* Tensor::data() const {
   return static_cast<const std::byte*>(s.data()) + impl_->offset.as_int() * element_size();
 }
 
-void* Tensor::mutable_data() const {
+void* TensorBase::mutable_data() const {
   if (impl_->storage->is_read_only()) [[unlikely]]
     throw UserError("this tensor's memory is read-only (a mapped file); clone() it before writing");
   return const_cast<void*>(data());
 }
 
-void Tensor::check_dtype(DType expected) const {
+void TensorBase::check_dtype(DType expected) const {
   if (dtype() != expected)
     throw UserError("expected a tensor of dtype " + std::string(name(expected)) + ", found " + std::string(name(dtype())));
 }
 
-const Tensor& Tensor::set_requires_grad(bool value) const {
+void TensorBase::set_requires_grad(bool value) const {
   if (value && !is_floating(dtype()) && !is_complex(dtype()))
     throw UserError("requires_grad: only tensors of floating point and complex dtype can require gradients, found " +
                     std::string(name(dtype())));
   if (!value && !impl_->is_leaf)
     throw UserError("requires_grad: only leaf tensors can stop requiring gradients; use detach()");
   impl_->requires_grad = value;
-  return *this;
 }
 
 // PyTorch's walk from the innermost dimension outwards; dimensions of size 1 may have any stride.
@@ -249,7 +248,7 @@ static bool plainly_contiguous(const SymInts& sizes, const SymInts& strides) {
   return true;
 }
 
-bool Tensor::is_contiguous(MemoryFormat format) const {
+bool TensorBase::is_contiguous(MemoryFormat format) const {
   const size_t n = impl_->sizes.size();
   if (impl_->symbolic && format == MemoryFormat::contiguous && plainly_contiguous(impl_->sizes, impl_->strides)) return true;
   if (!impl_->symbolic) {
@@ -290,7 +289,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return true;
 }
 
-bool Tensor::is_non_overlapping_and_dense() const {
+bool TensorBase::is_non_overlapping_and_dense() const {
   const size_t n = impl_->sizes.size();
   if (is_contiguous()) return true;
   SmallVector<int, 8> order(n);
@@ -317,7 +316,7 @@ bool Tensor::is_non_overlapping_and_dense() const {
 
 // PyTorch's is_channels_last_strides: strides must not decrease from C outwards (W, H, D, N), with ties broken so that
 // an ambiguous N111 tensor counts as contiguous.
-MemoryFormat Tensor::suggest_memory_format() const {
+MemoryFormat TensorBase::suggest_memory_format() const {
   const size_t n = impl_->sizes.size();
   if (n != 4 && n != 5) return MemoryFormat::contiguous;
   static constexpr int order4[] = {1, 3, 2, 0};
@@ -338,33 +337,33 @@ MemoryFormat Tensor::suggest_memory_format() const {
   return n == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
 }
 
-Tensor make_tensor(const Meta& meta, bool fake) {
+TensorBase make_tensor(const Meta& meta, bool fake) {
   const bool special = fake || meta.device.type != DeviceType::cpu;
   const size_t nbytes = reached_bytes(meta.sizes, meta.strides, 0, meta.dtype);
   Ref<Storage> storage = special ? Storage::without_data(nbytes) : Storage::allocate(nbytes);
   auto* impl = new TensorImpl(std::move(storage), meta, 0);
   impl->special = special;
-  return Tensor(Ref<TensorImpl>(impl));
+  return TensorBase(Ref<TensorImpl>(impl));
 }
 
-Tensor make_tensor(IntList sizes, DType dtype) {
+TensorBase make_tensor(IntList sizes, DType dtype) {
   const SymIntList s = as_sym(sizes);
   return make_tensor(Meta{SymInts(s.begin(), s.end()), contiguous_strides(s), dtype, Device{}, false});
 }
 
-Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
-                 std::optional<DType> dtype) {
+TensorBase make_view(const TensorBase& base, const SymInts& sizes, const SymInts& strides, SymInt offset,
+                     std::optional<DType> dtype) {
   const DType seen = dtype.value_or(base.impl().dtype);
   check_inside(base.impl(), sizes, strides, offset, seen);
   return view_of(base, sizes, strides, offset, seen);
 }
 
-Tensor make_reversed_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
+TensorBase make_reversed_view(const TensorBase& base, const SymInts& sizes, const SymInts& strides, SymInt offset) {
   check_inside(base.impl(), sizes, strides, offset, base.impl().dtype, true);
   return view_of(base, sizes, strides, offset, base.impl().dtype);
 }
 
-void set_geometry(const Tensor& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow) {
+void set_geometry(const TensorBase& t, const SymInts& sizes, const SymInts& strides, SymInt offset, bool grow) {
   TensorImpl& impl = t.impl();
   if (grow) {
     const size_t needed = reached_bytes(sizes, strides, offset, impl.dtype);
@@ -375,25 +374,25 @@ void set_geometry(const Tensor& t, const SymInts& sizes, const SymInts& strides,
   take_geometry(impl, sizes, strides, offset, impl.env);
 }
 
-Tensor from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset) {
+TensorBase from_storage(Ref<Storage> storage, DType dtype, IntList sizes, IntList strides, int64_t offset) {
   const SymIntList s = as_sym(sizes);
   const SymIntList t = as_sym(strides);
   const Meta meta{SymInts(s.begin(), s.end()), SymInts(t.begin(), t.end()), dtype, Device{}, false};
-  const Tensor made{Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset))};
+  const TensorBase made{Ref<TensorImpl>(new TensorImpl(std::move(storage), meta, offset))};
   check_inside(made.impl(), meta.sizes, meta.strides, offset, dtype);
   return made;
 }
 
-Tensor wrapped_scalar(const Scalar& value) {
+TensorBase wrapped_scalar(const Scalar& value) {
   const DType dtype = value.is_floating() ? DType::float64 : value.is_complex() ? DType::complex128 : value.dtype();
-  Tensor t = wrapped_scalar(value, dtype);
+  TensorBase t = wrapped_scalar(value, dtype);
   t.impl().wrapped_number = true;
   return t;
 }
 
-Tensor wrapped_scalar(const Scalar& value, DType dtype, Device device) {
+TensorBase wrapped_scalar(const Scalar& value, DType dtype, Device device) {
   const Meta meta{{}, {}, dtype, device, false};
-  Tensor t = make_tensor(meta, value.is_symbolic());
+  TensorBase t = make_tensor(meta, value.is_symbolic());
   if (value.is_symbolic()) t.impl().extra = std::make_shared<WrappedNumber>(value);
   if (!t.impl().special)
     dispatch(dtype, [&](auto tag) {
@@ -478,7 +477,7 @@ std::string str(SymIntList sizes) {
 }
 std::string str(IntList sizes) { return str(as_sym(sizes)); }
 
-bool has_internal_overlap(const Tensor& t) {
+bool has_internal_overlap(const TensorBase& t) {
   if (!t.is_symbolic() && t.numel() == 0) return false;
   const auto sizes = t.sym_sizes();
   const auto strides = t.sym_strides();
@@ -489,7 +488,7 @@ bool has_internal_overlap(const Tensor& t) {
   return false;
 }
 
-Overlap memory_overlap(const Tensor& a, const Tensor& b) {
+Overlap memory_overlap(const TensorBase& a, const TensorBase& b) {
   if (a.is_same(b)) return Overlap::full;
   if (a.storage().get() != b.storage().get()) return Overlap::none;
   if (a.is_symbolic() || b.is_symbolic()) return Overlap::unknown;

@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "calque/op/tensor.h"
 #include "calque/sym/sym_int.h"
-#include "calque/tensor/tensor.h"
 
 namespace calque {
 
@@ -77,6 +77,7 @@ class Value {
   Value(Tensor t) : v_(std::move(t)) {
     if (!std::get<Tensor>(v_).defined()) v_ = None{};
   }
+  Value(TensorBase t) : Value(Tensor(std::move(t))) {}
   Value(DType d) : v_(d) {}
   Value(Device d) : v_(d) {}
   Value(Layout l) : v_(l) {}

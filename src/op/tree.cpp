@@ -1,4 +1,4 @@
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "calque/tensor/value.h"
+#include "calque/op/value.h"
 
 #include <array>
 #include <cmath>
@@ -266,7 +266,9 @@ struct Same {
   template <class T>
     requires(std::same_as<T, DType> || std::same_as<T, Device> || std::same_as<T, Layout> || std::same_as<T, MemoryFormat> ||
              std::same_as<T, Generator*> || std::same_as<T, Node*>)
-  bool operator()(const T& a, const T& b) const { return a == b; }
+  bool operator()(const T& a, const T& b) const {
+    return a == b;
+  }
 };
 
 }  // namespace

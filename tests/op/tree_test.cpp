@@ -1,5 +1,5 @@
 // The pytree, hand-made cases and those that PyTorch described (golden/tree.jsonl, written by tools/golden/tree.py).
-#include "calque/tensor/tree.h"
+#include "calque/op/tree.h"
 #include "support/error_support.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ std::vector<std::string> path_texts(const TreeSpec& spec) {
 }
 
 TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/tensor/golden/tree.jsonl");
+  std::ifstream in(CALQUE_SOURCE_DIR "/tests/op/golden/tree.jsonl");
   ASSERT_TRUE(in);
   std::string line;
   int cases = 0;

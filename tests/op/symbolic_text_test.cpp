@@ -1,8 +1,8 @@
 // Values and tensors with symbolic numbers in them.
 #include <gtest/gtest.h>
 
+#include "calque/op/value.h"
 #include "calque/sym/shape_env.h"
-#include "calque/tensor/value.h"
 
 namespace calque {
 namespace {

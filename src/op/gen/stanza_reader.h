@@ -1,0 +1,23 @@
+// Stanzas as the generator sees them: what a stanza file says in calls of .def("..."), .in_place("..."), .out("...") and so
+// on, read as C++ tokens, so that comments and formatting do not matter.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calque/op/schema.h"
+
+namespace calque::gen {
+
+// One operator form that gets a typed front.
+struct Form {
+  Schema schema;
+  std::string cpp_name;        // the front's name; from the schema unless the stanza says cpp_name("...")
+  bool wraps_numbers = false;  // the stanza says wraps_numbers(): a number argument calls the overload for tensors
+};
+
+// UserError on a chain that begins with anything but a schema, or that is cut off.
+std::vector<Form> read_stanzas(std::string_view text);
+
+}  // namespace calque::gen

@@ -1,0 +1,126 @@
+// calque-opgen: what it makes of stanza files, run as the build runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace calque {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+class Opgen : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Status and what it said.
+  std::pair<int, std::string> run(const std::string& stanzas, const std::string& more = {}) {
+    std::ofstream(folder_ / "things.cpp") << stanzas;
+    std::ofstream(folder_ / "more.cpp") << more;
+    const std::string command = std::string(CALQUE_TEST_BIN) + "/calque-opgen --stanzas " +
+                                (folder_ / "things.cpp").string() + " " + (folder_ / "more.cpp").string() + " --out-dir " +
+                                folder_.string() + " 2>&1";
+    FILE* pipe = ::popen(command.c_str(), "r");
+    std::string said;
+    std::array<char, 256> buffer{};
+    while (std::fgets(buffer.data(), buffer.size(), pipe)) said += buffer.data();
+    return {::pclose(pipe), said};
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(folder_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::string functions() const { return read("include/calque/op/aten/things.h"); }
+  std::string methods() const { return read("include/calque/op/tensor_methods.inc"); }
+
+  const fs::path folder_ = fs::temp_directory_path() / ("calque-opgen-" + std::to_string(::getpid()));
+};
+
+TEST_F(Opgen, CommentsAndStringsAreNoStanzas) {
+  const auto [status, said] = run(R"cpp(
+    // aten.def("in_a_comment(Tensor self) -> Tensor");
+    /* aten.def("in_a_long_comment(Tensor self) -> Tensor")
+           .in_place("in_a_long_comment_"); */
+    const char* text = "aten.def(\"in_a_string(Tensor self) -> Tensor\")";
+    const char* raw = R"(aten.def("in_a_raw_string(Tensor self) -> Tensor"))";
+    const char quote = '"';
+    aten.def("real(Tensor self) -> Tensor")  // .in_place("commented_out_")
+        .compute(rule, kernel);
+  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(functions(), HasSubstr("Tensor real(const Tensor& self, "));
+  EXPECT_THAT(functions(), Not(HasSubstr("in_a_")));
+  EXPECT_THAT(functions(), Not(HasSubstr("commented_out")));
+}
+
+TEST_F(Opgen, LayoutDoesNotMatter) {
+  const auto [status, said] = run(R"cpp(
+    aten.def(
+            "add."
+            "Tensor(Tensor self, "
+            "Tensor other, *, Scalar alpha=1) -> Tensor")
+        .compute([](const Tensor& a) { return f(a.out("not this"), "in_place"); }, k)
+        .in_place("add_.Tensor", Tag::left_whole)
+        /* between */.out(  // behind
+            "add.out");
+  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(functions(), HasSubstr("Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha = 1, "));
+  EXPECT_THAT(functions(), HasSubstr("Tensor add_(const Tensor& self, "));
+  EXPECT_THAT(functions(), HasSubstr("const Scalar& alpha, const Out& out, "));
+  EXPECT_THAT(functions(), Not(HasSubstr("not this")));
+  EXPECT_THAT(methods(), HasSubstr("Tensor add_(const Tensor& other, "));
+}
+
+TEST_F(Opgen, FunctionsThatWouldBeOneFailTheBuild) {
+  const std::string two = R"cpp(
+    aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite(f);
+    aten.def("var.correction(Tensor self, int[1]? dim=None) -> Tensor") @.composite(g);
+  )cpp";
+  std::string plain = two, named = two;
+  plain.replace(two.find('@'), 1, "");
+  named.replace(two.find('@'), 1, ".cpp_name(\"var_correction\")");
+  const auto [status, said] = run(plain);
+  EXPECT_NE(status, 0);
+  EXPECT_THAT(said,
+              HasSubstr("things.cpp: the C++ function of aten::var.correction has the name and the parameters of that of "
+                        "aten::var "));
+  EXPECT_THAT(said, HasSubstr(".cpp_name(\"var_correction\")"));
+  EXPECT_EQ(run(named).first, 0);
+  EXPECT_THAT(functions(),
+              HasSubstr("Tensor var_correction(const Tensor& self, OptionalList<int64_t> dim = std::nullopt, "));
+}
+
+TEST_F(Opgen, AnOperatorHasOneStanza) {
+  const auto [status, said] =
+      run(R"(aten.def("relu(Tensor self) -> Tensor");)", R"(aten.def("relu(Tensor self) -> Tensor");)");
+  EXPECT_NE(status, 0);
+  EXPECT_THAT(said, HasSubstr("more.cpp: aten::relu is defined twice"));
+}
+
+TEST_F(Opgen, DefaultsAreThoseOfTheSchema) {
+  const auto [status, said] = run(R"cpp(
+    aten.def(
+        "f(Tensor x, int[2] stride=1, bool[3] mask=[True, False, True], float eps=1e-05, str mode='nearest', "
+        "ScalarType? dtype=long, int reduction=Mean, float high=inf, Tensor? w=None, Generator? g=None) -> Tensor");
+  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(
+      functions(),
+      HasSubstr("IntList stride = {1, 1}, BoolMask mask = {true, false, true}, double eps = 1e-05, "
+                "std::string_view mode = \"nearest\", std::optional<DType> dtype = DType::int64, int64_t reduction = 1, "
+                "double high = HUGE_VAL, const Tensor& w = {}, Generator* g = nullptr, "));
+}
+
+}  // namespace
+}  // namespace calque
