@@ -150,6 +150,18 @@ TEST(HostileArguments, any_byte_but_zero_is_true) {
       from_storage(Storage::borrow(owner->data(), owner->size(), owner), DType::bool_, IntList{36}, IntList{1}, 0));
 }
 
+TEST(HostileArguments, values_up_to_the_largest_number_are_not_counted) {
+  EXPECT_NE(refusal("aten::bincount", {tensor_of<int64_t>({huge}, {1})}), "");
+  EXPECT_NE(refusal("aten::bincount", {tensor_of<int64_t>({huge - 1}, {1})}), "");
+}
+
+TEST(HostileArguments, a_copy_between_views_of_one_storage_reads_before_it_writes) {
+  const Tensor x = arange(Scalar(400)).view({2, 200});
+  const Tensor expected = x.slice(1, 0, 199).clone();
+  x.slice(1, 1, 200).copy_(x.slice(1, 0, 199));
+  EXPECT_TRUE(equal(x.slice(1, 1, 200), expected));
+}
+
 TEST(HostileArguments, an_input_that_is_also_the_result_is_read_before_it_changes_its_size) {
   const Tensor x = arange(6).view({2, 3});
   const Tensor expected = x.transpose(0, 1).contiguous();

@@ -26,10 +26,20 @@ void copy_rule(const Tensor& self, const Tensor& src, bool) {
 }
 void copy_into(const Tensor& self, const Tensor& src, bool non_blocking) {
   copy_rule(self, src, non_blocking);
-  if (memory_overlap(self, src) == Overlap::partial)
-    throw UserError(
-        "copy_: some elements of the source and of self refer to a single memory location; clone() the source first");
-  kernel::copy(src, self);
+  switch (memory_overlap(self, src)) {
+    case Overlap::none:
+    case Overlap::full: return kernel::copy(src, self);
+    case Overlap::partial:
+      throw UserError(
+          "copy_: some elements of the source and of self refer to a single memory location; clone() the source first");
+    case Overlap::unknown: break;
+  }
+  // Views of one storage that may share elements: what is read must not have been written.
+  Meta aside = src.meta();
+  aside.strides = contiguous_strides(aside.sizes);
+  const Tensor values = make_tensor(aside);
+  kernel::copy(src, values);
+  kernel::copy(values, self);
 }
 
 Meta clone_rule(const Tensor& self, OptFormat format) { return rule::like("clone", self, {}, {}, {}, {}, format); }

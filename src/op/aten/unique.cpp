@@ -101,6 +101,8 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, SymInt minleng
   const kernel::IntegerRange range = kernel::integer_range(self);
   if (range.lowest < 0)
     throw UserError("bincount: only supports 1-d non-negative integral inputs, found " + std::to_string(range.lowest));
+  if (range.highest == INT64_MAX)
+    throw UserError("bincount: a count for each value up to " + std::to_string(INT64_MAX) + " is more than there is");
   Tensor out = make_tensor({std::max(minlength.as_int(), range.highest + 1)}, bincount_type(weights));
   kernel::bincount(self, weights, out);
   return out;
