@@ -2,6 +2,13 @@
 # needs only the rooms up to op/; bin/program_fuzz loads and runs changed programs, bin/config_fuzz models of changed
 # configurations, bin/text_fuzz tokenizers.
 
+# Where the tree is, for tests and fuzzers: the only object that depends on it.
+add_library(calque_paths OBJECT "${PROJECT_SOURCE_DIR}/tests/support/paths.cpp")
+target_link_libraries(calque_paths PRIVATE calque_flags)
+target_include_directories(calque_paths PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+target_compile_definitions(calque_paths PRIVATE
+  CALQUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CALQUE_TEST_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+
 set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz text_fuzz)
 # All other fuzz/<name>_fuzz.cpp are libFuzzer's: bin/<name>_fuzz with clang (CalqueFuzz), bin/<name>_fuzz_replay for the seeds.
 file(GLOB calque_libfuzzer_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*_fuzz.cpp")
@@ -10,7 +17,7 @@ foreach(name IN LISTS calque_forked_fuzzers)
   list(REMOVE_ITEM calque_libfuzzer_sources "${PROJECT_SOURCE_DIR}/fuzz/${name}.cpp")
   target_link_libraries(${name} PRIVATE calque_flags fmt::fmt nlohmann_json::nlohmann_json)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${name} PRIVATE CALQUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:calque_paths>)
 endforeach()
 target_sources(op_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/tests/op/hostile_calls_support.cpp"
   "${PROJECT_SOURCE_DIR}/tests/op/opcheck_arguments_support.cpp")

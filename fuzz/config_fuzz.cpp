@@ -17,6 +17,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "forked.h"
+#include "support/paths.h"
 
 using namespace calque;
 using Json = nlohmann::ordered_json;
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
   set_warning_sink([](std::string_view) {});
   std::vector<forked::Subject> subjects;
   std::vector<std::filesystem::path> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(CALQUE_SOURCE_DIR "/tests/zoo/golden"))
+  for (const auto& entry : std::filesystem::directory_iterator(calque::test::source_folder() + "/tests/zoo/golden"))
     folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   for (const auto& folder : folders) {

@@ -11,6 +11,7 @@
 #include "calque/base/thread.h"
 #include "calque/base/warning.h"
 #include "forked.h"
+#include "support/paths.h"
 
 using namespace calque;
 
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
   set_warning_sink([](std::string_view) {});
   const char* hashes = std::getenv("CALQUE_FUZZ_HASHES");
   const int file = hashes ? open(hashes, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
-  const hostile::Caller caller(CALQUE_SOURCE_DIR "/tests/op/golden");
+  const hostile::Caller caller(calque::test::source_folder() + "/tests/op/golden");
   std::vector<forked::Subject> subjects;
   for (const auto& [family, operators] : hostile::operators_by_family())
     for (const Operator* op : operators)

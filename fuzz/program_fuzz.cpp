@@ -21,6 +21,7 @@
 #include "calque/op/bind_arguments.h"
 #include "calque/op/mode.h"
 #include "forked.h"
+#include "support/paths.h"
 
 using namespace calque;
 using Json = nlohmann::ordered_json;
@@ -138,7 +139,7 @@ int main(int argc, char** argv) {
     if (!archive->graph.is_null())
       subjects.push_back({family, name, [archive](uint64_t seed) { return attempt(*archive, seed); }, {}});
   };
-  const std::filesystem::path tests = CALQUE_SOURCE_DIR "/tests";
+  const std::filesystem::path tests = calque::test::source_folder() + "/tests";
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(tests / "export/golden"))
     if (entry.path().extension() == ".pt2" && entry.file_size() < 100000) files.push_back(entry.path());

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "forked.h"
+#include "support/paths.h"
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   using namespace calque::forked;
   std::vector<Subject> subjects;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(CALQUE_SOURCE_DIR "/fuzz/corpus/tokenizer"))
+  for (const auto& entry : std::filesystem::directory_iterator(calque::test::source_folder() + "/fuzz/corpus/tokenizer"))
     files.push_back(entry.path());
   std::ranges::sort(files);
   for (const std::filesystem::path& path : files) {

@@ -3,7 +3,7 @@
 #include <typeinfo>
 
 #include "calque/op/mode.h"
-#include "kernel/cpu/row_screen.h"
+#include "kernel/cpu/gemm/row_screen.h"
 
 namespace calque {
 namespace {

@@ -8,7 +8,7 @@
 #include "calque/base/warning.h"
 #include "calque/op/mode.h"
 #include "calque/sym/shape_env.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/derived_schema.h"
 #include "op/rule/geometry.h"
 #include "op/table.h"

@@ -1,5 +1,5 @@
 // The few operators of torch's prims namespace that graphs hold after run_decompositions().
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 #include "op/table.h"

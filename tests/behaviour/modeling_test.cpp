@@ -14,6 +14,7 @@
 #include "calque/op/ops.h"
 #include "calque/trace/fake.h"
 #include "hub/hub_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 struct ModelingBehaviour : ::testing::Test {
   const GradModeScope no_grad{false};
   static std::filesystem::path folder(const std::string& name) {
-    return std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name;
+    return std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / name;
   }
   static std::shared_ptr<PretrainedModel> load(const std::string& name, const std::string& model_class = "",
                                                const std::string& attention = "") {

@@ -1,4 +1,5 @@
 #include "cli/cli_support.h"
+#include "support/paths.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +13,7 @@
 namespace calque::cli_test {
 namespace {
 
-const std::string program = std::string(CALQUE_TEST_BIN) + "/calque";
+const std::string program = test::program_folder() + "/calque";
 
 }  // namespace
 

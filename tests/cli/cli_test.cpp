@@ -12,6 +12,7 @@
 #include "calque/file/safetensors.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -218,7 +219,7 @@ TEST_F(Cli, trace_explains_guards_and_specialisations) {
 
 // ---- programs -------------------------------------------------------------------------------------------------------
 
-std::string program(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/" + name; }
+std::string program(const std::string& name) { return test::source_folder() + "/tests/export/golden/" + name; }
 
 TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
   const Result text = calque_run("info " + program("two_layers_dynamic.pt2"));
@@ -237,7 +238,7 @@ TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
 }
 
 TEST_F(Cli, InfoOfACheckpointInAPickle) {
-  const Result r = calque_run("info " + std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/checkpoint_legacy.pt");
+  const Result r = calque_run("info " + test::source_folder() + "/tests/file/golden/checkpoint_legacy.pt");
   EXPECT_EQ(r.status, 0);
   EXPECT_THAT(r.out, AllOf(HasSubstr("checkpoint of torch.save, 8 tensors"), HasSubstr("turned     float32   [4, 3]")));
 }

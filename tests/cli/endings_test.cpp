@@ -12,6 +12,7 @@
 #include "calque/file/safetensors.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -26,7 +27,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Names = std::set<std::string>;
 
-const fs::path tiny_lm = fs::path(CALQUE_SOURCE_DIR) / "assets/tiny-lm";
+const fs::path tiny_lm = fs::path(test::source_folder()) / "assets/tiny-lm";
 
 size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
@@ -175,7 +176,7 @@ TEST_F(Endings, an_error_about_a_file_names_the_file) {
   }
   save_safetensors(inputs, {{"x", make_tensor({3}, DType::int64)}});
   const Result r =
-      calque_run("run " + std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/two_layers_dynamic.pt2 --inputs " + inputs);
+      calque_run("run " + test::source_folder() + "/tests/export/golden/two_layers_dynamic.pt2 --inputs " + inputs);
   EXPECT_EQ(r.status, 2);
   EXPECT_THAT(r.out, HasSubstr(inputs));
 }

@@ -12,6 +12,7 @@
 #include "calque/op/ops.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -20,7 +21,7 @@ using cli_test::calque_run;
 using cli_test::Result;
 using testing::StartsWith;
 
-const std::string hostile_folder = std::string(CALQUE_SOURCE_DIR) + "/tests/cli/hostile/";
+const std::string hostile_folder = test::source_folder() + "/tests/cli/hostile/";
 
 void expect_refused(const Result& r) {
   EXPECT_EQ(r.status, 2) << r.out;

@@ -10,6 +10,7 @@
 #include "calque/file/safetensors.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -27,7 +28,7 @@ class Models : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path(name); }
   std::string copy(const std::string& name) const {
-    return folder_.copy(fs::path(CALQUE_SOURCE_DIR) / "assets/tiny-lm", name);
+    return folder_.copy(fs::path(test::source_folder()) / "assets/tiny-lm", name);
   }
   void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
@@ -49,8 +50,7 @@ TEST_F(Models, InfoSaysWhatAModelIs) {
 }
 
 TEST_F(Models, GenerateReproducesTheReference) {
-  const auto reference =
-      nlohmann::json::parse(std::ifstream(std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm/reference.json"));
+  const auto reference = nlohmann::json::parse(std::ifstream(test::source_folder() + "/assets/tiny-lm/reference.json"));
   const Result r = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32");
   EXPECT_EQ(r.status, 0);
   EXPECT_EQ(r.out, reference[0]["greedy_text"].get<std::string>() + "\n");

@@ -4,6 +4,7 @@
 
 #include "calque/op/index.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque {
 
@@ -158,7 +159,7 @@ DynamicShapes shapes_from(const Json& j) {
 }
 
 std::vector<Json> shape_cases() {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/export/golden/dynamic_shapes.jsonl");
+  std::ifstream in(test::source_folder() + "/tests/export/golden/dynamic_shapes.jsonl");
   std::vector<Json> out;
   for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
   return out;

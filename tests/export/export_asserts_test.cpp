@@ -6,8 +6,8 @@
 #include "calque/sym/sym_math.h"
 #include "calque/sym/unbacked.h"
 #include "calque/trace/make_fx.h"
+#include "export/capture/runtime_asserts.h"
 #include "export/export_support.h"
-#include "export/runtime_asserts.h"
 #include "support/conformance.h"
 
 namespace calque {

@@ -6,7 +6,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/op/ops.h"
 #include "export/dynamic_shapes_support.h"
-#include "export/guard_text.h"
+#include "export/shapes/guard_text.h"
 #include "support/conformance.h"
 #include "support/error_support.h"
 

@@ -11,10 +11,11 @@
 #include "calque/file/safetensors.h"
 #include "calque/file/zip.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque::pt2_test {
 
-std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/export/golden/" + name; }
+std::string golden(const std::string& name) { return test::source_folder() + "/tests/export/golden/" + name; }
 std::shared_ptr<const ExportedProgram> load_golden(const std::string& name) { return load_program(golden(name + ".pt2")); }
 
 Values golden_inputs(const ExportedProgram& program, const std::string& name) {

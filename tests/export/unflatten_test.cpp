@@ -14,6 +14,7 @@
 #include "calque/op/ops.h"
 #include "support/conformance.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string folder = CALQUE_SOURCE_DIR "/tests/export/golden/unflatten/";
+const std::string folder = test::source_folder() + "/tests/export/golden/unflatten/";
 
 Tensor tensor_from(const Json& j) {
   const auto sizes = j["shape"].get<std::vector<int64_t>>();

@@ -1,4 +1,5 @@
 #include "file/file_support.h"
+#include "support/paths.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,7 +32,7 @@ Tensor tensor_from(const nlohmann::json& line) {
 }
 
 std::vector<nlohmann::json> read_lines(const std::string& golden) {
-  std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + golden);
+  std::ifstream in(test::source_folder() + "/tests/file/golden/" + golden);
   if (!in) throw std::runtime_error("no golden file " + golden);
   std::vector<nlohmann::json> out;
   for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line));

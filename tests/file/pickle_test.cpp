@@ -11,6 +11,7 @@
 #include "calque/op/ops.h"
 #include "file/file_support.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -19,7 +20,7 @@ using namespace std::string_literals;
 
 using test::TemporaryFolder;
 
-std::string golden(const std::string& name) { return std::string(CALQUE_SOURCE_DIR) + "/tests/file/golden/" + name; }
+std::string golden(const std::string& name) { return test::source_folder() + "/tests/file/golden/" + name; }
 
 std::string zipped(const std::string& pickle, const std::vector<std::pair<std::string, std::string>>& more = {}) {
   std::string out;

@@ -11,6 +11,7 @@
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -23,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string tiny_lm = std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm";
+const std::string tiny_lm = test::source_folder() + "/assets/tiny-lm";
 
 std::shared_ptr<PretrainedModel> tiny() { return from_pretrained(tiny_lm, {.dtype = DType::float32}); }
 
@@ -180,7 +181,7 @@ void expect_same_states(const std::vector<std::vector<Tensor>>& found, const std
 TEST(Assisted, hidden_states_and_attentions_are_those_without_candidates) {
   GenerationConfig config = settings(R"({"max_new_tokens": 12, "return_dict_in_generate": true, "output_hidden_states": true,
                                          "output_attentions": true, "decoder_start_token_id": 0, "pad_token_id": 0})");
-  const auto t5 = from_pretrained(std::string(CALQUE_SOURCE_DIR) + "/tests/zoo/golden/t5",
+  const auto t5 = from_pretrained(test::source_folder() + "/tests/zoo/golden/t5",
                                   {.model_class = "T5ForConditionalGeneration", .dtype = DType::float32});
   for (const auto& [model, assistant] : {std::pair(tiny(), like_tiny()), std::pair(t5, t5)}) {
     const ModelInputs prompt{.input_ids = ids_of({{10, 30, 20, 10, 30}})};
@@ -212,8 +213,7 @@ TEST(Assisted, H245_what_it_cannot_do_it_says) {
             "num_return_sequences has to be 1 when doing assisted generate, but is 2");
   options.assistant_config.num_assistant_tokens_schedule = "often";
   EXPECT_THAT(error(one, R"({"max_new_tokens": 4})"), HasSubstr("found 'often'"));
-  const auto other =
-      from_pretrained(std::string(CALQUE_SOURCE_DIR) + "/tests/zoo/golden/gpt2", {.model_class = "GPT2LMHeadModel"});
+  const auto other = from_pretrained(test::source_folder() + "/tests/zoo/golden/gpt2", {.model_class = "GPT2LMHeadModel"});
   options.assistant = other.get();
   EXPECT_THAT(error(one, R"({"max_new_tokens": 4})"), HasSubstr("has a vocabulary of"));
 }

@@ -12,6 +12,7 @@
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -212,7 +213,7 @@ TEST(Generate, H236_CriteriaAnswerForEachRow) {
 }
 
 const Tokenizer& tiny() {
-  static const Tokenizer tokenizer = Tokenizer::from_file(std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm");
+  static const Tokenizer tokenizer = Tokenizer::from_file(test::source_folder() + "/assets/tiny-lm");
   return tokenizer;
 }
 

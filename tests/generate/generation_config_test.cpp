@@ -10,6 +10,7 @@
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 #include "support/folder_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -46,11 +47,11 @@ TEST(GenerationConfig, ReadsAndWritesWhatItWasGiven) {
 }
 
 TEST(GenerationConfig, ReadsTheEmbeddedModels) {
-  const GenerationConfig config = GenerationConfig::from_file(std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm");
+  const GenerationConfig config = GenerationConfig::from_file(test::source_folder() + "/assets/tiny-lm");
   EXPECT_TRUE(config.derived_from_model_config);
   EXPECT_THAT(config.eos_token_id->ids, ElementsAre(0));
   EXPECT_EQ(config.use_cache, true);
-  EXPECT_THAT(error_of([] { GenerationConfig::from_file(CALQUE_SOURCE_DIR); }),
+  EXPECT_THAT(error_of([] { GenerationConfig::from_file(test::source_folder()); }),
               HasSubstr("no generation_config.json in this folder"));
 }
 

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-const std::string tiny_lm = std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm";
+const std::string tiny_lm = test::source_folder() + "/assets/tiny-lm";
 
 PretrainedModel& tiny() {
   static const std::shared_ptr<PretrainedModel> model = [] {
@@ -230,6 +230,7 @@ TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
   };
   const Case cases[] = {
 #include "generate/tiny_lm_embeds.inc"
+#include "support/paths.h"
   };
   for (const Case& c : cases) {
     Generator generator(c.seed);

@@ -10,6 +10,7 @@
 #include "calque/graph/graph_module.h"
 #include "calque/graph/text.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -31,7 +32,7 @@ GraphModule module_of(Graph graph, const std::string& class_name) {
 class Golden : public testing::TestWithParam<json> {
  public:
   static std::vector<json> load() {
-    std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/graph/golden/code.json");
+    std::ifstream in(test::source_folder() + "/tests/graph/golden/code.json");
     return json::parse(in).get<std::vector<json>>();
   }
   std::string expected(const char* key) const { return GetParam().at(key).get<std::string>(); }

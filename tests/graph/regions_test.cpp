@@ -11,6 +11,7 @@
 #include "calque/graph/text.h"
 #include "calque/op/autocast.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 const json& programs() {
-  static const json golden = json::parse(std::ifstream(std::string(CALQUE_SOURCE_DIR) + "/tests/graph/golden/regions.json"));
+  static const json golden = json::parse(std::ifstream(test::source_folder() + "/tests/graph/golden/regions.json"));
   return golden.at("programs");
 }
 

@@ -8,6 +8,7 @@
 #include "calque/graph/passes.h"
 #include "calque/graph/text.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -39,7 +40,7 @@ SplitOptions options_of(const std::string& name) {
 }
 
 TEST(Split, GivesPyTorchsModules) {
-  std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/graph/golden/split.json");
+  std::ifstream in(test::source_folder() + "/tests/graph/golden/split.json");
   const json golden = json::parse(in);
   size_t compared = 0;
   for (const json& c : golden.at("cases")) {

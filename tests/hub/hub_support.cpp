@@ -9,12 +9,13 @@
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
+#include "support/paths.h"
 
 namespace calque::hub_test {
 
 namespace fs = std::filesystem;
 
-fs::path golden(const std::string& name) { return fs::path(CALQUE_SOURCE_DIR) / "tests/hub/golden" / name; }
+fs::path golden(const std::string& name) { return fs::path(test::source_folder()) / "tests/hub/golden" / name; }
 
 std::shared_ptr<PretrainedModel> tiny_llama(const std::string& model_class, bool tied, uint64_t seed) {
   manual_seed(seed);

@@ -11,12 +11,13 @@
 #include "calque/file/pickle.h"
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque::load_test {
 
 namespace fs = std::filesystem;
 
-fs::path golden(const std::string& name) { return fs::path(CALQUE_SOURCE_DIR) / "tests/hub/golden" / name; }
+fs::path golden(const std::string& name) { return fs::path(test::source_folder()) / "tests/hub/golden" / name; }
 
 void Folder::tensors(const std::string& name, const NamedTensors& tensors,
                      const std::optional<SafetensorsMetadata>& metadata) const {

@@ -1,4 +1,4 @@
-#include "kernel/cpu/attention.h"
+#include "kernel/cpu/attention/attention.h"
 
 #include <gtest/gtest.h>
 

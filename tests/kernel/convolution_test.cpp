@@ -1,4 +1,4 @@
-#include "kernel/cpu/convolution.h"
+#include "kernel/cpu/convolution/convolution.h"
 
 #include <gtest/gtest.h>
 

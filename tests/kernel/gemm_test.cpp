@@ -1,4 +1,4 @@
-#include "kernel/cpu/gemm.h"
+#include "kernel/cpu/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

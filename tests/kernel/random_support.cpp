@@ -7,7 +7,7 @@
 
 #include "calque/op/tensor.h"
 #include "calque/tensor/generator.h"
-#include "kernel/cpu/random.h"
+#include "kernel/cpu/random/random.h"
 
 namespace calque {
 namespace {

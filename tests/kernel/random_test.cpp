@@ -1,4 +1,4 @@
-#include "kernel/cpu/random.h"
+#include "kernel/cpu/random/random.h"
 #include "calque/op/tensor.h"
 
 #include <gtest/gtest.h>
@@ -12,14 +12,15 @@
 
 #include "calque/base/warning.h"
 #include "calque/tensor/generator.h"
-#include "kernel/cpu/box_muller.h"
+#include "kernel/cpu/random/box_muller.h"
 #include "random_support.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
 
-const std::string golden = std::string(CALQUE_SOURCE_DIR) + "/tests/kernel/golden/";
+const std::string golden = test::source_folder() + "/tests/kernel/golden/";
 
 // Floats as integers whose differences are ulps.
 template <class Bits>

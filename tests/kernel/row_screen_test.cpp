@@ -1,5 +1,5 @@
 // The row with the largest product, found without reading the whole matrix, beside the whole product.
-#include "kernel/cpu/row_screen.h"
+#include "kernel/cpu/gemm/row_screen.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "layering.h"
+#include "support/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,14 +15,14 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(Layering, NoRoomIncludesUpwards) {
-  const fs::path root = CALQUE_SOURCE_DIR;
+  const fs::path root = test::source_folder();
   const auto rooms = read_rooms(root / "cmake/rooms.txt");
   ASSERT_GE(rooms.size(), 16u);
   for (const auto& violation : find_violations(root, rooms)) ADD_FAILURE() << violation;
 }
 
 TEST(Layering, NoTwoHeadersDefineTheSameType) {
-  for (const auto& twin : find_twins(CALQUE_SOURCE_DIR)) ADD_FAILURE() << twin;
+  for (const auto& twin : find_twins(test::source_folder())) ADD_FAILURE() << twin;
 }
 
 // The checker itself, on a house of three rooms made for each test.

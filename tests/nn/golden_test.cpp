@@ -7,11 +7,12 @@
 
 #include "calque/op/ops.h"
 #include "nn/layers_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
 
-const std::string folder = CALQUE_SOURCE_DIR "/tests/nn/golden/";
+const std::string folder = test::source_folder() + "/tests/nn/golden/";
 
 // The largest distance of two tensors in representable floats.
 int64_t ulps(const Tensor& a, const Tensor& b) {

@@ -9,11 +9,12 @@
 #include <memory>
 
 #include "op/opcheck_support.h"
+#include "support/paths.h"
 
 namespace calque::opcheck {
 namespace {
 
-const std::string folder = std::string(CALQUE_SOURCE_DIR) + "/tests/op/golden/";
+const std::string folder = test::source_folder() + "/tests/op/golden/";
 
 const CaseFile& golden(const std::string& name) {
   static std::map<std::string, std::unique_ptr<CaseFile>> loaded;
@@ -32,7 +33,7 @@ class GoldenTest : public testing::Test {
     for (size_t i = 0; i < file.size(); ++i)
       if (file.operator_at(i) == op_) run_case(file, file.at(i), {}, report);
     finish(report);
-    static const auto gaps = read_gaps(std::string(CALQUE_SOURCE_DIR) + "/tests/op/known_gaps.tsv");
+    static const auto gaps = read_gaps(test::source_folder() + "/tests/op/known_gaps.tsv");
     if (!report.failures.empty() && gaps.contains(op_) && gaps.at(op_).allows(report.failed(), report.cases))
       GTEST_SKIP() << "known gap: " << gaps.at(op_).what;
     for (const Failure& f : report.failures) ADD_FAILURE() << f.id << ": " << f.call << "\n" << f.what;

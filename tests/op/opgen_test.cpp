@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include "support/paths.h"
 
 #include <array>
 #include <cstdio>
@@ -27,9 +28,8 @@ class Opgen : public testing::Test {
   std::pair<int, std::string> run(const std::string& stanzas, const std::string& more = {}) {
     std::ofstream(folder_ / "things.cpp") << stanzas;
     std::ofstream(folder_ / "more.cpp") << more;
-    const std::string command = std::string(CALQUE_TEST_BIN) + "/calque-opgen --stanzas " +
-                                (folder_ / "things.cpp").string() + " " + (folder_ / "more.cpp").string() + " --out-dir " +
-                                folder_.string() + " 2>&1";
+    const std::string command = test::program_folder() + "/calque-opgen --stanzas " + (folder_ / "things.cpp").string() +
+                                " " + (folder_ / "more.cpp").string() + " --out-dir " + folder_.string() + " 2>&1";
     FILE* pipe = ::popen(command.c_str(), "r");
     std::string said;
     std::array<char, 256> buffer{};

@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/op/operator.h"
 #include "calque/op/tensor.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -23,7 +24,7 @@ Value argument(const std::string& kind) {
 }
 
 TEST(Overloads, AreResolvedAsPyTorchResolvesThem) {
-  std::ifstream in(std::string(CALQUE_SOURCE_DIR) + "/tests/op/golden/overloads.tsv");
+  std::ifstream in(test::source_folder() + "/tests/op/golden/overloads.tsv");
   ASSERT_TRUE(in);
   std::string line;
   int lines = 0;

@@ -12,6 +12,7 @@
 #include "calque/tensor/generator.h"
 #include "calque/trace/make_fx.h"
 #include "op/opcheck_support.h"
+#include "support/paths.h"
 
 namespace calque::opcheck {
 namespace {
@@ -71,7 +72,7 @@ void change(const Values& inputs) {
 }
 
 void sweep(TracingMode mode, bool writing) {
-  const CaseFile file(std::string(CALQUE_SOURCE_DIR) + "/tests/op/golden/cases.jsonl");
+  const CaseFile file(test::source_folder() + "/tests/op/golden/cases.jsonl");
   size_t traced = 0;
   std::string failures;
   for (size_t i = 0; i < file.size(); ++i) {

@@ -1,6 +1,7 @@
 // The pytree, hand-made cases and those that PyTorch described (golden/tree.jsonl, written by tools/golden/tree.py).
 #include "calque/op/tree.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ std::vector<std::string> path_texts(const TreeSpec& spec) {
 }
 
 TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/op/golden/tree.jsonl");
+  std::ifstream in(test::source_folder() + "/tests/op/golden/tree.jsonl");
   ASSERT_TRUE(in);
   std::string line;
   int cases = 0;

@@ -10,6 +10,7 @@
 #include "calque/sym/dim_constraints.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
+#include "support/paths.h"
 #include "sym/golden_support.h"
 #include "sym/polynomial.h"
 
@@ -149,7 +150,7 @@ TEST(Polynomials, comparisons_are_solved_exactly) {
 }
 
 TEST(DimConstraints, problems_that_pytorch_solved) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/sym/golden/dim_constraints.jsonl");
+  std::ifstream in(test::source_folder() + "/tests/sym/golden/dim_constraints.jsonl");
   ASSERT_TRUE(in);
   size_t rows = 0, same = 0;
   for (std::string line; std::getline(in, line); ++rows) {

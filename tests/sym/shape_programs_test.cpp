@@ -11,6 +11,7 @@
 #include "calque/sym/produce_guards.h"
 #include "calque/sym/sym_math.h"
 #include "calque/sym/unbacked.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -161,7 +162,7 @@ class Program {
 };
 
 TEST(ShapePrograms, do_what_pytorch_does) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/sym/golden/shape_programs.jsonl");
+  std::ifstream in(test::source_folder() + "/tests/sym/golden/shape_programs.jsonl");
   ASSERT_TRUE(in);
   Counts counts;
   for (std::string line; std::getline(in, line); ++counts.rows) {

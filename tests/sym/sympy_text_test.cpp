@@ -10,6 +10,7 @@
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
+#include "support/paths.h"
 #include "sym/golden_support.h"
 
 namespace calque {
@@ -43,7 +44,7 @@ Texts texts_of(ShapeEnv& env, const std::string& input) {
 }
 
 TEST(SympyText, normal_forms_print_as_sympy_prints_them) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/sym/golden/sympy.tsv");
+  std::ifstream in(test::source_folder() + "/tests/sym/golden/sympy.tsv");
   ASSERT_TRUE(in);
   size_t rows = 0;
   for (std::string line; std::getline(in, line); ++rows) {

@@ -1,5 +1,6 @@
 // Tensor::str against the text that PyTorch printed (golden/print.jsonl, written by tools/golden/print.py).
 #include "calque/tensor/print.h"
+#include "support/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ class DefaultDType {
 };
 
 TEST(Print, EveryGoldenCaseIsPyTorchsText) {
-  std::ifstream in(CALQUE_SOURCE_DIR "/tests/tensor/golden/print.jsonl");
+  std::ifstream in(test::source_folder() + "/tests/tensor/golden/print.jsonl");
   ASSERT_TRUE(in);
   std::string line;
   int cases = 0;

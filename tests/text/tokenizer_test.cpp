@@ -12,6 +12,7 @@
 
 #include "calque/base/error.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -22,7 +23,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using Nlohmann = nlohmann::json;
 
-const std::string tiny_folder = std::string(CALQUE_SOURCE_DIR) + "/assets/tiny-lm";
+const std::string tiny_folder = test::source_folder() + "/assets/tiny-lm";
 
 const Tokenizer& tiny() {
   static const Tokenizer tokenizer = Tokenizer::from_file(tiny_folder);
@@ -63,7 +64,7 @@ std::string refused(const Nlohmann& json) {
 }
 
 TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
-  std::ifstream golden(std::string(CALQUE_SOURCE_DIR) + "/tests/text/golden/tokenizers.jsonl");
+  std::ifstream golden(test::source_folder() + "/tests/text/golden/tokenizers.jsonl");
   int kinds = 0;
   for (std::string line; std::getline(golden, line); ++kinds) {
     const Nlohmann g = Nlohmann::parse(line);
@@ -229,7 +230,7 @@ TEST(Tokenizer, RefusesWrongFiles) {
   EXPECT_THAT(error_of([] { Tokenizer::from_json("\xFF"); }), HasSubstr("not UTF-8"));
   EXPECT_THAT(error_of([] { Tokenizer::from_json(std::string(100000, '[')); }), HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of([] { Tokenizer::from_file("/nowhere/tokenizer.json"); }), HasSubstr("/nowhere/tokenizer.json"));
-  EXPECT_THAT(error_of([] { Tokenizer::from_file(std::string(CALQUE_SOURCE_DIR) + "/assets"); }),
+  EXPECT_THAT(error_of([] { Tokenizer::from_file(test::source_folder() + "/assets"); }),
               HasSubstr("no tokenizer.json in this folder"));
   Nlohmann json = small();
   json["model"]["vocab"]["a"] = "zero";

@@ -11,6 +11,7 @@
 #include "calque/nn/functional.h"
 #include "calque/op/ops.h"
 #include "calque/trace/functional.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -103,7 +104,7 @@ Value replaced(const Value& v, const Values& by, size_t& next) {
 }
 
 TEST(Decompositions, the_core_table_makes_the_nodes_that_pytorch_makes) {
-  std::ifstream file(std::string(CALQUE_SOURCE_DIR) + "/tests/trace/golden/decompositions.jsonl");
+  std::ifstream file(test::source_folder() + "/tests/trace/golden/decompositions.jsonl");
   ASSERT_TRUE(file);
   const PythonBodiesScope as_exports;
   size_t count = 0;

@@ -8,11 +8,12 @@
 #include "calque/op/library.h"
 #include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
 
-std::string library_path() { return std::string(CALQUE_TEST_BIN) + "/libgated_operators.so"; }
+std::string library_path() { return test::program_folder() + "/libgated_operators.so"; }
 void load_once() {
   static const bool done = (load_operator_library(library_path()), true);
   (void)done;

@@ -10,6 +10,7 @@
 #include "calque/hub/save_pretrained.h"
 #include "calque/op/ops.h"
 #include "hub/hub_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -19,7 +20,7 @@ using namespace hub_test;
 std::vector<std::string> golden_folders() {
   std::vector<std::string> out;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden"))
+       std::filesystem::directory_iterator(std::filesystem::path(test::source_folder()) / "tests/zoo/golden"))
     out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
@@ -28,7 +29,7 @@ std::vector<std::string> golden_folders() {
 class EveryArchitecture : public ::testing::TestWithParam<std::string> {
  protected:
   std::shared_ptr<PretrainedModel> load() {
-    return from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / GetParam());
+    return from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / GetParam());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryArchitecture, ::testing::ValuesIn(golden_folders()), [](const auto& info) {

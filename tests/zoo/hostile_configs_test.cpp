@@ -15,6 +15,7 @@
 #include "calque/hub/registry.h"
 #include "calque/op/ops.h"
 #include "hub/hub_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -24,7 +25,7 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-fs::path folder_of(const std::string& name) { return fs::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name; }
+fs::path folder_of(const std::string& name) { return fs::path(test::source_folder()) / "tests/zoo/golden" / name; }
 
 std::vector<std::string> golden_folders() {
   std::vector<std::string> out;

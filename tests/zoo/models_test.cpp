@@ -11,6 +11,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/ops.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -21,7 +22,7 @@ struct Case {
   Leaves in, out;
 };
 
-std::filesystem::path golden() { return std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden"; }
+std::filesystem::path golden() { return std::filesystem::path(test::source_folder()) / "tests/zoo/golden"; }
 
 std::vector<std::string> folders() {
   std::vector<std::string> out;
@@ -170,7 +171,7 @@ TEST(Models, SinusoidalPositionsHaveNoLongestText) {
   const GradModeScope no_grad(false);
   for (const char* name : {"m2m_100", "xglm"}) {
     SCOPED_TRACE(name);
-    const auto model = from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name);
+    const auto model = from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / name);
     const int64_t longer = model->config().integer("max_position_embeddings") + 20;
     const Tensor ids = (arange(longer) * 7).remainder(40) + 5;
     const auto texts = [&](int64_t length) {
@@ -194,7 +195,7 @@ TEST(Models, SinusoidalPositionsHaveNoLongestText) {
 // Where transformers' own views of no tokens are ambiguous, the sizes are known here.
 TEST(Models, TextsOfNoTokensAndOfOne) {
   for (const char* name : {"llama", "gpt2"}) {
-    const auto model = from_pretrained(std::filesystem::path(CALQUE_SOURCE_DIR) / "tests/zoo/golden" / name);
+    const auto model = from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / name);
     for (const int64_t length : {0, 1}) {
       const Tensor hidden = model->base_model()({.input_ids = ones({2, length}, DType::int64)})["last_hidden_state"];
       EXPECT_EQ(hidden.size(0), 2) << name;

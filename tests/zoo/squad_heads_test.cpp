@@ -1,4 +1,5 @@
 #include "zoo/heads/squad_heads.h"
+#include "support/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +12,7 @@ namespace calque {
 namespace {
 
 const SafetensorsFile& parts() {
-  static const SafetensorsFile file =
-      SafetensorsFile::open(std::string(CALQUE_SOURCE_DIR) + "/tests/hub/golden/heads.safetensors");
+  static const SafetensorsFile file = SafetensorsFile::open(test::source_folder() + "/tests/hub/golden/heads.safetensors");
   return file;
 }
 StateDict state_under(const std::string& prefix) {

@@ -1,6 +1,6 @@
-"""Writes src/kernel/cpu/vec_tables.h: piecewise polynomials for functions of a >= 0 in 32 steps of equal width.
+"""Writes src/kernel/cpu/simd/vec_tables.h: piecewise polynomials for functions of a >= 0 in 32 steps of equal width.
 
-    python piecewise.py > src/kernel/cpu/vec_tables.h      (needs mpmath)
+    python piecewise.py > src/kernel/cpu/simd/vec_tables.h      (needs mpmath)
 
 The value at a = (n + d) * step, n the nearest integer to a / step, is the sum of c[k][n] * (d * step)^k. Each polynomial
 is a Remez fit in relative error; in the first step of a function that vanishes at 0 the constant term is 0.

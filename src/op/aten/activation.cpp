@@ -1,13 +1,13 @@
 // Activations of torch.nn.functional, and clamping by numbers.
-#include "kernel/cpu/activation.h"
+#include "kernel/cpu/elementwise/activation.h"
 
 #include <cmath>
 #include <limits>
 
 #include "calque/base/error.h"
-#include "kernel/cpu/fill.h"
-#include "kernel/cpu/ternary.h"
-#include "kernel/cpu/unary.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/elementwise/ternary.h"
+#include "kernel/cpu/elementwise/unary.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

@@ -1,6 +1,6 @@
 // Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/binary_kernels.h"
 #include "op/stanza.h"
 

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "calque/sym/sym_math.h"
-#include "kernel/cpu/attention.h"
-#include "kernel/cpu/attention_special.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/attention/attention.h"
+#include "kernel/cpu/attention/attention_special.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

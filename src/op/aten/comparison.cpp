@@ -1,5 +1,5 @@
 // Comparisons, logical and bitwise operators of two operands.
-#include "kernel/cpu/binary.h"
+#include "kernel/cpu/elementwise/binary.h"
 #include "op/rule/binary_kernels.h"
 #include "op/stanza.h"
 

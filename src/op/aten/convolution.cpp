@@ -1,5 +1,5 @@
 // Convolutions: the one operator that computes them, its gradient, and the forms that are made of it.
-#include "kernel/cpu/convolve.h"
+#include "kernel/cpu/convolution/convolve.h"
 #include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>

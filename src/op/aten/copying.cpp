@@ -1,6 +1,6 @@
 // Copies and conversions: copy, clone, contiguous, to, detach, lift and the reading of single values.
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/fill.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 

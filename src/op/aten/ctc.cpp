@@ -1,5 +1,5 @@
 // Connectionist temporal classification loss.
-#include "kernel/cpu/ctc.h"
+#include "kernel/cpu/loss/ctc.h"
 
 #include <algorithm>
 #include <limits>

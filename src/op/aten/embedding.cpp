@@ -1,8 +1,8 @@
 // Table lookups: embedding, its dense gradient, embedding_renorm_, embedding_bag.
-#include "kernel/cpu/embedding.h"
+#include "kernel/cpu/index/embedding.h"
 
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/index.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/index/index.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 

@@ -1,6 +1,6 @@
 // Tensors from nothing: empty, zeros, full, arange and kin, their *_like and new_* forms, and fill.
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/fill.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 

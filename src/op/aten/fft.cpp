@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernel/cpu/fft.h"
+#include "kernel/cpu/transform/fft.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

@@ -1,6 +1,6 @@
 // Images as columns and back, sampling at a grid, weight norm.
-#include "kernel/cpu/folding.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/convolution/folding.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/not_implemented.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

@@ -1,10 +1,10 @@
 // Selection and replacement by index tensors: index, index_put, index_select, index_add, index_fill, index_copy,
 // index_reduce, take, put, take_along_dim.
 #include "op/rule/indexing.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/fill.h"
-#include "kernel/cpu/index.h"
-#include "kernel/cpu/scatter.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/index/index.h"
+#include "kernel/cpu/index/scatter.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -1,5 +1,5 @@
 // Several tensors into one, and one several times over: cat, stack, repeat, tile, meshgrid, broadcast_tensors.
-#include "kernel/cpu/joining.h"
+#include "kernel/cpu/shaping/joining.h"
 #include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // Loss functions.
 #include <cmath>
 
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/loss.h"
-#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/loss/loss.h"
+#include "kernel/cpu/reduce/reduce.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/rule/reduction.h"

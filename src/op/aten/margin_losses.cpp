@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "calque/base/error.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/margin_loss.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/loss/margin_loss.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 

@@ -1,7 +1,7 @@
 // Operators that follow a mask: nonzero and its kin, masked_select, masked_scatter. Sizes that depend on values become
 // unbacked symbols under fake execution.
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/masked.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/masked.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 

@@ -1,9 +1,9 @@
 // Matrix products: mm, bmm and their kin with a summand, and matmul and linear, which are made of them.
-#include "kernel/cpu/matmul.h"
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/gemm/matmul.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/gemm/outer.h"
 #include "kernel/cpu/not_implemented.h"
-#include "kernel/cpu/outer.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 

@@ -1,11 +1,11 @@
 // Layer, RMS, group, batch and instance norm.
-#include "kernel/cpu/norm.h"
+#include "kernel/cpu/reduce/norm.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "calque/op/composite_policy.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/distance.h"
-#include "kernel/cpu/reduce.h"
-#include "kernel/cpu/softmax.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/loss/distance.h"
+#include "kernel/cpu/reduce/reduce.h"
+#include "kernel/cpu/reduce/softmax.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 

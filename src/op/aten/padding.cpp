@@ -1,5 +1,5 @@
 // Padding: constant, reflection, replication, circular.
-#include "kernel/cpu/padding.h"
+#include "kernel/cpu/pooling/padding.h"
 #include "kernel/cpu/not_implemented.h"
 
 #include "calque/sym/unbacked.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "calque/tensor/generator.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/random.h"
-#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/random/random.h"
+#include "kernel/cpu/reduce/reduce.h"
 #include "op/rule/factory.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"

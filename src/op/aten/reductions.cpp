@@ -1,10 +1,10 @@
 // Reductions: sum, mean, prod, the extremes and their positions, all, any, count_nonzero.
-#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/reduce/reduce.h"
 
 #include <limits>
 
-#include "kernel/cpu/activation.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/activation.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"

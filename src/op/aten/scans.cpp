@@ -1,7 +1,7 @@
 // Scans: cumsum, cumprod, logcumsumexp, cummax, cummin, diff.
-#include "kernel/cpu/scan.h"
+#include "kernel/cpu/reduce/scan.h"
 
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 

@@ -1,6 +1,6 @@
 // gather and the scatter family: one index for each element along one dimension.
-#include "kernel/cpu/scatter.h"
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/index/scatter.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 

@@ -1,10 +1,10 @@
 // Rearranging copies: roll, flip, rot90, triangles, pixel and channel shuffles, diagonal matrices.
-#include "kernel/cpu/shaping.h"
+#include "kernel/cpu/shaping/shaping.h"
 
 #include <algorithm>
 
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/fill.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/not_implemented.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"

@@ -1,7 +1,7 @@
 // softmax, log_softmax, their gradients and kin.
-#include "kernel/cpu/softmax.h"
+#include "kernel/cpu/reduce/softmax.h"
 
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 

@@ -1,8 +1,8 @@
 // Order: sort, argsort, msort, topk, kthvalue, and lookups in sorted lists: searchsorted, bucketize, isin.
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/fill.h"
-#include "kernel/cpu/search.h"
-#include "kernel/cpu/sort.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/index/search.h"
+#include "kernel/cpu/index/sort.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 

@@ -1,5 +1,5 @@
 // Special functions: digamma and polygamma, inverse error functions, Bessel functions.
-#include "kernel/cpu/special.h"
+#include "kernel/cpu/elementwise/special.h"
 
 #include "calque/base/error.h"
 #include "op/stanza.h"

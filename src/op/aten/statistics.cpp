@@ -1,12 +1,12 @@
 // Variance and standard deviation, medians, modes.
-#include "kernel/cpu/order.h"
+#include "kernel/cpu/index/order.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "kernel/cpu/fill.h"
-#include "kernel/cpu/reduce.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/reduce/reduce.h"
 
 #include "calque/base/warning.h"
 #include "op/rule/reduction.h"

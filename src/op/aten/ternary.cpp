@@ -1,13 +1,13 @@
 // Operators of three operands: selection, filling by a mask, clamping by tensors, interpolation, fused arithmetic.
-#include "kernel/cpu/ternary.h"
+#include "kernel/cpu/elementwise/ternary.h"
 
 #include <limits>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/sym/sym_math.h"
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/unary.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/unary.h"
 #include "op/stanza.h"
 
 namespace calque {

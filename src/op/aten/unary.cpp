@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "kernel/cpu/activation.h"
-#include "kernel/cpu/binary.h"
-#include "kernel/cpu/copy.h"
-#include "kernel/cpu/unary.h"
+#include "kernel/cpu/elementwise/activation.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/unary.h"
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 

@@ -1,9 +1,9 @@
 // Distinct values and counts: the unique family, bincount, one_hot.
-#include "kernel/cpu/unique.h"
+#include "kernel/cpu/index/unique.h"
 
-#include "kernel/cpu/fill.h"
-#include "kernel/cpu/scatter.h"
-#include "kernel/cpu/search.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/index/scatter.h"
+#include "kernel/cpu/index/search.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 

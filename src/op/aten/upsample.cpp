@@ -3,7 +3,7 @@
 
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/not_implemented.h"
-#include "kernel/cpu/resample.h"
+#include "kernel/cpu/pooling/resample.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -1,6 +1,6 @@
 // What copies come from views: the *_copy operators (a view's values in fresh contiguous memory) and the *_scatter
 // operators (a copy of self in which a view is overwritten).
-#include "kernel/cpu/copy.h"
+#include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "calque/tensor/promotion.h"
-#include "kernel/cpu/binary.h"
+#include "kernel/cpu/elementwise/binary.h"
 
 namespace calque {
 

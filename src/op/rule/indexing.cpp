@@ -5,7 +5,7 @@
 #include <string>
 
 #include "calque/sym/shape_env.h"
-#include "kernel/cpu/masked.h"
+#include "kernel/cpu/elementwise/masked.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pointwise.h"
 

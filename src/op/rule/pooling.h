@@ -2,7 +2,7 @@
 #pragma once
 
 #include "calque/op/tensor.h"
-#include "kernel/cpu/pooling.h"
+#include "kernel/cpu/pooling/pooling.h"
 
 namespace calque::rule {
 

@@ -1,0 +1,206 @@
+#include "kernel/cpu/index/embedding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "calque/base/memory.h"
+#include "calque/base/thread.h"
+#include "kernel/cpu/elementwise/convert.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/index/index.h"
+#include "kernel/cpu/require.h"
+
+namespace calque::kernel {
+namespace {
+
+int64_t checked(const char* op, int64_t index, int64_t rows) {
+  if (index < 0 || index >= rows)
+    throw UserError(std::string(op) + ": index " + std::to_string(index) + " is out of bounds for dimension 0 with size " +
+                    std::to_string(rows));
+  return index;
+}
+
+// The dtype sums are kept in.
+DType wide_type(DType d) { return d == DType::float64 ? DType::float64 : DType::float32; }
+
+template <class F>
+void float_or_double(DType wide, F&& fn) {
+  if (wide == DType::float64)
+    fn(TypeTag<double>{});
+  else
+    fn(TypeTag<float>{});
+}
+
+template <class W>
+struct Bags {
+  const TensorBase& weight;
+  const int64_t* index;
+  const W* factor;  // null without per-sample weights
+  int64_t padding_idx;
+  BagMode mode;
+  W* out;
+  int64_t* max_index;  // null unless mode is max
+  int64_t width;
+
+  // One bag, rows [begin, end) of the indices; returns how many rows counted.
+  int64_t run(int64_t bag, int64_t begin, int64_t end, W* row) const {
+    const LoadFn load = load_fn(weight.dtype(), compute_of<W>);
+    const int64_t item = weight.element_size();
+    const auto* base = static_cast<const char*>(weight.data());
+    W* to = out + bag * width;
+    std::fill_n(to, width, W{0});
+    if (max_index) std::fill_n(max_index + bag * width, width, int64_t{0});
+    int64_t count = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = checked("_embedding_bag", index[i], weight.sizes()[0]);
+      if (at == padding_idx) continue;
+      load(base + at * weight.strides()[0] * item, weight.strides()[1] * item, row, width);
+      if (mode == BagMode::max) {
+        for (int64_t j = 0; j < width; ++j)
+          if (count == 0 || row[j] > to[j]) {
+            to[j] = row[j];
+            max_index[bag * width + j] = at;
+          }
+      } else if (factor) {
+        for (int64_t j = 0; j < width; ++j) to[j] += factor[i] * row[j];
+      } else {
+        for (int64_t j = 0; j < width; ++j) to[j] += row[j];
+      }
+      ++count;
+    }
+    if (mode == BagMode::mean && count > 0)
+      for (int64_t j = 0; j < width; ++j) to[j] /= static_cast<W>(count);
+    return count;
+  }
+};
+
+}  // namespace
+
+void embedding_dense_backward(const TensorBase& grad, const TensorBase& indices, int64_t padding_idx,
+                              bool scale_by_frequency, const TensorBase& out) {
+  const TensorBase index = as_index(indices, indices.sizes());
+  const int64_t n = index.numel();
+  const int64_t width = grad.sizes().back();
+  require_numel("embedding_dense_backward", "grad_output", grad, n * width);
+  const int64_t rows = out.sizes()[0];
+  const DType wide = wide_type(grad.dtype());
+  const TensorBase from = contiguous_as(grad, wide);
+  const bool direct = out.dtype() == wide && out.is_contiguous();
+  const TensorBase sums = direct ? out : make_tensor(out.sizes(), wide);
+  fill(sums, 0);
+  const int64_t* at = index.data_as<int64_t>();
+  CountedVector<int64_t> counts;
+  if (scale_by_frequency) counts.resize(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < n; ++i) {
+    if (at[i] == padding_idx) continue;
+    checked("embedding_dense_backward", at[i], rows);
+    if (scale_by_frequency) ++counts[static_cast<size_t>(at[i])];
+  }
+  float_or_double(wide, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    const W* g = from.data_as<W>();
+    W* s = sums.mutable_data_as<W>();
+    // Threads own column ranges, so that every sum keeps the order of the indices.
+    parallel_for(0, width, std::max<int64_t>(16, 32768 / std::max<int64_t>(1, n)), [&](int64_t b, int64_t e) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (at[i] == padding_idx) continue;
+        const W scale = scale_by_frequency ? W{1} / static_cast<W>(counts[static_cast<size_t>(at[i])]) : W{1};
+        for (int64_t j = b; j < e; ++j) s[at[i] * width + j] += g[i * width + j] * scale;
+      }
+    });
+  });
+  if (!direct) copy(sums, out);
+}
+
+void embedding_renorm(const TensorBase& weight, const TensorBase& indices, double max_norm, double norm_type) {
+  const TensorBase index = as_index(indices, indices.sizes());
+  std::vector<int64_t> rows(index.data_as<int64_t>(), index.data_as<int64_t>() + index.numel());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  const int64_t width = weight.sizes()[1];
+  const int64_t item = weight.element_size();
+  const LoadFn load = load_fn(weight.dtype(), Compute::f64);
+  const StoreFn store = store_fn(Compute::f64, weight.dtype());
+  CountedVector<double> row(static_cast<size_t>(width));
+  for (const int64_t r : rows) {
+    char* at = static_cast<char*>(weight.mutable_data()) +
+               checked("embedding_renorm_", r, weight.sizes()[0]) * weight.strides()[0] * item;
+    load(at, weight.strides()[1] * item, row.data(), width);
+    double norm = 0;
+    if (std::isinf(norm_type))
+      for (const double x : row) norm = std::max(norm, std::abs(x));
+    else if (norm_type == 0)
+      for (const double x : row) norm += x != 0 ? 1 : 0;
+    else {
+      for (const double x : row) norm += std::pow(std::abs(x), norm_type);
+      norm = std::pow(norm, 1 / norm_type);
+    }
+    if (!(norm > max_norm)) continue;
+    const double scale = max_norm / (norm + 1e-7);
+    for (double& x : row) x *= scale;
+    store(row.data(), at, weight.strides()[1] * item, width);
+  }
+}
+
+void embedding_bag(const TensorBase& weight, const TensorBase& indices, const TensorBase& offsets, BagMode mode,
+                   const TensorBase& per_sample_weights, int64_t padding_idx, const TensorBase& out,
+                   const TensorBase& offset2bag, const TensorBase& bag_size, const TensorBase& max_indices) {
+  const TensorBase index = as_index(indices, indices.sizes());
+  const TensorBase starts = as_index(offsets, offsets.sizes());
+  const int64_t n = index.numel();
+  const int64_t bags = out.sizes()[0];
+  const int64_t width = out.sizes()[1];
+  const int64_t* offset = starts.data_as<int64_t>();
+  if (starts.numel() > 0 && offset[0] != 0)
+    throw UserError(
+        "_embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0, "
+        "found " +
+        std::to_string(offset[0]));
+  for (int64_t b = 0; b < starts.numel(); ++b)
+    if (offset[b] > n || (b > 0 && offset[b] < offset[b - 1]))
+      throw UserError("_embedding_bag: offsets must rise and not pass the number of indices (" + std::to_string(n) +
+                      "), found offsets[" + std::to_string(b) + "] = " + std::to_string(offset[b]));
+  const auto end_of = [&](int64_t b) { return b + 1 < bags ? offset[b + 1] : n; };
+  const DType wide = wide_type(weight.dtype());
+  const bool direct = out.dtype() == wide;
+  const TensorBase sums = direct ? out : make_tensor(out.sizes(), wide);
+  const TensorBase sizes = make_tensor({bags}, DType::int64);
+  const TensorBase maxima = mode == BagMode::max ? make_tensor({bags, width}, DType::int64) : TensorBase();
+  const TensorBase factors = per_sample_weights.defined() ? contiguous_as(per_sample_weights, wide) : TensorBase();
+  auto* size = sizes.mutable_data_as<int64_t>();
+  float_or_double(wide, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    const Bags<W> work{weight,
+                       index.data_as<int64_t>(),
+                       factors.defined() ? factors.data_as<W>() : nullptr,
+                       padding_idx,
+                       mode,
+                       sums.mutable_data_as<W>(),
+                       maxima.defined() ? maxima.mutable_data_as<int64_t>() : nullptr,
+                       width};
+    const int64_t each = std::max<int64_t>(1, width * std::max<int64_t>(1, n / std::max<int64_t>(1, bags)));
+    parallel_for(0, bags, std::max<int64_t>(1, 32768 / each), [&](int64_t b, int64_t e) {
+      CountedVector<W> row(static_cast<size_t>(width));
+      for (int64_t i = b; i < e; ++i) size[i] = work.run(i, offset[i], end_of(i), row.data());
+    });
+  });
+  if (!direct) copy(sums, out);
+  if (offset2bag.numel() > 0) {
+    const TensorBase of = make_tensor({n}, DType::int64);
+    auto* to = of.mutable_data_as<int64_t>();
+    for (int64_t b = 0; b < bags; ++b) std::fill(to + offset[b], to + end_of(b), b);
+    copy(of, offset2bag);
+  }
+  if (mode == BagMode::sum) {
+    fill(bag_size, 0);
+    fill(max_indices, 0);
+  } else {
+    copy(sizes, bag_size);
+    copy(mode == BagMode::max ? maxima : sizes, max_indices);
+  }
+}
+
+}  // namespace calque::kernel

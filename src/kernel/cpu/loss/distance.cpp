@@ -1,0 +1,121 @@
+#include "kernel/cpu/loss/distance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "calque/base/error.h"
+#include "calque/base/thread.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/not_implemented.h"
+
+namespace calque::kernel {
+namespace {
+
+constexpr int64_t grain = 16384;  // multiplications
+
+// Sums in double: a difference of two floats is exact enough there, and so is its square.
+template <class C>
+C distance(const C* a, const C* b, int64_t n, double p) {
+  double total = 0;
+  if (p == 2) {
+    for (int64_t i = 0; i < n; ++i) {
+      const auto d = static_cast<double>(a[i] - b[i]);
+      total += d * d;
+    }
+    return static_cast<C>(std::sqrt(total));
+  }
+  if (p == 1) {
+    for (int64_t i = 0; i < n; ++i) total += static_cast<double>(std::abs(a[i] - b[i]));
+    return static_cast<C>(total);
+  }
+  if (p == 0) {
+    for (int64_t i = 0; i < n; ++i) {
+      const C d = a[i] - b[i];
+      total += std::isnan(d) ? static_cast<double>(d) : d != 0 ? 1 : 0;
+    }
+    return static_cast<C>(total);
+  }
+  if (std::isinf(p)) {
+    C most = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const C d = std::abs(a[i] - b[i]);
+      if (d > most || std::isnan(d)) most = d;
+    }
+    return most;
+  }
+  for (int64_t i = 0; i < n; ++i) total += std::pow(static_cast<double>(std::abs(a[i] - b[i])), p);
+  return static_cast<C>(std::pow(total, 1 / p));
+}
+
+// Contiguous, broadcast to `sizes` in all but the last two dimensions.
+TensorBase prepared(const TensorBase& t, const TensorBase& out) {
+  SmallVector<int64_t, 8> sizes(out.sizes().begin(), out.sizes().end());
+  const size_t n = sizes.size();
+  sizes[n - 2] = t.size(-2);
+  sizes[n - 1] = t.size(-1);
+  if (t.is_contiguous() && std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end())) return t;
+  const TensorBase dense = make_tensor(sizes, t.dtype());
+  copy(t, dense);
+  return dense;
+}
+
+void check_dtype(const char* what, DType d) {
+  if (d != DType::float32 && d != DType::float64) not_implemented(what, d);
+}
+
+template <class C>
+void cdist_as(const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& out) {
+  const TensorBase a = prepared(x1, out);
+  const TensorBase b = prepared(x2, out);
+  const int64_t m = x1.size(-1);
+  const int64_t rows = x1.size(-2);
+  const int64_t columns = x2.size(-2);
+  C* y = out.mutable_data_as<C>();
+  const C* ap = a.data_as<C>();
+  const C* bp = b.data_as<C>();
+  parallel_for(0, out.numel() / columns, std::max<int64_t>(1, grain / (m * columns)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        y[i * columns + j] = distance(ap + i * m, bp + (i / rows * columns + j) * m, m, p);
+  });
+}
+
+template <class C>
+void pdist_as(const TensorBase& self, double p, const TensorBase& out) {
+  const int64_t n = self.size(0);
+  const int64_t m = self.size(1);
+  C* y = out.mutable_data_as<C>();
+  const C* x = self.data_as<C>();
+  parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, m * n)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      C* row = y + i * (2 * n - i - 1) / 2;
+      for (int64_t j = i + 1; j < n; ++j) row[j - i - 1] = distance(x + i * m, x + j * m, m, p);
+    }
+  });
+}
+
+}  // namespace
+
+void cdist(const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& out) {
+  if (out.numel() == 0) return;
+  if (x1.size(-1) == 0) return fill(out, Scalar(0));
+  check_dtype("cdist", x1.dtype());
+  if (x1.dtype() == DType::float64)
+    cdist_as<double>(x1, x2, p, out);
+  else
+    cdist_as<float>(x1, x2, p, out);
+}
+
+void pdist(const TensorBase& self, double p, const TensorBase& out) {
+  if (out.numel() == 0) return;
+  if (self.size(1) == 0) return fill(out, Scalar(0));
+  check_dtype("pdist", self.dtype());
+  if (self.dtype() == DType::float64)
+    pdist_as<double>(self, p, out);
+  else
+    pdist_as<float>(self, p, out);
+}
+
+}  // namespace calque::kernel
