@@ -53,7 +53,7 @@ struct Closer {
   }
 };
 
-void open_kept() {
+[[maybe_unused]] void open_kept() {
   thread_local Closer closer;
   (void)closer;
   kept.open = true;

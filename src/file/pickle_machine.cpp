@@ -42,6 +42,9 @@ double big_endian_double(std::string_view s) {
   return value;
 }
 
+// Longer numbers than this say nothing more.
+double decimal_double(std::string_view s) { return std::strtod(std::string(s.substr(0, 64)).c_str(), nullptr); }
+
 }  // namespace
 
 void PickleMachine::fail(const std::string& why) const {
@@ -103,10 +106,14 @@ std::vector<PickleObject*> PickleMachine::pop_to_mark() {
   marks_.pop_back();
   return items;
 }
+std::vector<PickleObject*> PickleMachine::pop_last(size_t count) {
+  std::vector<PickleObject*> items(count);
+  for (size_t i = count; i-- > 0;) items[i] = pop();
+  return items;
+}
 void PickleMachine::to_tuple(size_t count) {
   PickleObject* o = make(Kind::tuple);
-  o->items.resize(count);
-  for (size_t i = count; i-- > 0;) o->items[i] = pop();
+  o->items = pop_last(count);
   push(o);
 }
 
@@ -124,9 +131,7 @@ void PickleMachine::long_integer(std::string_view little_endian) {
     bits |= uint64_t{static_cast<unsigned char>(little_endian[i])} << (8 * i);
   const size_t width = 8 * little_endian.size();
   if (width > 0 && width < 64 && (bits >> (width - 1) & 1U) != 0) bits |= ~uint64_t{0} << width;
-  PickleObject* o = make(Kind::integer);
-  o->integer = static_cast<int64_t>(bits);
-  push(o);
+  push_integer(static_cast<int64_t>(bits));
 }
 
 void PickleMachine::add_items(const std::vector<PickleObject*>& items) {
@@ -165,175 +170,167 @@ void PickleMachine::global(std::string_view module, std::string_view name) {
   push(make_text(Kind::global, texts_.emplace_back(std::string(module) + " " + std::string(name))));
 }
 
+void PickleMachine::push_integer(int64_t value) {
+  PickleObject* o = make(Kind::integer);
+  o->integer = value;
+  push(o);
+}
+void PickleMachine::push_floating(double value) {
+  PickleObject* o = make(Kind::floating);
+  o->floating = value;
+  push(o);
+}
+void PickleMachine::push_text(Kind kind, uint64_t size) { push(make_text(kind, take(size))); }
+
+// Protocol 0 writes numbers in decimal, and the booleans as 00 and 01.
+void PickleMachine::decimal_integer() {
+  std::string_view s = line();
+  if (s.ends_with('L')) s.remove_suffix(1);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+  if (error != std::errc() || end != s.data() + s.size()) fail("a decimal integer that is not a number of 64 bits");
+  push_integer(value);
+}
+void PickleMachine::decimal_integer_or_boolean() {
+  const size_t before = at_;
+  const std::string_view s = line();
+  if (s == "00" || s == "01") return push(s == "01" ? &shared().yes : &shared().no);
+  at_ = before;
+  decimal_integer();
+}
+uint64_t PickleMachine::decimal_index() {
+  const std::string_view s = line();
+  uint64_t index = 0;
+  if (std::from_chars(s.data(), s.data() + s.size(), index).ec != std::errc()) fail("a place in the memo that is no number");
+  return index;
+}
+
+void PickleMachine::collect(Kind kind) {
+  std::vector<PickleObject*> items = pop_to_mark();
+  if (kind == Kind::dict && items.size() % 2 != 0) fail("a dict with a key that has no value");
+  PickleObject* o = make(kind);
+  o->items = std::move(items);
+  push(o);
+}
+void PickleMachine::append(const std::vector<PickleObject*>& items) {
+  if (top()->kind != Kind::list && top()->kind != Kind::reduced) fail("it appends to something that is no list");
+  add_items(items);
+}
+void PickleMachine::set_items(const std::vector<PickleObject*>& items) {
+  if (items.size() % 2 != 0) fail("a dict with a key that has no value");
+  if (top()->kind != Kind::dict && top()->kind != Kind::reduced) fail("it sets items of something that is no dict");
+  add_items(items);
+}
+void PickleMachine::add_to_set(const std::vector<PickleObject*>& items) {
+  if (top()->kind != Kind::set) fail("it adds to something that is no set");
+  add_items(items);
+}
+void PickleMachine::drop() {
+  if (!marks_.empty() && marks_.back() == stack_.size())
+    marks_.pop_back();
+  else
+    pop();
+}
+
+void PickleMachine::global_from_lines() {
+  const std::string_view module = line();
+  global(module, line());
+}
+void PickleMachine::global_from_stack() {
+  const PickleObject* name = pop();
+  const PickleObject* module = pop();
+  if (name->kind != Kind::string || module->kind != Kind::string) fail("a name that is no text");
+  global(module->text, name->text);
+}
+void PickleMachine::persistent() {
+  PickleObject* id = pop();
+  PickleObject* o = make(Kind::persistent);
+  o->items = {id};
+  push(o);
+}
+
+void PickleMachine::refuse(unsigned char opcode) {
+  char text[8];
+  std::snprintf(text, sizeof text, "0x%02x", opcode);
+  --at_;
+  fail(std::string("the opcode ") + text + " is not among those that make plain data");
+}
+
 PickleObject* PickleMachine::run() {
   stack_.clear();
   marks_.clear();
   memo_.clear();
   while (true) {
-    const auto opcode = static_cast<unsigned char>(take(1)[0]);
-    switch (opcode) {
-      case 0x80:  // PROTO
-        if (static_cast<unsigned char>(take(1)[0]) > 5) fail("a protocol above 5");
-        break;
-      case 0x95: take(8); break;  // FRAME
-      case '.': {
-        PickleObject* o = pop();
-        return o;
-      }
-      case '(': marks_.push_back(stack_.size()); break;
-      case '0':
-        if (!marks_.empty() && marks_.back() == stack_.size())
-          marks_.pop_back();
-        else
-          pop();
-        break;
-      case '1': pop_to_mark(); break;
-      case '2': push(top()); break;
-      case 'N': push(&shared().none); break;
-      case 0x88: push(&shared().yes); break;
-      case 0x89: push(&shared().no); break;
-      case 'J': long_integer(take(4)); break;
-      case 'K': push(&shared().numbers[static_cast<unsigned char>(take(1)[0])]); break;
-      case 'M': {
-        PickleObject* o = make(Kind::integer);
-        o->integer = read<uint16_t>();
-        push(o);
-        break;
-      }
-      case 'I':
-      case 'L': {
-        std::string_view s = line();
-        if (opcode == 'I' && (s == "00" || s == "01")) {
-          push(s == "01" ? &shared().yes : &shared().no);
-          break;
-        }
-        if (s.ends_with('L')) s.remove_suffix(1);
-        PickleObject* o = make(Kind::integer);
-        const auto [p, error] = std::from_chars(s.data(), s.data() + s.size(), o->integer);
-        if (error != std::errc() || p != s.data() + s.size()) fail("an integer that is none");
-        push(o);
-        break;
-      }
-      case 0x8a: long_integer(take(static_cast<unsigned char>(take(1)[0]))); break;
-      case 0x8b: long_integer(take(read<uint32_t>())); break;
-      case 'G': {
-        PickleObject* o = make(Kind::floating);
-        o->floating = big_endian_double(take(8));
-        push(o);
-        break;
-      }
-      case 'F': {
-        PickleObject* o = make(Kind::floating);
-        o->floating = std::strtod(std::string(line().substr(0, 64)).c_str(), nullptr);
-        push(o);
-        break;
-      }
-      case 'V': push(make_text(Kind::string, line())); break;
-      case 'X': push(make_text(Kind::string, take(read<uint32_t>()))); break;
-      case 0x8c: push(make_text(Kind::string, take(static_cast<unsigned char>(take(1)[0])))); break;
-      case 0x8d: push(make_text(Kind::string, take(read<uint64_t>()))); break;
-      case 'T': push(make_text(Kind::string, take(read<uint32_t>()))); break;  // Python 2's strings
-      case 'U': push(make_text(Kind::string, take(static_cast<unsigned char>(take(1)[0])))); break;
-      case 'C': push(make_text(Kind::bytes, take(static_cast<unsigned char>(take(1)[0])))); break;
-      case 'B': push(make_text(Kind::bytes, take(read<uint32_t>()))); break;
-      case 0x8e: push(make_text(Kind::bytes, take(read<uint64_t>()))); break;
-      case 0x96: push(make_text(Kind::bytes, take(read<uint64_t>()))); break;
-      case ']': push(make(Kind::list)); break;
-      case ')': push(make(Kind::tuple)); break;
-      case '}': push(make(Kind::dict)); break;
-      case 0x8f: push(make(Kind::set)); break;
-      case 'l':
-      case 't':
-      case 'd':
-      case 0x91: {
-        std::vector<PickleObject*> items = pop_to_mark();
-        PickleObject* o = make(opcode == 'l'   ? Kind::list
-                               : opcode == 't' ? Kind::tuple
-                               : opcode == 'd' ? Kind::dict
-                                               : Kind::set);
-        o->items = std::move(items);
-        if (opcode == 'd' && o->items.size() % 2 != 0) fail("a dict with a key that has no value");
-        push(o);
-        break;
-      }
-      case 0x85: to_tuple(1); break;
-      case 0x86: to_tuple(2); break;
-      case 0x87: to_tuple(3); break;
-      case 'a': {
-        PickleObject* item = pop();
-        if (top()->kind != Kind::list && top()->kind != Kind::reduced) fail("it appends to something that is no list");
-        add_items({item});
-        break;
-      }
-      case 'e': {
-        const std::vector<PickleObject*> items = pop_to_mark();
-        if (top()->kind != Kind::list && top()->kind != Kind::reduced) fail("it appends to something that is no list");
-        add_items(items);
-        break;
-      }
-      case 0x90: {
-        const std::vector<PickleObject*> items = pop_to_mark();
-        if (top()->kind != Kind::set) fail("it adds to something that is no set");
-        add_items(items);
-        break;
-      }
-      case 's': {
-        PickleObject* value = pop();
-        PickleObject* key = pop();
-        if (top()->kind != Kind::dict && top()->kind != Kind::reduced) fail("it sets an item of something that is no dict");
-        add_items({key, value});
-        break;
-      }
-      case 'u': {
-        const std::vector<PickleObject*> items = pop_to_mark();
-        if (items.size() % 2 != 0) fail("a dict with a key that has no value");
-        if (top()->kind != Kind::dict && top()->kind != Kind::reduced) fail("it sets items of something that is no dict");
-        add_items(items);
-        break;
-      }
-      case 'q': put(static_cast<unsigned char>(take(1)[0])); break;
-      case 'r': put(read<uint32_t>()); break;
-      case 'p':
-      case 'g': {
-        const std::string_view s = line();
-        uint64_t index = 0;
-        const auto [p, error] = std::from_chars(s.data(), s.data() + s.size(), index);
-        if (error != std::errc()) fail("a place in the memo that is no number");
-        opcode == 'p' ? put(index) : get(index);
-        break;
-      }
-      case 0x94: put(memo_.size()); break;
-      case 'h': get(static_cast<unsigned char>(take(1)[0])); break;
-      case 'j': get(read<uint32_t>()); break;
-      case 'c': {
-        const std::string_view module = line();
-        global(module, line());
-        break;
-      }
-      case 0x93: {
-        PickleObject* name = pop();
-        PickleObject* module = pop();
-        if (name->kind != Kind::string || module->kind != Kind::string) fail("a name that is no text");
-        global(module->text, name->text);
-        break;
-      }
-      case 'R': reduce(false); break;
-      case 0x81: reduce(true); break;
-      case 'b': build(); break;
-      case 'Q': {
-        PickleObject* id = pop();
-        PickleObject* o = make(Kind::persistent);
-        o->items = {id};
-        push(o);
-        break;
-      }
-      default: {
-        char text[8];
-        std::snprintf(text, sizeof text, "0x%02x", opcode);
-        --at_;
-        fail(std::string("the opcode ") + text + " is not among those that make plain data");
-      }
-    }
+    const unsigned char opcode = read<unsigned char>();
+    if (opcode == '.') return pop();  // STOP
+    execute(opcode);
+  }
+}
+
+// The comments are the names that Python's pickletools gives.
+void PickleMachine::execute(unsigned char opcode) {
+  const auto byte = [&] { return read<unsigned char>(); };
+  switch (opcode) {
+    case 0x80:  // PROTO
+      if (byte() > 5) fail("a protocol above 5");
+      return;
+    case 0x95: return skip(8);                                    // FRAME
+    case '(': return marks_.push_back(stack_.size());             // MARK
+    case '0': return drop();                                      // POP
+    case '1': return static_cast<void>(pop_to_mark());            // POP_MARK
+    case '2': return push(top());                                 // DUP
+    case 'N': return push(&shared().none);                        // NONE
+    case 0x88: return push(&shared().yes);                        // NEWTRUE
+    case 0x89: return push(&shared().no);                         // NEWFALSE
+    case 'J': return long_integer(take(4));                       // BININT
+    case 'K': return push(&shared().numbers[byte()]);             // BININT1
+    case 'M': return push_integer(read<uint16_t>());              // BININT2
+    case 'I': return decimal_integer_or_boolean();                // INT
+    case 'L': return decimal_integer();                           // LONG
+    case 0x8a: return long_integer(take(byte()));                 // LONG1
+    case 0x8b: return long_integer(take(read<uint32_t>()));       // LONG4
+    case 'G': return push_floating(big_endian_double(take(8)));   // BINFLOAT
+    case 'F': return push_floating(decimal_double(line()));       // FLOAT
+    case 'V': return push(make_text(Kind::string, line()));       // UNICODE
+    case 'X': return push_text(Kind::string, read<uint32_t>());   // BINUNICODE
+    case 0x8c: return push_text(Kind::string, byte());            // SHORT_BINUNICODE
+    case 0x8d: return push_text(Kind::string, read<uint64_t>());  // BINUNICODE8
+    case 'T': return push_text(Kind::string, read<uint32_t>());   // BINSTRING, of Python 2
+    case 'U': return push_text(Kind::string, byte());             // SHORT_BINSTRING
+    case 'C': return push_text(Kind::bytes, byte());              // SHORT_BINBYTES
+    case 'B': return push_text(Kind::bytes, read<uint32_t>());    // BINBYTES
+    case 0x8e: return push_text(Kind::bytes, read<uint64_t>());   // BINBYTES8
+    case 0x96: return push_text(Kind::bytes, read<uint64_t>());   // BYTEARRAY8
+    case ']': return push(make(Kind::list));                      // EMPTY_LIST
+    case ')': return push(make(Kind::tuple));                     // EMPTY_TUPLE
+    case '}': return push(make(Kind::dict));                      // EMPTY_DICT
+    case 0x8f: return push(make(Kind::set));                      // EMPTY_SET
+    case 'l': return collect(Kind::list);                         // LIST
+    case 't': return collect(Kind::tuple);                        // TUPLE
+    case 'd': return collect(Kind::dict);                         // DICT
+    case 0x91: return collect(Kind::set);                         // FROZENSET
+    case 0x85: return to_tuple(1);                                // TUPLE1
+    case 0x86: return to_tuple(2);                                // TUPLE2
+    case 0x87: return to_tuple(3);                                // TUPLE3
+    case 'a': return append(pop_last(1));                         // APPEND
+    case 'e': return append(pop_to_mark());                       // APPENDS
+    case 's': return set_items(pop_last(2));                      // SETITEM
+    case 'u': return set_items(pop_to_mark());                    // SETITEMS
+    case 0x90: return add_to_set(pop_to_mark());                  // ADDITEMS
+    case 'q': return put(byte());                                 // BINPUT
+    case 'r': return put(read<uint32_t>());                       // LONG_BINPUT
+    case 'p': return put(decimal_index());                        // PUT
+    case 0x94: return put(memo_.size());                          // MEMOIZE
+    case 'h': return get(byte());                                 // BINGET
+    case 'j': return get(read<uint32_t>());                       // LONG_BINGET
+    case 'g': return get(decimal_index());                        // GET
+    case 'c': return global_from_lines();                         // GLOBAL
+    case 0x93: return global_from_stack();                        // STACK_GLOBAL
+    case 'R': return reduce(false);                               // REDUCE
+    case 0x81: return reduce(true);                               // NEWOBJ
+    case 'b': return build();                                     // BUILD
+    case 'Q': return persistent();                                // BINPERSID
+    default: refuse(opcode);
   }
 }
 

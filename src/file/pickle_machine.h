@@ -62,6 +62,16 @@ class PickleMachine {
   PickleObject* pop();
   PickleObject* top();
   std::vector<PickleObject*> pop_to_mark();
+  std::vector<PickleObject*> pop_last(size_t count);
+  void drop();
+  void execute(unsigned char opcode);
+  [[noreturn]] void refuse(unsigned char opcode);
+  void push_integer(int64_t value);
+  void push_floating(double value);
+  void push_text(PickleObject::Kind kind, uint64_t size);
+  void decimal_integer();
+  void decimal_integer_or_boolean();
+  uint64_t decimal_index();
   void to_tuple(size_t count);
   std::string_view take(uint64_t count);
   std::string_view line();
@@ -69,9 +79,16 @@ class PickleMachine {
   void get(uint64_t index);
   void long_integer(std::string_view little_endian);
   void add_items(const std::vector<PickleObject*>& items);
+  void collect(PickleObject::Kind kind);
+  void append(const std::vector<PickleObject*>& items);
+  void set_items(const std::vector<PickleObject*>& items);
+  void add_to_set(const std::vector<PickleObject*>& items);
   void reduce(bool is_class);
   void build();
   void global(std::string_view module, std::string_view name);
+  void global_from_lines();
+  void global_from_stack();
+  void persistent();
 
   std::span<const std::byte> bytes_;
   std::string what_;

@@ -274,9 +274,11 @@ void GenerationConfig::save(const std::filesystem::path& folder) const {
   writer.commit();
 }
 
-std::vector<std::string> GenerationConfig::validate() const {
-  std::vector<std::string> issues;
-  for_each_field(*this, []<class T>(const char* name, const std::optional<T>& member) {
+namespace {
+
+// Values that no way of generating has a use for.
+void check_values(const GenerationConfig& c) {
+  for_each_field(c, []<class T>(const char* name, const std::optional<T>& member) {
     if constexpr (std::is_same_v<T, double>)
       if (member && std::isnan(*member)) throw UserError("`" + std::string(name) + "` is NaN; expected a number.");
   });
@@ -284,58 +286,63 @@ std::vector<std::string> GenerationConfig::validate() const {
     if (value && *value < 1)
       throw UserError("`" + std::string(name) + "` must be greater than 0, but is " + std::to_string(*value) + ".");
   };
-  positive("max_new_tokens", max_new_tokens);
-  positive("num_beams", num_beams);
-  positive("num_beam_groups", num_beam_groups);
-  positive("num_return_sequences", num_return_sequences);
-  if (length_penalty && !std::isfinite(*length_penalty))
-    throw UserError("`length_penalty` is " + shown(*length_penalty) + "; expected a finite number.");
-  if (exponential_decay_length_penalty && exponential_decay_length_penalty->first < 0)
-    throw UserError("`exponential_decay_length_penalty` starts at " + shown(exponential_decay_length_penalty->first) +
-                    "; expected a number of tokens.");
-  if (exponential_decay_length_penalty && std::isnan(exponential_decay_length_penalty->second))
-    throw UserError("`exponential_decay_length_penalty` is NaN; expected a number.");
-  if (early_stopping && std::holds_alternative<std::string>(*early_stopping) &&
-      std::get<std::string>(*early_stopping) != "never")
-    throw UserError("`early_stopping` must be a boolean or 'never', but is " + std::get<std::string>(*early_stopping) + ".");
-  if (pad_token_id && *pad_token_id < 0)
-    issues.push_back("`pad_token_id` should be positive but got " + std::to_string(*pad_token_id) +
-                     ". This will cause errors when batch generating, if there is padding.");
+  positive("max_new_tokens", c.max_new_tokens);
+  positive("num_beams", c.num_beams);
+  positive("num_beam_groups", c.num_beam_groups);
+  positive("num_return_sequences", c.num_return_sequences);
+  if (c.length_penalty && !std::isfinite(*c.length_penalty))
+    throw UserError("`length_penalty` is " + shown(*c.length_penalty) + "; expected a finite number.");
+  if (const auto& decay = c.exponential_decay_length_penalty) {
+    if (decay->first < 0)
+      throw UserError("`exponential_decay_length_penalty` starts at " + shown(decay->first) +
+                      "; expected a number of tokens.");
+    if (std::isnan(decay->second)) throw UserError("`exponential_decay_length_penalty` is NaN; expected a number.");
+  }
+  if (const auto* text = c.early_stopping ? std::get_if<std::string>(&*c.early_stopping) : nullptr; text && *text != "never")
+    throw UserError("`early_stopping` must be a boolean or 'never', but is " + *text + ".");
+}
 
-  const bool sampling = do_sample.value_or(false);
+// Settings that the chosen way of generating does not look at.
+void find_unused(const GenerationConfig& c, std::vector<std::string>& issues) {
   const auto only_for = [&](const char* name, const auto& value, auto unset, const char* mode, const char* fix) {
     if (value && *value != unset)
       issues.push_back("`" + std::string(name) + "` is set to " + shown(*value) + ", but is only used in " + mode +
                        " generation. Set " + fix + " or unset `" + name + "`.");
   };
-  if (!sampling) {
+  if (!c.do_sample.value_or(false)) {
     const auto sample_only = [&](const char* name, const auto& value, auto unset) {
       only_for(name, value, unset, "sample-based", "`do_sample` to true");
     };
-    sample_only("temperature", temperature, 1.0);
-    sample_only("top_p", top_p, 1.0);
-    sample_only("min_p", min_p, -1.0);
-    sample_only("top_h", top_h, -1.0);
-    sample_only("typical_p", typical_p, 1.0);
-    if (!penalty_alpha) sample_only("top_k", top_k, int64_t{50});
-    sample_only("epsilon_cutoff", epsilon_cutoff, 0.0);
-    sample_only("eta_cutoff", eta_cutoff, 0.0);
+    sample_only("temperature", c.temperature, 1.0);
+    sample_only("top_p", c.top_p, 1.0);
+    sample_only("min_p", c.min_p, -1.0);
+    sample_only("top_h", c.top_h, -1.0);
+    sample_only("typical_p", c.typical_p, 1.0);
+    if (!c.penalty_alpha) sample_only("top_k", c.top_k, int64_t{50});
+    sample_only("epsilon_cutoff", c.epsilon_cutoff, 0.0);
+    sample_only("eta_cutoff", c.eta_cutoff, 0.0);
   }
-  const int64_t beams = num_beams.value_or(1), groups = num_beam_groups.value_or(1),
-                sequences = num_return_sequences.value_or(1);
-  if (beams == 1) {
-    if (early_stopping && *early_stopping != std::variant<bool, std::string>(false))
+  if (c.num_beams.value_or(1) == 1) {
+    if (c.early_stopping && *c.early_stopping != std::variant<bool, std::string>(false))
       issues.push_back(
           "`early_stopping` is set, but is only used in beam-based generation. Set `num_beams` above 1 or unset it.");
-    only_for("num_beam_groups", num_beam_groups, int64_t{1}, "beam-based", "`num_beams` above 1");
-    only_for("diversity_penalty", diversity_penalty, 0.0, "beam-based", "`num_beams` above 1");
-    only_for("length_penalty", length_penalty, 1.0, "beam-based", "`num_beams` above 1");
-  } else if (groups > 1) {
+    only_for("num_beam_groups", c.num_beam_groups, int64_t{1}, "beam-based", "`num_beams` above 1");
+    only_for("diversity_penalty", c.diversity_penalty, 0.0, "beam-based", "`num_beams` above 1");
+    only_for("length_penalty", c.length_penalty, 1.0, "beam-based", "`num_beams` above 1");
+  }
+}
+
+// Numbers of beams, groups and results that contradict each other.
+void check_beams(const GenerationConfig& c) {
+  const bool sampling = c.do_sample.value_or(false);
+  const int64_t beams = c.num_beams.value_or(1), groups = c.num_beam_groups.value_or(1),
+                sequences = c.num_return_sequences.value_or(1);
+  if (beams > 1 && groups > 1) {
     if (sampling) throw UserError("`do_sample` is true, but group beam search (`num_beam_groups` > 1) does not sample.");
     if (beams % groups != 0)
       throw UserError("`num_beams` (" + std::to_string(beams) + ") has to be divisible by `num_beam_groups` (" +
                       std::to_string(groups) + ").");
-    if (diversity_penalty.value_or(0.0) == 0.0)
+    if (c.diversity_penalty.value_or(0.0) == 0.0)
       throw UserError(
           "`diversity_penalty` has to be greater than 0 when `num_beam_groups` > 1, otherwise the groups are identical.");
   }
@@ -345,27 +352,45 @@ std::vector<std::string> GenerationConfig::validate() const {
   if (beams > 1 && sequences > beams)
     throw UserError("`num_return_sequences` (" + std::to_string(sequences) +
                     ") has to be smaller or equal to `num_beams` (" + std::to_string(beams) + ").");
-  if (!return_dict_in_generate.value_or(false)) {
-    const auto ignored = [&](const char* name, const std::optional<bool>& value) {
-      if (value.value_or(false))
-        issues.push_back("`return_dict_in_generate` is not set to true, but `" + std::string(name) +
-                         "` is, and is ignored.");
-    };
-    ignored("output_attentions", output_attentions);
-    ignored("output_hidden_states", output_hidden_states);
-    ignored("output_scores", output_scores);
-    ignored("output_logits", output_logits);
-  }
+}
+
+void find_ignored_outputs(const GenerationConfig& c, std::vector<std::string>& issues) {
+  if (c.return_dict_in_generate.value_or(false)) return;
+  const auto ignored = [&](const char* name, const std::optional<bool>& value) {
+    if (value.value_or(false))
+      issues.push_back("`return_dict_in_generate` is not set to true, but `" + std::string(name) + "` is, and is ignored.");
+  };
+  ignored("output_attentions", c.output_attentions);
+  ignored("output_hidden_states", c.output_hidden_states);
+  ignored("output_scores", c.output_scores);
+  ignored("output_logits", c.output_logits);
+}
+
+void check_forced_tokens(const GenerationConfig& c) {
   const auto forced = [&](const char* name, const TokenIds& ids) {
     const auto is_suppressed = [&](int64_t id) {
-      return std::find(suppress_tokens->begin(), suppress_tokens->end(), id) != suppress_tokens->end();
+      return std::find(c.suppress_tokens->begin(), c.suppress_tokens->end(), id) != c.suppress_tokens->end();
     };
-    if (suppress_tokens && !ids.empty() && std::all_of(ids.begin(), ids.end(), is_suppressed))
+    if (c.suppress_tokens && !ids.empty() && std::all_of(ids.begin(), ids.end(), is_suppressed))
       throw UserError("Every token in `" + std::string(name) +
                       "` is also in `suppress_tokens`: no token could be chosen where it is forced.");
   };
-  if (forced_bos_token_id) forced("forced_bos_token_id", {*forced_bos_token_id});
-  if (forced_eos_token_id) forced("forced_eos_token_id", forced_eos_token_id->ids);
+  if (c.forced_bos_token_id) forced("forced_bos_token_id", {*c.forced_bos_token_id});
+  if (c.forced_eos_token_id) forced("forced_eos_token_id", c.forced_eos_token_id->ids);
+}
+
+}  // namespace
+
+std::vector<std::string> GenerationConfig::validate() const {
+  std::vector<std::string> issues;
+  check_values(*this);
+  if (pad_token_id && *pad_token_id < 0)
+    issues.push_back("`pad_token_id` should be positive but got " + std::to_string(*pad_token_id) +
+                     ". This will cause errors when batch generating, if there is padding.");
+  find_unused(*this, issues);
+  check_beams(*this);
+  find_ignored_outputs(*this, issues);
+  check_forced_tokens(*this);
   for (const auto& [key, value] : other)
     if (std::find(std::begin(arguments_of_generate), std::end(arguments_of_generate), key) !=
         std::end(arguments_of_generate))

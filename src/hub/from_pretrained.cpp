@@ -219,7 +219,7 @@ DType load_dtype(const Config& config, const CheckpointFiles& files, const Check
     const std::optional<DType> dtype = dtype_from_name(files.dtype);
     if (!dtype)
       throw UserError(ErrorKind::bad_file,
-                      files.index.string() + ": metadata gives dtype \"" + files.dtype + "\", which is none");
+                      files.index.string() + ": metadata gives dtype \"" + files.dtype + "\", which is not a dtype");
     return *dtype;
   }
   const DType dtype = checkpoint.dtype().value_or(DType::float32);

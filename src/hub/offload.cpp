@@ -31,7 +31,7 @@ OffloadEntry offload_weight(const Tensor& weight, const std::string& name, const
 Tensor load_offloaded_weight(const fs::path& file, const OffloadEntry& entry) {
   const std::optional<DType> dtype = dtype_from_name(entry.dtype);
   if (!dtype)
-    throw UserError(ErrorKind::bad_file, file.string() + ": the index says dtype \"" + entry.dtype + "\", which is none");
+    throw UserError(ErrorKind::bad_file, file.string() + ": the index says dtype \"" + entry.dtype + "\", which is not a dtype");
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());
   uint64_t elements = 1;
   bool overflow = false;
@@ -151,7 +151,7 @@ Tensor OffloadedWeights::load(const std::string& name) const {
   const std::optional<DType> dtype = dtype_from_name(entry.dtype);
   if (!dtype)
     throw UserError(ErrorKind::bad_file,
-                    "offloaded weights: " + name + " is to be of dtype \"" + entry.dtype + "\", which is none");
+                    "offloaded weights: " + name + " is to be of dtype \"" + entry.dtype + "\", which is not a dtype");
   return tensor.dtype() == *dtype ? tensor : tensor.to(*dtype);
 }
 

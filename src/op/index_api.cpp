@@ -59,11 +59,7 @@ struct Applied {
 
 Applied apply(const Tensor& self, ListRef<Index> indices) {
   int64_t taken = 0;
-  int64_t ellipses = 0;
-  for (const Index& i : indices) {
-    taken += taken_by(i);
-    if (std::holds_alternative<Ellipsis>(i.entry())) ++ellipses;
-  }
+  for (const Index& i : indices) taken += taken_by(i);
   if (taken > self.dim())
     throw UserError("index: too many indices for tensor of dimension " + std::to_string(self.dim()) + ": " +
                     std::to_string(taken) + " dimensions are indexed");

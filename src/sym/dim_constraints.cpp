@@ -48,18 +48,6 @@ Comparison comparison_of(ExprKind kind) {
   }
 }
 
-bool holds(Comparison comparison, int sign) {
-  switch (comparison) {
-    case Comparison::equal: return sign == 0;
-    case Comparison::unequal: return sign != 0;
-    case Comparison::less: return sign < 0;
-    case Comparison::less_equal: return sign <= 0;
-    case Comparison::greater: return sign > 0;
-    case Comparison::greater_equal: return sign >= 0;
-  }
-  return false;
-}
-
 int64_t inverse(int64_t a, int64_t modulus) {  // of a, which has no divisor in common with the modulus
   int64_t r0 = modulus, r1 = floor_remainder(a, modulus), x0 = 0, x1 = 1;
   while (r1 != 0) {
@@ -243,7 +231,7 @@ bool DimConstraints::Impl::add(const Expr* e) {
     const Comparison comparison = comparison_of(e->kind());
     if (difference.top.is_constant() && difference.bottom.is_constant()) {
       const int sign = difference.top.coefficient(0).sign() * difference.bottom.coefficient(0).sign();
-      if (holds(comparison, sign)) return before == congruence_keys.size();
+      if (sign_satisfies(comparison, sign)) return before == congruence_keys.size();
       inconsistencies.push_back(e->str() + ", rewritten with congruences, is inconsistent!");
       return false;
     }

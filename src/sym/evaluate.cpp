@@ -71,6 +71,7 @@ class Evaluator {
     return integer_number(static_cast<int64_t>(v));
   }
 
+  // By how many arguments must be known before anything can be said.
   std::optional<Number> compute(const Expr* e) {
     switch (e->kind()) {
       case ExprKind::integer: return integer_number(e->integer());
@@ -78,54 +79,73 @@ class Evaluator {
       case ExprKind::true_value: return integer_number(1);
       case ExprKind::false_value: return integer_number(0);
       case ExprKind::symbol: return value_of_(e->symbol_index());
-      case ExprKind::dense_indicator: {
-        std::vector<int64_t> numbers;
-        for (const Expr* a : e->args()) {
-          const std::optional<Number> v = run(a);
-          if (!v) return std::nullopt;
-          numbers.push_back(v->integer);
-        }
-        return integer_number(is_dense(numbers));
-      }
+      case ExprKind::dense_indicator: return dense_indicator(e);
       case ExprKind::where:
-      case ExprKind::piecewise: {
-        const std::optional<Number> condition = run(e->arg(0));
-        if (!condition) return std::nullopt;
-        return run(e->arg(condition->integer != 0 ? 1 : 2));
-      }
+      case ExprKind::piecewise: return choice(e);
       case ExprKind::logical_and:
-      case ExprKind::logical_or: {
-        const bool absorbing = e->kind() == ExprKind::logical_or;
-        bool all = true;
-        for (const Expr* a : e->args()) {
-          const std::optional<Number> v = run(a);
-          if (v && (v->integer != 0) == absorbing) return integer_number(absorbing);
-          all &= v.has_value();
-        }
-        if (!all) return std::nullopt;
-        return integer_number(!absorbing);
-      }
+      case ExprKind::logical_or: return connective(e);
+      case ExprKind::add:
+      case ExprKind::mul:
+      case ExprKind::max:
+      case ExprKind::min: return fold(e);
       default: break;
     }
     const std::optional<Number> first = run(e->arg(0));
     if (!first) return std::nullopt;
+    if (e->args().size() == 1) return unary(e, *first);
+    const std::optional<Number> second = run(e->arg(1));
+    if (!second) return std::nullopt;
+    return binary(e, *first, *second);
+  }
+
+  std::optional<Number> dense_indicator(const Expr* e) {
+    std::vector<int64_t> numbers;
+    for (const Expr* a : e->args()) {
+      const std::optional<Number> v = run(a);
+      if (!v) return std::nullopt;
+      numbers.push_back(v->integer);
+    }
+    return integer_number(is_dense(numbers));
+  }
+
+  std::optional<Number> choice(const Expr* e) {
+    const std::optional<Number> condition = run(e->arg(0));
+    if (!condition) return std::nullopt;
+    return run(e->arg(condition->integer != 0 ? 1 : 2));
+  }
+
+  // One absorbing argument decides, whatever is not known of the others.
+  std::optional<Number> connective(const Expr* e) {
+    const bool absorbing = e->kind() == ExprKind::logical_or;
+    bool all = true;
+    for (const Expr* a : e->args()) {
+      const std::optional<Number> v = run(a);
+      if (v && (v->integer != 0) == absorbing) return integer_number(absorbing);
+      all &= v.has_value();
+    }
+    if (!all) return std::nullopt;
+    return integer_number(!absorbing);
+  }
+
+  std::optional<Number> fold(const Expr* e) {
+    const std::optional<Number> first = run(e->arg(0));
+    if (!first) return std::nullopt;
     Number x = *first;
+    for (const Expr* a : e->args().subspan(1)) {
+      const std::optional<Number> y = run(a);
+      if (!y) return std::nullopt;
+      if (e->kind() == ExprKind::add)
+        x = add(x, *y);
+      else if (e->kind() == ExprKind::mul)
+        x = mul(x, *y);
+      else if (compare(e->kind() == ExprKind::max ? ExprKind::lt : ExprKind::gt, x, *y))
+        x = *y;
+    }
+    return x;
+  }
+
+  static Number unary(const Expr* e, Number x) {
     switch (e->kind()) {
-      case ExprKind::add:
-      case ExprKind::mul:
-      case ExprKind::max:
-      case ExprKind::min:
-        for (const Expr* a : e->args().subspan(1)) {
-          const std::optional<Number> y = run(a);
-          if (!y) return std::nullopt;
-          if (e->kind() == ExprKind::add)
-            x = add(x, *y);
-          else if (e->kind() == ExprKind::mul)
-            x = mul(x, *y);
-          else if (compare(e->kind() == ExprKind::max ? ExprKind::lt : ExprKind::gt, x, *y))
-            x = *y;
-        }
-        return x;
       case ExprKind::pow:
         if (x.is_float) return float_number(std::pow(x.real, static_cast<double>(e->exponent())));
         return integer_number(power(x.integer, e->exponent(), e));
@@ -141,11 +161,11 @@ class Evaluator {
         if (x.is_float) return float_number(std::fabs(x.real));
         return x.integer < 0 ? integer_number(checked_mul(x.integer, -1)) : x;
       case ExprKind::opaque_unary: return float_number(opaque_value(e->opaque_function(), x.as_double()));
-      default: break;
+      default: throw InternalError("an expression of unknown kind");
     }
-    const std::optional<Number> second = run(e->arg(1));
-    if (!second) return std::nullopt;
-    const Number y = *second;
+  }
+
+  static Number binary(const Expr* e, Number x, Number y) {
     if (is_relation(e->kind())) return integer_number(compare(e->kind(), x, y));
     const bool real = x.is_float || y.is_float;
     switch (e->kind()) {

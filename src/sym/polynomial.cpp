@@ -296,6 +296,8 @@ Rational between(const std::optional<Rational>& from, const std::optional<Ration
   return to ? Rational(to->ceil() - 1) : Rational(0);
 }
 
+}  // namespace
+
 bool sign_satisfies(Comparison comparison, int sign) {
   switch (comparison) {
     case Comparison::equal: return sign == 0;
@@ -307,8 +309,6 @@ bool sign_satisfies(Comparison comparison, int sign) {
   }
   return false;
 }
-
-}  // namespace
 
 std::vector<Interval> solve_comparison(const Quotient& q, Comparison comparison) {
   const std::vector<End> ends = ends_of(q);

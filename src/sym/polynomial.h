@@ -92,6 +92,7 @@ struct Interval {
 Interval intersect(const Interval& a, const Interval& b);
 
 enum class Comparison { equal, unequal, less, less_equal, greater, greater_equal };
+bool sign_satisfies(Comparison comparison, int sign);  // does a number of this sign compare so with zero?
 // Where q compares so with zero: intervals, ascending and apart.
 std::vector<Interval> solve_comparison(const Quotient& q, Comparison comparison);
 std::vector<Interval> intersect(const std::vector<Interval>& a, const std::vector<Interval>& b);

@@ -159,137 +159,179 @@ class Parser {
     return pool_.float_number(value);
   }
 
+  // A function's name, where it stands, and its arguments; the checks fail at the name.
+  struct Call {
+    Parser& parser;
+    std::string_view head;
+    size_t head_at;
+    const std::vector<const Expr*>& args;
+
+    [[noreturn]] void fail(const std::string& what) const {
+      parser.at_ = head_at;
+      parser.fail(what);
+    }
+    bool is(std::string_view name) const { return head == name; }
+    const Expr* arg(size_t i) const { return args[i]; }
+    void expect_count(size_t n) const {
+      if (args.size() != n)
+        fail(std::string(head) + " takes " + std::to_string(n) + " arguments, not " + std::to_string(args.size()));
+    }
+    void expect_kind(size_t first, size_t last, bool boolean) const {
+      for (size_t i = first; i < last; ++i)
+        if (args[i]->is_boolean() != boolean)
+          fail("argument " + std::to_string(i + 1) + " of " + std::string(head) + " is " + (boolean ? "not " : "") +
+               "a boolean");
+    }
+    void expect_numbers(size_t n) const {
+      expect_count(n);
+      expect_kind(0, n, false);
+    }
+    void expect_some_numbers() const {
+      if (args.empty()) expect_count(1);
+      expect_kind(0, args.size(), false);
+    }
+    void expect_two_integers() const {
+      expect_numbers(2);
+      if (args[0]->is_float() || args[1]->is_float()) fail(std::string(head) + " takes integers");
+    }
+    void expect_division() const {
+      expect_numbers(2);
+      if (args[1]->is_integer() && args[1]->integer() == 0) fail(std::string(head) + " by zero");
+    }
+  };
+
   const Expr* call(std::string_view head, size_t head_at, const std::vector<const Expr*>& args) {
-    const auto want = [&](size_t n) {
-      if (args.size() == n) return;
-      at_ = head_at;
-      fail(std::string(head) + " takes " + std::to_string(n) + " arguments, not " + std::to_string(args.size()));
+    const Call c{*this, head, head_at, args};
+    if (const Expr* e = arithmetic(c)) return e;
+    if (const Expr* e = function_of_table(c)) return e;
+    if (const Expr* e = logic(c)) return e;
+    if (const Expr* e = special(c)) return e;
+    c.fail("unknown function " + std::string(head));
+  }
+
+  // Each of the following: the expression, or null when the function is not one of these.
+  const Expr* arithmetic(const Call& c) {
+    if (c.is("Add") || c.is("Mul")) {
+      c.expect_some_numbers();
+      return c.is("Add") ? pool_.sum_of(c.args) : pool_.product_of(c.args);
+    }
+    if (c.is("Max") || c.is("Min")) {
+      c.expect_some_numbers();
+      return pool_.extremum(c.is("Max") ? ExprKind::max : ExprKind::min, c.args);
+    }
+    if (c.is("Pow")) {
+      c.expect_numbers(2);
+      if (!c.arg(1)->is_integer() || c.arg(1)->integer() < 0) c.fail("Pow with an exponent that is not a natural number");
+      return pool_.pow(c.arg(0), c.arg(1)->integer());
+    }
+    if (c.is("FloorDiv") || c.is("CleanDiv")) {
+      if (c.is("CleanDiv")) c.expect_two_integers();
+      c.expect_division();
+      return pool_.divide(c.is("FloorDiv") ? ExprKind::floor_div : ExprKind::clean_div, c.arg(0), c.arg(1));
+    }
+    if (c.is("Mod") || c.is("PythonMod")) {
+      c.expect_division();
+      return pool_.mod(c.is("Mod") ? ExprKind::mod : ExprKind::python_mod, c.arg(0), c.arg(1));
+    }
+    if (c.is("PowByNatural")) {
+      c.expect_two_integers();
+      return pool_.pow_by_natural(c.arg(0), c.arg(1));
+    }
+    if (c.is("Abs")) {
+      c.expect_numbers(1);
+      return pool_.absolute(c.arg(0));
+    }
+    return nullptr;
+  }
+
+  const Expr* function_of_table(const Call& c) {
+    struct Row {
+      std::string_view name;
+      ExprKind kind;
+      size_t arguments;
     };
-    const auto want_some = [&] {
-      if (args.empty()) want(1);
+    static constexpr Row functions[] = {
+        {"RoundToInt", ExprKind::round_to_int, 1},
+        {"RoundDecimal", ExprKind::round_decimal, 2},
+        {"TruncToFloat", ExprKind::trunc_to_float, 1},
+        {"floor", ExprKind::floor, 1},
+        {"ToFloat", ExprKind::to_float, 1},
+        {"TrueDiv", ExprKind::int_true_div, 2},
+        {"IntTrueDiv", ExprKind::int_true_div, 2},
+        {"FloatTrueDiv", ExprKind::float_true_div, 2},
+        {"FloatPow", ExprKind::float_pow, 2},
+        {"FloorToInt", ExprKind::floor_to_int, 1},
+        {"CeilToInt", ExprKind::ceil_to_int, 1},
+        {"TruncToInt", ExprKind::trunc_to_int, 1},
     };
-    const auto want_kind = [&](size_t first, size_t last, bool boolean) {
-      for (size_t i = first; i < last; ++i) {
-        if (args[i]->is_boolean() == boolean) continue;
-        at_ = head_at;
-        fail("argument " + std::to_string(i + 1) + " of " + std::string(head) + " is " + (boolean ? "not " : "") +
-             "a boolean");
+    static constexpr Row relations[] = {
+        {"Equality", ExprKind::eq, 2},          {"Eq", ExprKind::eq, 2},
+        {"Unequality", ExprKind::ne, 2},        {"Ne", ExprKind::ne, 2},
+        {"StrictLessThan", ExprKind::lt, 2},    {"Lt", ExprKind::lt, 2},
+        {"LessThan", ExprKind::le, 2},          {"Le", ExprKind::le, 2},
+        {"StrictGreaterThan", ExprKind::gt, 2}, {"Gt", ExprKind::gt, 2},
+        {"GreaterThan", ExprKind::ge, 2},       {"Ge", ExprKind::ge, 2},
+    };
+    static constexpr Row bitwise[] = {
+        {"BitwiseFn_bitwise_and", ExprKind::bitwise_and, 2},
+        {"BitwiseFn_bitwise_or", ExprKind::bitwise_or, 2},
+        {"BitwiseFn_bitwise_xor", ExprKind::bitwise_xor, 2},
+    };
+    for (const Row& row : functions)
+      if (c.is(row.name)) {
+        c.expect_numbers(row.arguments);
+        return pool_.float_function(row.kind, c.args);
       }
-    };
-    const auto numbers = [&](size_t n) {
-      want(n);
-      want_kind(0, n, false);
-    };
-    const auto integers = [&] {
-      numbers(2);
-      if (!args[0]->is_float() && !args[1]->is_float()) return;
-      at_ = head_at;
-      fail(std::string(head) + " takes integers");
-    };
-    const auto division = [&] {
-      numbers(2);
-      if (!args[1]->is_integer() || args[1]->integer() != 0) return;
-      at_ = head_at;
-      fail(std::string(head) + " by zero");
-    };
-    const auto relation = [&](ExprKind kind) {
-      numbers(2);
-      return pool_.relation(kind, args[0], args[1]);
-    };
-    const auto function = [&](ExprKind kind, size_t n) {
-      numbers(n);
-      return pool_.float_function(kind, args);
-    };
-    if (head == "Add" || head == "Mul") {
-      want_some();
-      want_kind(0, args.size(), false);
-      return head == "Add" ? pool_.sum_of(args) : pool_.product_of(args);
-    }
-    if (head == "Pow") {
-      numbers(2);
-      if (!args[1]->is_integer() || args[1]->integer() < 0) {
-        at_ = head_at;
-        fail("Pow with an exponent that is not a natural number");
+    for (const Row& row : relations)
+      if (c.is(row.name)) {
+        c.expect_numbers(row.arguments);
+        return pool_.relation(row.kind, c.arg(0), c.arg(1));
       }
-      return pool_.pow(args[0], args[1]->integer());
+    for (const Row& row : bitwise)
+      if (c.is(row.name)) {
+        c.expect_two_integers();
+        return pool_.bitwise(row.kind, c.arg(0), c.arg(1));
+      }
+    return nullptr;
+  }
+
+  const Expr* logic(const Call& c) {
+    if (c.is("And") || c.is("Or")) {
+      c.expect_kind(0, c.args.size(), true);
+      return pool_.connective(c.is("And") ? ExprKind::logical_and : ExprKind::logical_or, c.args);
     }
-    if (head == "FloorDiv" || head == "CleanDiv") {
-      if (head == "CleanDiv") integers();
-      division();
-      return pool_.divide(head == "FloorDiv" ? ExprKind::floor_div : ExprKind::clean_div, args[0], args[1]);
+    if (c.is("Not")) {
+      c.expect_count(1);
+      c.expect_kind(0, 1, true);
+      return pool_.logical_not(c.arg(0));
     }
-    if (head == "Mod" || head == "PythonMod") {
-      division();
-      return pool_.mod(head == "Mod" ? ExprKind::mod : ExprKind::python_mod, args[0], args[1]);
+    if (c.is("Where")) {
+      c.expect_count(3);
+      c.expect_kind(0, 1, true);
+      c.expect_kind(1, 3, false);
+      return pool_.where(c.arg(0), c.arg(1), c.arg(2));
     }
-    if (head == "Max" || head == "Min") {
-      want_some();
-      want_kind(0, args.size(), false);
-      return pool_.extremum(head == "Max" ? ExprKind::max : ExprKind::min, args);
+    return nullptr;
+  }
+
+  const Expr* special(const Call& c) {
+    if (c.is("Identity")) {
+      c.expect_numbers(1);
+      return c.arg(0);
     }
-    if (head == "Where") {
-      want(3);
-      want_kind(0, 1, true);
-      want_kind(1, 3, false);
-      return pool_.where(args[0], args[1], args[2]);
+    if (c.is("IsNonOverlappingAndDenseIndicator")) {
+      c.expect_kind(0, c.args.size(), false);
+      if (c.args.size() % 2 != 0) c.expect_count(c.args.size() + 1);
+      return pool_.dense_indicator(c.args);
     }
-    if (head == "PowByNatural") {
-      integers();
-      return pool_.pow_by_natural(args[0], args[1]);
-    }
-    if (head == "Identity") {
-      numbers(1);
-      return args[0];
-    }
-    if (head == "Abs") {
-      numbers(1);
-      return pool_.absolute(args[0]);
-    }
-    if (head.starts_with("OpaqueUnaryFn_")) {
-      numbers(1);
+    constexpr std::string_view opaque = "OpaqueUnaryFn_";
+    if (c.head.starts_with(opaque)) {
+      c.expect_numbers(1);
       for (size_t i = 0; i < opaque_function_count; ++i)
-        if (head.substr(14) == opaque_name(static_cast<OpaqueFunction>(i)))
-          return pool_.opaque(static_cast<OpaqueFunction>(i), args[0]);
+        if (c.head.substr(opaque.size()) == opaque_name(static_cast<OpaqueFunction>(i)))
+          return pool_.opaque(static_cast<OpaqueFunction>(i), c.arg(0));
     }
-    for (const auto& [name, kind] : {std::pair{"and", ExprKind::bitwise_and}, std::pair{"or", ExprKind::bitwise_or},
-                                     std::pair{"xor", ExprKind::bitwise_xor}})
-      if (head == std::string("BitwiseFn_bitwise_") + name) {
-        integers();
-        return pool_.bitwise(kind, args[0], args[1]);
-      }
-    if (head == "IsNonOverlappingAndDenseIndicator") {
-      want_kind(0, args.size(), false);
-      if (args.size() % 2 != 0) want(args.size() + 1);
-      return pool_.dense_indicator(args);
-    }
-    if (head == "RoundToInt") return function(ExprKind::round_to_int, 1);
-    if (head == "RoundDecimal") return function(ExprKind::round_decimal, 2);
-    if (head == "TruncToFloat") return function(ExprKind::trunc_to_float, 1);
-    if (head == "floor") return function(ExprKind::floor, 1);
-    if (head == "ToFloat") return function(ExprKind::to_float, 1);
-    if (head == "TrueDiv" || head == "IntTrueDiv") return function(ExprKind::int_true_div, 2);
-    if (head == "FloatTrueDiv") return function(ExprKind::float_true_div, 2);
-    if (head == "FloatPow") return function(ExprKind::float_pow, 2);
-    if (head == "FloorToInt") return function(ExprKind::floor_to_int, 1);
-    if (head == "CeilToInt") return function(ExprKind::ceil_to_int, 1);
-    if (head == "TruncToInt") return function(ExprKind::trunc_to_int, 1);
-    if (head == "Equality" || head == "Eq") return relation(ExprKind::eq);
-    if (head == "Unequality" || head == "Ne") return relation(ExprKind::ne);
-    if (head == "StrictLessThan" || head == "Lt") return relation(ExprKind::lt);
-    if (head == "LessThan" || head == "Le") return relation(ExprKind::le);
-    if (head == "StrictGreaterThan" || head == "Gt") return relation(ExprKind::gt);
-    if (head == "GreaterThan" || head == "Ge") return relation(ExprKind::ge);
-    if (head == "And" || head == "Or") {
-      want_kind(0, args.size(), true);
-      return pool_.connective(head == "And" ? ExprKind::logical_and : ExprKind::logical_or, args);
-    }
-    if (head == "Not") {
-      want(1);
-      want_kind(0, 1, true);
-      return pool_.logical_not(args[0]);
-    }
-    at_ = head_at;
-    fail("unknown function " + std::string(head));
+    return nullptr;
   }
 
   // Two branches, the second of which is the rest: what sym_ite makes.

@@ -34,7 +34,7 @@ std::unique_ptr<SplitPattern> literal_pattern(std::string text);
 // UserError for an expression that is wrong, too long for the budget or uses what regex.h does not know. `by_hand` is for tests.
 std::unique_ptr<SplitPattern> regex_pattern(std::string_view expression, ExpressionBudget& budget, bool by_hand = true);
 
-// All matches in order: match(begin, end). An empty one right behind another is none.
+// All matches in order: match(begin, end). An empty match directly behind another does not count.
 template <class Match>
 void for_each_match(const SplitPattern& pattern, std::string_view text, TextBudget& budget, Match&& match) {
   size_t from = 0, begin = 0, end = 0;

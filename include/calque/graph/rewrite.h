@@ -44,7 +44,6 @@ class SubgraphMatcher {
 
  private:
   struct Search;
-  const Graph& pattern_;
   MatchOptions options_;
   std::vector<const Node*> anchors_;
   std::vector<const Node*> returning_;

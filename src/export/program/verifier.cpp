@@ -31,7 +31,7 @@ std::string text_of(const std::set<std::string>& names) {
 
 void check_val(const Node& n) {
   if (!n.meta.val.is_none() || n.kind() == NodeKind::placeholder) return;
-  // Nothing is a value too; what cannot be nothing is the result of an operator that gives a tensor.
+  // A node whose value is None may lack it. Only an operator that returns one tensor can be said to lack its value.
   const Operator* op = n.op();
   if (!op || op->schema().returns.size() != 1 || op->schema().returns[0].type.kind != SchemaType::Kind::tensor ||
       !n.meta.empty())

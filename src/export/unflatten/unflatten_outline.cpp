@@ -258,7 +258,7 @@ class Frame {
   Node* read_mutation(Node* x) {
     if (x->kind() != NodeKind::call_function || x->args().empty() || !x->args()[0].is_node())
       throw UserError("unflatten: the module " + path_ + ", whose call signature is kept, reads " + x->name() +
-                      ", which is none of its inputs");
+                      ", which is not among its inputs");
     const bool writes = x->op() != nullptr && std::ranges::any_of(x->op()->schema().arguments, &SchemaArgument::is_written);
     const auto& stack = x->meta.nn_module_stack;
     if (!writes && stack && !stack->empty())
@@ -387,7 +387,7 @@ void write_in_place(const ExportedProgram& program, Graph& flat) {
         throw UserError("unflatten: the output " + s.arg.name + " is a gradient or a token, which is not supported");
     }
     Node* to = flat.find_node(input);
-    if (to == nullptr) throw UserError("unflatten: the program writes " + s.target + ", which is none of its inputs");
+    if (to == nullptr) throw UserError("unflatten: the program writes " + s.target + ", which is not among its inputs");
     Node* value = results[i].to_node();
     const auto after = flat.inserting_after(value->kind() == NodeKind::placeholder ? flat.placeholders().back() : value);
     Node* copied = flat.call_function("aten.copy_.default", {to, value});

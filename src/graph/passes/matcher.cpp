@@ -177,7 +177,7 @@ struct SubgraphMatcher::Search {
   }
 };
 
-SubgraphMatcher::SubgraphMatcher(const Graph& pattern, MatchOptions options) : pattern_(pattern), options_(options) {
+SubgraphMatcher::SubgraphMatcher(const Graph& pattern, MatchOptions options) : options_(options) {
   if (pattern.nodes().empty()) throw UserError("SubgraphMatcher: the pattern is empty");
   const Node* output = pattern.output_node();
   for (const Node* n : pattern.nodes()) {

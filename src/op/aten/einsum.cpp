@@ -104,159 +104,191 @@ std::vector<int> parse_labels(std::string_view equation, std::string_view part, 
   return labels;
 }
 
-Tensor einsum_body(std::string_view equation, TensorList operands, std::optional<IntList> path) {
-  if (operands.empty()) throw UserError("einsum: must provide at least one operand");
-  const size_t arrow = equation.find("->");
-  const std::string_view inputs = equation.substr(0, arrow);
-  std::vector<std::vector<int>> labels;
+// What an equation says of its operands: where each label goes. The output's dimensions come first, those to be summed after them.
+struct Equation {
+  std::string_view text;
+  std::vector<std::vector<int>> labels;  // of each operand
+  int64_t count[label_total] = {};       // how often each label appears
+  int64_t place[label_total] = {};       // the dimension that each label becomes, -1 where it does not appear
+  int64_t ellipsis_dims = 0, ellipsis_place = 0;
+  int64_t out_dims = 0, dims = 0;
+};
+
+void parse_operands(Equation& e, std::string_view inputs) {
   for (size_t begin = 0;;) {
     const size_t comma = inputs.find(',', begin);
-    labels.push_back(
-        parse_labels(equation, inputs.substr(begin, comma == std::string_view::npos ? comma : comma - begin), "an operand"));
-    if (comma == std::string_view::npos) break;
+    e.labels.push_back(
+        parse_labels(e.text, inputs.substr(begin, comma == std::string_view::npos ? comma : comma - begin), "an operand"));
+    if (comma == std::string_view::npos) return;
     begin = comma + 1;
   }
-  if (labels.size() != operands.size())
-    bad_equation(equation, std::to_string(operands.size()) + " operands were provided, but the equation names " +
-                               std::to_string(labels.size()));
+}
 
-  int64_t count[label_total] = {};
-  int64_t ellipsis_dims = 0;
+void count_labels(Equation& e, TensorList operands) {
+  if (e.labels.size() != operands.size())
+    bad_equation(e.text, std::to_string(operands.size()) + " operands were provided, but the equation names " +
+                             std::to_string(e.labels.size()));
   for (size_t i = 0; i < operands.size(); ++i) {
     int64_t named = 0;
     bool has_ellipsis = false;
-    for (const int l : labels[i]) {
+    for (const int l : e.labels[i]) {
       if (l == ellipsis)
         has_ellipsis = true;
       else
-        ++named, ++count[l];
+        ++named, ++e.count[l];
     }
     const int64_t ndim = operands[i].dim();
-    if (has_ellipsis) ellipsis_dims = std::max(ellipsis_dims, ndim - named);
+    if (has_ellipsis) e.ellipsis_dims = std::max(e.ellipsis_dims, ndim - named);
     if (has_ellipsis ? named > ndim : named != ndim)
-      bad_equation(equation, "the number of subscripts (" + std::to_string(named) +
-                                 ") does not match the number of dimensions (" + std::to_string(ndim) + ") for operand " +
-                                 std::to_string(i));
+      bad_equation(e.text, "the number of subscripts (" + std::to_string(named) +
+                               ") does not match the number of dimensions (" + std::to_string(ndim) + ") for operand " +
+                               std::to_string(i));
   }
+}
 
-  // Where each label goes: the output's dimensions first, those to be summed after them.
-  int64_t place[label_total];
-  std::fill(std::begin(place), std::end(place), -1);
-  int64_t ellipsis_place = 0, dims = 0;
+// `output`: what stands behind the arrow. Without an arrow, the labels that appear once, in alphabetical order.
+void place_labels(Equation& e, std::optional<std::string_view> output) {
+  std::fill(std::begin(e.place), std::end(e.place), -1);
   bool ellipsis_in_output = false;
-  if (arrow == std::string_view::npos) {
-    dims = ellipsis_dims;
+  if (!output) {
+    e.dims = e.ellipsis_dims;
     ellipsis_in_output = true;
     for (size_t l = 0; l < label_total; ++l)
-      if (count[l] == 1) place[l] = dims++;
+      if (e.count[l] == 1) e.place[l] = e.dims++;
   } else {
-    for (const int l : parse_labels(equation, equation.substr(arrow + 2), "the output")) {
+    for (const int l : parse_labels(e.text, *output, "the output")) {
       if (l == ellipsis) {
-        ellipsis_place = dims;
-        dims += ellipsis_dims;
+        e.ellipsis_place = e.dims;
+        e.dims += e.ellipsis_dims;
         ellipsis_in_output = true;
         continue;
       }
-      if (place[l] != -1) bad_equation(equation, "an output subscript appears more than once in the output");
-      if (count[l] == 0) bad_equation(equation, "an output subscript does not appear in the equation for any input operand");
-      place[l] = dims++;
+      if (e.place[l] != -1) bad_equation(e.text, "an output subscript appears more than once in the output");
+      if (e.count[l] == 0) bad_equation(e.text, "an output subscript does not appear in the equation for any input operand");
+      e.place[l] = e.dims++;
     }
   }
-  const int64_t out_dims = dims;
+  e.out_dims = e.dims;
   if (!ellipsis_in_output) {
-    ellipsis_place = dims;
-    dims += ellipsis_dims;
+    e.ellipsis_place = e.dims;
+    e.dims += e.ellipsis_dims;
   }
   for (size_t l = 0; l < label_total; ++l)
-    if (count[l] > 0 && place[l] == -1) place[l] = dims++;
+    if (e.count[l] > 0 && e.place[l] == -1) e.place[l] = e.dims++;
+}
 
-  // Every operand with all dimensions, in that order; those it lacks have size 1.
-  std::vector<Tensor> ops;
-  SymInts sizes(static_cast<size_t>(dims), 1);
-  Dims users(static_cast<size_t>(dims), 0);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    Tensor op = operands[i];
-    Dims order(static_cast<size_t>(dims), -1);
-    int64_t dim = 0;
-    const auto use = [&](int64_t where) {
-      const auto at = static_cast<size_t>(where);
-      const SymInt size = op.sym_size(dim);
-      if (!is_one(size)) {
-        if (!is_one(sizes[at]) && !check(sizes[at] == size))
-          bad_equation(equation, "operands do not broadcast with remapped shapes: size " + size.str() + " of operand " +
-                                     std::to_string(i) + " does not match the previously seen size " + sizes[at].str());
-        sizes[at] = size;
-        ++users[at];
-      }
-      order[at] = dim++;
-    };
-    for (const int l : labels[i]) {
-      if (l == ellipsis) {
-        const int64_t covered = operands[i].dim() - (static_cast<int64_t>(labels[i].size()) - 1);
-        for (int64_t j = ellipsis_dims - covered; j < ellipsis_dims; ++j) use(ellipsis_place + j);
-      } else if (order[static_cast<size_t>(place[l])] == -1) {
-        use(place[l]);
-      } else {
-        const int64_t before = order[static_cast<size_t>(place[l])];
-        if (!check(op.sym_size(dim) == op.sym_size(before)))
-          bad_equation(equation, "a subscript is repeated for operand " + std::to_string(i) +
-                                     " but the sizes don't match, " + op.sym_size(dim).str() +
-                                     " != " + op.sym_size(before).str());
-        op = movedim(diagonal(op, 0, before, dim), -1, before);
-      }
+Equation read_equation(std::string_view text, TensorList operands) {
+  Equation e;
+  e.text = text;
+  const size_t arrow = text.find("->");
+  parse_operands(e, text.substr(0, arrow));
+  count_labels(e, operands);
+  place_labels(e, arrow == std::string_view::npos ? std::nullopt : std::optional(text.substr(arrow + 2)));
+  return e;
+}
+
+// Every operand with all dimensions of the equation, in its order; those it lacks have size 1.
+struct Aligned {
+  std::vector<Tensor> operands;
+  SymInts sizes;  // of each dimension
+  Dims users;     // how many operands have it
+};
+
+void align_operand(const Equation& e, size_t number, Tensor op, Aligned& out) {
+  Dims order(static_cast<size_t>(e.dims), -1);
+  int64_t dim = 0;
+  const auto use = [&](int64_t where) {
+    const auto at = static_cast<size_t>(where);
+    const SymInt size = op.sym_size(dim);
+    if (!is_one(size)) {
+      if (!is_one(out.sizes[at]) && !check(out.sizes[at] == size))
+        bad_equation(e.text, "operands do not broadcast with remapped shapes: size " + size.str() + " of operand " +
+                                 std::to_string(number) + " does not match the previously seen size " + out.sizes[at].str());
+      out.sizes[at] = size;
+      ++out.users[at];
     }
-    for (int64_t& d : order)
-      if (d == -1) {
-        op = unsqueeze(op, dim);
-        d = dim++;
-      }
-    ops.push_back(permute(op, order));
+    order[at] = dim++;
+  };
+  const std::vector<int>& labels = e.labels[number];
+  const int64_t covered_by_ellipsis = op.dim() - (static_cast<int64_t>(labels.size()) - 1);
+  for (const int l : labels) {
+    if (l == ellipsis) {
+      for (int64_t j = e.ellipsis_dims - covered_by_ellipsis; j < e.ellipsis_dims; ++j) use(e.ellipsis_place + j);
+    } else if (order[static_cast<size_t>(e.place[l])] == -1) {
+      use(e.place[l]);
+    } else {  // a repeated label is the diagonal
+      const int64_t before = order[static_cast<size_t>(e.place[l])];
+      if (!check(op.sym_size(dim) == op.sym_size(before)))
+        bad_equation(e.text, "a subscript is repeated for operand " + std::to_string(number) +
+                                 " but the sizes don't match, " + op.sym_size(dim).str() +
+                                 " != " + op.sym_size(before).str());
+      op = movedim(diagonal(op, 0, before, dim), -1, before);
+    }
   }
+  for (int64_t& d : order)
+    if (d == -1) {
+      op = unsqueeze(op, dim);
+      d = dim++;
+    }
+  out.operands.push_back(permute(op, order));
+}
 
-  if (path && path->size() != (operands.size() - 1) * 2)
-    throw UserError("einsum: the contraction path must have " + std::to_string((operands.size() - 1) * 2) +
-                    " entries, found " + std::to_string(path->size()));
-  size_t step = 0;
-  while (ops.size() > 1) {
+// The product of two operands, summed over the dimensions that no other operand has any more.
+Tensor contract(const Equation& e, Tensor a, Tensor b, Dims& users) {
+  Dims a_sums, b_sums, sums;
+  for (int64_t d = e.out_dims; d < e.dims; ++d) {
+    int64_t& left = users[static_cast<size_t>(d)];
+    const bool in_a = !is_one(a.sym_size(d)), in_b = !is_one(b.sym_size(d));
+    if (in_a && in_b) {
+      if (--left == 1) {
+        sums.push_back(d);
+        left = 0;
+      }
+    } else if (left == 1 && (in_a || in_b)) {
+      (in_a ? a_sums : b_sums).push_back(d);
+      left = 0;
+    }
+  }
+  if (!a_sums.empty()) a = sum(a, IntList(a_sums), true);
+  if (!b_sums.empty()) b = sum(b, IntList(b_sums), true);
+  return sum_product(a, b, sums);
+}
+
+// Two operands at a time: from the left, or as `path` says, whose result goes to the end.
+void contract_all(const Equation& e, Aligned& aligned, std::optional<IntList> path) {
+  std::vector<Tensor>& ops = aligned.operands;
+  if (path && path->size() != (ops.size() - 1) * 2)
+    throw UserError("einsum: the contraction path must have " + std::to_string((ops.size() - 1) * 2) + " entries, found " +
+                    std::to_string(path->size()));
+  for (size_t step = 0; ops.size() > 1; step += 2) {
     size_t i = 0, j = 1;
     if (path) {
       const int64_t x = (*path)[step], y = (*path)[step + 1];
-      step += 2;
       if (std::min(x, y) < 0 || x == y || static_cast<size_t>(std::max(x, y)) >= ops.size())
         throw UserError("einsum: the contraction path names operands that do not exist");
       i = static_cast<size_t>(std::min(x, y));
       j = static_cast<size_t>(std::max(x, y));
     }
-    Tensor a = ops[i], b = ops[j];
+    const Tensor a = ops[i], b = ops[j];
     ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(j));
     ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(i));
-    Dims a_sums, b_sums, sums;
-    for (int64_t d = out_dims; d < dims; ++d) {
-      int64_t& left = users[static_cast<size_t>(d)];
-      const bool in_a = !is_one(a.sym_size(d)), in_b = !is_one(b.sym_size(d));
-      if (in_a && in_b) {
-        if (--left == 1) {
-          sums.push_back(d);
-          left = 0;
-        }
-      } else if (left == 1 && (in_a || in_b)) {
-        (in_a ? a_sums : b_sums).push_back(d);
-        left = 0;
-      }
-    }
-    if (!a_sums.empty()) a = sum(a, IntList(a_sums), true);
-    if (!b_sums.empty()) b = sum(b, IntList(b_sums), true);
-    const Tensor result = sum_product(a, b, sums);
-    if (path)
-      ops.push_back(result);
-    else
-      ops.insert(ops.begin(), result);
+    const Tensor result = contract(e, a, b, aligned.users);
+    ops.insert(path ? ops.end() : ops.begin(), result);
   }
-  if (dims == out_dims) return ops[0];
-  if (operands.size() > 1) return view(ops[0], SymIntList(ops[0].sym_sizes().data(), static_cast<size_t>(out_dims)));
-  Dims rest(static_cast<size_t>(dims - out_dims));
-  std::iota(rest.begin(), rest.end(), out_dims);
-  return sum(ops[0], IntList(rest));
+}
+
+Tensor einsum_body(std::string_view equation, TensorList operands, std::optional<IntList> path) {
+  if (operands.empty()) throw UserError("einsum: must provide at least one operand");
+  const Equation e = read_equation(equation, operands);
+  Aligned aligned{{}, SymInts(static_cast<size_t>(e.dims), 1), Dims(static_cast<size_t>(e.dims), 0)};
+  for (size_t i = 0; i < operands.size(); ++i) align_operand(e, i, operands[i], aligned);
+  contract_all(e, aligned, path);
+  const Tensor& result = aligned.operands[0];
+  if (e.dims == e.out_dims) return result;
+  if (operands.size() > 1) return view(result, SymIntList(result.sym_sizes().data(), static_cast<size_t>(e.out_dims)));
+  Dims rest(static_cast<size_t>(e.dims - e.out_dims));
+  std::iota(rest.begin(), rest.end(), e.out_dims);
+  return sum(result, IntList(rest));
 }
 
 // ---- the others ---------------------------------------------------------------------------------------------------

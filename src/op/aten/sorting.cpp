@@ -2,6 +2,7 @@
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/index/search.h"
+#include "kernel/cpu/index/slices.h"
 #include "kernel/cpu/index/sort.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
@@ -82,19 +83,11 @@ TwoMetas kthvalue_rule(const Tensor& self, SymInt k, int64_t dim, bool keepdim) 
   const Meta m = rule::contiguous(sizes, self.dtype(), self.device());
   return {m, as_indices(m)};
 }
-// An output without the reduced dimension, seen with it.
-Tensor with_dim(const Tensor& t, int64_t dim) {
-  SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
-  SymInts strides(t.sym_strides().begin(), t.sym_strides().end());
-  sizes.insert(sizes.begin() + dim, SymInt(1));
-  strides.insert(strides.begin() + dim, SymInt(1));
-  return make_view(t, sizes, strides, t.sym_storage_offset());
-}
 void kthvalue_kernel(const Tensor& self, SymInt k, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices) {
   dim = wrap_dim(dim, self.dim(), "kthvalue");
   const bool removed = !keepdim && self.dim() > 0;
-  kernel::kthvalue(self, k.as_int(), dim, removed ? with_dim(values, dim) : values,
-                   removed ? with_dim(indices, dim) : indices);
+  kernel::kthvalue(self, k.as_int(), dim, removed ? kernel::with_reduced_dim(values, dim) : values,
+                   removed ? kernel::with_reduced_dim(indices, dim) : indices);
 }
 
 // ---- searchsorted, bucketize ------------------------------------------------------------------------------------------

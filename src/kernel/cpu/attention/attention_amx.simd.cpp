@@ -135,12 +135,7 @@ CALQUE_INLINE Vec<float> exp_weight(Vec<float> x) {
   const __m512 bounded = _mm512_max_ps(low, x);
   const __m512 n = _mm512_roundscale_ps(bounded * 0x1.715476p0F, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e430p-1F), bounded);
-  Vec<float> p = splat(1.0F / 120);
-  p = fma(p, r, splat(1.0F / 24));
-  p = fma(p, r, splat(1.0F / 6));
-  p = fma(p, r, splat(0.5F));
-  p = fma(p, r, splat(1.0F));
-  p = fma(p, r, splat(1.0F));
+  const Vec<float> p = exp_series(r, splat(1.0F / 120));
   return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 }
 

@@ -259,7 +259,7 @@ template <class T>
 void add_scaled_loop(void* const* arrays, int64_t n, const void* parameters) {
   const T alpha = *static_cast<const T*>(parameters);
   if constexpr (is_float<T>) {
-    // Products that are rounded are not: as PyTorch, in one step with the sum.
+    // PyTorch rounds once, after product and sum. A product with 1 or -1 is exact, so the plain sum rounds once too.
     const Vec<T> scale = splat<T>(alpha);
     if (alpha == 1 || alpha == -1)
       map2<T>(arrays, n, [scale](Vec<T> a, Vec<T> b) -> Vec<T> { return a + scale * b; });

@@ -95,121 +95,186 @@ void edge_tile(const TileTask<T>& task, int64_t rows, int64_t cols, TileFunction
     }
 }
 
+/// How a product is cut and where its parts lie: decided once, before its loops.
+template <class S>
+struct BlockPlan {
+  using T = Accumulate<S>;
+  static constexpr bool same = sizeof(S) == sizeof(T);
+
+  const GemmPart<S>& g;
+  int64_t depth, width;  // of a block: of the summed dimension, and of columns
+  bool straight;         // the output itself collects the sums
+  bool rows_in_place;    // the rows are read where they lie
+  bool cols_in_place;    // the columns, likewise
+  bool packs_in_tile;    // the first tile packs the columns while it multiplies
+  int64_t chain;         // additions that a register may collect
+  T *sums, *panels, *copies, *parked, *edge;
+
+  BlockPlan(const GemmPart<S>& part, void* scratch) : g(part) {
+    constexpr int L = lanes<T>;
+    constexpr int64_t size = sizeof(S);
+    const int64_t wider = g.row_count <= few_rows                                         ? few_widening
+                          : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2
+                                                                                          : 1;
+    depth = k_block<T> / wider;
+    width = equal_block<T>(g.col_count, col_block<T> * wider);
+    straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
+               (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
+    // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
+    rows_in_place =
+        same && g.rows_k == 1 && min(width, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
+    // Packing the columns pays when many rows meet them, or when they are spread over many pages.
+    cols_in_place =
+        same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 && g.cols_k * size < 4096;
+    packs_in_tile = same && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
+    chain = g.patches != nullptr ? patch_chain(*g.patches) : depth;
+    sums = static_cast<T*>(scratch);
+    panels = sums + sums_numbers<T>;
+    copies = panels + k_block<T> * col_block<T>;
+    parked = copies + tile_rows * copy_row<T>;
+    edge = parked + tile_numbers<T>;
+  }
+};
+
+/// The part of a product that the inner loops work on: so many rows and columns, and a stretch of the summed dimension.
+struct Stretch {
+  int64_t row, rows, col, cols;
+  int64_t p, k;      // where the stretch of the summed dimension begins, and its length
+  int64_t sums_row;  // from one row of sums to the next
+  bool last;         // of the summed dimension
+};
+
+/// The columns, as panels as wide as tiles. What a tile packs while it multiplies is left out.
+template <class S>
+void pack_panels(const BlockPlan<S>& plan, const Stretch& at) {
+  using T = Accumulate<S>;
+  constexpr int64_t full = lanes<T> * tile_vectors;
+  for (int64_t j = 0, width; j < at.cols; j += width) {
+    width = panel_width<T>(at.cols - j);
+    const bool packed_later = plan.cols_in_place || (plan.packs_in_tile && width == full && at.rows >= tile_rows);
+    if (!packed_later || width > at.cols - j)
+      pack_cols(plan.g, at.p, at.k, at.col + j, min(width, at.cols - j), width, plan.panels + j * at.k);
+  }
+}
+
+/// The columns that come after this stretch, to be fetched while it is multiplied.
+template <class S>
+Fetch cols_after(const BlockPlan<S>& plan, const Stretch& at) {
+  const GemmPart<S>& g = plan.g;
+  if (!at.last) {
+    const int64_t p = at.p + at.k;
+    return cols_ahead(g, g.cols + p * g.cols_k + at.col * g.cols_col, min(plan.depth, g.k - p), at.cols);
+  }
+  const int64_t col = at.col + at.cols, k = min(plan.depth, g.k);
+  if (col < g.col_count) return cols_ahead(g, g.cols + col * g.cols_col, k, min(plan.width, g.col_count - col));
+  return cols_ahead(g, g.next_cols, k, min(plan.width, g.col_count));
+}
+
+/// The rows that come after those of a tile, likewise; `from` is where the tile's begin.
+template <class S>
+Fetch rows_after(const BlockPlan<S>& plan, const Stretch& at, int64_t i, int64_t here, const S* from) {
+  const GemmPart<S>& g = plan.g;
+  if (g.rows_k == 1 && i + here < at.rows)
+    return fetch_of(from + here * g.rows_row, min(tile_rows, at.rows - i - here), at.k, g.rows_row);
+  if (g.rows_k == 1 && g.next_rows != nullptr && at.last && at.col + at.cols >= g.col_count)
+    return fetch_of(g.next_rows, min(tile_rows, g.row_count), min(plan.depth, g.k), g.rows_row);
+  return {};
+}
+
+/// Multiplies `here` rows from the i-th on with the panel at column j.
+template <class S>
+void run_tile(const BlockPlan<S>& plan, const Stretch& at, int64_t i, int64_t here, int64_t j, int64_t width, const S* from,
+              Fetch& fetch) {
+  using T = Accumulate<S>;
+  constexpr int L = lanes<T>;
+  constexpr int64_t full = L * tile_vectors;
+  constexpr bool same = BlockPlan<S>::same;
+  const GemmPart<S>& g = plan.g;
+  const int64_t cols_left = at.cols - j;
+  auto multiply = tile_for<T>(here, width / L);
+  TileTask<T> task{};
+  task.b = plan.panels + j * at.k;
+  task.b_k = width;
+  task.out = plan.sums + i * at.sums_row + j;
+  task.out_row = at.sums_row;
+  task.k = at.k;
+  task.chain = plan.chain;
+  task.a = plan.copies;
+  task.a_row = copy_row<T>;
+  task.parked = plan.parked;
+  if constexpr (same) {
+    if (plan.straight) {
+      task.out = g.out + (at.row + i) * g.out_row + at.col + j;
+      task.out_row = g.out_row;
+    }
+    if (plan.rows_in_place) {
+      task.a = from;
+      task.a_row = g.rows_row;
+    }
+    const bool packs = plan.packs_in_tile && i == 0 && width == full && here == tile_rows;
+    if ((plan.cols_in_place || packs) && width <= cols_left) {
+      task.b = g.cols + at.p * g.cols_k + at.col + j;
+      task.b_k = g.cols_k;
+    }
+    if (packs && width <= cols_left) {
+      task.packed = plan.panels + j * at.k;
+      multiply = packing_tile<T>;
+    }
+    if (plan.straight && at.last && g.bias != nullptr) {
+      task.bias = g.bias + (at.row + i) * g.bias_row + (at.col + j) * g.bias_col;
+      task.bias_row = g.bias_row;
+      task.bias_col = g.bias_col;
+    }
+  }
+  task.in = at.p != 0 || (plan.straight && g.beta == 1) ? task.out : nullptr;
+  if (plan.straight && width > cols_left)
+    edge_tile(task, here, cols_left, multiply, fetch, plan.edge);
+  else
+    multiply(task, fetch);
+}
+
+template <class S>
+void multiply_stretch(const BlockPlan<S>& plan, const Stretch& at) {
+  using T = Accumulate<S>;
+  const GemmPart<S>& g = plan.g;
+  pack_panels(plan, at);
+  Fetch next_cols = cols_after(plan, at);
+  int64_t finished = 0;
+  for (int64_t i = 0; i < at.rows; i += tile_rows) {
+    const int64_t here = min(tile_rows, at.rows - i);
+    const S* const from = g.rows + (at.row + i) * g.rows_row + at.p * g.rows_k;
+    if (!plan.rows_in_place) copy_rows(here, at.k, from, g.rows_row, g.rows_k, plan.copies);
+    Fetch next_rows = rows_after(plan, at, i, here, from);
+    for (int64_t j = 0, width; j < at.cols; j += width) {
+      width = panel_width<T>(at.cols - j);
+      run_tile(plan, at, i, here, j, width, from, next_rows.lines > 0 ? next_rows : next_cols);
+    }
+    // Results leave as soon as they are complete, so that writing them overlaps with what comes next.
+    const int64_t done = i + here;
+    if (!plan.straight && at.last && (done - finished >= finish_rows || done == at.rows)) {
+      finish(g, at.row + finished, done - finished, at.col, at.cols, plan.sums + finished * at.sums_row, at.sums_row);
+      finished = done;
+    }
+  }
+}
+
 template <class S>
 void block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
-  constexpr int L = lanes<T>;
-  constexpr int64_t size = sizeof(S), full = L * tile_vectors;
-  constexpr bool same = sizeof(S) == sizeof(T);
-  const int64_t wider = g.row_count <= few_rows                                         ? few_widening
-                        : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2
-                                                                                        : 1;
-  const int64_t kb = k_block<T> / wider, cb = equal_block<T>(g.col_count, col_block<T> * wider);
-  T* const sums = static_cast<T*>(scratch);
-  T* const panels = sums + sums_numbers<T>;
-  T* const copies = panels + k_block<T> * col_block<T>;
-  T* const parked = copies + tile_rows * copy_row<T>;
-  T* const edge = parked + tile_numbers<T>;
-  // The output itself collects the sums where it can.
-  const bool straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
-                        (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
-  // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
-  const bool rows_in_place =
-      same && g.rows_k == 1 && min(cb, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
-  // Packing the columns pays when many rows meet them, or when they are spread over many pages.
-  const bool cols_in_place =
-      same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 && g.cols_k * size < 4096;
-  const bool packs_in_tile = same && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
-  const int64_t chain = g.patches != nullptr ? patch_chain(*g.patches) : kb;
-
-  for (int64_t col = 0; col < g.col_count; col += cb) {
-    const int64_t cols = min(cb, g.col_count - col);
-    const int64_t sums_row = round_up(cols, L);
-    const int64_t row_block = straight ? g.row_count : sums_numbers<T> / sums_row / finish_rows * finish_rows;
+  const BlockPlan<S> plan(g, scratch);
+  for (int64_t col = 0; col < g.col_count; col += plan.width) {
+    const int64_t cols = min(plan.width, g.col_count - col);
+    const int64_t sums_row = round_up(cols, lanes<T>);
+    const int64_t row_block = plan.straight ? g.row_count : sums_numbers<T> / sums_row / finish_rows * finish_rows;
     for (int64_t row = 0; row < g.row_count; row += row_block) {
       const int64_t rows = min(row_block, g.row_count - row);
       if (g.k == 0) {
-        std::memset(sums, 0, static_cast<size_t>(rows * sums_row) * sizeof(T));
-        finish(g, row, rows, col, cols, sums, sums_row);
+        std::memset(plan.sums, 0, static_cast<size_t>(rows * sums_row) * sizeof(T));
+        finish(g, row, rows, col, cols, plan.sums, sums_row);
       }
-      for (int64_t p = 0; p < g.k; p += kb) {
-        const int64_t k = min(kb, g.k - p), k_after = min(kb, g.k - p - k);
-        const bool last = k_after == 0;
-        for (int64_t j = 0, width; j < cols; j += width) {
-          width = panel_width<T>(cols - j);
-          const bool packed_later = cols_in_place || (packs_in_tile && width == full && rows >= tile_rows);
-          if (!packed_later || width > cols - j) pack_cols(g, p, k, col + j, min(width, cols - j), width, panels + j * k);
-        }
-        Fetch next_cols;
-        if (!last)
-          next_cols = cols_ahead(g, g.cols + (p + k) * g.cols_k + col * g.cols_col, k_after, cols);
-        else if (col + cols < g.col_count)
-          next_cols = cols_ahead(g, g.cols + (col + cols) * g.cols_col, min(kb, g.k), min(cb, g.col_count - col - cols));
-        else
-          next_cols = cols_ahead(g, g.next_cols, min(kb, g.k), min(cb, g.col_count));
-        int64_t finished = 0;
-        for (int64_t i = 0; i < rows; i += tile_rows) {
-          const int64_t here = min(tile_rows, rows - i);
-          const S* const from = g.rows + (row + i) * g.rows_row + p * g.rows_k;
-          if (!rows_in_place) copy_rows(here, k, from, g.rows_row, g.rows_k, copies);
-          Fetch next_rows;
-          if (g.rows_k == 1 && i + here < rows)
-            next_rows = fetch_of(from + here * g.rows_row, min(tile_rows, rows - i - here), k, g.rows_row);
-          else if (g.rows_k == 1 && g.next_rows != nullptr && last && col + cols >= g.col_count)
-            next_rows = fetch_of(g.next_rows, min(tile_rows, g.row_count), min(kb, g.k), g.rows_row);
-          for (int64_t j = 0, width; j < cols; j += width) {
-            width = panel_width<T>(cols - j);
-            auto multiply = tile_for<T>(here, width / L);
-            Fetch& fetch = next_rows.lines > 0 ? next_rows : next_cols;
-            TileTask<T> task{};
-            task.b = panels + j * k;
-            task.b_k = width;
-            task.out = sums + i * sums_row + j;
-            task.out_row = sums_row;
-            if constexpr (same)
-              if (straight) {
-                task.out = g.out + (row + i) * g.out_row + col + j;
-                task.out_row = g.out_row;
-              }
-            task.k = k;
-            task.chain = chain;
-            task.a = copies;
-            task.a_row = copy_row<T>;
-            if constexpr (same) {
-              if (rows_in_place) {
-                task.a = from;
-                task.a_row = g.rows_row;
-              }
-              const bool packs = packs_in_tile && i == 0 && width == full && here == tile_rows;
-              if ((cols_in_place || packs) && width <= cols - j) {
-                task.b = g.cols + p * g.cols_k + col + j;
-                task.b_k = g.cols_k;
-              }
-              if (packs && width <= cols - j) {
-                task.packed = panels + j * k;
-                multiply = packing_tile<T>;
-              }
-            }
-            task.parked = parked;
-            task.in = p != 0 || (straight && g.beta == 1) ? task.out : nullptr;
-            if constexpr (same)
-              if (straight && last && g.bias != nullptr) {
-                task.bias = g.bias + (row + i) * g.bias_row + (col + j) * g.bias_col;
-                task.bias_row = g.bias_row;
-                task.bias_col = g.bias_col;
-              }
-            if (straight && width > cols - j)
-              edge_tile(task, here, cols - j, multiply, fetch, edge);
-            else
-              multiply(task, fetch);
-          }
-          // Results leave as soon as they are complete, so that writing them overlaps with what comes next.
-          const int64_t done = i + here;
-          if (!straight && last && (done - finished >= finish_rows || done == rows)) {
-            finish(g, row + finished, done - finished, col, cols, sums + finished * sums_row, sums_row);
-            finished = done;
-          }
-        }
+      for (int64_t p = 0; p < g.k; p += plan.depth) {
+        const int64_t k = min(plan.depth, g.k - p);
+        multiply_stretch(plan, {row, rows, col, cols, p, k, sums_row, p + k == g.k});
       }
     }
   }

@@ -14,16 +14,6 @@
 namespace calque::kernel {
 namespace {
 
-// The result of a reduction seen with its reduced dimension as size 1.
-TensorBase with_dim(const TensorBase& t, int64_t dim, bool keepdim) {
-  if (keepdim) return t;
-  SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
-  SymInts strides(t.sym_strides().begin(), t.sym_strides().end());
-  sizes.insert(sizes.begin() + dim, SymInt(1));
-  strides.insert(strides.begin() + dim, SymInt(1));
-  return make_view(t, sizes, strides, t.sym_storage_offset());
-}
-
 template <class C>
 bool nan(C x) {
   if constexpr (std::is_floating_point_v<C>)
@@ -72,8 +62,8 @@ int64_t median_of(const std::vector<C>& x, std::vector<int64_t>& order, bool ign
 template <class C, class Pick>
 void each_slice(const TensorBase& self, int64_t dim, bool keepdim, const TensorBase& values, const TensorBase& indices,
                 const Pick& pick) {
-  const TensorBase v = self.dim() ? with_dim(values, dim, keepdim) : values;
-  const TensorBase ix = self.dim() ? with_dim(indices, dim, keepdim) : indices;
+  const TensorBase v = self.dim() && !keepdim ? with_reduced_dim(values, dim) : values;
+  const TensorBase ix = self.dim() && !keepdim ? with_reduced_dim(indices, dim) : indices;
   const Slices slices(dim, {&self, &v, &ix});
   const LoadFn load = load_fn(self.dtype(), compute_of<C>);
   const StoreFn store = store_fn(compute_of<C>, values.dtype());

@@ -4,6 +4,14 @@
 
 namespace calque::kernel {
 
+TensorBase with_reduced_dim(const TensorBase& t, int64_t dim) {
+  SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
+  SymInts strides(t.sym_strides().begin(), t.sym_strides().end());
+  sizes.insert(sizes.begin() + dim, SymInt(1));
+  strides.insert(strides.begin() + dim, SymInt(1));
+  return make_view(t, sizes, strides, t.sym_storage_offset());
+}
+
 Slices::Slices(int64_t dim, std::initializer_list<const TensorBase*> tensors) : tensors_(tensors.size()) {
   internal_assert(tensors_ <= most, "too many tensors to slice");
   const TensorBase& first = **tensors.begin();

@@ -10,6 +10,9 @@
 
 namespace calque::kernel {
 
+// The result of a reduction that lacks the reduced dimension, seen with it as size 1.
+TensorBase with_reduced_dim(const TensorBase& t, int64_t dim);
+
 class Slices {
  public:
   static constexpr size_t most = 4;

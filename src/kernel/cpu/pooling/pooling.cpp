@@ -163,21 +163,7 @@ void each_gradient(const Planes<T>& grad, int64_t i, F&& fn) {
       for (int64_t x = 0; x < grad.size[2]; ++x) fn(z, y, x, static_cast<Sum<T>>(from[grad.offset(z, y, x)]));
 }
 
-template <class F>
-void with_number(const TensorBase& t, F&& fn) {
-  switch (t.dtype()) {
-    case DType::uint8: return fn(TypeTag<uint8_t>{});
-    case DType::int8: return fn(TypeTag<int8_t>{});
-    case DType::int16: return fn(TypeTag<int16_t>{});
-    case DType::int32: return fn(TypeTag<int32_t>{});
-    case DType::int64: return fn(TypeTag<int64_t>{});
-    case DType::float16: return fn(TypeTag<Half>{});
-    case DType::bfloat16: return fn(TypeTag<BFloat16>{});
-    case DType::float32: return fn(TypeTag<float>{});
-    case DType::float64: return fn(TypeTag<double>{});
-    default: throw InternalError("pooling: no kernel for dtype " + std::string(name(t.dtype())));
-  }
-}
+// Averages are sums of these, maxima of any number.
 template <class F>
 void with_sum(const TensorBase& t, F&& fn) {
   switch (t.dtype()) {
@@ -187,6 +173,16 @@ void with_sum(const TensorBase& t, F&& fn) {
     case DType::float32: return fn(TypeTag<float>{});
     case DType::float64: return fn(TypeTag<double>{});
     default: throw InternalError("pooling: no kernel for dtype " + std::string(name(t.dtype())));
+  }
+}
+template <class F>
+void with_number(const TensorBase& t, F&& fn) {
+  switch (t.dtype()) {
+    case DType::uint8: return fn(TypeTag<uint8_t>{});
+    case DType::int8: return fn(TypeTag<int8_t>{});
+    case DType::int16: return fn(TypeTag<int16_t>{});
+    case DType::int32: return fn(TypeTag<int32_t>{});
+    default: return with_sum(t, fn);
   }
 }
 

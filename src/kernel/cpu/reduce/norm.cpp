@@ -52,7 +52,7 @@ Moments row_moments(const NormRow& row, const void* x, int64_t n, DType dtype) {
   Moments m;
   if (n <= most) {
     double values[most];
-    load_fn(dtype, Compute::f64)(x, item_size(dtype), values, n);
+    load_fn(dtype, Compute::f64)(x, static_cast<int64_t>(item_size(dtype)), values, n);
     for (int64_t i = 0; i < n; ++i) m.mean += values[i];
     m.mean /= static_cast<double>(n);
     for (int64_t i = 0; i < n; ++i) m.squares += (values[i] - m.mean) * (values[i] - m.mean);
@@ -64,7 +64,7 @@ Moments row_moments(const NormRow& row, const void* x, int64_t n, DType dtype) {
     const int64_t lanes = 32 / static_cast<int64_t>(item_size(dtype));
     const int64_t last = n / lanes * lanes - 1;
     std::vector<double> values(static_cast<size_t>(n));
-    load_fn(dtype, Compute::f64)(x, item_size(dtype), values.data(), n);
+    load_fn(dtype, Compute::f64)(x, static_cast<int64_t>(item_size(dtype)), values.data(), n);
     int64_t infinite = 0;
     for (const double v : values) infinite += std::isinf(v) ? 1 : 0;
     if (infinite > 1 || (infinite == 1 && (last < 0 || !std::isinf(values[static_cast<size_t>(last)]))))
@@ -79,23 +79,30 @@ double inverse_root(double var, double eps, bool is_double) {
   return static_cast<double>(1 / std::sqrt(static_cast<float>(var) + static_cast<float>(eps)));
 }
 
+// fn(number of the row, its n elements, where its result goes) for all rows of the input, on several threads.
+template <class F>
+void for_each_row(const TensorBase& input, int64_t n, const TensorBase& out, F&& fn) {
+  if (n == 0) return;
+  const int64_t rows = input.numel() / n;
+  const int64_t bytes = n * static_cast<int64_t>(input.element_size());
+  const char* x = static_cast<const char*>(input.data());
+  char* y = static_cast<char*>(out.mutable_data());
+  parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fn(i, x + i * bytes, y + i * bytes);
+  });
+}
+
 template <class C>
 void layer_norm_as(const NormRow& row, const TensorBase& input, int64_t n, const TensorBase& weight, const TensorBase& bias,
                    double eps, const TensorBase& out, const TensorBase& mean, const TensorBase& rstd) {
   const ParameterArray<C> w(weight);
   const ParameterArray<C> b(bias);
-  const int64_t rows = n ? input.numel() / n : 0;
-  const auto item = input.element_size();
-  const char* x = static_cast<const char*>(input.data());
-  char* y = static_cast<char*>(out.mutable_data());
-  parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Moments m = row_moments(row, x + i * n * item, n, input.dtype());
-      const double r = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
-      row.normalize(x + i * n * item, n, m.mean, r, w.data(), b.data(), y + i * n * item);
-      put(mean, i, m.mean);
-      put(rstd, i, r);
-    }
+  for_each_row(input, n, out, [&](int64_t i, const char* x, char* y) {
+    const Moments m = row_moments(row, x, n, input.dtype());
+    const double r = inverse_root(m.squares / m.count, eps, std::is_same_v<C, double>);
+    row.normalize(x, n, m.mean, r, w.data(), b.data(), y);
+    put(mean, i, m.mean);
+    put(rstd, i, r);
   });
 }
 
@@ -103,16 +110,10 @@ template <class C>
 void rms_norm_as(const NormRow& row, const TensorBase& input, int64_t n, const TensorBase& weight, double eps,
                  const TensorBase& out, const TensorBase& rstd) {
   const ParameterArray<C> w(weight);
-  const int64_t rows = n ? input.numel() / n : 0;
-  const auto item = input.element_size();
-  const char* x = static_cast<const char*>(input.data());
-  char* y = static_cast<char*>(out.mutable_data());
-  parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const double r = inverse_root(row.mean_square(x + i * n * item, n), eps, std::is_same_v<C, double>);
-      row.normalize(x + i * n * item, n, 0, r, w.data(), nullptr, y + i * n * item);
-      put(rstd, i, r);
-    }
+  for_each_row(input, n, out, [&](int64_t i, const char* x, char* y) {
+    const double r = inverse_root(row.mean_square(x, n), eps, std::is_same_v<C, double>);
+    row.normalize(x, n, 0, r, w.data(), nullptr, y);
+    put(rstd, i, r);
   });
 }
 

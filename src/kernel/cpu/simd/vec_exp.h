@@ -11,6 +11,19 @@ CALQUE_INLINE Vec<T> max(Vec<T> a, Vec<T> b) {
   return a > b ? a : b;
 }
 
+/// The first terms of e^r's series; `rest` is the factor of r^5 and what comes after it.
+CALQUE_INLINE Vec<float> exp_series(Vec<float> r, Vec<float> rest) {
+  Vec<float> p = fma(rest, r, splat(1.0F / 24));
+  p = fma(p, r, splat(1.0F / 6));
+  p = fma(p, r, splat(0.5F));
+  p = fma(p, r, splat(1.0F));
+  return fma(p, r, splat(1.0F));
+}
+/// e^r to 1 ulp for |r| up to half the logarithm of 2.
+CALQUE_INLINE Vec<float> exp_near_zero(Vec<float> r) {
+  return exp_series(r, fma(fma(splat(1.0F / 5040), r, splat(1.0F / 720)), r, splat(1.0F / 120)));
+}
+
 /// e^x within about 1 ulp; results below the smallest normal number are 0. NaN stays NaN.
 CALQUE_INLINE Vec<float> exp(Vec<float> x) {
 #if defined(__AVX512F__)
@@ -19,14 +32,7 @@ CALQUE_INLINE Vec<float> exp(Vec<float> x) {
   const __m512 n = _mm512_roundscale_ps(bounded * 0x1.715476p0F, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   Vec<float> r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e400p-1F), bounded);
   r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.7f7d1cp-20F), r);
-  Vec<float> p = splat(1.0F / 5040);
-  p = fma(p, r, splat(1.0F / 720));
-  p = fma(p, r, splat(1.0F / 120));
-  p = fma(p, r, splat(1.0F / 24));
-  p = fma(p, r, splat(1.0F / 6));
-  p = fma(p, r, splat(0.5F));
-  p = fma(p, r, splat(1.0F));
-  p = fma(p, r, splat(1.0F));
+  const Vec<float> p = exp_near_zero(r);
   return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 #else
   const Vec<float> magic = splat(0x1.8p23F);
@@ -36,14 +42,7 @@ CALQUE_INLINE Vec<float> exp(Vec<float> x) {
   const Vec<float> n = shifted - magic;
   Vec<float> r = fma(n, splat(-0x1.62e400p-1F), bounded);
   r = fma(n, splat(-0x1.7f7d1cp-20F), r);
-  Vec<float> p = splat(1.0F / 5040);
-  p = fma(p, r, splat(1.0F / 720));
-  p = fma(p, r, splat(1.0F / 120));
-  p = fma(p, r, splat(1.0F / 24));
-  p = fma(p, r, splat(1.0F / 6));
-  p = fma(p, r, splat(0.5F));
-  p = fma(p, r, splat(1.0F));
-  p = fma(p, r, splat(1.0F));
+  const Vec<float> p = exp_near_zero(r);
   // 2^n in two factors, since n may be 128.
   const Vec<int32_t> e = reinterpret_cast<Vec<int32_t>>(shifted) - reinterpret_cast<Vec<int32_t>>(magic);
   const Vec<int32_t> half = e >> 1;
