@@ -86,8 +86,8 @@ TwoMetas kthvalue_rule(const Tensor& self, SymInt k, int64_t dim, bool keepdim) 
 void kthvalue_kernel(const Tensor& self, SymInt k, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices) {
   dim = wrap_dim(dim, self.dim(), "kthvalue");
   const bool removed = !keepdim && self.dim() > 0;
-  kernel::kthvalue(self, k.as_int(), dim, removed ? kernel::with_reduced_dim(values, dim) : values,
-                   removed ? kernel::with_reduced_dim(indices, dim) : indices);
+  const auto seen = [&](const TensorBase& t) { return removed ? kernel::with_reduced_dim(t, dim) : t; };
+  kernel::kthvalue(self, k.as_int(), dim, seen(values), seen(indices));
 }
 
 // ---- searchsorted, bucketize ------------------------------------------------------------------------------------------
