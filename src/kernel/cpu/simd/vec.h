@@ -12,7 +12,9 @@
 #if defined(__F16C__) || defined(__AVX512F__)
 // GCC 12 warns about its own deliberately undefined operands.
 #pragma GCC diagnostic push
+#if !defined(__clang__)  // which has no such warning
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 #pragma GCC diagnostic pop
