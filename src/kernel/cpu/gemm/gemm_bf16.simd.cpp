@@ -254,6 +254,16 @@ struct VectorProducts {
   }
 
  private:
+  // c plus the products of pairs of numbers. clang 16 never ends when a splat becomes a vector of its own bfloat16 type.
+  __attribute__((target("avx512bf16"), always_inline)) static __m512 add_products(__m512 c, __m512i a, __m512i b) {
+#if defined(__clang__)
+    asm("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+#else
+    return _mm512_dpbf16_ps(c, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+#endif
+  }
+
   template <bool Two, bool Asks>
   __attribute__((target("avx512bf16"))) static void multiply_rows(int64_t tiles_k, const BFloat16* a, int64_t a_row,
                                                                   const BFloat16* b, int64_t b_tile, float* sums,
@@ -267,17 +277,16 @@ struct VectorProducts {
     for (int64_t t = 0; t < tiles_k; ++t, a += tile_k, b += tile_numbers, ahead.from += ahead.step) {
       if constexpr (Asks) ahead.ask(quarter);
       for (int64_t p = 0; p < tile_k; p += 2) {
-        __m512bh column[width];
+        __m512i column[width];
 #pragma GCC unroll 2
-        for (int j = 0; j < width; ++j)
-          column[j] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + j * b_tile + p * tile));
+        for (int j = 0; j < width; ++j) column[j] = _mm512_loadu_si512(b + j * b_tile + p * tile);
 #pragma GCC unroll 8
         for (int64_t i = 0; i < rows_at_once; ++i) {
           int pair;
           std::memcpy(&pair, &a[i * a_row + p].bits, sizeof pair);
-          const auto row = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+          const __m512i row = _mm512_set1_epi32(pair);
 #pragma GCC unroll 2
-          for (int j = 0; j < width; ++j) c[i][j] = _mm512_dpbf16_ps(c[i][j], row, column[j]);
+          for (int j = 0; j < width; ++j) c[i][j] = add_products(c[i][j], row, column[j]);
         }
       }
     }
