@@ -4,6 +4,7 @@
 
 namespace calque {
 
+CaptureScope::Exporting::Exporting() : cudnn(false) {}
 CaptureScope::Recording::Recording(Recorder& r) : recorder(&r), calls(r), graphs(&r), arithmetic(&r), regions(&r) {}
 
 CaptureScope::CaptureScope(const Capture& capture) : reached_(thread_context().reached_slot) {

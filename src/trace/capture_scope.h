@@ -40,9 +40,10 @@ class CaptureScope {
 
  private:
   struct Exporting {
+    Exporting();
     ContextCount<&ThreadContext::exports> count;
     ContextSwitch<&ThreadContext::symbolic_literals, true> literals;
-    CudnnScope no_cudnn{false};
+    CudnnScope cudnn;
   };
   struct Recording {
     explicit Recording(Recorder& recorder);

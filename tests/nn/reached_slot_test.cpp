@@ -6,6 +6,7 @@
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/typed.h"
+#include "calque/op/ops.h"
 
 namespace calque {
 namespace {
