@@ -12,7 +12,7 @@
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
-#include "file/content_reader.h"
+#include "calque/op/mode.h"
 #include "file/pickle_machine.h"
 #include "file/tensor_view.h"
 
@@ -489,16 +489,9 @@ class PickleReader {
 
 }  // namespace
 
-namespace {
-ContentReader content_reader = nullptr;
-}  // namespace
-
-void set_content_reader(ContentReader reader) { content_reader = reader; }
-
 Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
                   const PickleOptions& options) {
-  Value content = PickleReader(bytes, std::move(owner), what, options).read();
-  return content_reader ? content_reader(std::move(content)) : content;
+  return offer_content(PickleReader(bytes, std::move(owner), what, options).read());
 }
 
 Value load_pickle(const std::string& path, const PickleOptions& options) {

@@ -52,6 +52,7 @@ Graph::~Graph() {
     }
 }
 
+// The owner is the place's, not the nodes': nodes that leave a module do not point to it, which may go before they do.
 Graph::Graph(Graph&& other) noexcept
     : storage_(std::move(other.storage_)),
       first_(std::exchange(other.first_, nullptr)),
@@ -60,7 +61,6 @@ Graph::Graph(Graph&& other) noexcept
       anchor_(std::exchange(other.anchor_, nullptr)),
       after_(std::exchange(other.after_, true)),
       names_(std::move(other.names_)),
-      owner_(std::exchange(other.owner_, nullptr)),
       pytree_info_(std::move(other.pytree_info_)),
       shape_env_(std::move(other.shape_env_)),
       hooks_(std::move(other.hooks_)) {
@@ -76,7 +76,6 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(anchor_, other.anchor_);
   std::swap(after_, other.after_);
   std::swap(names_, other.names_);
-  std::swap(owner_, other.owner_);
   std::swap(pytree_info_, other.pytree_info_);
   std::swap(shape_env_, other.shape_env_);
   std::swap(hooks_, other.hooks_);

@@ -13,8 +13,6 @@
 namespace calque {
 namespace {
 
-thread_local HigherOrderTracer* current_tracer = nullptr;
-
 Values leaves_of(const Value& v) {
   if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple || v.kind() == Value::Kind::dict ||
       v.kind() == Value::Kind::structure)
@@ -217,12 +215,6 @@ const Values& items(const Values& args, size_t i, const char* op) {
 }
 
 }  // namespace
-
-HigherOrderTracer* higher_order_tracer() { return current_tracer; }
-HigherOrderTracerScope::HigherOrderTracerScope(HigherOrderTracer* tracer) : before_(current_tracer) {
-  current_tracer = tracer;
-}
-HigherOrderTracerScope::~HigherOrderTracerScope() { current_tracer = before_; }
 
 // ---- on trees: what users call --------------------------------------------------------------------------------------
 

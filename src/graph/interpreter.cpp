@@ -13,19 +13,6 @@
 namespace calque {
 namespace {
 
-thread_local constinit const GraphOwner* running_owner = nullptr;
-
-class OwnerScope {
- public:
-  explicit OwnerScope(const GraphOwner* owner) : before_(running_owner) { running_owner = owner; }
-  ~OwnerScope() { running_owner = before_; }
-  OwnerScope(const OwnerScope&) = delete;
-  OwnerScope& operator=(const OwnerScope&) = delete;
-
- private:
-  const GraphOwner* before_;
-};
-
 // The node with its line.
 std::string shown(const Node& n) {
   std::string text = n.str();
@@ -50,9 +37,10 @@ bool is_module_value(const Value& value) {
 
 Value call_module_value(const Value& module, const Values& args, const Kwargs& kwargs) {
   if (!is_module_value(module)) throw UserError("expected a module, found " + std::string(Value::kind_name(module.kind())));
-  if (!running_owner)
+  const GraphOwner* owner = thread_context().running_owner;
+  if (!owner)
     throw UserError("the module " + module.to_struct().context + " is called, but no graph is running whose owner holds it");
-  return running_owner->call_module(module.to_struct().context, args, kwargs);
+  return owner->call_module(module.to_struct().context, args, kwargs);
 }
 
 Interpreter::Interpreter(const Graph& graph, const GraphOwner* owner, bool release_values)
@@ -73,7 +61,7 @@ size_t Interpreter::num_values() const { return static_cast<size_t>(std::count(p
 
 Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node*, Value>& initial) {
   check_targets();
-  const OwnerScope scope(owner_);
+  const ContextScope<&ThreadContext::running_owner> scope(owner_);
   RegionGuard regions;
   values_.assign(graph_.id_bound(), Value());
   present_.assign(graph_.id_bound(), false);
@@ -241,7 +229,7 @@ Value run_kind(const Node& node, const Values& args, const Kwargs& kwargs, const
 
 Value run_node(const Node& node, const Values& args, const Kwargs& kwargs, const GraphOwner* owner) {
   if (!owner) owner = node.graph().owner();
-  const OwnerScope scope(owner);
+  const ContextScope<&ThreadContext::running_owner> scope(owner);
   try {
     return run_kind(node, args, kwargs, owner);
   } catch (Error& e) {

@@ -6,11 +6,32 @@
 #include "calque/op/autocast.h"
 
 namespace calque {
+
+// A region that a graph has entered, and those around it. One that no graph leaves stays open, also when its thread ends.
+struct EnteredAutocast {
+  explicit EnteredAutocast(const AutocastArguments& a) : scope(a.device, a.dtype, a.enabled, a.cache_enabled) {}
+  AutocastScope scope;
+  std::unique_ptr<EnteredAutocast> outer;
+  size_t depth = 1;
+};
+
 namespace {
 
-std::vector<std::unique_ptr<AutocastScope>>& entered() {
-  thread_local std::vector<std::unique_ptr<AutocastScope>> scopes;
-  return scopes;
+size_t depth_entered() {
+  const EnteredAutocast* innermost = thread_context().entered_autocast;
+  return innermost ? innermost->depth : 0;
+}
+
+void enter_region(const AutocastArguments& arguments) {
+  auto region = std::make_unique<EnteredAutocast>(arguments);
+  region->depth = depth_entered() + 1;
+  region->outer.reset(thread_context().entered_autocast);
+  thread_context().entered_autocast = region.release();
+}
+
+void leave_region() {
+  const std::unique_ptr<EnteredAutocast> region(thread_context().entered_autocast);
+  thread_context().entered_autocast = region->outer.release();
 }
 
 bool calls(const Node& n, const FunctionRef& f) {
@@ -20,17 +41,16 @@ bool calls(const Node& n, const FunctionRef& f) {
 constexpr const char* handle_type = "torch.amp.autocast";
 
 Value enter_autocast(const Values& args, const Kwargs&) {
-  const AutocastArguments a(args);
-  entered().push_back(std::make_unique<AutocastScope>(a.device, a.dtype, a.enabled, a.cache_enabled));
-  return StructValue{handle_type, std::to_string(entered().size()), {}, {}};
+  enter_region(AutocastArguments(args));
+  return StructValue{handle_type, std::to_string(depth_entered()), {}, {}};
 }
 
 Value exit_autocast(const Values& args, const Kwargs&) {
   if (args.size() != 1 || args[0].kind() != Value::Kind::structure || args[0].to_struct().type != handle_type)
     throw UserError("_exit_autocast: expected what _enter_autocast gave");
-  if (args[0].to_struct().context != std::to_string(entered().size()))
+  if (args[0].to_struct().context != std::to_string(depth_entered()))
     throw UserError("_exit_autocast: autocast regions must be left in the reverse of the order in which they were entered");
-  entered().pop_back();
+  leave_region();
   return {};
 }
 
@@ -74,10 +94,10 @@ const std::vector<std::pair<const char*, Function::Body>>& region_functions() {
   return functions;
 }
 
-RegionGuard::RegionGuard() : grad_before_(grad_enabled()), depth_before_(entered().size()) {}
+RegionGuard::RegionGuard() : grad_before_(grad_enabled()), depth_before_(depth_entered()) {}
 RegionGuard::~RegionGuard() {
   if (done_) return;
-  while (entered().size() > depth_before_) entered().pop_back();
+  while (depth_entered() > depth_before_) leave_region();
   if (grad_enabled() != grad_before_) set_grad_enabled(grad_before_);
 }
 

@@ -33,7 +33,7 @@ size_t ModuleSequence::position(int64_t index) const {
 
 std::shared_ptr<Module> ModuleSequence::ptr(int64_t index) const {
   const ModuleSlot& slot = *module_slots()[position(index)];
-  nn_detail::reached_slot = &slot;
+  thread_context().reached_slot = slot.number;
   return slot.module;
 }
 
@@ -97,7 +97,7 @@ Value Sequential::forward_values(const Values& args, const Kwargs& kwargs) {
   if (!input) nn_detail::missing_argument(*this, 0);
   Value value = *input;
   for (const auto& slot : module_slots()) {
-    nn_detail::reached_slot = slot.get();
+    thread_context().reached_slot = slot->number;
     value = slot->module->call({std::move(value)});
   }
   return value;

@@ -1,5 +1,6 @@
 #include "calque/nn/module.h"
 
+#include <atomic>
 #include <typeinfo>
 #include <unordered_set>
 #if __has_include(<cxxabi.h>)
@@ -52,6 +53,11 @@ std::unique_ptr<Slot> take_from(std::vector<std::unique_ptr<Slot>>& slots, std::
 std::string join(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
 
 }  // namespace
+
+uint64_t nn_detail::next_slot_number() {
+  static std::atomic<uint64_t> last{0};  // 0 is no slot's
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 std::string nn_detail::indented(const std::string& text) {
   std::string out;
@@ -275,7 +281,7 @@ Module& Module::get_submodule(std::string_view path) const {
     const ModuleSlot* slot = find_in(module->children_, name);
     if (!slot && !module->find_slot(name)) throw UserError(module->class_name() + " has no attribute `" + name + "`");
     if (!slot || !slot->module) throw UserError("`" + name + "` is not an nn.Module");
-    nn_detail::reached_slot = slot;
+    thread_context().reached_slot = slot->number;
     module = slot->module.get();
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
   }

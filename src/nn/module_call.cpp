@@ -13,14 +13,6 @@ namespace calque {
 
 namespace nn_detail {
 
-thread_local constinit int active_observers = 0;
-thread_local constinit const std::source_location* call_line = nullptr;
-thread_local constinit const ModuleSlot* reached_slot = nullptr;
-
-namespace {
-thread_local std::vector<ModuleObserver*> observers;  // the innermost last
-}  // namespace
-
 void rethrow_for_argument(Error& error, const Module& module, size_t index) {
   const std::vector<std::string> names = module.argument_names();
   error.prepend(module.class_name() + ".forward: argument '" +
@@ -43,25 +35,20 @@ void called_none(const std::string& name) { throw UserError("the child module " 
 
 }  // namespace nn_detail
 
-ModuleObserverScope::ModuleObserverScope(ModuleObserver& observer) {
-  nn_detail::observers.push_back(&observer);
-  ++nn_detail::active_observers;
+ModuleObserverScope::ModuleObserverScope(ModuleObserver& observer) : observer_(&observer) {
+  PointerList<ModuleObserver>& observers = thread_context().module_observers;
+  observers.insert(observers.size(), &observer);
 }
 
 ModuleObserverScope::~ModuleObserverScope() {
-  nn_detail::observers.pop_back();
-  --nn_detail::active_observers;
+  PointerList<ModuleObserver>& observers = thread_context().module_observers;
+  size_t at = observers.size();  // its own is the last, unless scopes are closed in another order
+  while (at > 0 && observers[at - 1] != observer_) --at;
+  if (at > 0) observers.erase(at - 1);
 }
 
-NoModuleObserversScope::NoModuleObserversScope() {
-  before_.swap(nn_detail::observers);
-  nn_detail::active_observers = 0;
-}
-
-NoModuleObserversScope::~NoModuleObserversScope() {
-  before_.swap(nn_detail::observers);
-  nn_detail::active_observers = static_cast<int>(nn_detail::observers.size());
-}
+NoModuleObserversScope::NoModuleObserversScope() { std::swap(before_, thread_context().module_observers); }
+NoModuleObserversScope::~NoModuleObserversScope() { std::swap(before_, thread_context().module_observers); }
 
 namespace {
 
@@ -87,9 +74,10 @@ class Announced {
 Value Module::call(Values args, Kwargs kwargs) {
   if (!module_observers_active())
     return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
-  const std::vector<ModuleObserver*> observers = nn_detail::observers;
+  const PointerList<ModuleObserver>& now = thread_context().module_observers;
+  const std::vector<ModuleObserver*> observers(now.begin(), now.end());
   {
-    const std::source_location* line = std::exchange(nn_detail::call_line, nullptr);
+    const std::source_location* line = std::exchange(thread_context().module_call_line, nullptr);
     const CallSite site(line ? *line : std::source_location());
     std::optional<CallSiteScope> scope;
     if (line) scope.emplace(site);

@@ -3,14 +3,15 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "calque/base/thread_context.h"
 #include "calque/nn/module.h"
 #include "calque/op/owner.h"
 #include "nn/hooks.h"
 
 namespace calque {
-namespace {
 
-struct Memo {
+// What a deep copy has made so far.
+struct ModuleCopies {
   const std::function<Tensor(const Tensor&)>& copy_tensor;
   std::unordered_map<const Module*, std::shared_ptr<Module>> modules;
   std::unordered_map<const TensorImpl*, Tensor> tensors;
@@ -43,13 +44,9 @@ struct Memo {
   }
 };
 
-thread_local Memo* memo = nullptr;
-
-}  // namespace
-
 Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), training_(other.training_) {
-  if (!memo) throw UserError("a module cannot be copied by a C++ copy: use deep_copy()");
-  Memo& m = *memo;
+  if (!thread_context().module_copies) throw UserError("a module cannot be copied by a C++ copy: use deep_copy()");
+  ModuleCopies& m = *thread_context().module_copies;
   const auto copy_slots = [&m](const std::vector<std::unique_ptr<TensorSlot>>& from,
                                std::vector<std::unique_ptr<TensorSlot>>& to) {
     for (const auto& slot : from) {
@@ -79,35 +76,34 @@ std::shared_ptr<Module> Module::copy_self() const {
 }
 
 std::shared_ptr<Module> Module::deep_copy(const std::function<Tensor(const Tensor&)>& copy_tensor) const {
-  if (memo) {
-    std::shared_ptr<Module>& made = memo->modules[this];
+  if (ModuleCopies* copies = thread_context().module_copies) {
+    std::shared_ptr<Module>& made = copies->modules[this];
     if (!made) {
       std::shared_ptr<Module> copy = copy_self();
-      memo->modules[this] = copy;
+      copies->modules[this] = copy;
       return copy;
     }
     return made;
   }
-  Memo mine{copy_tensor, {}, {}, {}, {}, {}};
-  const struct Scope {
-    explicit Scope(Memo& m) { memo = &m; }
-    ~Scope() { memo = nullptr; }
-  } scope(mine);
+  ModuleCopies mine{copy_tensor, {}, {}, {}, {}, {}};
+  const ContextScope<&ThreadContext::module_copies> scope(&mine);
   return copy_self();
 }
 
 TensorMember::TensorMember(const TensorMember& other) : slot_(other.slot_) {
-  if (!memo) return;
-  const auto at = memo->tensor_slots.find(other.slot_);
-  if (at == memo->tensor_slots.end())
+  const ModuleCopies* copies = thread_context().module_copies;
+  if (!copies) return;
+  const auto at = copies->tensor_slots.find(other.slot_);
+  if (at == copies->tensor_slots.end())
     throw UserError("the tensor " + other.slot_->name + " belongs to another module than the one that is copied");
   slot_ = at->second;
 }
 
 ModuleSlot& nn_detail::copied_slot(ModuleSlot& original) {
-  if (!memo) return original;
-  const auto at = memo->module_slots.find(&original);
-  if (at == memo->module_slots.end())
+  const ModuleCopies* copies = thread_context().module_copies;
+  if (!copies) return original;
+  const auto at = copies->module_slots.find(&original);
+  if (at == copies->module_slots.end())
     throw UserError("the child module " + original.name + " belongs to another module than the one that is copied");
   return *at->second;
 }

@@ -1,12 +1,31 @@
 #include "calque/op/autocast.h"
 
+#include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/op/ops.h"
 
 namespace calque {
+
+// Casts of parameters, kept while a scope is open.
+class AutocastCache {
+ public:
+  Tensor cast(const Tensor& t, DType dtype) {
+    auto [at, is_new] = casts_.try_emplace(&t.impl());
+    if (is_new) at->second = {t, t.to(dtype)};
+    return at->second.to;
+  }
+
+ private:
+  struct Cast {
+    Tensor from, to;  // `from` keeps its address from being used again
+  };
+  std::unordered_map<const TensorImpl*, Cast> casts_;
+};
+
 namespace {
 
 // ---- casting --------------------------------------------------------------------------------------------------------
@@ -15,49 +34,21 @@ bool is_eligible(const Tensor& t) {
   return t.defined() && t.device().type == DeviceType::cpu && is_floating(t.dtype()) && t.dtype() != DType::float64;
 }
 
-struct State {
-  AutocastRegion cpu;
-  AutocastRegion others;  // of devices that are not there: what was asked for is kept, nothing is cast
-  bool cache_enabled = true;
-  bool busy = false;  // a call is being handled: what it comes down to is not cast again
-  int nesting = 0;
-  struct Cast {
-    Tensor from, to;  // `from` keeps its address from being used again
-  };
-  std::unordered_map<const TensorImpl*, Cast> cache;
-
-  State() {
-    cpu.enabled = others.enabled = false;
-    others.dtype = DType::float16;
-  }
-  AutocastRegion& of(DeviceType device) { return device == DeviceType::cpu ? cpu : others; }
-};
-
-State& state() {
-  thread_local State s;
-  return s;
+AutocastSetting& setting_of(DeviceType device) {
+  return device == DeviceType::cpu ? thread_context().autocast_cpu : thread_context().autocast_others;
 }
-
-class BusyScope {
- public:
-  explicit BusyScope(bool busy) : before_(state().busy) { state().busy = busy; }
-  ~BusyScope() { state().busy = before_; }
-  BusyScope(const BusyScope&) = delete;
-  BusyScope& operator=(const BusyScope&) = delete;
-
- private:
-  bool before_;
-};
+DType autocast_dtype(DeviceType device) {
+  return setting_of(device).dtype.value_or(device == DeviceType::cpu ? DType::bfloat16 : DType::float16);
+}
 
 Tensor cast(const Tensor& t, DType dtype) {
   if (!is_eligible(t) || t.dtype() == dtype) return t;
-  State& s = state();
-  const bool remember = s.cache_enabled && dtype == s.cpu.dtype && t.dtype() == DType::float32 && t.requires_grad() &&
-                        t.is_leaf() && !t.impl().is_view;
+  ThreadContext& context = thread_context();
+  const bool remember = context.autocast_cache_enabled && dtype == autocast_dtype(DeviceType::cpu) &&
+                        t.dtype() == DType::float32 && t.requires_grad() && t.is_leaf() && !t.impl().is_view;
   if (!remember) return t.to(dtype);
-  auto [at, is_new] = s.cache.try_emplace(&t.impl());
-  if (is_new) at->second = {t, t.to(dtype)};
-  return at->second.to;
+  if (!context.autocast_cache) context.autocast_cache = std::make_unique<AutocastCache>().release();
+  return context.autocast_cache->cast(t, dtype);
 }
 
 Value cast(const Value& v, DType dtype) {
@@ -87,8 +78,7 @@ class AutocastMode : public Mode {
  public:
   ModeSlot slot() const override { return ModeSlot::autocast; }
   Value call(const Operator& op, const Values& args) override {
-    const AutocastRegion& region = state().cpu;
-    if (!region.enabled || state().busy) return call_next(op, args);
+    if (!thread_context().autocast_cpu.enabled || thread_context().autocast_busy) return call_next(op, args);
     const AutocastPolicy policy = autocast_policy(op);
     if (policy == AutocastPolicy::none) {
       if (!op.is_composite()) return call_next(op, args);
@@ -96,10 +86,11 @@ class AutocastMode : public Mode {
       const ModeScope again(*this);
       return op.run_eager(args);
     }
-    const BusyScope busy(true);
-    DType dtype = policy == AutocastPolicy::float32 ? DType::float32 : region.dtype;
+    const ContextSwitch<&ThreadContext::autocast_busy, true> busy;
+    const DType lower = autocast_dtype(DeviceType::cpu);
+    DType dtype = policy == AutocastPolicy::float32 ? DType::float32 : lower;
     if (policy == AutocastPolicy::promote)
-      for (const Value& v : args) dtype = widest(dtype, v, region.dtype, op);
+      for (const Value& v : args) dtype = widest(dtype, v, lower, op);
     Values narrowed = args;
     // The last argument first: the order in which PyTorch's traces have the casts.
     for (size_t i = args.size(); i-- > 0;) narrowed[i] = cast(args[i], dtype);
@@ -122,17 +113,16 @@ AutocastPolicy autocast_policy(const Operator& op) {
 }
 
 AutocastRegion autocast_region(DeviceType device) {
-  AutocastRegion region = state().of(device);
-  region.device = device;
-  region.cache_enabled = state().cache_enabled;
-  return region;
+  return {device, autocast_dtype(device), setting_of(device).enabled, thread_context().autocast_cache_enabled};
 }
 
 AutocastScope::AutocastScope(DeviceType device, std::optional<DType> dtype, bool enabled, std::optional<bool> cache_enabled)
-    : before_(autocast_region(device)), device_(device), busy_before_(state().busy) {
+    : before_(setting_of(device)),
+      device_(device),
+      cache_before_(thread_context().autocast_cache_enabled),
+      busy_before_(thread_context().autocast_busy) {
   if (device == DeviceType::meta) throw UserError("autocast: expected the device type cpu or cuda, found meta");
-  State& s = state();
-  AutocastRegion region = before_;
+  AutocastRegion region = autocast_region(device);
   if (dtype) region.dtype = *dtype;
   region.enabled = enabled;
   if (cache_enabled) region.cache_enabled = *cache_enabled;
@@ -144,24 +134,23 @@ AutocastScope::AutocastScope(DeviceType device, std::optional<DType> dtype, bool
          "; casting is switched off");
     region.enabled = false;
   }
-  s.of(device) = region;
-  s.cache_enabled = region.cache_enabled;
-  s.busy = false;
-  ++s.nesting;
+  setting_of(device) = {region.dtype, region.enabled};
+  ThreadContext& context = thread_context();
+  context.autocast_cache_enabled = region.cache_enabled;
+  context.autocast_busy = false;
+  ++context.autocast_nesting;
   if (region.enabled && device == DeviceType::cpu) mode_.emplace(autocast_mode());
   if (RegionObserver* observer = region_observer()) observer->autocast_entered(region);
 }
 
 AutocastScope::~AutocastScope() {
-  State& s = state();
   if (RegionObserver* observer = region_observer()) observer->autocast_left();
-  s.of(device_) = before_;
-  s.cache_enabled = before_.cache_enabled;
-  s.busy = busy_before_;
-  if (--s.nesting == 0) s.cache.clear();
+  ThreadContext& context = thread_context();
+  setting_of(device_) = before_;
+  context.autocast_cache_enabled = cache_before_;
+  context.autocast_busy = busy_before_;
+  if (--context.autocast_nesting > 0) return;
+  const std::unique_ptr<AutocastCache> goes(std::exchange(context.autocast_cache, nullptr));
 }
-
-NoAutocastCacheScope::NoAutocastCacheScope() : before_(state().cache_enabled) { state().cache_enabled = false; }
-NoAutocastCacheScope::~NoAutocastCacheScope() { state().cache_enabled = before_; }
 
 }  // namespace calque

@@ -6,7 +6,6 @@
 
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
-#include "op/symbolic_literals.h"
 
 namespace calque {
 namespace {
@@ -30,8 +29,6 @@ DType literal_dtype(const std::vector<Scalar>& values) {
   return values.empty() ? DType::float32 : dtype;
 }
 
-thread_local constinit bool keeps_symbols = false;
-
 // As torch.export writes a literal with symbolic numbers: each value a scalar_tensor, stacked from the last dimension on.
 Tensor symbolic_literal(const std::vector<Scalar>& values, IntList sizes, DType dtype, std::source_location where) {
   std::vector<Tensor> parts;
@@ -50,7 +47,7 @@ Tensor symbolic_literal(const std::vector<Scalar>& values, IntList sizes, DType 
 
 Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<DType> dtype, std::source_location where) {
   const auto is_symbolic = [](const Scalar& v) { return v.is_symbolic(); };
-  if (keeps_symbols && modes_active() && std::any_of(values.begin(), values.end(), is_symbolic))
+  if (thread_context().symbolic_literals && modes_active() && std::any_of(values.begin(), values.end(), is_symbolic))
     return symbolic_literal(values, sizes, dtype.value_or(literal_dtype(values)), where);
   Tensor made;
   {
@@ -64,9 +61,6 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
 }
 
 }  // namespace
-
-SymbolicLiteralsScope::SymbolicLiteralsScope() : before_(std::exchange(keeps_symbols, true)) {}
-SymbolicLiteralsScope::~SymbolicLiteralsScope() { keeps_symbols = before_; }
 
 Tensor tensor(const Scalar& value, std::optional<DType> dtype, std::source_location where) {
   return literal({value}, {}, dtype, where);

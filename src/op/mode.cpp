@@ -7,33 +7,13 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
-#include "sym/guard_site.h"
 
 namespace calque {
 
-namespace mode_detail {
-thread_local constinit int active_modes = 0;
-thread_local constinit CallSite const* site = nullptr;
-}  // namespace mode_detail
-
 namespace {
-
-struct Stack {
-  std::vector<Mode*> modes;  // ordered by slot, the newest of a slot first
-  size_t position = 0;       // modes before this one have handled the call already
-};
-
-Stack& stack() {
-  thread_local Stack s;
-  return s;
-}
 
 // Composite operators expand once the call is past the slots that want to see them whole.
 constexpr ModeSlot first_below_composite = ModeSlot::functional;
-
-thread_local constinit const CompositePolicy* composite_policy = nullptr;
-thread_local constinit const Values* arguments_of_composite = nullptr;
-thread_local constinit bool bodies_of_python = false;
 
 // The functional mode wants to see the out= forms: their functional ones may be composite, they write all the same.
 bool writes_out(const Operator& op) {
@@ -42,14 +22,14 @@ bool writes_out(const Operator& op) {
 }
 
 void set_position(size_t position) {
-  Stack& s = stack();
-  s.position = position;
-  mode_detail::active_modes = static_cast<int>(s.modes.size() - std::min(position, s.modes.size()));
+  ThreadContext& context = thread_context();
+  context.mode_position = position;
+  context.active_modes = static_cast<int>(context.modes.size() - std::min(position, context.modes.size()));
 }
 
 class PositionScope {
  public:
-  explicit PositionScope(size_t position) : before_(stack().position) { set_position(position); }
+  explicit PositionScope(size_t position) : before_(thread_context().mode_position) { set_position(position); }
   ~PositionScope() { set_position(before_); }
   PositionScope(const PositionScope&) = delete;
   PositionScope& operator=(const PositionScope&) = delete;
@@ -104,18 +84,19 @@ Value answer(const Operator& op, const Values& args) {
 }  // namespace
 
 Value dispatch(const Operator& op, const Values& args) {
-  Stack& s = stack();
-  if (s.position < s.modes.size()) {
-    Mode& mode = *s.modes[s.position];
+  const ThreadContext& context = thread_context();
+  if (context.mode_position < context.modes.size()) {
+    Mode& mode = *context.modes[context.mode_position];
     bool is_for_mode =
         !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
-    if (!is_for_mode && composite_policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
-      is_for_mode = composite_policy->keeps_whole(op);
+    const CompositePolicy* policy = context.composite_policy;
+    if (!is_for_mode && policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
+      is_for_mode = policy->keeps_whole(op);
       if (!is_for_mode)
-        if (auto result = composite_policy->expand(op, args)) return *std::move(result);
+        if (auto result = policy->expand(op, args)) return *std::move(result);
     }
     if (is_for_mode) {
-      const PositionScope scope(s.position + 1);
+      const PositionScope scope(context.mode_position + 1);
       return mode.call(op, args);
     }
   }
@@ -132,54 +113,43 @@ Value call(std::string_view name, Values positional, Kwargs keyword) {
   return call(get_operator(name), std::move(positional), std::move(keyword));
 }
 
-namespace {
-[[maybe_unused]] const bool guards_know_their_lines = (set_guard_site([] { return call_site().where; }), true);
-}  // namespace
-
-CallSite call_site() { return mode_detail::site ? *mode_detail::site : CallSite(); }
+CallSite call_site() { return thread_context().call_site ? *thread_context().call_site : CallSite(); }
 
 std::optional<Value> Mode::call_function(std::string_view, const Values&, const Kwargs&) { return std::nullopt; }
+std::optional<Value> Mode::file_content(const Value&) { return std::nullopt; }
 
 std::optional<Value> offer_function(std::string_view name, const Values& args, const Kwargs& kwargs) {
-  Stack& s = stack();
-  for (size_t i = s.position; i < s.modes.size() && s.modes[i]->slot() == ModeSlot::function; ++i) {
+  const PointerList<Mode>& modes = thread_context().modes;
+  for (size_t i = thread_context().mode_position; i < modes.size() && modes[i]->slot() == ModeSlot::function; ++i) {
     const PositionScope scope(i + 1);
-    if (auto result = s.modes[i]->call_function(name, args, kwargs)) return result;
+    if (auto result = modes[i]->call_function(name, args, kwargs)) return result;
   }
   return std::nullopt;
 }
 
+Value offer_content(Value content) {
+  const PointerList<Mode>& modes = thread_context().modes;
+  for (size_t i = thread_context().mode_position; i < modes.size(); ++i)
+    if (auto result = modes[i]->file_content(content)) return *std::move(result);
+  return content;
+}
+
 ModeScope::ModeScope(Mode& mode) : mode_(&mode) {
-  Stack& s = stack();
-  auto at = s.modes.begin() + static_cast<std::ptrdiff_t>(s.position);
-  while (at != s.modes.end() && (*at)->slot() < mode.slot()) ++at;
-  s.modes.insert(at, &mode);
-  set_position(s.position);
+  ThreadContext& context = thread_context();
+  size_t at = context.mode_position;
+  while (at < context.modes.size() && context.modes[at]->slot() < mode.slot()) ++at;
+  context.modes.insert(at, &mode);
+  set_position(context.mode_position);
 }
 
 ModeScope::~ModeScope() {
-  Stack& s = stack();
-  const auto at = std::find(s.modes.begin() + static_cast<std::ptrdiff_t>(s.position), s.modes.end(), mode_);
-  if (at != s.modes.end()) s.modes.erase(at);
-  set_position(s.position);
+  ThreadContext& context = thread_context();
+  const size_t at = context.modes.find(mode_, context.mode_position);
+  if (at < context.modes.size()) context.modes.erase(at);
+  set_position(context.mode_position);
 }
 
-CompositePolicyScope::CompositePolicyScope(const CompositePolicy* policy) : before_(composite_policy) {
-  composite_policy = policy;
-}
-CompositePolicyScope::~CompositePolicyScope() { composite_policy = before_; }
-
-const Values* composite_arguments() { return arguments_of_composite; }
-CompositeBodyScope::CompositeBodyScope(const Values* arguments) : before_(arguments_of_composite) {
-  arguments_of_composite = arguments;
-}
-CompositeBodyScope::~CompositeBodyScope() { arguments_of_composite = before_; }
-
-bool python_bodies() { return bodies_of_python; }
-PythonBodiesScope::PythonBodiesScope() : before_(bodies_of_python) { bodies_of_python = true; }
-PythonBodiesScope::~PythonBodiesScope() { bodies_of_python = before_; }
-
-NoModesScope::NoModesScope() : before_(stack().position) { set_position(stack().modes.size()); }
+NoModesScope::NoModesScope() : before_(thread_context().mode_position) { set_position(thread_context().modes.size()); }
 NoModesScope::~NoModesScope() { set_position(before_); }
 
 }  // namespace calque

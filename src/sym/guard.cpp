@@ -2,51 +2,41 @@
 #include <algorithm>
 #include <utility>
 
+#include "calque/base/call_site.h"
 #include "calque/base/error.h"
 #include "calque/sym/unbacked.h"
 #include "sym/env_impl.h"
 #include "sym/evaluate.h"
-#include "sym/guard_site.h"
 
 namespace calque {
 
 namespace {
 
-thread_local std::string_view current_operator;
-thread_local std::string_view current_module;
-thread_local bool guards_suppressed = false;
-GuardSite guard_site = nullptr;
-
+// The line of user code behind a guard: a rule's own line says little to the user.
 std::source_location user_line(std::source_location where) {
-  if (current_operator.empty() || guard_site == nullptr) return where;
-  const std::source_location site = guard_site();
+  const ThreadContext& context = thread_context();
+  if (context.guard_operator.empty() || context.call_site == nullptr) return where;
+  const std::source_location site = context.call_site->where;
   return site.line() != 0 ? site : where;
 }
 
 std::string place(std::source_location where) {
+  const ThreadContext& context = thread_context();
   std::string out;
-  if (!current_operator.empty()) out = "in operator " + std::string(current_operator) + ", ";
-  if (!current_module.empty()) out += "in module " + std::string(current_module) + ", ";
+  if (!context.guard_operator.empty()) out = "in operator " + std::string(context.guard_operator) + ", ";
+  if (!context.guard_module.empty()) out += "in module " + std::string(context.guard_module) + ", ";
   return out + "at " + where.file_name() + ":" + std::to_string(where.line());
 }
 
 }  // namespace
 
-void set_guard_site(GuardSite site) { guard_site = site; }
-
-GuardOperatorScope::GuardOperatorScope(std::string_view name) : before_(current_operator) { current_operator = name; }
-GuardOperatorScope::~GuardOperatorScope() { current_operator = before_; }
-GuardModuleScope::GuardModuleScope(std::string_view path) : before_(current_module) { current_module = path; }
-GuardModuleScope::~GuardModuleScope() { current_module = before_; }
-SuppressGuards::SuppressGuards() : before_(guards_suppressed) { guards_suppressed = true; }
-SuppressGuards::~SuppressGuards() { guards_suppressed = before_; }
 ErrorOnNewGuards::ErrorOnNewGuards(ShapeEnv& env) : env_(env), before_(env.impl().error_on_new_guards) {
   env_.impl().error_on_new_guards = true;
 }
 ErrorOnNewGuards::~ErrorOnNewGuards() { env_.impl().error_on_new_guards = before_; }
 
 GuardOrigin origin_at(std::source_location where) {
-  return {std::string(current_operator), std::string(current_module), where};
+  return {std::string(thread_context().guard_operator), std::string(thread_context().guard_module), where};
 }
 
 void ShapeEnv::Impl::throw_data_dependent(const Expr* e, std::source_location where) {
@@ -79,7 +69,7 @@ void ShapeEnv::Impl::learn(const Expr* holds) {
 
 void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool size_oblivious) {
   where = user_line(where);
-  if (guards_suppressed) {
+  if (thread_context().guards_suppressed) {
     note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
     return;
   }
@@ -91,7 +81,8 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool 
         .range = {},
         .text = {},
         .origin = origin_at(where)});
-  guards.push_back({SymBool(holds), std::string(current_operator), where, std::string(current_module), size_oblivious});
+  const GuardOrigin origin = origin_at(where);
+  guards.push_back({SymBool(holds), origin.operator_name, where, origin.module_path, size_oblivious});
   asked_at = where;
   learn(holds);
 }
@@ -99,7 +90,7 @@ void ShapeEnv::Impl::record(const Expr* holds, std::source_location where, bool 
 void ShapeEnv::Impl::defer(const Expr* holds, std::source_location where, const Expr* canonical) {
   if (canonical == nullptr) canonical = knowledge.canonical(holds);
   where = user_line(where);
-  if (guards_suppressed) {
+  if (thread_context().guards_suppressed) {
     note({.kind = LogRecord::Kind::suppressed_guard, .subject = holds, .range = {}, .text = {}, .origin = origin_at(where)});
     return;
   }
@@ -132,7 +123,7 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool
   if (!value) throw_data_dependent(boolean, where);
   const bool holds = value->integer != 0;
   const Expr* condition = holds ? boolean : pool.logical_not(boolean);
-  if (defers_guards && !guards_suppressed) {
+  if (defers_guards && !thread_context().guards_suppressed) {
     asked_at = user_line(where);
     const Expr* canonical = knowledge.canonical(condition);
     learn(condition);

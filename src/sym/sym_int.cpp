@@ -65,7 +65,7 @@ SymBool compare(ExprKind kind, SymInt a, SymInt b) {
   ShapeEnv::Impl& env = env_of_both(a, b);
   const SymBool result(env.answer(kind, a, b, [&](const Expr* x, const Expr* y) { return env.pool.relation(kind, x, y); }));
   // What is known of data by now may not be so at run time: an assert that compares them is recorded all the same.
-  if (!result.is_symbolic() && sym_detail::observer != nullptr && (is_from_data(a) || is_from_data(b)))
+  if (!result.is_symbolic() && thread_context().sym_observer != nullptr && (is_from_data(a) || is_from_data(b)))
     return SymBool(env.pool.relation_as_written(kind, as_data(env, a), as_data(env, b)));
   return result;
 }
@@ -208,8 +208,6 @@ std::string SymFloat::str() const {
 }
 
 namespace sym_detail {
-
-thread_local constinit SymObserver* observer = nullptr;
 
 SymInt add(SymInt a, SymInt b) {
   int64_t x, y, r;

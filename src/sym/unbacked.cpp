@@ -11,8 +11,6 @@ namespace calque {
 
 namespace {
 
-thread_local bool ignore_fresh = false;
-
 BindingPath extended(const BindingPath& path, BindingKey key) {
   BindingPath out = path;
   out.push_back(std::move(key));
@@ -124,10 +122,6 @@ std::string str(const BindingPath& path) {
   for (const BindingKey& key : path) out += key.str();
   return out;
 }
-
-IgnoreFreshUnbacked::IgnoreFreshUnbacked() : before_(ignore_fresh) { ignore_fresh = true; }
-IgnoreFreshUnbacked::~IgnoreFreshUnbacked() { ignore_fresh = before_; }
-bool fresh_unbacked_ignored() { return ignore_fresh; }
 
 std::vector<std::string> pending_unbacked(const ShapeEnv& env) {
   std::vector<std::string> out;

@@ -109,25 +109,19 @@ DType to_real(DType d) {
   return d;
 }
 
-static thread_local std::optional<DType> scoped_default;
-
-static void check_default(DType d) {
+static DType checked_default(DType d) {
   if (!is_floating(d) || is_float8(d))
     throw UserError("set_default_dtype: expected a floating point dtype, found " + std::string(name(d)));
+  return d;
 }
 
-DType default_dtype() { return scoped_default ? *scoped_default : current_default.load(std::memory_order_relaxed); }
-
-void set_default_dtype(DType d) {
-  check_default(d);
-  current_default.store(d, std::memory_order_relaxed);
+DType default_dtype() {
+  const std::optional<DType>& scoped = thread_context().default_dtype;
+  return scoped ? *scoped : current_default.load(std::memory_order_relaxed);
 }
 
-DefaultDTypeScope::DefaultDTypeScope(DType dtype) : before_(scoped_default) {
-  check_default(dtype);
-  scoped_default = dtype;
-}
+void set_default_dtype(DType d) { current_default.store(checked_default(d), std::memory_order_relaxed); }
 
-DefaultDTypeScope::~DefaultDTypeScope() { scoped_default = before_; }
+DefaultDTypeScope::DefaultDTypeScope(DType dtype) : scope_(checked_default(dtype)) {}
 
 }  // namespace calque

@@ -128,9 +128,6 @@ IntList plain(SymIntList values) {
   return {reinterpret_cast<const int64_t*>(values.data()), values.size()};  // a plain SymInt is its word
 }
 
-thread_local bool thread_grad_enabled = true;
-thread_local constinit RegionObserver* thread_region_observer = nullptr;
-
 }  // namespace
 
 TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
@@ -185,7 +182,7 @@ SymInt TensorBase::sym_stride(int64_t d) const { return impl_->strides[existing_
 int64_t TensorBase::size(int64_t d) const { return sym_size(d).as_int(); }
 int64_t TensorBase::stride(int64_t d) const { return sym_stride(d).as_int(); }
 SymInt TensorBase::sym_numel() const {
-  SymObserver* observer = sym_detail::observer;
+  SymObserver* observer = thread_context().sym_observer;
   if (!observer || !impl_->symbolic) return product(sym_sizes());
   const SymObserverScope quiet(nullptr);
   const SymInt count = product(sym_sizes());
@@ -505,18 +502,12 @@ Overlap memory_overlap(const TensorBase& a, const TensorBase& b) {
   return a_begin < b_end && b_begin < a_end ? Overlap::partial : Overlap::none;
 }
 
-bool grad_enabled() { return thread_grad_enabled; }
+bool grad_enabled() { return thread_context().grad_enabled; }
 void set_grad_enabled(bool enabled) {
-  thread_grad_enabled = enabled;
-  if (thread_region_observer) thread_region_observer->grad_mode_set(enabled);
+  thread_context().grad_enabled = enabled;
+  if (RegionObserver* observer = region_observer()) observer->grad_mode_set(enabled);
 }
-GradModeScope::GradModeScope(bool enabled) : before_(thread_grad_enabled) { set_grad_enabled(enabled); }
+GradModeScope::GradModeScope(bool enabled) : before_(grad_enabled()) { set_grad_enabled(enabled); }
 GradModeScope::~GradModeScope() { set_grad_enabled(before_); }
-
-RegionObserver* region_observer() { return thread_region_observer; }
-RegionObserverScope::RegionObserverScope(RegionObserver* observer) : before_(thread_region_observer) {
-  thread_region_observer = observer;
-}
-RegionObserverScope::~RegionObserverScope() { thread_region_observer = before_; }
 
 }  // namespace calque

@@ -9,7 +9,6 @@
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "calque/trace/make_fx.h"
-#include "file/content_reader.h"
 #include "trace/fake_cache.h"
 #include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
@@ -450,21 +449,16 @@ FakeMode* active_fake_mode() {
   return fake_mode_of(empty({0}));
 }
 
-namespace {
-
-// What is read from a file while a mode is on; its sizes are the file's.
-Value fake_content(Value content) {
+// The sizes are the file's.
+std::optional<Value> FakeMode::file_content(const Value& content) {
   FakeMode* mode = active_fake_mode();
-  if (!mode) return content;
+  if (!mode) return std::nullopt;
   return map_tensors(content, [&](const Tensor& t) -> Value {
     SymbolicContext fixed;
     fixed.sizes.assign(t.sym_sizes().size(), DimDynamic::static_size);
     return mode->from_tensor(t, Source::constant("file"), &fixed);
   });
 }
-[[maybe_unused]] const bool files_know_fake_modes = (set_content_reader(fake_content), true);
-
-}  // namespace
 
 FakeMode* fake_mode_of(const Tensor& t) {
   const FakeExtra* extra = extra_of(t);

@@ -2,7 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
-#include "calque/op/autocast.h"
+#include "trace/capture_scope.h"
 #include "trace/recorder.h"
 
 namespace calque {
@@ -158,11 +158,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
 
   Value result;
   {
-    std::optional<ModeScope> fake_scope;
-    if (traced.fake) fake_scope.emplace(*traced.fake);
-    const RecordingScope scope(recorder);
-    const ModuleObserverScope observer(recorder);
-    const NoAutocastCacheScope every_cast;
+    const CaptureScope scope({.fake = traced.fake.get(), .recorder = &recorder, .modules = &recorder, .every_cast = true});
     result = fn(inputs);
   }
   const Value output = recorder.argument(result);

@@ -7,6 +7,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
+#include "trace/capture_scope.h"
 #include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
 
@@ -103,9 +104,9 @@ namespace {
 
 // The name by which a module knows another, itself included: of several, the one by which it was reached. None: it does not.
 std::optional<std::string> name_in(Module& caller, const Module& called) {
-  const ModuleSlot* reached = std::exchange(nn_detail::reached_slot, nullptr);
+  const uint64_t reached = std::exchange(thread_context().reached_slot, 0);
   for (const auto& slot : caller.module_slots())
-    if (slot.get() == reached && slot->module.get() == &called) return slot->name;
+    if (slot->number == reached && slot->module.get() == &called) return slot->name;
   std::optional<std::string> first;
   size_t names = 0;
   const Module::NamedModules modules = caller.named_modules("", false);
@@ -114,7 +115,7 @@ std::optional<std::string> name_in(Module& caller, const Module& called) {
   if (names < 2 || !reached) return first;
   for (const auto& [name, owner] : modules)
     for (const auto& slot : owner->module_slots())
-      if (slot.get() == reached && slot->module.get() == &called) return name + "." + slot->name;
+      if (slot->number == reached && slot->module.get() == &called) return name + "." + slot->name;
   return first;
 }
 
@@ -157,16 +158,9 @@ void Recorder::leave(Module&) {
   module_path_.pop_back();
 }
 
-namespace {
-thread_local const NodeMeta* meta_of_origin = nullptr;
-}  // namespace
-
-NodeMetaScope::NodeMetaScope(const NodeMeta& meta) : before_(std::exchange(meta_of_origin, &meta)) {}
-NodeMetaScope::~NodeMetaScope() { meta_of_origin = before_; }
-
 void Recorder::describe(Node* node) {
   node->meta.original_aten = original_;
-  if (const NodeMeta* origin = meta_of_origin) {
+  if (const NodeMeta* origin = thread_context().origin_meta) {
     NodeMeta& meta = node->meta;
     meta.location = origin->location;
     meta.stack_trace = origin->stack_trace;
@@ -181,39 +175,23 @@ void Recorder::describe(Node* node) {
 }
 
 bool Recorder::in_same_call(const Node& node) const {
-  if (meta_of_origin) {
-    const Value* now = meta_of_origin->find(from_node);
+  if (const NodeMeta* origin = thread_context().origin_meta) {
+    const Value* now = origin->find(from_node);
     const Value* then = node.meta.find(from_node);
     return now && then && now->equals(*then);
   }
   const std::source_location now = call_site().where, then = node.meta.location;
-  return mode_detail::site && now.line() == then.line() && now.column() == then.column();
+  return thread_context().call_site && now.line() == then.line() && now.column() == then.column();
 }
 
-namespace {
-// Of the recorders on this thread's stack of modes the one that records; the others let calls pass.
-thread_local constinit Recorder* recording = nullptr;
-}  // namespace
-
-bool Recorder::is_off() const { return recording != this; }
+bool Recorder::is_off() const { return thread_context().recorder != this; }
 bool Recorder::is_at_work() const {
-  for (const Recorder* r = recording; r; r = r->outer_)
+  for (const Recorder* r = thread_context().recorder; r; r = r->outer_)
     if (r == this) return true;
   return false;
 }
 
-RecordingScope::RecordingScope(Recorder& recorder)
-    : before_(std::exchange(recording, &recorder)),
-      calls_(recorder),
-      graphs_(&recorder),
-      arithmetic_(&recorder),
-      regions_(&recorder) {}
-RecordingScope::~RecordingScope() { recording = before_; }
-
-NoTraceScope::NoTraceScope() : before_(std::exchange(recording, nullptr)), graphs_(nullptr) {}
-NoTraceScope::~NoTraceScope() { recording = before_; }
-
-const ProxyMode* get_innermost_proxy_mode() { return recording; }
+const ProxyMode* get_innermost_proxy_mode() { return thread_context().recorder; }
 
 const Node* Recorder::node_of(const Tensor& t) const {
   const auto it = tensors_.find(&t.impl());
@@ -529,7 +507,7 @@ Value Recorder::trace(const char* target, std::vector<Branch> branches,
       }
       Value out;
       {
-        const RecordingScope recording_branch(inner);
+        const CaptureScope branch_capture({.recorder = &inner});
         out = branch.function(inputs);
       }
       graph.output(inner.argument(out));

@@ -123,22 +123,6 @@ class Recorder : public Mode,
   const Operator* original_ = nullptr;
 };
 
-// Calls, arithmetic and regions on this thread are recorded by this recorder, and by no other, while in scope.
-class RecordingScope {
- public:
-  explicit RecordingScope(Recorder& recorder);
-  ~RecordingScope();
-  RecordingScope(const RecordingScope&) = delete;
-  RecordingScope& operator=(const RecordingScope&) = delete;
-
- private:
-  Recorder* before_;
-  ModeScope calls_;
-  HigherOrderTracerScope graphs_;
-  SymObserverScope arithmetic_;
-  RegionObserverScope regions_;
-};
-
 // What a node keeps of a value: later changes of a tensor's layout do not reach it.
 Value snapshot(const Value& v);
 // The same values in tensors of their own.

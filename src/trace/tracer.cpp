@@ -14,11 +14,10 @@
 namespace calque {
 
 namespace {
-thread_local constinit int traces = 0;
 constexpr const char* placeholder_type = "torch.fx._symbolic_trace.PHBase";
 }  // namespace
 
-bool is_fx_tracing() { return traces != 0; }
+bool is_fx_tracing() { return thread_context().symbolic_traces != 0; }
 
 Value PH() { return StructValue{placeholder_type, "null", {}, {}}; }
 bool is_PH(const Value& v) { return v.kind() == Value::Kind::structure && v.to_struct().type == placeholder_type; }
@@ -27,14 +26,12 @@ std::string place(const std::source_location& where) {
   return where.line() == 0 ? std::string() : std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
 
-Tracer::Active::Active(Tracer& tracer) : tracer_(tracer), mode_(tracer), observer_(tracer) {
+Tracer::Active::Active(Tracer& tracer) : tracer_(tracer), capture_({.symbolic = &tracer, .modules = &tracer}) {
   tracer_.state_->self = std::make_shared<Tracer*>(&tracer);
-  ++traces;
 }
 Tracer::Active::~Active() {
   *tracer_.state_->self = nullptr;
   tracer_.state_->self.reset();
-  --traces;
 }
 
 Tracer::Tracer() : state_(std::make_unique<State>()) {}
@@ -272,14 +269,10 @@ std::optional<Value> Tracer::intercept(Module& module, const Values& args, const
     return std::nullopt;
   }
   if (!s.root) return std::nullopt;  // nodes are appended to a graph: there is no module to find paths in
-  // What the body calls is written on lines of its own, not on that of the module's call.
-  struct BodyScope {
-    const CallSite* before = std::exchange(mode_detail::site, nullptr);
-    ~BodyScope() { mode_detail::site = before; }
-  };
   const Forward forward = [&](const Values& a, const Kwargs& k) {
     s.passing = &module;
-    const BodyScope body;
+    // What the body calls is written on lines of its own, not on that of the module's call.
+    const ContextSwitch<&ThreadContext::call_site, nullptr> body;
     return module.call(a, k);
   };
   return call_module(module, forward, args, kwargs);

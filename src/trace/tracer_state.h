@@ -8,6 +8,7 @@
 #include "calque/nn/module.h"
 #include "calque/trace/fake.h"
 #include "calque/trace/tracer.h"
+#include "trace/capture_scope.h"
 
 namespace calque {
 
@@ -61,7 +62,7 @@ struct Tracer::State {
   int paused = 0;                   // calls are answered, not recorded
 };
 
-// The modes, the observer and the flag of one trace, while it runs.
+// One trace, while it runs.
 class Tracer::Active {
  public:
   explicit Active(Tracer& tracer);
@@ -71,8 +72,7 @@ class Tracer::Active {
 
  private:
   Tracer& tracer_;
-  ModeScope mode_;
-  ModuleObserverScope observer_;
+  CaptureScope capture_;
 };
 
 // Calls are answered by fake values while in scope.

@@ -29,7 +29,7 @@ Tensor from_split(const Tensor& base, const Tensor& view, int64_t dim, SymInt st
   return slice_scatter(base, view, dim, start, start + length);
 }
 
-const Entry entries[] = {
+constexpr Entry entries[] = {
     {"alias", itself},
     {"detach", itself},
     {"lift_fresh", itself},

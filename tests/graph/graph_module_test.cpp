@@ -80,6 +80,25 @@ TEST(GraphModule, T025_DeepCopyIsIndependent) {
   copy->graph().lint();
 }
 
+TEST(GraphModule, ItsNodesForgetItWhenTheyLeave) {
+  Net root;
+  Graph taken;
+  {
+    Graph g;
+    g.output(g.get_attr("bias"));
+    GraphModule m(root, std::move(g));
+    EXPECT_EQ(m.graph().owner(), &m.as_owner());
+    Graph moved = std::move(m.graph());
+    EXPECT_EQ(moved.owner(), nullptr);
+    taken = std::move(moved);
+    EXPECT_EQ(m.graph().owner(), &m.as_owner());
+    EXPECT_EQ(m.graph().nodes().size(), 0U);
+  }
+  EXPECT_EQ(taken.owner(), nullptr);
+  EXPECT_EQ(taken.nodes().size(), 2U);
+  taken.lint();  // asks an owner for "bias"
+}
+
 TEST(GraphModule, TakesOnlyWhatTheGraphRefersTo) {
   const auto net = std::make_shared<Net>();
   GraphModule gm(*net, net_graph());

@@ -139,4 +139,25 @@ std::vector<std::string> find_twins(const fs::path& root) {
   return twins;
 }
 
+std::vector<std::string> find_thread_locals(const fs::path& root) {
+  // The last name before the end of the declaration or before its value.
+  static const std::regex declares(R"re(^(.*\W)?(thread_local|__thread)\b(?:[^=;{]*\b(\w+)\s*(?:[=;{].*)?)?$)re");
+  std::vector<std::string> found;
+  for (const char* folder : {"include/calque", "src"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& file : fs::recursive_directory_iterator(root / folder)) {
+      if (!file.is_regular_file() || !is_source(file.path())) continue;
+      std::ifstream in(file.path());
+      std::string line;
+      for (std::smatch match; std::getline(in, line);) {
+        line = line.substr(0, line.find("//"));
+        if (std::regex_match(line, match, declares))
+          found.push_back(fs::relative(file.path(), root).string() + ": " + match[3].str());
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace calque::layering

@@ -19,4 +19,8 @@ std::vector<std::string> find_violations(const std::filesystem::path& root, cons
 /// nothing else notices where no file includes both. Types at the left margin count, nested ones and specialisations do not.
 std::vector<std::string> find_twins(const std::filesystem::path& root);
 
+/// "file: name" for each variable of a thread under these folders, sorted; the name is empty where the declaration goes on in
+/// another line. Comments do not count.
+std::vector<std::string> find_thread_locals(const std::filesystem::path& root);
+
 }  // namespace calque::layering

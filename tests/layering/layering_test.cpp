@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 
 namespace calque::layering {
 namespace {
@@ -23,6 +24,24 @@ TEST(Layering, NoRoomIncludesUpwards) {
 
 TEST(Layering, NoTwoHeadersDefineTheSameType) {
   for (const auto& twin : find_twins(test::source_folder())) ADD_FAILURE() << twin;
+}
+
+// A thread has one context (base/thread_context.h): what a scope switches is a member of it. What stands here is something else.
+TEST(Layering, ThreadsHaveOneContext) {
+  const std::map<std::string, std::string> known = {
+      {"include/calque/base/thread_context.h: context", "the context"},
+      {"src/base/thread_context.cpp: context", "the context"},
+      {"src/base/small_blocks.cpp: kept", "memory kept for reuse"},
+      {"src/base/small_blocks.cpp: closer", "gives it back when the thread ends"},
+      {"src/base/thread.cpp: inside_chunk",
+       "the thread pool's own: a thread works on a chunk for as long as the chunk runs"},
+      {"src/kernel/cpu/scratch.cpp: buffers", "memory kept for reuse"},
+      {"src/op/operator.cpp: filling", "the table is asked again by the thread that fills it, before any scope can be open"},
+  };
+  const std::vector<std::string> found = find_thread_locals(test::source_folder());
+  for (const std::string& one : found)
+    EXPECT_TRUE(known.contains(one)) << one << ": make it a member of ThreadContext, or say here what else it is";
+  for (const auto& [one, reason] : known) EXPECT_THAT(found, testing::Contains(one)) << "is gone: " << reason;
 }
 
 // The checker itself, on a house of three rooms made for each test.
@@ -89,6 +108,18 @@ TEST_F(Checker, FindsTypesThatTwoHeadersDefine) {
   write("src/op/b.h", "namespace calque {\nclass Options final : public Base {\n  struct Own {};\n};\nstruct Other;\n");
   write("src/op/c.h", "namespace calque::kernel {\nenum class Options { none };\ntemplate <>\nstruct Other<int> {\n};\n");
   EXPECT_THAT(find_twins(root_), ElementsAre("calque::Options: include/calque/op/a.h and src/op/b.h"));
+}
+
+TEST_F(Checker, FindsTheVariablesOfThreadsWhereverTheyStand) {
+  write("include/calque/op/a.h", "extern thread_local constinit const Slot* slot;  // thread_local int not_this;\n");
+  write("src/op/b.cpp",
+        "// thread_local bool nor_this = false;\nstatic thread_local std::optional<DType> dtype;\nint a_thread_local = 1;\n"
+        "  thread_local std::array<Buffer, static_cast<size_t>(Scratch::count)> buffers;\n  constinit thread_local Kept "
+        "kept{};\n");
+  write("src/op/c.cpp", "static __thread int depth = 0;\nthread_local\n    int below = 0;\n");
+  EXPECT_THAT(find_thread_locals(root_),
+              ElementsAre("include/calque/op/a.h: slot", "src/op/b.cpp: buffers", "src/op/b.cpp: dtype",
+                          "src/op/b.cpp: kept", "src/op/c.cpp: ", "src/op/c.cpp: depth"));
 }
 
 TEST_F(Checker, ReadsTheListOfRoomsWithoutItsComments) {

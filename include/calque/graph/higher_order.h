@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/base/thread_context.h"
 #include "calque/graph/node.h"
 
 namespace calque {
@@ -48,17 +49,8 @@ class HigherOrderTracer {
   virtual Value trace_call(const char* target, const Values& args, const Kwargs& kwargs,
                            const std::function<Value(const Kwargs&)>& result) = 0;
 };
-HigherOrderTracer* higher_order_tracer();  // null when nobody records
-
-class HigherOrderTracerScope {
- public:
-  explicit HigherOrderTracerScope(HigherOrderTracer* tracer);  // null: nobody
-  ~HigherOrderTracerScope();
-  HigherOrderTracerScope(const HigherOrderTracerScope&) = delete;
-  HigherOrderTracerScope& operator=(const HigherOrderTracerScope&) = delete;
-
- private:
-  HigherOrderTracer* before_;
-};
+// Null when nobody records.
+inline HigherOrderTracer* higher_order_tracer() { return thread_context().higher_order_tracer; }
+using HigherOrderTracerScope = ContextScope<&ThreadContext::higher_order_tracer>;
 
 }  // namespace calque

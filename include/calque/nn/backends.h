@@ -2,19 +2,11 @@
 // show it. On by default; a thread's own.
 #pragma once
 
+#include "calque/base/thread_context.h"
+
 namespace calque {
 
-bool cudnn_enabled();
-
-class CudnnScope {
- public:
-  explicit CudnnScope(bool enabled);
-  ~CudnnScope();
-  CudnnScope(const CudnnScope&) = delete;
-  CudnnScope& operator=(const CudnnScope&) = delete;
-
- private:
-  bool before_;
-};
+inline bool cudnn_enabled() { return thread_context().cudnn_enabled; }
+using CudnnScope = ContextScope<&ThreadContext::cudnn_enabled>;
 
 }  // namespace calque

@@ -3,19 +3,13 @@
 // by the module itself. What a constructor writes into a parameter afterwards goes nowhere; what it assigns to one stays.
 #pragma once
 
+#include "calque/base/thread_context.h"
+
 namespace calque {
 
-class MetaParametersScope {
+class MetaParametersScope : ContextSwitch<&ThreadContext::meta_parameters, true> {
  public:
-  MetaParametersScope();
-  ~MetaParametersScope();
-  MetaParametersScope(const MetaParametersScope&) = delete;
-  MetaParametersScope& operator=(const MetaParametersScope&) = delete;
-
-  static bool active();
-
- private:
-  bool before_;
+  static bool active() { return thread_context().meta_parameters; }
 };
 
 }  // namespace calque

@@ -35,10 +35,15 @@ struct TensorSlot {
 };
 
 // Where a module keeps one of its children.
+namespace nn_detail {
+uint64_t next_slot_number();
+}  // namespace nn_detail
+
 struct ModuleSlot {
   std::string name;
-  std::shared_ptr<Module> module;  // null for None
-  uint64_t changes = 0;            // how often it was replaced
+  std::shared_ptr<Module> module;                   // null for None
+  uint64_t changes = 0;                             // how often it was replaced
+  uint64_t number = nn_detail::next_slot_number();  // no other slot of the process has it, also not a later one
 };
 
 // A module's view of one of its own tensors. Reads as the tensor; assigning replaces the tensor in the module.

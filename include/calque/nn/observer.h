@@ -5,8 +5,8 @@
 #include <optional>
 #include <source_location>
 #include <utility>
-#include <vector>
 
+#include "calque/base/thread_context.h"
 #include "calque/op/mode.h"
 
 namespace calque {
@@ -30,6 +30,9 @@ class ModuleObserverScope {
   ~ModuleObserverScope();
   ModuleObserverScope(const ModuleObserverScope&) = delete;
   ModuleObserverScope& operator=(const ModuleObserverScope&) = delete;
+
+ private:
+  ModuleObserver* observer_;
 };
 
 // Switches every observer off for the life of the scope.
@@ -41,28 +44,16 @@ class NoModuleObserversScope {
   NoModuleObserversScope& operator=(const NoModuleObserversScope&) = delete;
 
  private:
-  std::vector<ModuleObserver*> before_;
+  PointerList<ModuleObserver> before_;
 };
 
-namespace nn_detail {
-extern thread_local constinit int active_observers;
-extern thread_local constinit const std::source_location* call_line;  // of the module call that is about to be made
-}  // namespace nn_detail
-inline bool module_observers_active() { return nn_detail::active_observers != 0; }
+inline bool module_observers_active() { return !thread_context().module_observers.empty(); }
 
 // The line of the next module call on this thread. An observer that intercepts the call finds it as the call site; calls
 // made inside of the module have lines of their own.
-class ModuleCallSite {
+class ModuleCallSite : ContextScope<&ThreadContext::module_call_line> {
  public:
-  explicit ModuleCallSite(const std::source_location& where) : before_(nn_detail::call_line) {
-    nn_detail::call_line = &where;
-  }
-  ~ModuleCallSite() { nn_detail::call_line = before_; }
-  ModuleCallSite(const ModuleCallSite&) = delete;
-  ModuleCallSite& operator=(const ModuleCallSite&) = delete;
-
- private:
-  const std::source_location* before_;
+  explicit ModuleCallSite(const std::source_location& where) : ContextScope(&where) {}
 };
 
 }  // namespace calque

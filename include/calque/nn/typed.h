@@ -71,9 +71,6 @@ concept StartsWithTensor =
 [[noreturn]] void rethrow_for_argument(Error& error, const Module& module, size_t index);
 [[noreturn]] void missing_argument(const Module& module, size_t index);
 [[noreturn]] void not_as_values(const Module& module);
-// The place through which a module was reached last on this thread: for a module with several names, the one by which it is
-// called. It may be gone by the time somebody looks, so it is to be compared, not followed.
-extern thread_local constinit const ModuleSlot* reached_slot;
 [[noreturn]] void called_none(const std::string& name);
 
 }  // namespace nn_detail
@@ -245,7 +242,7 @@ class Child {
   auto call(G&&... given) const {
     if (!slot_->module) [[unlikely]]
       nn_detail::called_none(slot_->name);
-    nn_detail::reached_slot = slot_;
+    thread_context().reached_slot = slot_->number;
     if constexpr (nn_detail::HasForward<M>) {
       using S = nn_detail::SignatureOf<M>;
       if (slot_->changes == changes_ && typed_) [[likely]]

@@ -22,23 +22,15 @@ class AutocastScope {
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
-  AutocastRegion before_;
+  AutocastSetting before_;
   DeviceType device_;
+  bool cache_before_;
   bool busy_before_;
   std::optional<ModeScope> mode_;
 };
 
 // Casts of parameters are not remembered from one call to the next while in scope; a trace would keep the first alone.
-class NoAutocastCacheScope {
- public:
-  NoAutocastCacheScope();
-  ~NoAutocastCacheScope();
-  NoAutocastCacheScope(const NoAutocastCacheScope&) = delete;
-  NoAutocastCacheScope& operator=(const NoAutocastCacheScope&) = delete;
-
- private:
-  bool before_;
-};
+using NoAutocastCacheScope = ContextSwitch<&ThreadContext::autocast_cache_enabled, false>;
 
 // The state of the calling thread for a device.
 AutocastRegion autocast_region(DeviceType device = DeviceType::cpu);

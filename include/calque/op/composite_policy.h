@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "calque/base/thread_context.h"
 #include "calque/op/operator.h"
 
 namespace calque {
@@ -18,44 +19,17 @@ class CompositePolicy {
 };
 
 // The calling thread's policy for the life of the scope; null for none. The policy must outlive it.
-class CompositePolicyScope {
- public:
-  explicit CompositePolicyScope(const CompositePolicy* policy);
-  ~CompositePolicyScope();
-  CompositePolicyScope(const CompositePolicyScope&) = delete;
-  CompositePolicyScope& operator=(const CompositePolicyScope&) = delete;
-
- private:
-  const CompositePolicy* before_;
-};
+using CompositePolicyScope = ContextScope<&ThreadContext::composite_policy>;
 
 // The arguments of the composite operator whose body is running; null outside of one. ATen's bodies are written in C++,
 // where a number beside a tensor calls the overload for numbers; what Python writes calls the one for tensors, also where
 // a body hands on what it was given.
-const Values* composite_arguments();
-class CompositeBodyScope {
- public:
-  explicit CompositeBodyScope(const Values* arguments);
-  ~CompositeBodyScope();
-  CompositeBodyScope(const CompositeBodyScope&) = delete;
-  CompositeBodyScope& operator=(const CompositeBodyScope&) = delete;
-
- private:
-  const Values* before_;
-};
+inline const Values* composite_arguments() { return thread_context().composite_arguments; }
+using CompositeBodyScope = ContextScope<&ThreadContext::composite_arguments>;
 
 // Some composite operators have a second body in PyTorch, written in Python, which traces with symbolic sizes and exports
 // use: dropout is native_dropout, batch_norm says whether it writes its statistics. In scope it is used for all sizes.
-bool python_bodies();
-class PythonBodiesScope {
- public:
-  PythonBodiesScope();
-  ~PythonBodiesScope();
-  PythonBodiesScope(const PythonBodiesScope&) = delete;
-  PythonBodiesScope& operator=(const PythonBodiesScope&) = delete;
-
- private:
-  bool before_;
-};
+inline bool python_bodies() { return thread_context().python_bodies; }
+using PythonBodiesScope = ContextSwitch<&ThreadContext::python_bodies, true>;
 
 }  // namespace calque

@@ -6,11 +6,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "calque/base/call_site.h"
+#include "calque/base/thread_context.h"
 #include "calque/op/operator.h"
 
 namespace calque {
@@ -29,6 +30,8 @@ class Mode {
   // Function slot only: a call that is no operator's but that the user wrote as one (x[i], a wrapped function), by
   // Python's name for it. Nothing: its body runs.
   virtual std::optional<Value> call_function(std::string_view name, const Values& args, const Kwargs& kwargs);
+  // What the tensors of a file are under this mode. Nothing: what they are without it.
+  virtual std::optional<Value> file_content(const Value& content);
 };
 
 // Pushes a mode for the life of the scope. The mode must outlive it.
@@ -66,34 +69,19 @@ Value dispatch(const Operator& op, const Values& args);
 // What the function modes make of a call that is no operator's; nothing when there are none or they decline.
 std::optional<Value> offer_function(std::string_view name, const Values& args, const Kwargs& kwargs = {});
 
-// How the user wrote an operator's call: add(a, b) or a.add(b). (a + b is offered as operator.add before it is one.)
-enum class CallForm : uint8_t { function, method };
-struct CallSite {
-  CallSite(std::source_location where = {}, CallForm form = CallForm::function) : where(where), form(form) {}
-  std::source_location where;
-  CallForm form;
-};
+// What was read from a file, as the modes have it: a fake mode makes the tensors its own.
+Value offer_content(Value content);
+
 // Of the outermost call being handled: the line of user code that made it.
 CallSite call_site();
 
-namespace mode_detail {
-extern thread_local constinit int active_modes;  // modes that a call would meet now
-extern thread_local constinit CallSite const* site;
-}  // namespace mode_detail
+inline bool modes_active() { return thread_context().active_modes != 0; }
 
-inline bool modes_active() { return mode_detail::active_modes != 0; }
-
-class CallSiteScope {
+// A call inside of another keeps that one's site.
+class CallSiteScope : ContextScope<&ThreadContext::call_site> {
  public:
-  explicit CallSiteScope(const CallSite& site) : before_(mode_detail::site) {
-    if (!before_) mode_detail::site = &site;
-  }
-  ~CallSiteScope() { mode_detail::site = before_; }
-  CallSiteScope(const CallSiteScope&) = delete;
-  CallSiteScope& operator=(const CallSiteScope&) = delete;
-
- private:
-  const CallSite* before_;
+  explicit CallSiteScope(const CallSite& site)
+      : ContextScope(thread_context().call_site ? thread_context().call_site : &site) {}
 };
 
 }  // namespace calque

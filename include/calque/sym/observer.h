@@ -6,6 +6,7 @@
 #include <span>
 #include <variant>
 
+#include "calque/base/thread_context.h"
 #include "calque/sym/sym_int.h"
 
 namespace calque {
@@ -23,20 +24,7 @@ class SymObserver {
   virtual void counted(const TensorImpl& tensor, SymInt numel) = 0;
 };
 
-namespace sym_detail {
-extern thread_local constinit SymObserver* observer;
-}  // namespace sym_detail
-
 // Who is told on this thread while in scope; null: nobody.
-class SymObserverScope {
- public:
-  explicit SymObserverScope(SymObserver* observer) : before_(sym_detail::observer) { sym_detail::observer = observer; }
-  ~SymObserverScope() { sym_detail::observer = before_; }
-  SymObserverScope(const SymObserverScope&) = delete;
-  SymObserverScope& operator=(const SymObserverScope&) = delete;
-
- private:
-  SymObserver* before_;
-};
+using SymObserverScope = ContextScope<&ThreadContext::sym_observer>;
 
 }  // namespace calque

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calque/base/thread_context.h"
 #include "calque/sym/sym_int.h"
 
 namespace calque {
@@ -168,40 +169,13 @@ std::shared_ptr<ShapeEnv> env_of_float(SymFloat value);
 std::shared_ptr<ShapeEnv> env_of_bool(SymBool value);
 
 // Names the operator that guards are attributed to, for the calling thread, while in scope.
-class GuardOperatorScope {
- public:
-  explicit GuardOperatorScope(std::string_view name);
-  ~GuardOperatorScope();
-  GuardOperatorScope(const GuardOperatorScope&) = delete;
-  GuardOperatorScope& operator=(const GuardOperatorScope&) = delete;
-
- private:
-  std::string_view before_;
-};
+using GuardOperatorScope = ContextScope<&ThreadContext::guard_operator>;
 
 // The same for the module that runs.
-class GuardModuleScope {
- public:
-  explicit GuardModuleScope(std::string_view path);
-  ~GuardModuleScope();
-  GuardModuleScope(const GuardModuleScope&) = delete;
-  GuardModuleScope& operator=(const GuardModuleScope&) = delete;
-
- private:
-  std::string_view before_;
-};
+using GuardModuleScope = ContextScope<&ThreadContext::guard_module>;
 
 // Guards and asserts of the calling thread are answered but not recorded while in scope.
-class SuppressGuards {
- public:
-  SuppressGuards();
-  ~SuppressGuards();
-  SuppressGuards(const SuppressGuards&) = delete;
-  SuppressGuards& operator=(const SuppressGuards&) = delete;
-
- private:
-  bool before_;
-};
+using SuppressGuards = ContextSwitch<&ThreadContext::guards_suppressed, true>;
 
 // A guard that is not known already is an error while in scope.
 class ErrorOnNewGuards {

@@ -71,17 +71,8 @@ UnbackedBindings compute_unbacked_bindings(ShapeEnv& env, const std::vector<Resu
 std::vector<std::string> pending_unbacked(const ShapeEnv& env);
 void forget_pending_unbacked(ShapeEnv& env);
 // Symbols made by the calling thread while in scope are not pending.
-class IgnoreFreshUnbacked {
- public:
-  IgnoreFreshUnbacked();
-  ~IgnoreFreshUnbacked();
-  IgnoreFreshUnbacked(const IgnoreFreshUnbacked&) = delete;
-  IgnoreFreshUnbacked& operator=(const IgnoreFreshUnbacked&) = delete;
-
- private:
-  bool before_;
-};
-bool fresh_unbacked_ignored();  // for the calling thread
+using IgnoreFreshUnbacked = ContextSwitch<&ThreadContext::fresh_unbacked_ignored, true>;
+inline bool fresh_unbacked_ignored() { return thread_context().fresh_unbacked_ignored; }
 
 // A second trace made `fresh` for what the first one calls `known`: from now on it is written as `known`.
 void rename_unbacked(ShapeEnv& env, SymInt fresh, SymInt known);

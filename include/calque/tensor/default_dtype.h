@@ -2,8 +2,7 @@
 // under when they are loaded in bfloat16, so that the process's default is not touched.
 #pragma once
 
-#include <optional>
-
+#include "calque/base/thread_context.h"
 #include "calque/tensor/dtype.h"
 
 namespace calque {
@@ -11,12 +10,9 @@ namespace calque {
 class DefaultDTypeScope {
  public:
   explicit DefaultDTypeScope(DType dtype);  // UserError unless it is a floating-point dtype that set_default_dtype takes
-  ~DefaultDTypeScope();
-  DefaultDTypeScope(const DefaultDTypeScope&) = delete;
-  DefaultDTypeScope& operator=(const DefaultDTypeScope&) = delete;
 
  private:
-  std::optional<DType> before_;
+  ContextScope<&ThreadContext::default_dtype> scope_;
 };
 
 }  // namespace calque

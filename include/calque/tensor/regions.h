@@ -3,6 +3,7 @@
 // listening a border costs one test of a thread's pointer.
 #pragma once
 
+#include "calque/base/thread_context.h"
 #include "calque/tensor/device.h"
 #include "calque/tensor/dtype.h"
 
@@ -25,18 +26,9 @@ class RegionObserver {
 };
 
 // Who is told on this thread; null: nobody.
-RegionObserver* region_observer();
+inline RegionObserver* region_observer() { return thread_context().region_observer; }
 
-class RegionObserverScope {
- public:
-  explicit RegionObserverScope(RegionObserver* observer);
-  ~RegionObserverScope();
-  RegionObserverScope(const RegionObserverScope&) = delete;
-  RegionObserverScope& operator=(const RegionObserverScope&) = delete;
-
- private:
-  RegionObserver* before_;
-};
+using RegionObserverScope = ContextScope<&ThreadContext::region_observer>;
 
 // Sets the calling thread's gradient mode for good, as a graph's torch._C._set_grad_enabled does. Programs use
 // GradModeScope, which comes down to two of these.

@@ -41,6 +41,7 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
 
   ModeSlot slot() const override { return ModeSlot::fake; }
   Value call(const Operator& op, const Values& args) override;
+  std::optional<Value> file_content(const Value& content) override;
 
   // The fake tensor for a real one: the same one for the same tensor, storages shared as the real ones are. With
   // symbolic sizes each dimension gets a symbol, as `context` says; `source` is what guards call the tensor.

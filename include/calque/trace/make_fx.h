@@ -85,28 +85,16 @@ const ProxyMode* get_innermost_proxy_mode();
 // Tracing is switched off while in scope (PyTorch's disable_proxy_modes_tracing): calls run, and their results are constants
 // to the trace. A make_fx inside of it records for itself.
 class NoTraceScope {
- public:
-  NoTraceScope();
-  ~NoTraceScope();
-  NoTraceScope(const NoTraceScope&) = delete;
-  NoTraceScope& operator=(const NoTraceScope&) = delete;
-
  private:
-  class Recorder* before_;
-  HigherOrderTracerScope graphs_;
+  ContextSwitch<&ThreadContext::recorder, nullptr> nobody_;
+  ContextSwitch<&ThreadContext::higher_order_tracer, nullptr> graphs_;
 };
 
 // What is recorded while in scope was made for this node: it takes the node's source line, stack trace, module stack,
 // function names and custom entries instead of those of the call.
-class NodeMetaScope {
+class NodeMetaScope : ContextScope<&ThreadContext::origin_meta> {
  public:
-  explicit NodeMetaScope(const NodeMeta& meta);
-  ~NodeMetaScope();
-  NodeMetaScope(const NodeMetaScope&) = delete;
-  NodeMetaScope& operator=(const NodeMetaScope&) = delete;
-
- private:
-  const NodeMeta* before_;
+  explicit NodeMetaScope(const NodeMeta& meta) : ContextScope(&meta) {}
 };
 
 namespace make_fx_detail {

@@ -7,30 +7,16 @@
 #include "calque/base/error.h"
 #include "calque/export/fake_inputs.h"
 #include "calque/graph/passes.h"
-#include "calque/nn/backends.h"
 #include "calque/nn/functional_call.h"
 #include "calque/trace/make_fx.h"
 #include "export/capture/build.h"
 #include "export/capture/runtime_asserts.h"
 #include "export/capture/tracepoints.h"
 #include "export/program/program_module.h"
-#include "op/symbolic_literals.h"
+#include "trace/capture_scope.h"
 
 namespace calque {
 namespace {
-
-thread_local int exporting = 0;
-
-class ExportingScope {
- public:
-  ExportingScope() { ++exporting; }
-  ~ExportingScope() { --exporting; }
-  ExportingScope(const ExportingScope&) = delete;
-  ExportingScope& operator=(const ExportingScope&) = delete;
-
- private:
-  SymbolicLiteralsScope literals_;
-};
 
 // A function as a module without state.
 class FunctionModule : public Module {
@@ -233,7 +219,7 @@ bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::d
 
 }  // namespace
 
-bool is_exporting() { return exporting != 0; }
+bool is_exporting() { return thread_context().exports != 0; }
 
 namespace {
 
@@ -243,8 +229,7 @@ struct OnlyAtExample {
 };
 
 ExportedProgram export_once(Module& module, const Values& args, const Kwargs& kwargs, const ExportOptions& options) {
-  const ExportingScope inside;
-  const CudnnScope no_cudnn(false);  // as PyTorch exports: programs do not depend on what the machine has
+  const CaptureScope inside({.exporting = true});
   const InputNames names = name_inputs(module.argument_names(), args, kwargs);
   const FakeInputs inputs =
       make_fake_inputs(module.argument_names(), args, kwargs, options.dynamic_shapes,

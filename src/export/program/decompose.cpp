@@ -13,6 +13,7 @@
 #include "export/capture/retrace.h"
 #include "export/capture/runtime_asserts.h"
 #include "export/program/program_module.h"
+#include "trace/capture_scope.h"
 #include "trace/recorder.h"
 
 namespace calque {
@@ -150,8 +151,7 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
     return tuple(std::move(results));
   };
   const CompositesByTable composites(table);
-  const CompositePolicyScope policy(&composites);
-  const PythonBodiesScope bodies;
+  const CaptureScope scope({.composites = &composites, .python_bodies = true});
   out.traced = make_fx_values(
       run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
   return out;

@@ -1,8 +1,6 @@
 // Operators with a kernel of their own in ATen that PyTorch's Python side treats as composite: nearest-neighbour
 // interpolation and native_channel_shuffle. They are in the default table alone.
 
-#include <utility>
-
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
@@ -12,21 +10,16 @@ namespace {
 
 using MaybeDouble = std::optional<double>;
 
-// Whether the call comes from the form that interpolate calls, with a list of factors. PyTorch asserts nothing there.
-thread_local bool from_factors = false;
-
 std::optional<Value> with_factors(const Operator& op, const Values& args) {
-  struct Scope {
-    bool before = std::exchange(from_factors, true);
-    ~Scope() { from_factors = before; }
-  } const scope;
+  const ContextSwitch<&ThreadContext::interpolates_by_factors, true> scope;
   const CompositeBodyScope body(&args);
   return op.run_eager(args);
 }
 
-// x.to(dtype) as an export records it: with an assertion of what x is.
+// x.to(dtype) as an export records it: with an assertion of what x is. PyTorch asserts nothing below the form that
+// interpolate calls, with a list of factors.
 Tensor exported_to(const Tensor& x, DType dtype) {
-  if (python_bodies() && !from_factors)
+  if (python_bodies() && !thread_context().interpolates_by_factors)
     _assert_tensor_metadata(x, std::nullopt, std::nullopt, x.dtype(), x.device(), Layout::strided);
   return converted(x, dtype);
 }

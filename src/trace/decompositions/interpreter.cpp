@@ -3,6 +3,7 @@
 #include "calque/op/tree.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/functional.h"
+#include "trace/capture_scope.h"
 #include "trace/recorder.h"
 
 namespace calque {
@@ -22,9 +23,8 @@ TracedGraph DecompositionInterpreter::trace(const Values& inputs, MakeFxOptions 
   std::function<Value(const Values&)> run = [this](const Values& values) { return this->run(values); };
   if (options_.functional) run = functionalize(std::move(run));
   const CompositesByTable composites(table_);
-  const CompositePolicyScope policy(options_.composites_by_table ? &composites : nullptr);
-  std::optional<PythonBodiesScope> python;
-  if (options_.python_bodies) python.emplace();
+  const CaptureScope scope(
+      {.composites = options_.composites_by_table ? &composites : nullptr, .python_bodies = options_.python_bodies});
   TracedGraph out = make_fx_values(run, inputs, options);
   if (options_.functional) out.graph().eliminate_dead_code();  // views that were computed anew
 
