@@ -14,6 +14,7 @@
 #include "calque/op/ops.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
+#include "support/paths.h"
 
 namespace calque {
 namespace {
@@ -230,7 +231,6 @@ TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
   };
   const Case cases[] = {
 #include "generate/tiny_lm_embeds.inc"
-#include "support/paths.h"
   };
   for (const Case& c : cases) {
     Generator generator(c.seed);
