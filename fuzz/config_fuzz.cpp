@@ -55,10 +55,8 @@ forked::Outcome attempt(const Seed& seed, uint64_t number) {
     const Config read = Config::from_json(config.dump(-1, ' ', false, Json::error_handler_t::replace));
     const auto model = load_pretrained(read, chance() % 3 == 0 ? none : seed.weights).model;
     ModelInputs in;
-    in.input_ids = tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5});
-    const std::vector<std::string> names = model->argument_names();
-    if (std::find(names.begin(), names.end(), "decoder_input_ids") != names.end())
-      in.decoder_input_ids = tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3});
+    in.set(arg::input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5}));
+    if (model->takes(arg::decoder_input_ids)) in.set(arg::decoder_input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3}));
     static_cast<void>((*model)(in));
     return {forked::Kind::answered, ""};
   } catch (const UserError& e) {

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   const GradModeScope no_grad(false);
   try {
     ModelInputs inputs;
-    inputs.input_ids = arange(16, DType::int64).mul(37).add(5).unsqueeze(0);
+    inputs.set(arg::input_ids, arange(16, DType::int64).mul(37).add(5).unsqueeze(0));
     const auto start = now();
     const auto model = from_pretrained(argv[1]);
     const auto loaded = since(start);

@@ -46,9 +46,9 @@ Source example_source(const ExportCommandOptions& o) {
 Source model_source(const ExportCommandOptions& o) {
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, o.attention});
   if (!o.cache) without_cache(*model);
-  const ModelInputs inputs = o.inputs.empty() ? example_inputs(*model) : read_model_inputs("export", o.inputs, *model);
+  const ModelInputs inputs = o.inputs.empty() ? model->example_inputs() : read_model_inputs("export", o.inputs, *model);
   Source out{model, {}, {}};
-  out.inputs.kwargs = inputs.to_kwargs(model->argument_names());
+  out.inputs.kwargs = inputs.to_kwargs(model->arguments());
   for (const auto& [name, value] : out.inputs.kwargs) out.names.push_back(name);
   return out;
 }

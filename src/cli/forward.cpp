@@ -42,10 +42,8 @@ ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& mode
   }
   const std::vector<int64_t> sizes = {std::ssize(rows), static_cast<int64_t>(length)};
   ModelInputs in;
-  in.input_ids = tensor_of<int64_t>(ids, sizes);
-  const std::vector<std::string> arguments = model.argument_names();
-  if (std::find(arguments.begin(), arguments.end(), "attention_mask") != arguments.end())
-    in.attention_mask = tensor_of<int64_t>(mask, sizes);
+  in.set(arg::input_ids, tensor_of<int64_t>(ids, sizes));
+  if (model.takes(arg::attention_mask)) in.set(arg::attention_mask, tensor_of<int64_t>(mask, sizes));
   return in;
 }
 
@@ -60,7 +58,7 @@ void run_forward(const ForwardOptions& options) {
   const ModelInputs inputs =
       options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
   NamedTensors in, out;
-  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) flatten(name, value, in);
+  for (const auto& [name, value] : inputs.to_kwargs(model->arguments())) flatten(name, value, in);
   if (!options.save_inputs.empty())
     save_safetensors(options.save_inputs, in, std::nullopt, true, SharedTensors::written_each);
   const ModelOutput result = (*model)(inputs);

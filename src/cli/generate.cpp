@@ -120,7 +120,7 @@ void run_generate(const GenerateCommandOptions& o) {
   const bool encoder_decoder = model->is_encoder_decoder();
 
   ModelInputs inputs;
-  if (!ids.empty()) inputs.input_ids = tensor_of<int64_t>(ids, {1, std::ssize(ids)});
+  if (!ids.empty()) inputs.set(arg::input_ids, tensor_of<int64_t>(ids, {1, std::ssize(ids)}));
   const bool one = config.num_return_sequences.value_or(1) == 1 && config.num_beams.value_or(1) == 1;
   const auto show = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -172,7 +172,7 @@ double forward_flops(PretrainedModel& model, const ModelInputs& inputs) {
   const GradModeScope no_grad(false);
   std::vector<std::string> names;
   Values values;
-  for (auto& [name, value] : inputs.to_kwargs(model.argument_names())) {
+  for (auto& [name, value] : inputs.to_kwargs(model.arguments())) {
     names.push_back(name);
     values.push_back(value);
   }
@@ -194,8 +194,8 @@ double forward_flops(PretrainedModel& model, const ModelInputs& inputs) {
 void run_model_info(const InfoOptions& options) {
   // Of the weights only the headers: what is said here follows from sizes.
   const std::shared_ptr<PretrainedModel> model = from_pretrained(model_folder(options.path), {.values = false});
-  const ModelInputs inputs = example_inputs(*model);
-  const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs.input_ids.numel());
+  const ModelInputs inputs = model->example_inputs();
+  const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs[arg::input_ids].numel());
   const Summary s = summary_of(*model, model_folder(options.path));
   options.json ? print_json(options, *model, s, flops) : print_text(options, *model, s, flops);
 }

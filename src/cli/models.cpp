@@ -34,32 +34,6 @@ Value nested(const std::string& name, const std::vector<std::pair<std::string, T
   return tuple(std::move(items));
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& one : names) out += (out.empty() ? "" : ", ") + one;
-  return out;
-}
-
-std::optional<int64_t> token(const Config& config, const char* key) {
-  const Value* value = config.find(key);
-  return value && value->kind() == Value::Kind::integer ? std::optional(value->to_int()) : std::nullopt;
-}
-
-// Ids that differ, none of them padding or an end of text.
-Tensor some_ids(const Config& config, std::vector<int64_t> sizes) {
-  int64_t count = 1;
-  for (const int64_t size : sizes) count *= size;
-  const int64_t vocab = std::max<int64_t>(config.optional_integer("vocab_size").value_or(100), 4);
-  std::vector<int64_t> ids;
-  // By sevens where those reach every id: two of them are left out.
-  const int64_t step = vocab % 7 == 0 ? 1 : 7;
-  for (int64_t i = 3; std::ssize(ids) < count; ++i) {
-    const int64_t id = i % vocab * step % vocab;
-    if (id != token(config, "pad_token_id") && id != token(config, "eos_token_id")) ids.push_back(id);
-  }
-  return tensor_of<int64_t>(ids, sizes);
-}
-
 }  // namespace
 
 bool names_model(const std::string& name) { return name == built_in || fs::is_directory(name); }
@@ -92,62 +66,30 @@ void without_cache(PretrainedModel& model) {
 
 ModelInputs read_model_inputs(const std::string& command, const std::string& path, const PretrainedModel& model) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  const std::vector<std::string> arguments = model.argument_names();
   std::map<std::string, std::vector<std::pair<std::string, Tensor>>> by_name;
   for (const std::string& full : file.names()) {
     const size_t dot = std::min(full.find('.'), full.size());
     const std::string name = full.substr(0, dot);
-    if (std::find(arguments.begin(), arguments.end(), name) == arguments.end())
+    if (!find_argument(model.arguments(), name))
       throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full,
-                                  model.class_name(), joined(arguments)));
+                                  model.class_name(), fmt::join(model.argument_names(), ", ")));
     by_name[name].emplace_back(dot < full.size() ? full.substr(dot + 1) : "", file.tensor(full).clone());
   }
   ModelInputs inputs;
   for (const auto& [name, leaves] : by_name) {
     about_file(path, [&, &name = name, &leaves = leaves] {
+      const ModelArgument& argument = *find_argument(model.arguments(), name);
       const Value value = nested(name, leaves);
       const bool scalar = value.is_tensor() && value.to_tensor().dim() == 0;
       if (scalar && value.to_tensor().dtype() == DType::bool_)
-        inputs.set(name, value.to_tensor().item_as<bool>());
-      else if (scalar && name == "logits_to_keep")
-        inputs.set(name, value.to_tensor().item_as<int64_t>());
+        inputs.set({argument, value.to_tensor().item_as<bool>()});
+      else if (scalar && argument.kind == ModelArgument::Kind::integer)
+        inputs.set({argument, value.to_tensor().item_as<int64_t>()});
       else
-        inputs.set(name, value);
+        inputs.set({argument, value});
     });
   }
   return inputs;
-}
-
-ModelInputs example_inputs(const PretrainedModel& model) {
-  constexpr int64_t batch = 2, choices = 3, length = 7, decoder_length = 5;
-  const std::vector<std::string> arguments = model.argument_names();
-  const auto takes = [&](const char* name) {
-    return std::find(arguments.begin(), arguments.end(), name) != arguments.end();
-  };
-  const std::string name = model.class_name();
-  const Config& config = model.config();
-  const auto is = [&](const char* part) { return name.find(part) != std::string::npos; };
-
-  std::vector<int64_t> sizes = {batch, length};
-  if (is("MultipleChoice") || is("DoubleHeads")) sizes.insert(sizes.begin() + 1, choices);
-  ModelInputs in;
-  in.input_ids = some_ids(config, sizes);
-  if (takes("attention_mask")) in.attention_mask = ones_like(in.input_ids);
-  if (takes("bbox")) {
-    std::vector<SymInt> box(sizes.begin(), sizes.end());
-    box.emplace_back(4);
-    in.bbox = tensor_of<int64_t>({1, 2, 5, 7}, {4}).expand(box).contiguous();
-  }
-  if (takes("mc_token_ids")) in.mc_token_ids = full({batch, choices}, length - 1, DType::int64);
-  if (takes("decoder_input_ids")) {
-    // A class that reads the end of the text wants one in each row, and makes the decoder's input itself.
-    if (is("SequenceClassification")) {
-      if (const auto eos = token(config, "eos_token_id")) in.input_ids.select(1, length - 1).fill_(*eos);
-    } else if (!is("QuestionAnswering")) {
-      in.decoder_input_ids = some_ids(config, {batch, decoder_length});
-    }
-  }
-  return in;
 }
 
 std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {

@@ -32,10 +32,7 @@ void without_cache(PretrainedModel& model);
 // that is no tensor (use_cache) is one of no dimensions. UserErrors begin with the command's name.
 ModelInputs read_model_inputs(const std::string& command, const std::string& path, const PretrainedModel& model);
 
-// Inputs that a model of its class takes, for tracing: two rows of seven tokens and their mask, for a decoder beside an encoder
-// five of its own, boxes for LayoutLM, three choices where there are choices.
-ModelInputs example_inputs(const PretrainedModel& model);
-// What usually differs of them, as --dynamic takes it: "input_ids=batch,seq".
+// What usually differs of a model's inputs, as --dynamic takes it: "input_ids=batch,seq".
 std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs);
 
 // Multiplications and additions of the products of matrices in one forward pass on these inputs, counted in its graph as

@@ -80,9 +80,9 @@ TraceSource traced_example(const TraceOptions& o) {
 TraceSource traced_model(const TraceOptions& o) {
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, "", o.attention});
   without_cache(*model);
-  const ModelInputs inputs = o.inputs.empty() ? example_inputs(*model) : read_model_inputs("trace", o.inputs, *model);
+  const ModelInputs inputs = o.inputs.empty() ? model->example_inputs() : read_model_inputs("trace", o.inputs, *model);
   TraceSource out{model, {}, {}, {}, {}};
-  for (const auto& [name, value] : inputs.to_kwargs(model->argument_names())) {
+  for (const auto& [name, value] : inputs.to_kwargs(model->arguments())) {
     out.names.push_back(name);
     out.inputs.push_back(value);
   }

@@ -77,7 +77,7 @@ class Steps {
         prompt_length_(prompt_length),
         config_(config),
         out_(out),
-        arguments_(model.argument_names()),
+        best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
         encoder_decoder_(model.is_encoder_decoder()) {}
 
   Tensor operator()(const GenerationStep& step) {
@@ -86,39 +86,43 @@ class Steps {
     if (step.cache_position == 0)
       cache_ = {};
     else if (cache_.empty())
-      cache_ = inputs_.past_key_values;
+      cache_ = inputs_[arg::past_key_values];
     cache_ = cropped(cache_, step.cache_position);
 
     ModelInputs in;
-    in.use_cache = config_.use_cache.value_or(true);
-    in.past_key_values = cache_;
-    in.output_attentions = wants(config_.output_attentions);
-    in.output_hidden_states = wants(config_.output_hidden_states);
-    if (takes("logits_to_keep")) in.logits_to_keep = step.logits_to_keep;
-    if (step.best_alone) in.best_logit = &best_logit_;
+    const auto set_if_taken = [&](const auto& argument, const auto& value) {
+      if (model_.takes(argument)) in.set(argument, value);
+    };
+    const bool use_cache = config_.use_cache.value_or(true) && model_.takes(arg::use_cache);
+    set_if_taken(arg::use_cache, use_cache);
+    set_if_taken(arg::output_attentions, wants(config_.output_attentions));
+    set_if_taken(arg::output_hidden_states, wants(config_.output_hidden_states));
+    set_if_taken(arg::logits_to_keep, step.logits_to_keep);
+    in.set(arg::past_key_values, cache_);
     // Without padding there is nothing that the model would not do by itself, and does faster.
     const bool padded = !all_ones(step.attention_mask);
     if (encoder_decoder_) {
-      in.decoder_input_ids = step.input_ids;
-      if (padded) in.decoder_attention_mask = step.attention_mask;
-      in.attention_mask = repeated(inputs_.attention_mask, rows);
-      in.encoder_outputs = encoded(rows);
+      in.set(arg::decoder_input_ids, step.input_ids);
+      if (padded) in.set(arg::decoder_attention_mask, step.attention_mask);
+      in.set(arg::attention_mask, repeated(inputs_[arg::attention_mask], rows));
+      in.set(arg::encoder_outputs, encoded(rows));
     } else {
       if (step.cache_position < embedded())
-        in.inputs_embeds = repeated(inputs_.inputs_embeds, rows).narrow(1, step.cache_position, new_positions(step));
+        in.set(arg::inputs_embeds,
+               repeated(inputs_[arg::inputs_embeds], rows).narrow(1, step.cache_position, new_positions(step)));
       else
-        in.input_ids = step.input_ids;
-      in.encoder_hidden_states = repeated(inputs_.encoder_hidden_states, rows);
-      in.encoder_attention_mask = repeated(inputs_.encoder_attention_mask, rows);
-      if (padded) in.attention_mask = step.attention_mask;
-      if (inputs_.position_ids.defined())
-        in.position_ids = positions(step, rows);
-      else if (padded && takes("position_ids"))
-        in.position_ids = step.position_ids.defined() ? step.position_ids : positions(step, rows);
-      if (inputs_.token_type_ids.defined()) in.token_type_ids = given_types(step, rows);
+        in.set(arg::input_ids, step.input_ids);
+      in.set(arg::encoder_hidden_states, repeated(inputs_[arg::encoder_hidden_states], rows));
+      in.set(arg::encoder_attention_mask, repeated(inputs_[arg::encoder_attention_mask], rows));
+      if (padded) in.set(arg::attention_mask, step.attention_mask);
+      if (inputs_[arg::position_ids].defined())
+        in.set(arg::position_ids, positions(step, rows));
+      else if (padded && model_.takes(arg::position_ids))
+        in.set(arg::position_ids, step.position_ids.defined() ? step.position_ids : positions(step, rows));
+      if (inputs_[arg::token_type_ids].defined()) in.set(arg::token_type_ids, given_types(step, rows));
     }
-    const ModelOutput result = model_(in);
-    if (*in.use_cache) cache_ = result.past_key_values();
+    const ModelOutput result = called(in, step.best_alone);
+    if (use_cache) cache_ = result.past_key_values();
     if (config_.return_dict_in_generate.value_or(false)) keep(result, step);
     return result["logits"];
   }
@@ -132,11 +136,17 @@ class Steps {
   }
 
  private:
-  int64_t embedded() const { return inputs_.inputs_embeds.defined() ? inputs_.inputs_embeds.size(1) : 0; }
-  static int64_t new_positions(const GenerationStep& step) { return step.attention_mask.size(1) - step.cache_position; }
-  bool takes(std::string_view name) const {
-    return std::find(arguments_.begin(), arguments_.end(), name) != arguments_.end();
+  // Hooks and observers see the call that everybody makes.
+  ModelOutput called(const ModelInputs& in, bool best_alone) {
+    if (!best_alone || !best_logit_model_ || model_.is_watched()) return model_(in);
+    return best_logit_model_->forward_best(in, best_logit_);
   }
+
+  int64_t embedded() const {
+    const Tensor embeds = inputs_[arg::inputs_embeds];
+    return embeds.defined() ? embeds.size(1) : 0;
+  }
+  static int64_t new_positions(const GenerationStep& step) { return step.attention_mask.size(1) - step.cache_position; }
   bool wants(const std::optional<bool>& what) const {
     return what.value_or(false) && config_.return_dict_in_generate.value_or(false);
   }
@@ -144,7 +154,7 @@ class Steps {
   // What was given for the prompt, or which of its tokens that are no padding each one is; then each position is one more
   // than the last.
   Tensor positions(const GenerationStep& step, int64_t rows) const {
-    Tensor given = repeated(inputs_.position_ids, rows);
+    Tensor given = repeated(inputs_[arg::position_ids], rows);
     if (!given.defined()) {
       const Tensor mask = step.attention_mask.narrow(1, 0, prompt_length_);
       given = (mask.cumsum(-1) - 1).masked_fill(mask.eq(0), 0);
@@ -156,7 +166,7 @@ class Steps {
   }
   // New tokens are of the last one's type.
   Tensor given_types(const GenerationStep& step, int64_t rows) const {
-    const Tensor given = repeated(inputs_.token_type_ids, rows);
+    const Tensor given = repeated(inputs_[arg::token_type_ids], rows);
     const int64_t known = given.size(1), count = new_positions(step), end = step.cache_position + count;
     Tensor all = given;
     if (end > known) all = cat({given, given.narrow(1, known - 1, 1).expand({rows, end - known})}, 1);
@@ -166,20 +176,17 @@ class Steps {
   Value encoded(int64_t rows) {
     if (encoder_rows_ == rows) return encoder_outputs_;
     ModelOutput once;
-    if (!inputs_.encoder_outputs.is_none()) {
-      const Value& given = inputs_.encoder_outputs;
+    if (const Value given = inputs_[arg::encoder_outputs]; !given.is_none()) {
       once = given.kind() == Value::Kind::dict ? ModelOutput::from_value(given) : ModelOutput();
       if (once.items().empty()) once.set("last_hidden_state", given.to_items().at(0));
     } else {
       auto* encoder = dynamic_cast<PretrainedModel*>(model_.base_model().find_submodule("encoder"));
       if (!encoder) throw UserError("generate: " + model_.class_name() + " has no encoder to run; give encoder_outputs");
-      ModelInputs in;
-      in.input_ids = inputs_.input_ids;
-      in.inputs_embeds = inputs_.inputs_embeds;
-      in.attention_mask = inputs_.attention_mask;
-      in.output_attentions = wants(config_.output_attentions);
-      in.output_hidden_states = wants(config_.output_hidden_states);
-      once = (*encoder)(in);
+      once = (*encoder)({{arg::input_ids, inputs_[arg::input_ids]},
+                         {arg::inputs_embeds, inputs_[arg::inputs_embeds]},
+                         {arg::attention_mask, inputs_[arg::attention_mask]},
+                         {arg::output_attentions, wants(config_.output_attentions)},
+                         {arg::output_hidden_states, wants(config_.output_hidden_states)}});
     }
     out_.encoder_hidden_states = once.tensors("hidden_states");
     out_.encoder_attentions = once.tensors("attentions");
@@ -217,7 +224,7 @@ class Steps {
   const int64_t prompt_length_;
   const GenerationConfig& config_;
   ModelGenerateOutput& out_;
-  const std::vector<std::string> arguments_;
+  BestLogitModel* const best_logit_model_;  // null where the class cannot look for the best logit alone
   const bool encoder_decoder_;
   KeyValueCache cache_;
   BestLogit best_logit_;
@@ -228,13 +235,12 @@ class Steps {
 // Where an encoder-decoder starts to write: the start token, before what the user gave unless that has it.
 Tensor decoder_prompt(const ModelInputs& inputs, int64_t rows, int64_t start, Tensor& mask) {
   const Tensor first = full({rows, 1}, start, DType::int64);
-  const Tensor& given = inputs.decoder_input_ids;
+  const Tensor given = inputs[arg::decoder_input_ids], given_mask = inputs[arg::decoder_attention_mask];
   if (!given.defined() || given.numel() == 0) {
     mask = ones({rows, 1}, DType::int64);
     return first;
   }
-  mask = inputs.decoder_attention_mask.defined() ? inputs.decoder_attention_mask.to(DType::int64)
-                                                 : ones({given.size(0), given.size(1)}, DType::int64);
+  mask = given_mask.defined() ? given_mask.to(DType::int64) : ones({given.size(0), given.size(1)}, DType::int64);
   if (!given.select(1, 0).ne(start).all().item_as<bool>()) return given;
   mask = cat({ones({rows, 1}, DType::int64), mask}, 1);
   return cat({first, given}, 1);
@@ -252,9 +258,9 @@ void check_assistant(const PretrainedModel& model, const PretrainedModel& assist
 }
 
 int64_t rows_of_source(const ModelInputs& inputs) {
-  if (inputs.input_ids.defined()) return inputs.input_ids.size(0);
-  if (inputs.inputs_embeds.defined()) return inputs.inputs_embeds.size(0);
-  const Value& given = inputs.encoder_outputs;
+  if (const Tensor ids = inputs[arg::input_ids]; ids.defined()) return ids.size(0);
+  if (const Tensor embeds = inputs[arg::inputs_embeds]; embeds.defined()) return embeds.size(0);
+  const Value given = inputs[arg::encoder_outputs];
   const Value* state =
       given.kind() == Value::Kind::dict ? given.to_dict().find("last_hidden_state") : &given.to_items().at(0);
   if (!state) throw UserError("generate: encoder_outputs have no last_hidden_state");
@@ -268,11 +274,10 @@ std::optional<int64_t> embedding_width(PretrainedModel& model) {
 }
 
 void check_embeds(PretrainedModel& model, const ModelInputs& inputs, const GenerateOptions& options) {
-  const Tensor& embeds = inputs.inputs_embeds;
-  const std::vector<std::string> arguments = model.argument_names();
-  if (std::find(arguments.begin(), arguments.end(), "inputs_embeds") == arguments.end())
+  const Tensor embeds = inputs[arg::inputs_embeds], ids = inputs[arg::input_ids];
+  if (!model.takes(arg::inputs_embeds))
     throw UserError("generate: " + model.class_name() + " does not take inputs_embeds; give input_ids");
-  if (model.is_encoder_decoder() && inputs.input_ids.defined())
+  if (model.is_encoder_decoder() && ids.defined())
     throw UserError("generate: both input_ids and inputs_embeds were given for the encoder of " + model.class_name() +
                     "; give one of them");
   const std::optional<int64_t> width = embedding_width(model);
@@ -281,9 +286,9 @@ void check_embeds(PretrainedModel& model, const ModelInputs& inputs, const Gener
                     "], found " + str(embeds.sizes()));
   if (embeds.size(1) == 0)
     throw UserError("generate: inputs_embeds have to have at least one position, found " + str(embeds.sizes()));
-  if (inputs.input_ids.defined() && inputs.input_ids.size(0) != embeds.size(0))
-    throw UserError("generate: input_ids and inputs_embeds have to have as many rows, found " +
-                    std::to_string(inputs.input_ids.size(0)) + " and " + std::to_string(embeds.size(0)));
+  if (ids.defined() && ids.size(0) != embeds.size(0))
+    throw UserError("generate: input_ids and inputs_embeds have to have as many rows, found " + std::to_string(ids.size(0)) +
+                    " and " + std::to_string(embeds.size(0)));
   if (options.assistant && !model.is_encoder_decoder())
     throw UserError(
         "generate: an assistant reads input_ids, found inputs_embeds; leave out the assistant or give ids alone");
@@ -300,36 +305,39 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   GenerateOptions options = given_options;
   if (!options.max_position_embeddings)
     options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
-  if (inputs.inputs_embeds.defined()) check_embeds(model, inputs, options);
-  if (inputs.attention_mask.defined() && inputs.attention_mask.dim() != 2)
-    throw UserError("generate: attention_mask has to be [batch, length], but is " + str(inputs.attention_mask.sizes()));
+  if (inputs.has(arg::inputs_embeds.name)) check_embeds(model, inputs, options);
+  if (!inputs.fit(model.arguments())) inputs = inputs.fitted(model.arguments(), model.class_name());
+  if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && mask.dim() != 2)
+    throw UserError("generate: attention_mask has to be [batch, length], but is " + str(mask.sizes()));
 
   ModelGenerateOutput out;
-  Tensor prompt = inputs.input_ids;
+  Tensor prompt = inputs[arg::input_ids];
   if (!model.is_encoder_decoder()) {
-    if (const Tensor& embeds = inputs.inputs_embeds; embeds.defined()) {
+    if (const Tensor embeds = inputs[arg::inputs_embeds]; embeds.defined()) {
       options.prompt_positions = embeds.size(1);
       config.use_cache = true;  // the ids alone do not give the prompt again
       if (!prompt.defined()) prompt = empty({embeds.size(0), 0}, DType::int64);
     } else if (prompt.defined() && !options.encoder_input_ids.defined()) {
       options.encoder_input_ids = prompt;  // what encoder penalties look at is the prompt where there is no encoder
     }
-    if (inputs.attention_mask.defined()) options.attention_mask = inputs.attention_mask;
-    if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
+    if (const Tensor mask = inputs[arg::attention_mask]; mask.defined()) options.attention_mask = mask;
+    if (!inputs[arg::past_key_values].empty()) options.cache_position = inputs[arg::past_key_values].length().as_int();
   } else {
     const std::optional<int64_t> start = config.decoder_start_token_id ? config.decoder_start_token_id : config.bos_token_id;
     if (!start) throw UserError("generate: `decoder_start_token_id` or `bos_token_id` has to be set for an encoder-decoder");
-    if (!inputs.input_ids.defined() && !inputs.inputs_embeds.defined() && inputs.encoder_outputs.is_none()) {
+    if (!inputs[arg::input_ids].defined() && !inputs[arg::inputs_embeds].defined() &&
+        inputs[arg::encoder_outputs].is_none()) {
       if (!config.bos_token_id)
         throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
-      inputs.input_ids = full({1, 1}, *config.bos_token_id, DType::int64);
+      inputs.set(arg::input_ids, full({1, 1}, *config.bos_token_id, DType::int64));
     }
-    if (inputs.input_ids.defined() && !inputs.attention_mask.defined())
-      inputs.attention_mask = attention_mask_of(inputs.input_ids, config.pad_token_id,
-                                                config.eos_token_id ? config.eos_token_id->ids : TokenIds{});
-    if (inputs.input_ids.defined() && !options.encoder_input_ids.defined()) options.encoder_input_ids = inputs.input_ids;
+    if (inputs[arg::input_ids].defined() && !inputs[arg::attention_mask].defined())
+      inputs.set(arg::attention_mask, attention_mask_of(inputs[arg::input_ids], config.pad_token_id,
+                                                        config.eos_token_id ? config.eos_token_id->ids : TokenIds{}));
+    if (inputs[arg::input_ids].defined() && !options.encoder_input_ids.defined())
+      options.encoder_input_ids = inputs[arg::input_ids];
     prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
-    if (!inputs.past_key_values.empty()) options.cache_position = inputs.past_key_values.length().as_int();
+    if (!inputs[arg::past_key_values].empty()) options.cache_position = inputs[arg::past_key_values].length().as_int();
   }
   if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
   const int64_t prompt_length = options.prompt_positions                 ? *options.prompt_positions
@@ -344,11 +352,11 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   ModelGenerateOutput unused;
   if (options.assistant) {
     check_assistant(model, *options.assistant);
-    assistant_inputs.past_key_values = {};
-    assistant_inputs.encoder_outputs = {};
+    assistant_inputs.set(arg::past_key_values, {});
+    assistant_inputs.set(arg::encoder_outputs, {});
     assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, unused);
     AssistantCandidates::Shown shown{.padding = !model.is_encoder_decoder()};
-    if (model.is_encoder_decoder() && !inputs.decoder_attention_mask.defined())
+    if (model.is_encoder_decoder() && !inputs[arg::decoder_attention_mask].defined())
       shown.again_within = options.assistant->config()
                                .optional_integer("max_position_embeddings")
                                .value_or(std::numeric_limits<int64_t>::max());

@@ -31,18 +31,6 @@ HubOptions hub_options(const LoadOptions& options) {
 
 // ---- which class ----------------------------------------------------------------------------------------------------
 
-struct ChosenClass {
-  const Architecture* architecture;
-  const ModelClass* entry;
-};
-
-ChosenClass find_model_class(const std::string& name) {
-  for (const auto& architecture : model_registry().architectures())
-    for (const ModelClass& one : architecture->classes)
-      if (one.name == name) return {architecture.get(), &one};
-  return {nullptr, nullptr};
-}
-
 std::vector<std::string> class_names(const Architecture& architecture) {
   std::vector<std::string> out;
   for (const ModelClass& one : architecture.classes) out.push_back(one.name);
@@ -67,7 +55,7 @@ std::vector<std::string> class_names(const Architecture& architecture) {
   unknown_architecture(config, name);
 }
 
-ChosenClass choose_class(const Config& config, const LoadOptions& options) {
+const ModelClass& choose_class(const Config& config, const LoadOptions& options) {
   std::string name = options.model_class;
   if (name.empty() && !options.task.empty()) {
     const Architecture* architecture = model_registry().find(config.model_type());
@@ -79,7 +67,7 @@ ChosenClass choose_class(const Config& config, const LoadOptions& options) {
       throw UserError(config.where() + ": " + architecture->model_type + " has no class for the task \"" + options.task +
                       "\"; it has " + listed(tasks));
     }
-    return {architecture, found};
+    return *found;
   }
   if (name.empty()) {
     const std::vector<std::string> names = config.architectures();
@@ -89,9 +77,9 @@ ChosenClass choose_class(const Config& config, const LoadOptions& options) {
                                                listed(class_names(*model_registry().find(config.model_type()))));
     name = names.front();
   }
-  const ChosenClass found = find_model_class(name);
-  if (!found.entry) unknown_class(config, name);
-  return found;
+  const ModelClass* found = model_registry().find_class(name);
+  if (!found) unknown_class(config, name);
+  return *found;
 }
 
 // A class of one architecture with the configuration of another one: what they share counts.
@@ -193,20 +181,19 @@ void check_attention(const std::string& attention) {
                   "(scaled_dot_product_attention)");
 }
 
-std::shared_ptr<PretrainedModel> make_model(const ChosenClass& chosen, Config config, DType dtype,
+std::shared_ptr<PretrainedModel> make_model(const ModelClass& chosen, Config config, DType dtype,
                                             const LoadOptions& options) {
   if (!is_floating(dtype) || is_float8(dtype))
-    throw UserError(chosen.entry->name + " cannot be instantiated under dtype " + std::string(name(dtype)) +
+    throw UserError(chosen.name + " cannot be instantiated under dtype " + std::string(name(dtype)) +
                     ", as it is not a floating-point dtype");
   check_attention(options.attention);
   if (!options.attention.empty()) config.attention_implementation = options.attention;
   config.set("dtype", dtype);
   const DefaultDTypeScope scope(dtype);
-  std::shared_ptr<PretrainedModel> model = chosen.entry->make(config);
+  std::shared_ptr<PretrainedModel> model = chosen.make(config);
   if (model->supports_sdpa() || config.attention_implementation != "sdpa") return model;
   if (options.attention == "sdpa")
-    throw UserError(chosen.entry->name +
-                    " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
+    throw UserError(chosen.name + " does not support attention \"sdpa\" (scaled_dot_product_attention); use \"eager\"");
   model->config().attention_implementation = "eager";
   return model;
 }
@@ -252,7 +239,7 @@ void refuse_quantised(const Config& config) {
 LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkpoint& checkpoint,
                        const LoadOptions& options) {
   refuse_quantised(config);
-  const ChosenClass chosen = choose_class(config, options);
+  const ModelClass& chosen = choose_class(config, options);
   config = config_for(config, *chosen.architecture);
   const DType dtype = load_dtype(config, files, checkpoint, options);
   const ModelLimits limits = limits_of(checkpoint, options);
@@ -343,7 +330,7 @@ std::shared_ptr<PretrainedModel> from_pretrained(const fs::path& name_or_path, c
 
 std::shared_ptr<PretrainedModel> from_config(const Config& given, const LoadOptions& options) {
   const Config config = updated_config(given, options);
-  const ChosenClass chosen = choose_class(config, options);
+  const ModelClass& chosen = choose_class(config, options);
   const DType dtype = options.dtype ? *options.dtype : config.dtype().value_or(DType::float32);
   const Config own = config_for(config, *chosen.architecture);
   const ModelLimits limits = limits_of_machine(dtype, options);

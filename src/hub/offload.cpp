@@ -31,7 +31,8 @@ OffloadEntry offload_weight(const Tensor& weight, const std::string& name, const
 Tensor load_offloaded_weight(const fs::path& file, const OffloadEntry& entry) {
   const std::optional<DType> dtype = dtype_from_name(entry.dtype);
   if (!dtype)
-    throw UserError(ErrorKind::bad_file, file.string() + ": the index says dtype \"" + entry.dtype + "\", which is not a dtype");
+    throw UserError(ErrorKind::bad_file,
+                    file.string() + ": the index says dtype \"" + entry.dtype + "\", which is not a dtype");
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());
   uint64_t elements = 1;
   bool overflow = false;

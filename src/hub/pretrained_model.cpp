@@ -26,17 +26,27 @@ PretrainedModel::PretrainedModel(Config config) : config_(std::move(config)) {
 }
 
 ModelOutput PretrainedModel::operator()(const ModelInputs& inputs) {
+  return call_typed(inputs.fit(arguments()) ? inputs : inputs.fitted(arguments(), class_name()));
+}
+
+ModelOutput PretrainedModel::call_typed(const ModelInputs& inputs) {
   if (!is_watched()) return forward(inputs);
-  return ModelOutput::from_value(call({}, inputs.to_kwargs(argument_names())));
+  return ModelOutput::from_value(call({}, inputs.to_kwargs(arguments())));
+}
+
+std::vector<std::string> PretrainedModel::argument_names() const {
+  std::vector<std::string> out;
+  for (const ModelArgument& argument : arguments()) out.emplace_back(argument.name);
+  return out;
 }
 
 Value PretrainedModel::forward_values(const Values& args, const Kwargs& kwargs) {
-  const std::vector<std::string> names = argument_names();
-  std::vector<const Value*> places(names.size());
+  const std::span<const ModelArgument> all = arguments();
+  std::vector<const Value*> places(all.size());
   bind_arguments(args, kwargs, places);
   ModelInputs inputs;
-  for (size_t i = 0; i < names.size(); ++i)
-    if (places[i]) inputs.set(names[i], *places[i]);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (places[i]) inputs.set({all[i], *places[i]});
   return forward(inputs).to_value();
 }
 

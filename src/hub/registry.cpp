@@ -1,6 +1,7 @@
 #include "calque/hub/registry.h"
 
 #include "calque/base/error.h"
+#include "calque/hub/pretrained_model.h"
 
 namespace calque {
 
@@ -22,7 +23,8 @@ void ModelRegistry::add(Architecture architecture) {
     if (find_class(one.name)) throw UserError("model class " + one.name + " is registered already");
     one.make = checked(std::move(one.make));
   }
-  architectures_.push_back(std::make_unique<Architecture>(std::move(architecture)));
+  const auto& added = architectures_.emplace_back(std::make_unique<Architecture>(std::move(architecture)));
+  for (ModelClass& one : added->classes) one.architecture = added.get();
 }
 
 const Architecture* ModelRegistry::find(std::string_view model_type) const {
@@ -44,6 +46,13 @@ const ModelClass* ModelRegistry::find_task(std::string_view model_type, std::str
       for (const std::string& name : one.tasks)
         if (name == task) return &one;
   return nullptr;
+}
+
+ModelClass model_class(std::string_view name, std::initializer_list<std::string_view> tasks,
+                       std::unique_ptr<PretrainedModel> (*make)(const Config&)) {
+  return {std::string(name), {tasks.begin(), tasks.end()}, [make](const Config& config) {
+            return finished_model(make(config));
+          }};
 }
 
 ModelRegistry& model_registry() {

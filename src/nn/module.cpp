@@ -262,6 +262,11 @@ ModuleSlot& Module::module_slot(std::string_view name) const {
   return *slot;
 }
 
+ModuleSlot& Module::add_child(std::string_view name, std::shared_ptr<Module> module) {
+  register_module(std::string(name), std::move(module));
+  return module_slot(name);
+}
+
 Module* Module::find_submodule(std::string_view path) const {
   const Module* module = this;
   while (module && !path.empty()) {

@@ -31,7 +31,49 @@ void not_as_values(const Module& module) {
                   ": forward takes or gives a type that is no Value, so it can only be called directly");
 }
 
-void called_none(const std::string& name) { throw UserError("the child module " + name + " is None"); }
+const Value& value_at(const Value* const* places, size_t index) {
+  static const Value none;
+  return places[index] ? *places[index] : none;
+}
+
+size_t given_arguments(std::span<const Value*> places, const Values& defaults) {
+  size_t given = places.size();
+  while (given > 0 && !places[given - 1]) --given;
+  const size_t without = places.size() - defaults.size();
+  for (size_t i = without; i < given; ++i)
+    if (!places[i]) places[i] = &defaults[i - without];
+  return given;
+}
+
+std::vector<std::string> argument_list(std::span<const char* const> names) { return {names.begin(), names.end()}; }
+
+std::vector<std::string> default_argument_list(size_t arity) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < arity; ++i) names.push_back(i ? "arg" + std::to_string(i) : "input");
+  return names;
+}
+
+bool is_forward_alone(const Module& module, const std::type_info& type) {
+  return !module.is_watched() && typeid(module) == type;
+}
+
+static void check_child(const ModuleSlot& slot) {
+  if (!slot.module) throw UserError("the child module " + slot.name + " is None");
+}
+
+Module& reach(const ModuleSlot& slot) {
+  check_child(slot);
+  thread_context().reached_slot = slot.number;
+  return *slot.module;
+}
+
+void replaced_child(const ModuleSlot& slot) {
+  check_child(slot);
+  throw UserError("the child module " + slot.name + " was replaced by a " + slot.module->type_name() +
+                  ": it can be called, but its members are others");
+}
+
+std::shared_ptr<Module> shared_module(std::unique_ptr<Module> module) { return module; }
 
 }  // namespace nn_detail
 

@@ -149,9 +149,9 @@ struct AlbertPretrained : PretrainedModel {
 
 struct AlbertModel : ModelOf<AlbertModel, AlbertPretrained> {
   static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "token_type_ids",
-                                                      "position_ids",      "inputs_embeds",       "head_mask",
-                                                      "output_attentions", "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::attention_mask, arg::token_type_ids,    arg::position_ids,
+      arg::inputs_embeds, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
   explicit AlbertModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<BertEmbeddings>("embeddings", c, albert_family,
@@ -172,6 +172,9 @@ struct AlbertModel : ModelOf<AlbertModel, AlbertPretrained> {
 };
 
 double albert_dropout(const Config& c) { return c.number("classifier_dropout_prob"); }
+double albert_token_dropout(const Config& c) {
+  return c.optional_number("classifier_dropout_prob").value_or(c.number("hidden_dropout_prob"));
+}
 
 PretrainedModel::TiedWeights albert_tied_weights(const Config& config) {
   if (!config.flag("tie_word_embeddings")) return {};
@@ -179,19 +182,18 @@ PretrainedModel::TiedWeights albert_tied_weights(const Config& config) {
           {"predictions.decoder.bias", "predictions.bias"}};
 }
 
-struct AlbertForPreTraining : EncoderHead<AlbertForPreTraining, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForPreTraining";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask",       "token_type_ids", "position_ids",      "inputs_embeds",
-      "labels",    "sentence_order_label", "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit AlbertForPreTraining(const Config& c)
-      : EncoderHead(c, "albert", true),
+struct AlbertForPreTraining : CopiedAs<AlbertForPreTraining, EncoderHead> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::attention_mask,       arg::token_type_ids, arg::position_ids,      arg::inputs_embeds,
+      arg::labels,    arg::sentence_order_label, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  AlbertForPreTraining(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, true, forward_arguments),
         predictions(child<AlbertMLMHead>("predictions", c)),
         sop_classifier(child<AlbertSOPHead>("sop_classifier", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return pretraining_output(base, predictions(base["last_hidden_state"]), sop_classifier(base["pooler_output"]), in.labels,
-                              in.sentence_order_label, "sop_logits");
+    return pretraining_output(base, predictions(base["last_hidden_state"]), sop_classifier(base["pooler_output"]),
+                              in[arg::labels], in[arg::sentence_order_label], "sop_logits");
   }
   TiedWeights tied_weights() const override { return albert_tied_weights(config()); }
   Child<Linear>* output_embeddings() override { return &predictions->decoder; }
@@ -199,31 +201,19 @@ struct AlbertForPreTraining : EncoderHead<AlbertForPreTraining, AlbertModel, Alb
   Child<AlbertSOPHead> sop_classifier;
 };
 
-struct AlbertForMaskedLM : EncoderHead<AlbertForMaskedLM, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForMaskedLM";
-  explicit AlbertForMaskedLM(const Config& c)
-      : EncoderHead(c, "albert", false), predictions(child<AlbertMLMHead>("predictions", c)) {}
+struct AlbertForMaskedLM : CopiedAs<AlbertForMaskedLM, EncoderHead> {
+  AlbertForMaskedLM(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false), predictions(child<AlbertMLMHead>("predictions", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return masked_lm_output(base, predictions(base["last_hidden_state"]), in.labels);
+    return masked_lm_output(base, predictions(base["last_hidden_state"]), in[arg::labels]);
   }
   TiedWeights tied_weights() const override { return albert_tied_weights(config()); }
   Child<Linear>* output_embeddings() override { return &predictions->decoder; }
   Child<AlbertMLMHead> predictions;
 };
 
-struct AlbertForTokenClassification : TokenClassification<AlbertForTokenClassification, AlbertModel, AlbertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.albert.modeling_albert.AlbertForTokenClassification";
-  explicit AlbertForTokenClassification(const Config& c)
-      : TokenClassification(c, "albert",
-                            c.optional_number("classifier_dropout_prob").value_or(c.number("hidden_dropout_prob"))) {}
-};
-
-struct AlbertFamily {
-  using Model = AlbertModel;
-  using Pretrained = AlbertPretrained;
-  static constexpr auto& name = albert_family;
-};
+constexpr HeadFamily albert_heads{albert_family, "albert", made_model<AlbertModel>};
 
 }  // namespace
 
@@ -243,14 +233,15 @@ void register_models(ModelRegistry& registry) {
                           {"inner_group_num", KeyKind::groups}},
                  .relations = {at_least("hidden_size", "num_attention_heads")}},
       .classes = {model_class<AlbertModel>("AlbertModel", {"default"}),
-                  model_class<AlbertForPreTraining>("AlbertForPreTraining", {"pretraining"}),
-                  model_class<AlbertForMaskedLM>("AlbertForMaskedLM", {"masked-lm"}),
-                  head_class<AlbertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "albert",
-                                                                                albert_dropout),
-                  head_class<AlbertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "albert"),
-                  head_class<AlbertFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                              "albert", albert_dropout),
-                  model_class<AlbertForTokenClassification>("AlbertForTokenClassification", {"token-classification"})},
+                  head_class<AlbertForPreTraining>({"pretraining"}, {&albert_heads, "ForPreTraining"}),
+                  head_class<AlbertForMaskedLM>({"masked-lm"}, {&albert_heads, "ForMaskedLM"}),
+                  head_class<MultipleChoice>({"multiple-choice"}, {&albert_heads, "ForMultipleChoice", albert_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&albert_heads, "ForQuestionAnswering"}),
+                  head_class<PooledClassification>({"sequence-classification"},
+                                                   {&albert_heads, "ForSequenceClassification", albert_dropout}),
+                  head_class<TokenClassification>(
+                      {"token-classification"},
+                      {.family = &albert_heads, .part = "ForTokenClassification", .dropout = albert_token_dropout})},
   });
 }
 

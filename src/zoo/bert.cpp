@@ -23,11 +23,7 @@ struct BertModel : BertLikeModel<BertModel, BertPretrained, BertEncoder> {
   explicit BertModel(const Config& c, bool pools = true) : BertLikeModel(c, pools, bert_family) {}
 };
 
-struct BertFamily {
-  using Model = BertModel;
-  using Pretrained = BertPretrained;
-  static constexpr auto& name = bert_family;
-};
+constexpr HeadFamily bert_heads{bert_family, "bert", made_model<BertModel>};
 
 }  // namespace
 
@@ -44,18 +40,16 @@ void register_models(ModelRegistry& registry) {
         "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
       .schema = bert_schema(),
       .classes = {model_class<BertModel>("BertModel", {"default"}),
-                  head_class<BertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert", bert_family),
-                  head_class<BertFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"}, "bert",
-                                                                                        bert_family),
-                  head_class<BertFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "bert", bert_family),
-                  head_class<BertFamily, BertCausalLM, "LMHeadModel">({"causal-lm"}, "bert", bert_family),
-                  head_class<BertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "bert",
-                                                                              classifier_dropout),
-                  head_class<BertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "bert"),
-                  head_class<BertFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                            "bert", classifier_dropout),
-                  head_class<BertFamily, TokenClassification, "ForTokenClassification">({"token-classification"}, "bert",
-                                                                                        classifier_dropout)},
+                  head_class<BertPreTraining>({"pretraining"}, {&bert_heads, "ForPreTraining"}),
+                  head_class<BertNextSentence>({"next-sentence-prediction"}, {&bert_heads, "ForNextSentencePrediction"}),
+                  head_class<BertMaskedLM>({"masked-lm"}, {&bert_heads, "ForMaskedLM"}),
+                  head_class<BertCausalLM>({"causal-lm"}, {&bert_heads, "LMHeadModel"}),
+                  head_class<MultipleChoice>({"multiple-choice"}, {&bert_heads, "ForMultipleChoice", classifier_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&bert_heads, "ForQuestionAnswering"}),
+                  head_class<PooledClassification>({"sequence-classification"},
+                                                   {&bert_heads, "ForSequenceClassification", classifier_dropout}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&bert_heads, "ForTokenClassification", classifier_dropout})},
   });
 }
 

@@ -5,30 +5,22 @@ namespace calque::blenderbot {
 
 namespace {
 
-const Seq2SeqStyle blenderbot_style{
+constexpr Seq2SeqStyle blenderbot_style{
     .module = "transformers.models.blenderbot.modeling_blenderbot", .prefix = "Blenderbot", .pre_norm = true};
 
 }  // namespace
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
-  registry.add({
-      .model_type = "blenderbot",
-      .config_class = "BlenderbotConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
-                        {"hidden_size", "d_model"},
-                        {"num_hidden_layers", "encoder_layers"}},
-      .defaults = R"({"vocab_size": 8008, "max_position_embeddings": 128, "encoder_layers": 2, "encoder_ffn_dim": 10240,
+  registry.add(seq2seq_architecture(
+      "blenderbot", "BlenderbotConfig",
+      R"("vocab_size": 8008, "max_position_embeddings": 128, "encoder_layers": 2, "encoder_ffn_dim": 10240,
         "encoder_attention_heads": 32, "decoder_layers": 24, "decoder_ffn_dim": 10240, "decoder_attention_heads": 32,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,
         "activation_function": "gelu", "d_model": 2560, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-        "decoder_start_token_id": 1, "forced_eos_token_id": 2, "encoder_no_repeat_ngram_size": 3, "is_decoder": false, "tie_word_embeddings": true})",
-      .schema = seq2seq_schema(),
-      .classes = {seq2seq_class<Seq2SeqModel>(blenderbot_style, "Model", {"default"}),
-                  seq2seq_class<Seq2SeqConditionalGeneration>(blenderbot_style, "ForConditionalGeneration", {"seq2seq-lm"}),
-                  seq2seq_class<Seq2SeqCausalLM>(blenderbot_style, "ForCausalLM", {"causal-lm"})},
-  });
+        "decoder_start_token_id": 1, "forced_eos_token_id": 2, "encoder_no_repeat_ngram_size": 3, "is_decoder": false, "tie_word_embeddings": true)",
+      seq2seq_classes(blenderbot_style, {"seq2seq-lm"})));
 }
 
 }  // namespace calque::blenderbot

@@ -12,7 +12,6 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
-#include "heads/head_class.h"
 
 namespace calque::bloom {
 
@@ -141,9 +140,9 @@ struct BloomPretrained : PretrainedModel {
 
 struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values",   "attention_mask",       "inputs_embeds",
-      "use_cache", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::past_key_values,   arg::attention_mask,       arg::inputs_embeds,
+      arg::use_cache, arg::output_attentions, arg::output_hidden_states, arg::head_mask};
   explicit BloomModel(const Config& c)
       : ModelOf(c),
         word_embeddings(child<Embedding>("word_embeddings", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -156,19 +155,19 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    if (in.attention_mask.defined() && in.attention_mask.dim() != 2)
-      throw UserError("BloomModel: attention_mask has " + std::to_string(in.attention_mask.dim()) +
+    if (in[arg::attention_mask].defined() && in[arg::attention_mask].dim() != 2)
+      throw UserError("BloomModel: attention_mask has " + std::to_string(in[arg::attention_mask].dim()) +
                       " dimensions, expected 2 (batch, length): distances are counted over what it keeps");
     const Tensor embeds = embedded(in, word_embeddings);
-    const SymInt past = in.past_key_values.length();
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const SymInt past = in[arg::past_key_values].length();
+    const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
 
     Tensor x = word_embeddings_layernorm(embeds);
-    const Tensor alibi = distances(embeds, in.attention_mask, past).to(x.dtype());
+    const Tensor alibi = distances(embeds, in[arg::attention_mask], past).to(x.dtype());
     LayerOutputs outputs(*this, in);
     x = outputs.run<BloomBlock>(*h, x, [&](BloomBlock& block, const Tensor& state, size_t i) {
-      return block(state, alibi, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      return block(state, alibi, mask, in[arg::past_key_values].layer(i), head_mask_of_layer(in[arg::head_mask], i), eager);
     });
     return outputs.with_last(ln_f(x));
   }
@@ -195,11 +194,7 @@ void complete(Config& config) {
   if (config.has("n_embed")) config.set("hidden_size", config.integer("n_embed"));
 }
 
-struct BloomFamily {
-  using Model = BloomModel;
-  using Pretrained = BloomPretrained;
-  static constexpr char name[] = "transformers.models.bloom.modeling_bloom.Bloom";
-};
+constexpr HeadFamily bloom_heads{"transformers.models.bloom.modeling_bloom.Bloom", "transformer", made_model<BloomModel>};
 
 }  // namespace
 
@@ -216,13 +211,12 @@ void register_models(ModelRegistry& registry) {
       .schema = {.keys = {{"n_embed", KeyKind::size}}, .relations = {multiple("hidden_size", "n_head")}},
       .complete = complete,
       .classes = {model_class<BloomModel>("BloomModel", {"default"}),
-                  head_class<BloomFamily, CausalLM, "ForCausalLM">({"causal-lm", "pretraining"}, "transformer",
-                                                                   "word_embeddings"),
-                  head_class<BloomFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                                "transformer"),
-                  head_class<BloomFamily, DecoderTokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                                "transformer"),
-                  head_class<BloomFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"}, "transformer")},
+                  head_class<CausalLM>({"causal-lm", "pretraining"},
+                                       {.family = &bloom_heads, .part = "ForCausalLM", .embedding = "word_embeddings"}),
+                  head_class<LastTokenClassification>({"sequence-classification"},
+                                                      {&bloom_heads, "ForSequenceClassification"}),
+                  head_class<DecoderTokenClassification>({"token-classification"}, {&bloom_heads, "ForTokenClassification"}),
+                  head_class<QuestionAnswering>({"question-answering"}, {&bloom_heads, "ForQuestionAnswering"})},
   });
 }
 

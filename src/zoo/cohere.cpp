@@ -116,9 +116,10 @@ struct CohereModel : RotaryDecoder<CohereModel, CoherePretrained, CohereDecoderL
   explicit CohereModel(const Config& c) : RotaryDecoder(c, head_size(c), true) {}
 };
 
-struct CohereForCausalLM : CausalLM<CohereForCausalLM, CohereModel, CoherePretrained> {
-  static constexpr const char* torch_type = "transformers.models.cohere.modeling_cohere.CohereForCausalLM";
-  explicit CohereForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens"), logit_scale(c.number("logit_scale")) {}
+constexpr HeadFamily cohere_heads{"transformers.models.cohere.modeling_cohere.Cohere", "model", made_model<CohereModel>};
+
+struct CohereForCausalLM : CopiedAs<CohereForCausalLM, CausalLM> {
+  CohereForCausalLM(const HeadClass& head, const Config& c) : CopiedAs(head, c), logit_scale(c.number("logit_scale")) {}
   Tensor head_logits(const Tensor& logits) override { return logits * logit_scale; }
   bool head_keeps_order() const override { return logit_scale > 0; }
   double logit_scale;
@@ -145,7 +146,8 @@ void register_models(ModelRegistry& registry) {
       .schema = rotary_schema({{"logit_scale", KeyKind::number}}),
       .complete = complete,
       .classes = {model_class<CohereModel>("CohereModel", {"default"}),
-                  model_class<CohereForCausalLM>("CohereForCausalLM", {"causal-lm"})},
+                  head_class<CohereForCausalLM>(
+                      {"causal-lm"}, {.family = &cohere_heads, .part = "ForCausalLM", .embedding = "embed_tokens"})},
   });
 }
 

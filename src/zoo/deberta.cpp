@@ -13,7 +13,6 @@ namespace calque::deberta {
 
 namespace {
 
-const std::string deberta_path = "transformers.models.deberta.modeling_deberta.";
 constexpr char deberta_family[] = "transformers.models.deberta.modeling_deberta.Deberta";
 
 // Mean and variance in float32, the rest in the dtype of the input.
@@ -154,37 +153,16 @@ struct DebertaModel : DebertaLikeModel<DebertaModel, DebertaPretrained, DebertaE
   EncoderResult encoded(const EncoderInputs& inner, const Tensor&) override { return encoder(inner); }
 };
 
-struct DebertaFamily {
-  using Model = DebertaModel;
-  using Pretrained = DebertaPretrained;
-  static constexpr auto& name = deberta_family;
-};
+constexpr HeadFamily deberta_heads{deberta_family, "deberta", made_model<DebertaModel>};
 
 }  // namespace
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
-  registry.add({
-      .model_type = "deberta",
-      .config_class = "DebertaConfig",
-      .attribute_map = {},
-      .defaults = R"({"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
-        "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512, "type_vocab_size": 0, "initializer_range": 0.02, "layer_norm_eps": 1e-07,
-        "relative_attention": false, "max_relative_positions": -1, "pad_token_id": 0, "bos_token_id": null,
-        "eos_token_id": null, "position_biased_input": true, "pos_att_type": null, "pooler_dropout": 0.0,
-        "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
-      .schema = deberta_schema(),
-      .complete = complete_deberta,
-      .classes = {model_class<DebertaModel>("DebertaModel", {"default"}),
-                  head_class<DebertaFamily, DebertaMaskedLM, "ForMaskedLM">({"pretraining", "masked-lm"}, deberta_path,
-                                                                            "Deberta"),
-                  head_class<DebertaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "deberta"),
-                  head_class<DebertaFamily, DebertaSequenceClassification, "ForSequenceClassification">(
-                      {"sequence-classification"}, deberta_path),
-                  head_class<DebertaFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                           "deberta", hidden_dropout)},
-  });
+  registry.add(deberta_architecture(
+      "deberta", "DebertaConfig",
+      R"("vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072)",
+      deberta_classes(deberta_heads, model_class<DebertaModel>("DebertaModel", {"default"}))));
 }
 
 }  // namespace calque::deberta

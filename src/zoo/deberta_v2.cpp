@@ -13,7 +13,6 @@ namespace calque::deberta_v2 {
 
 namespace {
 
-const std::string deberta_v2_path = "transformers.models.deberta_v2.modeling_deberta_v2.";
 constexpr char deberta_v2_family[] = "transformers.models.deberta_v2.modeling_deberta_v2.DebertaV2";
 
 std::shared_ptr<Module> deberta_v2_norm(int64_t size, double eps) {
@@ -176,39 +175,20 @@ struct DebertaV2Model : DebertaLikeModel<DebertaV2Model, DebertaV2Pretrained, De
   }
 };
 
-struct DebertaV2Family {
-  using Model = DebertaV2Model;
-  using Pretrained = DebertaV2Pretrained;
-  static constexpr auto& name = deberta_v2_family;
-};
+constexpr HeadFamily deberta_v2_heads{deberta_v2_family, "deberta", made_model<DebertaV2Model>};
 
 }  // namespace
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
-  registry.add({
-      .model_type = "deberta-v2",
-      .config_class = "DebertaV2Config",
-      .attribute_map = {},
-      .defaults = R"({"vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24,
-        "intermediate_size": 6144, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512, "type_vocab_size": 0, "initializer_range": 0.02, "layer_norm_eps": 1e-07,
-        "relative_attention": false, "max_relative_positions": -1, "pad_token_id": 0, "bos_token_id": null,
-        "eos_token_id": null, "position_biased_input": true, "pos_att_type": null, "pooler_dropout": 0.0,
-        "pooler_hidden_act": "gelu", "legacy": true, "tie_word_embeddings": true})",
-      .schema = deberta_schema(),
-      .complete = complete_deberta,
-      .classes = {model_class<DebertaV2Model>("DebertaV2Model", {"default"}),
-                  head_class<DebertaV2Family, DebertaMaskedLM, "ForMaskedLM">({"pretraining", "masked-lm"}, deberta_v2_path,
-                                                                              "DebertaV2"),
-                  head_class<DebertaV2Family, DebertaMultipleChoice, "ForMultipleChoice">({"multiple-choice"},
-                                                                                          deberta_v2_path),
-                  head_class<DebertaV2Family, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "deberta"),
-                  head_class<DebertaV2Family, DebertaSequenceClassification, "ForSequenceClassification">(
-                      {"sequence-classification"}, deberta_v2_path),
-                  head_class<DebertaV2Family, TokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                             "deberta", hidden_dropout)},
-  });
+  std::vector<ModelClass> classes =
+      deberta_classes(deberta_v2_heads, model_class<DebertaV2Model>("DebertaV2Model", {"default"}));
+  classes.insert(classes.begin() + 2,
+                 head_class<DebertaMultipleChoice>({"multiple-choice"}, {&deberta_v2_heads, "ForMultipleChoice"}));
+  registry.add(deberta_architecture(
+      "deberta-v2", "DebertaV2Config",
+      R"("vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24, "intermediate_size": 6144)",
+      std::move(classes)));
 }
 
 }  // namespace calque::deberta_v2

@@ -141,16 +141,16 @@ struct DistilBertPretrained : PretrainedModel {
 
 struct DistilBertModel : ModelOf<DistilBertModel, DistilBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "inputs_embeds",
-                                                      "position_ids",        "head_mask",      "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::attention_mask,    arg::inputs_embeds,       arg::position_ids,
+      arg::head_mask, arg::output_attentions, arg::output_hidden_states};
   explicit DistilBertModel(const Config& c, bool = false)
       : ModelOf(c),
         embeddings(child<DistilBertEmbeddings>("embeddings", c)),
         transformer(child<DistilBertTransformer>("transformer", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
-    const Tensor embedded = embeddings(in.input_ids, in.inputs_embeds, in.position_ids);
+    const Tensor embedded = embeddings(in[arg::input_ids], in[arg::inputs_embeds], in[arg::position_ids]);
     return encoder_output(transformer(encoder_inputs(*this, in, embedded)));
   }
   Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
@@ -158,18 +158,16 @@ struct DistilBertModel : ModelOf<DistilBertModel, DistilBertPretrained> {
   Child<DistilBertTransformer> transformer;
 };
 
-template <class D>
-struct DistilBertHead : EncoderHead<D, DistilBertModel, DistilBertPretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",    "attention_mask", "inputs_embeds",     "labels",
-      "position_ids", "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit DistilBertHead(const Config& c) : EncoderHead<D, DistilBertModel, DistilBertPretrained>(c, "distilbert", false) {}
-};
+constexpr HeadFamily distilbert_heads{"transformers.models.distilbert.modeling_distilbert.DistilBert", "distilbert",
+                                      made_model<DistilBertModel>};
 
-struct DistilBertForMaskedLM : DistilBertHead<DistilBertForMaskedLM> {
-  static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertForMaskedLM";
-  explicit DistilBertForMaskedLM(const Config& c)
-      : DistilBertHead(c),
+constexpr ModelArgument distilbert_arguments[] = {
+    arg::input_ids,    arg::attention_mask, arg::inputs_embeds,     arg::labels,
+    arg::position_ids, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+
+struct DistilBertForMaskedLM : CopiedAs<DistilBertForMaskedLM, EncoderHead> {
+  DistilBertForMaskedLM(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false, distilbert_arguments),
         activation(activation_named(c.text("activation"))),
         vocab_transform(child<Linear>("vocab_transform", c.integer("dim"), c.integer("dim"))),
         vocab_layer_norm(child<LayerNorm>("vocab_layer_norm", c.integer("dim"), distilbert_norm)),
@@ -177,7 +175,7 @@ struct DistilBertForMaskedLM : DistilBertHead<DistilBertForMaskedLM> {
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const Tensor x = vocab_layer_norm(activation(vocab_transform(base["last_hidden_state"])));
-    return masked_lm_output(base, vocab_projector(x), in.labels);
+    return masked_lm_output(base, vocab_projector(x), in[arg::labels]);
   }
   TiedWeights tied_weights() const override {
     if (!config().flag("tie_word_embeddings")) return {};
@@ -191,13 +189,12 @@ struct DistilBertForMaskedLM : DistilBertHead<DistilBertForMaskedLM> {
 };
 
 // A layer and a relu on the first token, then the classifier.
-template <class D>
-struct DistilBertClassifier : DistilBertHead<D> {
-  DistilBertClassifier(const Config& c, int64_t outputs)
-      : DistilBertHead<D>(c),
-        pre_classifier(this->template child<Linear>("pre_classifier", c.integer("dim"), c.integer("dim"))),
-        classifier(this->template child<Linear>("classifier", c.integer("dim"), outputs)),
-        dropout(this->template child<Dropout>("dropout", c.number("seq_classif_dropout"))) {}
+struct DistilBertClassifier : EncoderHead {
+  DistilBertClassifier(const HeadClass& head, const Config& c, int64_t outputs)
+      : EncoderHead(head, c, false, distilbert_arguments),
+        pre_classifier(child<Linear>("pre_classifier", c.integer("dim"), c.integer("dim"))),
+        classifier(child<Linear>("classifier", c.integer("dim"), outputs)),
+        dropout(child<Dropout>("dropout", c.number("seq_classif_dropout"))) {}
   Tensor classified(const Tensor& hidden_states) {
     return classifier(dropout(relu(pre_classifier(hidden_states.select(1, 0)))));
   }
@@ -205,33 +202,29 @@ struct DistilBertClassifier : DistilBertHead<D> {
   Child<Dropout> dropout;
 };
 
-struct DistilBertForSequenceClassification : DistilBertClassifier<DistilBertForSequenceClassification> {
-  static constexpr const char* torch_type =
-      "transformers.models.distilbert.modeling_distilbert.DistilBertForSequenceClassification";
-  explicit DistilBertForSequenceClassification(const Config& c) : DistilBertClassifier(c, num_labels(c)) {}
+struct DistilBertForSequenceClassification : CopiedAs<DistilBertForSequenceClassification, DistilBertClassifier> {
+  DistilBertForSequenceClassification(const HeadClass& head, const Config& c) : CopiedAs(head, c, num_labels(c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return sequence_classification_output(config(), base, classified(base["last_hidden_state"]), in.labels);
+    return sequence_classification_output(config(), base, classified(base["last_hidden_state"]), in[arg::labels]);
   }
 };
 
-struct DistilBertForMultipleChoice : DistilBertClassifier<DistilBertForMultipleChoice> {
-  static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.DistilBertForMultipleChoice";
-  explicit DistilBertForMultipleChoice(const Config& c) : DistilBertClassifier(c, 1) {}
+struct DistilBertForMultipleChoice : CopiedAs<DistilBertForMultipleChoice, DistilBertClassifier> {
+  DistilBertForMultipleChoice(const HeadClass& head, const Config& c) : CopiedAs(head, c, 1) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(choices_as_rows(in));
     return multiple_choice_output(base, classified(base["last_hidden_state"]), in);
   }
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return example_choices(*this, sizes); }
 };
 
-struct DistilBertForQuestionAnswering : DistilBertHead<DistilBertForQuestionAnswering> {
-  static constexpr const char* torch_type =
-      "transformers.models.distilbert.modeling_distilbert.DistilBertForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "inputs_embeds",
-                                                      "start_positions", "end_positions",     "position_ids",
-                                                      "head_mask",       "output_attentions", "output_hidden_states"};
-  explicit DistilBertForQuestionAnswering(const Config& c)
-      : DistilBertHead(c),
+struct DistilBertForQuestionAnswering : CopiedAs<DistilBertForQuestionAnswering, EncoderHead> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,    arg::attention_mask, arg::inputs_embeds,     arg::start_positions,     arg::end_positions,
+      arg::position_ids, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  DistilBertForQuestionAnswering(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false, forward_arguments),
         qa_outputs(child<Linear>("qa_outputs", c.integer("dim"), num_labels(c))),
         dropout(child<Dropout>("dropout", c.number("qa_dropout"))) {}
   ModelOutput forward(const ModelInputs& in) override {
@@ -242,13 +235,7 @@ struct DistilBertForQuestionAnswering : DistilBertHead<DistilBertForQuestionAnsw
   Child<Dropout> dropout;
 };
 
-struct DistilBertForTokenClassification
-    : TokenClassification<DistilBertForTokenClassification, DistilBertModel, DistilBertPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.distilbert.modeling_distilbert.DistilBertForTokenClassification";
-  static constexpr auto& forward_arguments = DistilBertHead<DistilBertForTokenClassification>::forward_arguments;
-  explicit DistilBertForTokenClassification(const Config& c) : TokenClassification(c, "distilbert", c.number("dropout")) {}
-};
+double distilbert_dropout(const Config& c) { return c.number("dropout"); }
 
 }  // namespace
 
@@ -264,13 +251,16 @@ void register_models(ModelRegistry& registry) {
         "bos_token_id": null, "tie_word_embeddings": true})",
       .schema = {.relations = {multiple("dim", "n_heads")}},
       .classes = {model_class<DistilBertModel>("DistilBertModel", {"default"}),
-                  model_class<DistilBertForMaskedLM>("DistilBertForMaskedLM", {"pretraining", "masked-lm"}),
-                  model_class<DistilBertForMultipleChoice>("DistilBertForMultipleChoice", {"multiple-choice"}),
-                  model_class<DistilBertForQuestionAnswering>("DistilBertForQuestionAnswering", {"question-answering"}),
-                  model_class<DistilBertForSequenceClassification>("DistilBertForSequenceClassification",
-                                                                   {"sequence-classification"}),
-                  model_class<DistilBertForTokenClassification>("DistilBertForTokenClassification",
-                                                                {"token-classification"})},
+                  head_class<DistilBertForMaskedLM>({"pretraining", "masked-lm"}, {&distilbert_heads, "ForMaskedLM"}),
+                  head_class<DistilBertForMultipleChoice>({"multiple-choice"}, {&distilbert_heads, "ForMultipleChoice"}),
+                  head_class<DistilBertForQuestionAnswering>({"question-answering"},
+                                                             {&distilbert_heads, "ForQuestionAnswering"}),
+                  head_class<DistilBertForSequenceClassification>({"sequence-classification"},
+                                                                  {&distilbert_heads, "ForSequenceClassification"}),
+                  head_class<TokenClassification>({"token-classification"}, {.family = &distilbert_heads,
+                                                                             .part = "ForTokenClassification",
+                                                                             .dropout = distilbert_dropout,
+                                                                             .arguments = distilbert_arguments})},
   });
 }
 

@@ -114,15 +114,13 @@ struct ElectraSequenceSummary : Typed<ElectraSequenceSummary> {
 };
 
 // Words from the generator's predictions, tied to the embeddings.
-template <class D>
-struct ElectraWords : EncoderHead<D, ElectraModel, ElectraPretrained> {
-  explicit ElectraWords(const Config& c)
-      : EncoderHead<D, ElectraModel, ElectraPretrained>(c, "electra", false),
-        generator_predictions(this->template child<ElectraGeneratorPredictions>("generator_predictions", c)),
-        generator_lm_head(
-            this->template child<Linear>("generator_lm_head", c.integer("embedding_size"), c.integer("vocab_size"))) {}
-  PretrainedModel::TiedWeights tied_weights() const override {
-    if (!this->config().flag("tie_word_embeddings")) return {};
+struct ElectraWords : EncoderHead {
+  ElectraWords(const HeadClass& head, const Config& c, std::span<const ModelArgument> own)
+      : EncoderHead(head, c, false, own),
+        generator_predictions(child<ElectraGeneratorPredictions>("generator_predictions", c)),
+        generator_lm_head(child<Linear>("generator_lm_head", c.integer("embedding_size"), c.integer("vocab_size"))) {}
+  TiedWeights tied_weights() const override {
+    if (!config().flag("tie_word_embeddings")) return {};
     return {{"generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"}};
   }
   Child<Linear>* output_embeddings() override { return &generator_lm_head; }
@@ -130,80 +128,69 @@ struct ElectraWords : EncoderHead<D, ElectraModel, ElectraPretrained> {
   Child<Linear> generator_lm_head;
 };
 
-struct ElectraForMaskedLM : ElectraWords<ElectraForMaskedLM> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForMaskedLM";
-  using ElectraWords::ElectraWords;
+struct ElectraForMaskedLM : CopiedAs<ElectraForMaskedLM, ElectraWords> {
+  ElectraForMaskedLM(const HeadClass& head, const Config& c) : CopiedAs(head, c, forward_arguments) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return masked_lm_output(base, generator_lm_head(generator_predictions(base["last_hidden_state"])), in.labels);
+    return masked_lm_output(base, generator_lm_head(generator_predictions(base["last_hidden_state"])), in[arg::labels]);
   }
 };
 
-struct ElectraForCausalLM : ElectraWords<ElectraForCausalLM> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForCausalLM";
-  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
-  using ElectraWords::ElectraWords;
+struct ElectraForCausalLM : CopiedAs<ElectraForCausalLM, ElectraWords> {
+  ElectraForCausalLM(const HeadClass& head, const Config& c) : CopiedAs(head, c, bert_causal_lm_arguments) {}
   ModelOutput forward(const ModelInputs& in) override {
-    return causal_lm_output(
-        in, [&](const ModelInputs& inner) { return model(inner); },
-        [&](const Tensor& x) { return generator_lm_head(generator_predictions(x)); });
+    return causal_lm_output(in, model, [&](const Tensor& x) { return generator_lm_head(generator_predictions(x)); });
   }
   bool can_generate() const override { return true; }
 };
 
-struct ElectraForPreTraining : EncoderHead<ElectraForPreTraining, ElectraModel, ElectraPretrained> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForPreTraining";
-  explicit ElectraForPreTraining(const Config& c)
-      : EncoderHead(c, "electra", false),
+struct ElectraForPreTraining : CopiedAs<ElectraForPreTraining, EncoderHead> {
+  ElectraForPreTraining(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false),
         discriminator_predictions(child<ElectraDiscriminatorPredictions>("discriminator_predictions", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const Tensor logits = discriminator_predictions(base["last_hidden_state"]);
-    return labelled_output(base, in.labels.defined() ? loss(logits, in) : Tensor(), logits);
+    return labelled_output(base, in[arg::labels].defined() ? loss(logits, in) : Tensor(), logits);
   }
   Child<ElectraDiscriminatorPredictions> discriminator_predictions;
 
  private:
   // The mean over tokens that are no padding, without picking them out: their number would be data.
   static Tensor loss(const Tensor& logits, const ModelInputs& in) {
-    const Tensor labels = in.labels.to(DType::float32);
-    if (!in.attention_mask.defined()) return functional::binary_cross_entropy_with_logits(logits, labels);
-    const Tensor kept = eq(in.attention_mask, 1).to(logits.dtype());
+    const Tensor labels = in[arg::labels].to(DType::float32);
+    if (!in[arg::attention_mask].defined()) return functional::binary_cross_entropy_with_logits(logits, labels);
+    const Tensor kept = eq(in[arg::attention_mask], 1).to(logits.dtype());
     const Tensor each = binary_cross_entropy_with_logits(logits, labels, {}, {}, 0);
     return (each * kept).sum() / kept.sum();
   }
 };
 
-struct ElectraForSequenceClassification : EncoderHead<ElectraForSequenceClassification, ElectraModel, ElectraPretrained> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForSequenceClassification";
-  explicit ElectraForSequenceClassification(const Config& c)
-      : EncoderHead(c, "electra", false), classifier(child<ElectraClassificationHead>("classifier", c)) {}
+struct ElectraForSequenceClassification : CopiedAs<ElectraForSequenceClassification, EncoderHead> {
+  ElectraForSequenceClassification(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false), classifier(child<ElectraClassificationHead>("classifier", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return sequence_classification_output(config(), base, classifier(base["last_hidden_state"]), in.labels);
+    return sequence_classification_output(config(), base, classifier(base["last_hidden_state"]), in[arg::labels]);
   }
   Child<ElectraClassificationHead> classifier;
 };
 
-struct ElectraForMultipleChoice : EncoderHead<ElectraForMultipleChoice, ElectraModel, ElectraPretrained> {
-  static constexpr const char* torch_type = "transformers.models.electra.modeling_electra.ElectraForMultipleChoice";
-  explicit ElectraForMultipleChoice(const Config& c)
-      : EncoderHead(c, "electra", false),
+struct ElectraForMultipleChoice : CopiedAs<ElectraForMultipleChoice, EncoderHead> {
+  ElectraForMultipleChoice(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false),
         sequence_summary(child<ElectraSequenceSummary>("sequence_summary", c)),
         classifier(child<Linear>("classifier", c.integer("hidden_size"), 1)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(choices_as_rows(in));
     return multiple_choice_output(base, classifier(sequence_summary(base["last_hidden_state"])), in);
   }
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return example_choices(*this, sizes); }
   Child<ElectraSequenceSummary> sequence_summary;
   Child<Linear> classifier;
 };
 
-struct ElectraFamily {
-  using Model = ElectraModel;
-  using Pretrained = ElectraPretrained;
-  static constexpr auto& name = electra_family;
-};
+constexpr HeadFamily electra_heads{electra_family, "electra", made_model<ElectraModel>};
 
 }  // namespace
 
@@ -221,15 +208,15 @@ void register_models(ModelRegistry& registry) {
         "add_cross_attention": false, "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true})",
       .schema = bert_schema(),
       .classes = {model_class<ElectraModel>("ElectraModel", {"default"}),
-                  model_class<ElectraForPreTraining>("ElectraForPreTraining", {"pretraining"}),
-                  model_class<ElectraForMaskedLM>("ElectraForMaskedLM", {"masked-lm"}),
-                  model_class<ElectraForCausalLM>("ElectraForCausalLM", {"causal-lm"}),
-                  model_class<ElectraForMultipleChoice>("ElectraForMultipleChoice", {"multiple-choice"}),
-                  head_class<ElectraFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "electra"),
-                  model_class<ElectraForSequenceClassification>("ElectraForSequenceClassification",
-                                                                {"sequence-classification"}),
-                  head_class<ElectraFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                           "electra", classifier_dropout)},
+                  head_class<ElectraForPreTraining>({"pretraining"}, {&electra_heads, "ForPreTraining"}),
+                  head_class<ElectraForMaskedLM>({"masked-lm"}, {&electra_heads, "ForMaskedLM"}),
+                  head_class<ElectraForCausalLM>({"causal-lm"}, {&electra_heads, "ForCausalLM"}),
+                  head_class<ElectraForMultipleChoice>({"multiple-choice"}, {&electra_heads, "ForMultipleChoice"}),
+                  head_class<SpanClassification>({"question-answering"}, {&electra_heads, "ForQuestionAnswering"}),
+                  head_class<ElectraForSequenceClassification>({"sequence-classification"},
+                                                               {&electra_heads, "ForSequenceClassification"}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&electra_heads, "ForTokenClassification", classifier_dropout})},
   });
 }
 

@@ -183,10 +183,10 @@ struct GPT2Pretrained : PretrainedModel {
 
 struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Model";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",    "past_key_values",   "attention_mask",        "token_type_ids",
-      "position_ids", "inputs_embeds",     "encoder_hidden_states", "encoder_attention_mask",
-      "use_cache",    "output_attentions", "output_hidden_states",  "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,    arg::past_key_values,   arg::attention_mask,        arg::token_type_ids,
+      arg::position_ids, arg::inputs_embeds,     arg::encoder_hidden_states, arg::encoder_attention_mask,
+      arg::use_cache,    arg::output_attentions, arg::output_hidden_states,  arg::head_mask};
   explicit GPT2Model(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -199,30 +199,31 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     ModelInputs flat;
-    flat.input_ids = rows(in.input_ids);
-    flat.inputs_embeds = in.inputs_embeds;
+    flat.set(arg::input_ids, rows(in[arg::input_ids]));
+    flat.set(arg::inputs_embeds, in[arg::inputs_embeds]);
     const Tensor embeds = embedded(flat, wte);
-    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? rows(in.position_ids) : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
-    const bool whole = in.attention_mask.defined() && in.attention_mask.dim() == 4;
-    const AttentionMask mask = causal_mask(embeds, whole ? in.attention_mask : rows(in.attention_mask), {.past = past});
+    warn_if_padding_and_no_attention_mask(*this, in[arg::input_ids], in[arg::attention_mask]);
+    const SymInt past = in[arg::past_key_values].length();
+    const Tensor positions = in[arg::position_ids].defined() ? rows(in[arg::position_ids]) : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
+    const bool whole = in[arg::attention_mask].defined() && in[arg::attention_mask].dim() == 4;
+    const AttentionMask mask =
+        causal_mask(embeds, whole ? in[arg::attention_mask] : rows(in[arg::attention_mask]), {.past = past});
     const AttentionMask encoder_mask =
-        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask{};
+        in[arg::encoder_hidden_states].defined() ? bidirectional_mask(in[arg::encoder_attention_mask]) : AttentionMask{};
 
     Tensor x = embeds + wpe(positions);
-    if (in.token_type_ids.defined()) x = x + wte(rows(in.token_type_ids));
+    if (in[arg::token_type_ids].defined()) x = x + wte(rows(in[arg::token_type_ids]));
     x = drop(x);
     LayerOutputs outputs(*this, in);
     x = outputs.run<GPT2Block>(*h, x, [&](GPT2Block& block, const Tensor& state, size_t i) {
-      return block(state, mask, in.past_key_values.layer(i), in.encoder_hidden_states, encoder_mask,
-                   head_mask_of_layer(in.head_mask, i), eager);
+      return block(state, mask, in[arg::past_key_values].layer(i), in[arg::encoder_hidden_states], encoder_mask,
+                   head_mask_of_layer(in[arg::head_mask], i), eager);
     });
     x = ln_f(x);
     // Ids of several choices [batch, choices, length] come back in that form.
-    if (in.input_ids.defined() && in.input_ids.dim() > 2) {
-      SymInts sizes(in.input_ids.sym_sizes().begin(), in.input_ids.sym_sizes().end());
+    if (in[arg::input_ids].defined() && in[arg::input_ids].dim() > 2) {
+      SymInts sizes(in[arg::input_ids].sym_sizes().begin(), in[arg::input_ids].sym_sizes().end());
       sizes.front() = -1;
       sizes.push_back(config().integer("hidden_size"));
       x = x.view(sizes);
@@ -239,14 +240,19 @@ struct GPT2Model : ModelOf<GPT2Model, GPT2Pretrained> {
   Child<LayerNorm> ln_f;
 };
 
-struct GPT2LMHeadModel : CausalLM<GPT2LMHeadModel, GPT2Model, GPT2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",      "past_key_values",       "attention_mask",         "token_type_ids", "position_ids",
-      "inputs_embeds",  "encoder_hidden_states", "encoder_attention_mask", "labels",         "use_cache",
-      "logits_to_keep", "output_attentions",     "output_hidden_states",   "head_mask"};
-  explicit GPT2LMHeadModel(const Config& c) : CausalLM(c, "transformer", "wte") {}
-};
+constexpr HeadFamily gpt2_heads{"transformers.models.gpt2.modeling_gpt2.GPT2", "transformer", made_model<GPT2Model>};
+
+constexpr ModelArgument gpt2_lm_arguments[] = {
+    arg::input_ids,      arg::past_key_values,       arg::attention_mask,         arg::token_type_ids, arg::position_ids,
+    arg::inputs_embeds,  arg::encoder_hidden_states, arg::encoder_attention_mask, arg::labels,         arg::use_cache,
+    arg::logits_to_keep, arg::output_attentions,     arg::output_hidden_states,   arg::head_mask};
+constexpr ModelArgument gpt2_labelled_arguments[] = {
+    arg::input_ids,         arg::past_key_values,      arg::attention_mask, arg::token_type_ids,
+    arg::position_ids,      arg::inputs_embeds,        arg::labels,         arg::use_cache,
+    arg::output_attentions, arg::output_hidden_states, arg::head_mask};
+constexpr ModelArgument gpt2_span_arguments[] = {
+    arg::input_ids,       arg::attention_mask, arg::token_type_ids,    arg::position_ids,         arg::inputs_embeds,
+    arg::start_positions, arg::end_positions,  arg::output_attentions, arg::output_hidden_states, arg::head_mask};
 
 struct GPT2SequenceSummary : Typed<GPT2SequenceSummary, SequenceSummary> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2SequenceSummary";
@@ -260,55 +266,42 @@ Config with_one_label(Config config) {
   return config;
 }
 
-struct GPT2DoubleHeadsModel : CausalLM<GPT2DoubleHeadsModel, GPT2Model, GPT2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2DoubleHeadsModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",         "past_key_values",      "attention_mask", "token_type_ids", "position_ids",
-      "inputs_embeds",     "mc_token_ids",         "labels",         "mc_labels",      "use_cache",
-      "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPT2DoubleHeadsModel(const Config& c)
-      : CausalLM(with_one_label(c), "transformer", "wte"),
+struct GPT2DoubleHeadsModel : CopiedAs<GPT2DoubleHeadsModel, CausalLM> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,         arg::past_key_values,      arg::attention_mask, arg::token_type_ids, arg::position_ids,
+      arg::inputs_embeds,     arg::mc_token_ids,         arg::labels,         arg::mc_labels,      arg::use_cache,
+      arg::output_attentions, arg::output_hidden_states, arg::head_mask};
+  GPT2DoubleHeadsModel(const HeadClass& head, const Config& c)
+      : CopiedAs(head, with_one_label(c)),
         multiple_choice_head(child<GPT2SequenceSummary>("multiple_choice_head", config())) {}
 
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const Tensor& hidden = base["last_hidden_state"];
     const Tensor logits = lm_head(hidden);
-    const Tensor mc_logits = multiple_choice_head(hidden, in.mc_token_ids).squeeze(-1);
+    const Tensor mc_logits = multiple_choice_head(hidden, in[arg::mc_token_ids]).squeeze(-1);
     ModelOutput out;
-    if (in.labels.defined()) {
+    if (in[arg::labels].defined()) {
       const Tensor predicting = logits.slice(-2, 0, -1).contiguous();
-      const Tensor next = in.labels.slice(-1, 1).contiguous();
+      const Tensor next = in[arg::labels].slice(-1, 1).contiguous();
       out.set("loss", functional::cross_entropy(predicting.view({-1, predicting.sym_size(-1)}), next.view({-1})));
     }
-    if (in.mc_labels.defined())
-      out.set("mc_loss", functional::cross_entropy(mc_logits.view({-1, mc_logits.sym_size(-1)}), in.mc_labels.view({-1})));
+    if (in[arg::mc_labels].defined())
+      out.set("mc_loss",
+              functional::cross_entropy(mc_logits.view({-1, mc_logits.sym_size(-1)}), in[arg::mc_labels].view({-1})));
     out.set("logits", logits);
     out.set("mc_logits", mc_logits);
     out.take(base, {"past_key_values", "hidden_states", "attentions"});
     return out;
   }
+  // Its forward looks at all logits.
+  ModelOutput forward_best(const ModelInputs& in, BestLogit&) override { return forward(in); }
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
+    ModelInputs in = example_tokens(*this, {sizes.batch, sizes.choices, sizes.length});
+    in.set(arg::mc_token_ids, full({sizes.batch, sizes.choices}, sizes.length - 1, DType::int64));
+    return in;
+  }
   Child<GPT2SequenceSummary> multiple_choice_head;
-};
-
-struct GPT2ForSequenceClassification : LastTokenClassification<GPT2ForSequenceClassification, GPT2Model, GPT2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForSequenceClassification";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "past_key_values", "attention_mask",    "token_type_ids",       "position_ids", "inputs_embeds",
-      "labels",    "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPT2ForSequenceClassification(const Config& c) : LastTokenClassification(c, "transformer") {}
-};
-struct GPT2ForTokenClassification : DecoderTokenClassification<GPT2ForTokenClassification, GPT2Model, GPT2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForTokenClassification";
-  static constexpr auto& forward_arguments = GPT2ForSequenceClassification::forward_arguments;
-  explicit GPT2ForTokenClassification(const Config& c) : DecoderTokenClassification(c, "transformer") {}
-};
-struct GPT2ForQuestionAnswering : QuestionAnswering<GPT2ForQuestionAnswering, GPT2Model, GPT2Pretrained> {
-  static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2ForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids",    "position_ids",         "inputs_embeds",
-      "start_positions", "end_positions",  "output_attentions", "output_hidden_states", "head_mask"};
-  explicit GPT2ForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
 };
 
 }  // namespace
@@ -330,11 +323,22 @@ void register_models(ModelRegistry& registry) {
         "reorder_and_upcast_attn": false, "add_cross_attention": false, "tie_word_embeddings": true})",
       .schema = {.relations = {multiple("n_embd", "n_head")}},
       .classes = {model_class<GPT2Model>("GPT2Model", {"default"}),
-                  model_class<GPT2LMHeadModel>("GPT2LMHeadModel", {"causal-lm", "pretraining"}),
-                  model_class<GPT2DoubleHeadsModel>("GPT2DoubleHeadsModel", {"special"}),
-                  model_class<GPT2ForSequenceClassification>("GPT2ForSequenceClassification", {"sequence-classification"}),
-                  model_class<GPT2ForTokenClassification>("GPT2ForTokenClassification", {"token-classification"}),
-                  model_class<GPT2ForQuestionAnswering>("GPT2ForQuestionAnswering", {"question-answering"})},
+                  head_class<CausalLM>(
+                      {"causal-lm", "pretraining"},
+                      {.family = &gpt2_heads, .part = "LMHeadModel", .arguments = gpt2_lm_arguments, .embedding = "wte"}),
+                  head_class<GPT2DoubleHeadsModel>({"special"}, {.family = &gpt2_heads,
+                                                                 .part = "DoubleHeadsModel",
+                                                                 .arguments = GPT2DoubleHeadsModel::forward_arguments,
+                                                                 .embedding = "wte"}),
+                  head_class<LastTokenClassification>(
+                      {"sequence-classification"},
+                      {.family = &gpt2_heads, .part = "ForSequenceClassification", .arguments = gpt2_labelled_arguments}),
+                  head_class<DecoderTokenClassification>(
+                      {"token-classification"},
+                      {.family = &gpt2_heads, .part = "ForTokenClassification", .arguments = gpt2_labelled_arguments}),
+                  head_class<QuestionAnswering>(
+                      {"question-answering"},
+                      {.family = &gpt2_heads, .part = "ForQuestionAnswering", .arguments = gpt2_span_arguments})},
   });
 }
 

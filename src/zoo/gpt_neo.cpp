@@ -11,7 +11,6 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
-#include "heads/head_class.h"
 
 namespace calque::gpt_neo {
 
@@ -109,9 +108,9 @@ struct GPTNeoPretrained : PretrainedModel {
 
 struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
-      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::past_key_values, arg::attention_mask,    arg::token_type_ids,       arg::position_ids,
+      arg::inputs_embeds, arg::use_cache,       arg::output_attentions, arg::output_hidden_states, arg::head_mask};
   explicit GPTNeoModel(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -127,21 +126,23 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, wte);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+    const SymInt past = in[arg::past_key_values].length();
+    const Tensor positions = in[arg::position_ids].defined() ? in[arg::position_ids] : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
     const bool any_local = std::find(local_.begin(), local_.end(), true) != local_.end();
-    const AttentionMask whole = mask_of(embeds, in.attention_mask, {.past = past});
+    const AttentionMask whole = mask_of(embeds, in[arg::attention_mask], {.past = past});
     const AttentionMask window =
-        any_local ? mask_of(embeds, in.attention_mask, {.past = past, .window = config().integer("window_size")}) : whole;
+        any_local ? mask_of(embeds, in[arg::attention_mask], {.past = past, .window = config().integer("window_size")})
+                  : whole;
 
     Tensor x = embeds + wpe(positions);
-    if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
+    if (in[arg::token_type_ids].defined())
+      x = x + wte(in[arg::token_type_ids].view({-1, in[arg::token_type_ids].sym_size(-1)}));
     x = drop(x);
     LayerOutputs outputs(*this, in);
     x = outputs.run<GPTNeoBlock>(*h, x, [&](GPTNeoBlock& block, const Tensor& state, size_t i) {
-      return block(state, local_[i] ? window : whole, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i),
-                   eager);
+      return block(state, local_[i] ? window : whole, in[arg::past_key_values].layer(i),
+                   head_mask_of_layer(in[arg::head_mask], i), eager);
     });
     return outputs.with_last(ln_f(x));
   }
@@ -202,11 +203,8 @@ void complete(Config& config) {
   config.set("attention_layers", list(std::move(layers)));
 }
 
-struct GPTNeoFamily {
-  using Model = GPTNeoModel;
-  using Pretrained = GPTNeoPretrained;
-  static constexpr char name[] = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeo";
-};
+constexpr HeadFamily gpt_neo_heads{"transformers.models.gpt_neo.modeling_gpt_neo.GPTNeo", "transformer",
+                                   made_model<GPTNeoModel>};
 
 }  // namespace
 
@@ -224,13 +222,12 @@ void register_models(ModelRegistry& registry) {
       .schema = {.relations = {multiple("hidden_size", "num_heads")}},
       .complete = complete,
       .classes = {model_class<GPTNeoModel>("GPTNeoModel", {"default"}),
-                  head_class<GPTNeoFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte"),
-                  head_class<GPTNeoFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                                 "transformer"),
-                  head_class<GPTNeoFamily, DecoderTokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                                 "transformer"),
-                  head_class<GPTNeoFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"},
-                                                                                      "transformer")},
+                  head_class<CausalLM>({"causal-lm"}, {.family = &gpt_neo_heads, .part = "ForCausalLM", .embedding = "wte"}),
+                  head_class<LastTokenClassification>({"sequence-classification"},
+                                                      {&gpt_neo_heads, "ForSequenceClassification"}),
+                  head_class<DecoderTokenClassification>({"token-classification"},
+                                                         {&gpt_neo_heads, "ForTokenClassification"}),
+                  head_class<QuestionAnswering>({"question-answering"}, {&gpt_neo_heads, "ForQuestionAnswering"})},
   });
 }
 

@@ -12,7 +12,6 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/ops.h"
 #include "heads/decoder_heads.h"
-#include "heads/head_class.h"
 
 namespace calque::gptj {
 
@@ -106,9 +105,9 @@ struct GPTJPretrained : PretrainedModel {
 
 struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "past_key_values", "attention_mask",    "token_type_ids",       "position_ids",
-      "inputs_embeds", "use_cache",       "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::past_key_values, arg::attention_mask,    arg::token_type_ids,       arg::position_ids,
+      arg::inputs_embeds, arg::use_cache,       arg::output_attentions, arg::output_hidden_states, arg::head_mask};
   explicit GPTJModel(const Config& c)
       : ModelOf(c),
         wte(child<Embedding>("wte", c.integer("vocab_size"), c.integer("hidden_size"))),
@@ -121,19 +120,20 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, wte);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const SymInt past = in[arg::past_key_values].length();
+    const Tensor positions = in[arg::position_ids].defined() ? in[arg::position_ids] : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     const std::tuple<Tensor, Tensor> angles = rotary_emb(embeds, positions);
 
     Tensor x = embeds;
-    if (in.token_type_ids.defined()) x = x + wte(in.token_type_ids.view({-1, in.token_type_ids.sym_size(-1)}));
+    if (in[arg::token_type_ids].defined())
+      x = x + wte(in[arg::token_type_ids].view({-1, in[arg::token_type_ids].sym_size(-1)}));
     x = drop(x);
     LayerOutputs outputs(*this, in);
     x = outputs.run<GPTJBlock>(*h, x, [&](GPTJBlock& block, const Tensor& state, size_t i) {
-      return block(state, std::get<0>(angles), std::get<1>(angles), mask, in.past_key_values.layer(i),
-                   head_mask_of_layer(in.head_mask, i), eager);
+      return block(state, std::get<0>(angles), std::get<1>(angles), mask, in[arg::past_key_values].layer(i),
+                   head_mask_of_layer(in[arg::head_mask], i), eager);
     });
     return outputs.with_last(ln_f(x));
   }
@@ -147,11 +147,7 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
   Child<RotaryEmbedding> rotary_emb;
 };
 
-struct GPTJFamily {
-  using Model = GPTJModel;
-  using Pretrained = GPTJPretrained;
-  static constexpr char name[] = "transformers.models.gptj.modeling_gptj.GPTJ";
-};
+constexpr HeadFamily gptj_heads{"transformers.models.gptj.modeling_gptj.GPTJ", "transformer", made_model<GPTJModel>};
 
 }  // namespace
 
@@ -171,10 +167,11 @@ void register_models(ModelRegistry& registry) {
         "pad_token_id": null, "tie_word_embeddings": false})",
       .schema = {.keys = {{"n_positions", KeyKind::length}}, .relations = {multiple("n_embd", "n_head")}},
       .classes = {model_class<GPTJModel>("GPTJModel", {"default"}),
-                  head_class<GPTJFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "transformer", "wte", true),
-                  head_class<GPTJFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                               "transformer"),
-                  head_class<GPTJFamily, QuestionAnswering, "ForQuestionAnswering">({"question-answering"}, "transformer")},
+                  head_class<CausalLM>({"causal-lm"},
+                                       {.family = &gptj_heads, .part = "ForCausalLM", .embedding = "wte", .bias = true}),
+                  head_class<LastTokenClassification>({"sequence-classification"},
+                                                      {&gptj_heads, "ForSequenceClassification"}),
+                  head_class<QuestionAnswering>({"question-answering"}, {&gptj_heads, "ForQuestionAnswering"})},
   });
 }
 

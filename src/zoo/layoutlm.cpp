@@ -73,9 +73,9 @@ struct LayoutLMPretrained : PretrainedModel {
 
 struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMModel";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",     "bbox",      "attention_mask",    "token_type_ids",      "position_ids",
-      "inputs_embeds", "head_mask", "output_attentions", "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::bbox,      arg::attention_mask,    arg::token_type_ids,      arg::position_ids,
+      arg::inputs_embeds, arg::head_mask, arg::output_attentions, arg::output_hidden_states};
   explicit LayoutLMModel(const Config& c, bool = true)
       : ModelOf(c),
         embeddings(child<LayoutLMEmbeddings>("embeddings", c)),
@@ -83,8 +83,9 @@ struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
         pooler(child<BertPooler>("pooler", c, layoutlm_family)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
-    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
-    const Tensor embedded = embeddings(in.input_ids, in.bbox, in.token_type_ids, in.position_ids, in.inputs_embeds);
+    warn_if_padding_and_no_attention_mask(*this, in[arg::input_ids], in[arg::attention_mask]);
+    const Tensor embedded = embeddings(in[arg::input_ids], in[arg::bbox], in[arg::token_type_ids], in[arg::position_ids],
+                                       in[arg::inputs_embeds]);
     const EncoderResult result = encoder(encoder_inputs(*this, in, embedded));
     return encoder_output(result, pooler(result.last_hidden_state));
   }
@@ -94,37 +95,18 @@ struct LayoutLMModel : ModelOf<LayoutLMModel, LayoutLMPretrained> {
   Child<BertPooler> pooler;
 };
 
-constexpr const char* layoutlm_arguments[] = {
-    "input_ids",     "bbox",   "attention_mask", "token_type_ids",    "position_ids",
-    "inputs_embeds", "labels", "head_mask",      "output_attentions", "output_hidden_states"};
+constexpr ModelArgument layoutlm_arguments[] = {
+    arg::input_ids,     arg::bbox,   arg::attention_mask, arg::token_type_ids,    arg::position_ids,
+    arg::inputs_embeds, arg::labels, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
 
-struct LayoutLMForMaskedLM : BertMaskedLM<LayoutLMForMaskedLM, LayoutLMModel, LayoutLMPretrained> {
-  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForMaskedLM";
-  static constexpr auto& forward_arguments = layoutlm_arguments;
-  explicit LayoutLMForMaskedLM(const Config& c) : BertMaskedLM(c, "layoutlm", layoutlm_family) {}
-};
-struct LayoutLMForSequenceClassification
-    : PooledClassification<LayoutLMForSequenceClassification, LayoutLMModel, LayoutLMPretrained> {
-  static constexpr const char* torch_type =
-      "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForSequenceClassification";
-  static constexpr auto& forward_arguments = layoutlm_arguments;
-  explicit LayoutLMForSequenceClassification(const Config& c)
-      : PooledClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
-};
-struct LayoutLMForTokenClassification
-    : TokenClassification<LayoutLMForTokenClassification, LayoutLMModel, LayoutLMPretrained> {
-  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForTokenClassification";
-  static constexpr auto& forward_arguments = layoutlm_arguments;
-  explicit LayoutLMForTokenClassification(const Config& c)
-      : TokenClassification(c, "layoutlm", c.number("hidden_dropout_prob")) {}
-};
-struct LayoutLMForQuestionAnswering : SpanClassification<LayoutLMForQuestionAnswering, LayoutLMModel, LayoutLMPretrained> {
-  static constexpr const char* torch_type = "transformers.models.layoutlm.modeling_layoutlm.LayoutLMForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "bbox",          "attention_mask", "token_type_ids",    "position_ids",        "inputs_embeds",
-      "start_positions", "end_positions", "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit LayoutLMForQuestionAnswering(const Config& c) : SpanClassification(c, "layoutlm") {}
-};
+constexpr ModelArgument layoutlm_span_arguments[] = {arg::input_ids,           arg::bbox,
+                                                     arg::attention_mask,      arg::token_type_ids,
+                                                     arg::position_ids,        arg::inputs_embeds,
+                                                     arg::start_positions,     arg::end_positions,
+                                                     arg::head_mask,           arg::output_attentions,
+                                                     arg::output_hidden_states};
+
+constexpr HeadFamily layoutlm_heads{layoutlm_family, "layoutlm", made_model<LayoutLMModel>};
 
 }  // namespace
 
@@ -141,11 +123,20 @@ void register_models(ModelRegistry& registry) {
         "tie_word_embeddings": true})",
       .schema = bert_schema({{"max_2d_position_embeddings", KeyKind::size}}),
       .classes = {model_class<LayoutLMModel>("LayoutLMModel", {"default"}),
-                  model_class<LayoutLMForMaskedLM>("LayoutLMForMaskedLM", {"pretraining", "masked-lm"}),
-                  model_class<LayoutLMForQuestionAnswering>("LayoutLMForQuestionAnswering", {"document-question-answering"}),
-                  model_class<LayoutLMForSequenceClassification>("LayoutLMForSequenceClassification",
-                                                                 {"sequence-classification"}),
-                  model_class<LayoutLMForTokenClassification>("LayoutLMForTokenClassification", {"token-classification"})},
+                  head_class<BertMaskedLM>(
+                      {"pretraining", "masked-lm"},
+                      {.family = &layoutlm_heads, .part = "ForMaskedLM", .arguments = layoutlm_arguments}),
+                  head_class<SpanClassification>(
+                      {"document-question-answering"},
+                      {.family = &layoutlm_heads, .part = "ForQuestionAnswering", .arguments = layoutlm_span_arguments}),
+                  head_class<PooledClassification>({"sequence-classification"}, {.family = &layoutlm_heads,
+                                                                                 .part = "ForSequenceClassification",
+                                                                                 .dropout = hidden_dropout,
+                                                                                 .arguments = layoutlm_arguments}),
+                  head_class<TokenClassification>({"token-classification"}, {.family = &layoutlm_heads,
+                                                                             .part = "ForTokenClassification",
+                                                                             .dropout = hidden_dropout,
+                                                                             .arguments = layoutlm_arguments})},
   });
 }
 

@@ -7,7 +7,6 @@
 #include "calque/hub/registry.h"
 #include "calque/nn/linear.h"
 #include "calque/op/ops.h"
-#include "heads/head_class.h"
 
 namespace calque::llama {
 
@@ -98,14 +97,9 @@ struct LlamaModel : RotaryDecoder<LlamaModel, LlamaPretrained, LlamaDecoderLayer
   explicit LlamaModel(const Config& c) : RotaryDecoder(c, head_size(c), false) {}
 };
 
-struct LlamaForQuestionAnswering : QuestionAnswering<LlamaForQuestionAnswering, LlamaModel, LlamaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.llama.modeling_llama.LlamaForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {"input_ids",       "attention_mask",    "position_ids",
-                                                      "past_key_values", "inputs_embeds",     "start_positions",
-                                                      "end_positions",   "output_attentions", "output_hidden_states"};
-  explicit LlamaForQuestionAnswering(const Config& c) : QuestionAnswering(c, "transformer") {}
-  std::string base_model_prefix() const override { return "transformer"; }
-};
+constexpr ModelArgument llama_span_arguments[] = {arg::input_ids,       arg::attention_mask,    arg::position_ids,
+                                                  arg::past_key_values, arg::inputs_embeds,     arg::start_positions,
+                                                  arg::end_positions,   arg::output_attentions, arg::output_hidden_states};
 
 void complete(Config& config) {
   if (!config.has("num_key_value_heads")) config.set("num_key_value_heads", config.integer("num_attention_heads"));
@@ -113,11 +107,7 @@ void complete(Config& config) {
   complete_rope_parameters(config, 10000);
 }
 
-struct LlamaFamily {
-  using Model = LlamaModel;
-  using Pretrained = LlamaPretrained;
-  static constexpr char name[] = "transformers.models.llama.modeling_llama.Llama";
-};
+constexpr HeadFamily llama_heads{"transformers.models.llama.modeling_llama.Llama", "model", made_model<LlamaModel>};
 
 }  // namespace
 
@@ -135,10 +125,14 @@ void register_models(ModelRegistry& registry) {
       .schema = rotary_schema(),
       .complete = complete,
       .classes = {model_class<LlamaModel>("LlamaModel", {"default"}),
-                  head_class<LlamaFamily, CausalLM, "ForCausalLM">({"causal-lm"}, "model", "embed_tokens"),
-                  head_class<LlamaFamily, LastTokenClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                                "model"),
-                  model_class<LlamaForQuestionAnswering>("LlamaForQuestionAnswering", {"question-answering"})},
+                  head_class<CausalLM>({"causal-lm"},
+                                       {.family = &llama_heads, .part = "ForCausalLM", .embedding = "embed_tokens"}),
+                  head_class<LastTokenClassification>({"sequence-classification"},
+                                                      {&llama_heads, "ForSequenceClassification"}),
+                  head_class<QuestionAnswering>({"question-answering"}, {.family = &llama_heads,
+                                                                         .part = "ForQuestionAnswering",
+                                                                         .arguments = llama_span_arguments,
+                                                                         .base = "transformer"})},
   });
 }
 

@@ -5,13 +5,12 @@ namespace calque::marian {
 
 namespace {
 
-const Seq2SeqStyle marian_style{.module = "transformers.models.marian.modeling_marian",
-                                .prefix = "Marian",
-                                .positions = Seq2SeqStyle::Positions::sinusoidal,
-                                .scaled_embedding = false,
-                                .scales_given_embeds = true,
-                                .separate_vocabularies = true,
-                                .computed_positions = true};
+constexpr Seq2SeqStyle marian_style{.module = "transformers.models.marian.modeling_marian",
+                                    .prefix = "Marian",
+                                    .positions = Seq2SeqStyle::Positions::sinusoidal,
+                                    .embedding_scale = Seq2SeqStyle::EmbeddingScale::behind_given_too,
+                                    .separate_vocabularies = true,
+                                    .computed_positions = true};
 
 void complete_marian(Config& config) {
   if (!config.has("decoder_vocab_size")) config.set("decoder_vocab_size", config.integer("vocab_size"));
@@ -21,25 +20,19 @@ void complete_marian(Config& config) {
 
 void register_models(ModelRegistry& registry);
 void register_models(ModelRegistry& registry) {
-  registry.add({
-      .model_type = "marian",
-      .config_class = "MarianConfig",
-      .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
-                        {"hidden_size", "d_model"},
-                        {"num_hidden_layers", "encoder_layers"}},
-      .defaults =
-          R"({"vocab_size": 58101, "decoder_vocab_size": null, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
+  Architecture architecture = seq2seq_architecture(
+      "marian", "MarianConfig",
+      R"("vocab_size": 58101, "decoder_vocab_size": null, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
         "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim": 4096, "decoder_attention_heads": 16,
         "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,
         "activation_function": "gelu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
         "init_std": 0.02, "scale_embedding": false, "pad_token_id": 58100, "bos_token_id": null, "eos_token_id": 0,
-        "decoder_start_token_id": 58100, "forced_eos_token_id": 0, "share_encoder_decoder_embeddings": true, "is_decoder": false, "tie_word_embeddings": true})",
-      .schema = seq2seq_schema(),
-      .complete = complete_marian,
-      .classes = {seq2seq_class<Seq2SeqModel>(marian_style, "Model", {"default"}),
-                  seq2seq_class<Seq2SeqConditionalGeneration>(marian_style, "MTModel", {"seq2seq-lm"}),
-                  seq2seq_class<Seq2SeqCausalLM>(marian_style, "ForCausalLM", {"causal-lm"})},
-  });
+        "decoder_start_token_id": 58100, "forced_eos_token_id": 0, "share_encoder_decoder_embeddings": true, "is_decoder": false, "tie_word_embeddings": true)",
+      {seq2seq_class<Seq2SeqModel>(marian_style, "Model", {"default"}),
+       seq2seq_class<Seq2SeqConditionalGeneration>(marian_style, "MTModel", {"seq2seq-lm"}),
+       seq2seq_class<Seq2SeqCausalLM>(marian_style, "ForCausalLM", {"causal-lm"})});
+  architecture.complete = complete_marian;
+  registry.add(std::move(architecture));
 }
 
 }  // namespace calque::marian

@@ -112,16 +112,12 @@ struct MegatronBertModel : BertLikeModel<MegatronBertModel, MegatronBertPretrain
       : BertLikeModel(c, pools, megatron_family, {.norm = false}) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
-    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
+    warn_if_padding_and_no_attention_mask(*this, in[arg::input_ids], in[arg::attention_mask]);
     return BertLikeModel::forward(in);
   }
 };
 
-struct MegatronBertFamily {
-  using Model = MegatronBertModel;
-  using Pretrained = MegatronBertPretrained;
-  static constexpr auto& name = megatron_family;
-};
+constexpr HeadFamily megatron_bert_heads{megatron_family, "bert", made_model<MegatronBertModel>};
 
 }  // namespace
 
@@ -138,19 +134,18 @@ void register_models(ModelRegistry& registry) {
         "add_cross_attention": false, "tie_word_embeddings": true})",
       .schema = bert_schema(),
       .classes = {model_class<MegatronBertModel>("MegatronBertModel", {"default"}),
-                  head_class<MegatronBertFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "bert",
-                                                                                    megatron_family),
-                  head_class<MegatronBertFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"},
-                                                                                                "bert", megatron_family),
-                  head_class<MegatronBertFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "bert", megatron_family),
-                  head_class<MegatronBertFamily, BertCausalLM, "ForCausalLM">({"causal-lm"}, "bert", megatron_family),
-                  head_class<MegatronBertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "bert",
-                                                                                      hidden_dropout),
-                  head_class<MegatronBertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "bert"),
-                  head_class<MegatronBertFamily, PooledClassification, "ForSequenceClassification">(
-                      {"sequence-classification"}, "bert", hidden_dropout),
-                  head_class<MegatronBertFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                                "bert", hidden_dropout)},
+                  head_class<BertPreTraining>({"pretraining"}, {&megatron_bert_heads, "ForPreTraining"}),
+                  head_class<BertNextSentence>({"next-sentence-prediction"},
+                                               {&megatron_bert_heads, "ForNextSentencePrediction"}),
+                  head_class<BertMaskedLM>({"masked-lm"}, {&megatron_bert_heads, "ForMaskedLM"}),
+                  head_class<BertCausalLM>({"causal-lm"}, {&megatron_bert_heads, "ForCausalLM"}),
+                  head_class<MultipleChoice>({"multiple-choice"},
+                                             {&megatron_bert_heads, "ForMultipleChoice", hidden_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&megatron_bert_heads, "ForQuestionAnswering"}),
+                  head_class<PooledClassification>({"sequence-classification"},
+                                                   {&megatron_bert_heads, "ForSequenceClassification", hidden_dropout}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&megatron_bert_heads, "ForTokenClassification", hidden_dropout})},
   });
 }
 

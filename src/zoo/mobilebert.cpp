@@ -325,9 +325,9 @@ struct MobileBertPretrained : PretrainedModel {
 
 struct MobileBertModel : ModelOf<MobileBertModel, MobileBertPretrained> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertModel";
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "token_type_ids",
-                                                      "position_ids",      "inputs_embeds",       "head_mask",
-                                                      "output_attentions", "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::attention_mask, arg::token_type_ids,    arg::position_ids,
+      arg::inputs_embeds, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
   explicit MobileBertModel(const Config& c, bool pools = true)
       : ModelOf(c),
         embeddings(child<MobileBertEmbeddings>("embeddings", c)),
@@ -335,7 +335,8 @@ struct MobileBertModel : ModelOf<MobileBertModel, MobileBertPretrained> {
         pooler(child_if<MobileBertPooler>(pools, *this, "pooler", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
-    const Tensor embedded = embeddings(in.input_ids, in.token_type_ids, in.position_ids, in.inputs_embeds);
+    const Tensor embedded =
+        embeddings(in[arg::input_ids], in[arg::token_type_ids], in[arg::position_ids], in[arg::inputs_embeds]);
     const EncoderResult result = encoder(encoder_inputs(*this, in, embedded));
     return encoder_output(result, pooler ? (*pooler)(result.last_hidden_state) : Tensor());
   }
@@ -345,30 +346,29 @@ struct MobileBertModel : ModelOf<MobileBertModel, MobileBertPretrained> {
   std::optional<Child<MobileBertPooler>> pooler;
 };
 
-struct MobileBertForPreTraining : EncoderHead<MobileBertForPreTraining, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForPreTraining";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask",      "token_type_ids", "position_ids",      "inputs_embeds",
-      "labels",    "next_sentence_label", "head_mask",      "output_attentions", "output_hidden_states"};
-  explicit MobileBertForPreTraining(const Config& c)
-      : EncoderHead(c, "mobilebert", true), cls(child<MobileBertPreTrainingHeads>("cls", c)) {}
+struct MobileBertForPreTraining : CopiedAs<MobileBertForPreTraining, EncoderHead> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::attention_mask,      arg::token_type_ids, arg::position_ids,      arg::inputs_embeds,
+      arg::labels,    arg::next_sentence_label, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  MobileBertForPreTraining(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, true, forward_arguments), cls(child<MobileBertPreTrainingHeads>("cls", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
     const auto [words, sentences] = cls(base["last_hidden_state"], base["pooler_output"]);
-    return pretraining_output(base, words, sentences, in.labels, in.next_sentence_label, "seq_relationship_logits");
+    return pretraining_output(base, words, sentences, in[arg::labels], in[arg::next_sentence_label],
+                              "seq_relationship_logits");
   }
   TiedWeights tied_weights() const override { return tied_predictions(config(), "mobilebert"); }
   Child<Linear>* output_embeddings() override { return &cls->predictions->decoder; }
   Child<MobileBertPreTrainingHeads> cls;
 };
 
-struct MobileBertForMaskedLM : EncoderHead<MobileBertForMaskedLM, MobileBertModel, MobileBertPretrained> {
-  static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertForMaskedLM";
-  explicit MobileBertForMaskedLM(const Config& c)
-      : EncoderHead(c, "mobilebert", false), cls(child<MobileBertOnlyMLMHead>("cls", c)) {}
+struct MobileBertForMaskedLM : CopiedAs<MobileBertForMaskedLM, EncoderHead> {
+  MobileBertForMaskedLM(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false), cls(child<MobileBertOnlyMLMHead>("cls", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return masked_lm_output(base, cls(base["last_hidden_state"]), in.labels);
+    return masked_lm_output(base, cls(base["last_hidden_state"]), in[arg::labels]);
   }
   TiedWeights tied_weights() const override { return tied_predictions(config(), "mobilebert"); }
   Child<Linear>* output_embeddings() override { return &cls->predictions->decoder; }
@@ -379,11 +379,7 @@ void complete_mobilebert(Config& config) {
   config.set("true_hidden_size", config.integer(config.flag("use_bottleneck") ? "intra_bottleneck_size" : "hidden_size"));
 }
 
-struct MobileBertFamily {
-  using Model = MobileBertModel;
-  using Pretrained = MobileBertPretrained;
-  static constexpr auto& name = mobilebert_family;
-};
+constexpr HeadFamily mobilebert_heads{mobilebert_family, "mobilebert", made_model<MobileBertModel>};
 
 }  // namespace
 
@@ -405,18 +401,17 @@ void register_models(ModelRegistry& registry) {
                  .relations = {at_least("true_hidden_size", "num_attention_heads")}},
       .complete = complete_mobilebert,
       .classes = {model_class<MobileBertModel>("MobileBertModel", {"default"}),
-                  model_class<MobileBertForPreTraining>("MobileBertForPreTraining", {"pretraining"}),
-                  head_class<MobileBertFamily, BertNextSentence, "ForNextSentencePrediction">(
-                      {"next-sentence-prediction"}, "mobilebert", mobilebert_family),
-                  model_class<MobileBertForMaskedLM>("MobileBertForMaskedLM", {"masked-lm"}),
-                  head_class<MobileBertFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "mobilebert",
-                                                                                    classifier_dropout),
-                  head_class<MobileBertFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"},
-                                                                                           "mobilebert"),
-                  head_class<MobileBertFamily, PooledClassification, "ForSequenceClassification">(
-                      {"sequence-classification"}, "mobilebert", classifier_dropout),
-                  head_class<MobileBertFamily, TokenClassification, "ForTokenClassification">(
-                      {"token-classification"}, "mobilebert", classifier_dropout)},
+                  head_class<MobileBertForPreTraining>({"pretraining"}, {&mobilebert_heads, "ForPreTraining"}),
+                  head_class<BertNextSentence>({"next-sentence-prediction"},
+                                               {&mobilebert_heads, "ForNextSentencePrediction"}),
+                  head_class<MobileBertForMaskedLM>({"masked-lm"}, {&mobilebert_heads, "ForMaskedLM"}),
+                  head_class<MultipleChoice>({"multiple-choice"},
+                                             {&mobilebert_heads, "ForMultipleChoice", classifier_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&mobilebert_heads, "ForQuestionAnswering"}),
+                  head_class<PooledClassification>({"sequence-classification"},
+                                                   {&mobilebert_heads, "ForSequenceClassification", classifier_dropout}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&mobilebert_heads, "ForTokenClassification", classifier_dropout})},
   });
 }
 

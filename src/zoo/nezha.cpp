@@ -131,22 +131,18 @@ struct NezhaPretrained : PretrainedModel {
 
 struct NezhaModel : BertLikeModel<NezhaModel, NezhaPretrained, NezhaEncoder> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaModel";
-  static constexpr const char* forward_arguments[] = {"input_ids", "attention_mask",    "token_type_ids",
-                                                      "head_mask", "inputs_embeds",     "past_key_values",
-                                                      "use_cache", "output_attentions", "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids, arg::attention_mask,    arg::token_type_ids,
+                                                        arg::head_mask, arg::inputs_embeds,     arg::past_key_values,
+                                                        arg::use_cache, arg::output_attentions, arg::output_hidden_states};
   explicit NezhaModel(const Config& c, bool pools = true) : BertLikeModel(c, pools, nezha_family, {.positions = false}) {}
   ModelOutput forward(const ModelInputs& in) override {
     check_one_input(in);
-    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
+    warn_if_padding_and_no_attention_mask(*this, in[arg::input_ids], in[arg::attention_mask]);
     return BertLikeModel::forward(in);
   }
 };
 
-struct NezhaFamily {
-  using Model = NezhaModel;
-  using Pretrained = NezhaPretrained;
-  static constexpr auto& name = nezha_family;
-};
+constexpr HeadFamily nezha_heads{nezha_family, "nezha", made_model<NezhaModel>};
 
 }  // namespace
 
@@ -165,17 +161,15 @@ void register_models(ModelRegistry& registry) {
                  .relations = {multiple("hidden_size", "num_attention_heads")},
                  .tables = {{"max_position_embeddings", "max_position_embeddings", "hidden_size"}}},
       .classes = {model_class<NezhaModel>("NezhaModel", {"default"}),
-                  head_class<NezhaFamily, BertPreTraining, "ForPreTraining">({"pretraining"}, "nezha", nezha_family),
-                  head_class<NezhaFamily, BertNextSentence, "ForNextSentencePrediction">({"next-sentence-prediction"},
-                                                                                         "nezha", nezha_family),
-                  head_class<NezhaFamily, BertMaskedLM, "ForMaskedLM">({"masked-lm"}, "nezha", nezha_family),
-                  head_class<NezhaFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "nezha",
-                                                                               classifier_dropout),
-                  head_class<NezhaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "nezha"),
-                  head_class<NezhaFamily, PooledClassification, "ForSequenceClassification">({"sequence-classification"},
-                                                                                             "nezha", classifier_dropout),
-                  head_class<NezhaFamily, TokenClassification, "ForTokenClassification">({"token-classification"}, "nezha",
-                                                                                         classifier_dropout)},
+                  head_class<BertPreTraining>({"pretraining"}, {&nezha_heads, "ForPreTraining"}),
+                  head_class<BertNextSentence>({"next-sentence-prediction"}, {&nezha_heads, "ForNextSentencePrediction"}),
+                  head_class<BertMaskedLM>({"masked-lm"}, {&nezha_heads, "ForMaskedLM"}),
+                  head_class<MultipleChoice>({"multiple-choice"}, {&nezha_heads, "ForMultipleChoice", classifier_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&nezha_heads, "ForQuestionAnswering"}),
+                  head_class<PooledClassification>({"sequence-classification"},
+                                                   {&nezha_heads, "ForSequenceClassification", classifier_dropout}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&nezha_heads, "ForTokenClassification", classifier_dropout})},
   });
 }
 

@@ -73,9 +73,9 @@ struct OPTPretrained : PretrainedModel {
 
 struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTDecoder";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",    "attention_mask",    "past_key_values",      "inputs_embeds", "use_cache",
-      "position_ids", "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,    arg::attention_mask,    arg::past_key_values,      arg::inputs_embeds, arg::use_cache,
+      arg::position_ids, arg::output_attentions, arg::output_hidden_states, arg::head_mask};
   explicit OPTDecoder(const Config& c)
       : ModelOf(c),
         embed_tokens(child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("word_embed_proj_dim"),
@@ -97,17 +97,17 @@ struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const SymInt past = in[arg::past_key_values].length();
+    const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     const Tensor positions =
-        in.position_ids.defined() ? in.position_ids : counted_positions(embeds, in.attention_mask, past);
+        in[arg::position_ids].defined() ? in[arg::position_ids] : counted_positions(embeds, in[arg::attention_mask], past);
     if (project_in) embeds = (*project_in)(embeds);
 
     Tensor x = embeds + embed_positions(positions);
     LayerOutputs outputs(*this, in);
     const auto call = [&](OPTDecoderLayer& layer, const Tensor& state, size_t i) {
-      return layer(state, mask, in.past_key_values.layer(i), head_mask_of_layer(in.head_mask, i), eager);
+      return layer(state, mask, in[arg::past_key_values].layer(i), head_mask_of_layer(in[arg::head_mask], i), eager);
     };
     x = outputs.run<OPTDecoderLayer>(*layers, x, call, {.probability = training() ? config().number("layerdrop") : 0});
     if (final_layer_norm) x = (*final_layer_norm)(x);
@@ -140,26 +140,15 @@ struct OPTModel : ModelOf<OPTModel, OPTPretrained> {
   Child<OPTDecoder> decoder;
 };
 
-struct OPTForCausalLM : CausalLM<OPTForCausalLM, OPTModel, OPTPretrained> {
-  static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForCausalLM";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",    "attention_mask", "past_key_values",   "inputs_embeds",        "labels",   "use_cache",
-      "position_ids", "logits_to_keep", "output_attentions", "output_hidden_states", "head_mask"};
-  explicit OPTForCausalLM(const Config& c)
-      : CausalLM(c, "model", "decoder.embed_tokens", false, c.integer("word_embed_proj_dim")) {}
-};
-struct OPTForSequenceClassification : LastTokenClassification<OPTForSequenceClassification, OPTModel, OPTPretrained> {
-  static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForSequenceClassification";
-  explicit OPTForSequenceClassification(const Config& c)
-      : LastTokenClassification(c, "model", c.integer("word_embed_proj_dim")) {}
-};
-struct OPTForQuestionAnswering : QuestionAnswering<OPTForQuestionAnswering, OPTModel, OPTPretrained> {
-  static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTForQuestionAnswering";
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask", "past_key_values",   "inputs_embeds",        "start_positions", "end_positions",
-      "use_cache", "position_ids",   "output_attentions", "output_hidden_states", "head_mask"};
-  explicit OPTForQuestionAnswering(const Config& c) : QuestionAnswering(c, "model", c.integer("word_embed_proj_dim")) {}
-};
+constexpr HeadFamily opt_heads{"transformers.models.opt.modeling_opt.OPT", "model", made_model<OPTModel>};
+
+constexpr ModelArgument opt_lm_arguments[] = {
+    arg::input_ids,    arg::attention_mask, arg::past_key_values,   arg::inputs_embeds,        arg::labels,   arg::use_cache,
+    arg::position_ids, arg::logits_to_keep, arg::output_attentions, arg::output_hidden_states, arg::head_mask};
+constexpr ModelArgument opt_span_arguments[] = {
+    arg::input_ids,         arg::attention_mask,       arg::past_key_values, arg::inputs_embeds,
+    arg::start_positions,   arg::end_positions,        arg::use_cache,       arg::position_ids,
+    arg::output_attentions, arg::output_hidden_states, arg::head_mask};
 
 void complete(Config& config) {
   if (!config.has("word_embed_proj_dim")) config.set("word_embed_proj_dim", config.integer("hidden_size"));
@@ -182,9 +171,18 @@ void register_models(ModelRegistry& registry) {
       .schema = {.relations = {multiple("hidden_size", "num_attention_heads")}},
       .complete = complete,
       .classes = {model_class<OPTModel>("OPTModel", {"default"}),
-                  model_class<OPTForCausalLM>("OPTForCausalLM", {"causal-lm"}),
-                  model_class<OPTForSequenceClassification>("OPTForSequenceClassification", {"sequence-classification"}),
-                  model_class<OPTForQuestionAnswering>("OPTForQuestionAnswering", {"question-answering"})},
+                  head_class<CausalLM>({"causal-lm"}, {.family = &opt_heads,
+                                                       .part = "ForCausalLM",
+                                                       .arguments = opt_lm_arguments,
+                                                       .embedding = "decoder.embed_tokens",
+                                                       .features = "word_embed_proj_dim"}),
+                  head_class<LastTokenClassification>(
+                      {"sequence-classification"},
+                      {.family = &opt_heads, .part = "ForSequenceClassification", .features = "word_embed_proj_dim"}),
+                  head_class<QuestionAnswering>({"question-answering"}, {.family = &opt_heads,
+                                                                         .part = "ForQuestionAnswering",
+                                                                         .arguments = opt_span_arguments,
+                                                                         .features = "word_embed_proj_dim"})},
   });
 }
 

@@ -62,7 +62,7 @@ struct RobertaModel : BertLikeModel<RobertaModel, RobertaPretrained, BertEncoder
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
     check_one_input(in);
-    if (!in.position_ids.defined()) in.position_ids = positions(in);
+    if (!in[arg::position_ids].defined()) in.set(arg::position_ids, positions(in));
     return BertLikeModel::forward(in);
   }
 
@@ -70,15 +70,15 @@ struct RobertaModel : BertLikeModel<RobertaModel, RobertaPretrained, BertEncoder
   // Padding has the position of its own id; the other tokens count on from there.
   Tensor positions(const ModelInputs& in) const {
     const int64_t padding = config().integer("pad_token_id");
-    if (!in.input_ids.defined()) {
-      const SymInt batch = in.inputs_embeds.sym_size(0), length = in.inputs_embeds.sym_size(1);
+    if (!in[arg::input_ids].defined()) {
+      const SymInt batch = in[arg::inputs_embeds].sym_size(0), length = in[arg::inputs_embeds].sym_size(1);
       const Tensor counted =
-          arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in.inputs_embeds.device());
+          arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in[arg::inputs_embeds].device());
       return counted.unsqueeze(0).expand({batch, length});
     }
-    const Tensor kept = ne(in.input_ids, padding).to(DType::int32);
+    const Tensor kept = ne(in[arg::input_ids], padding).to(DType::int32);
     const Tensor counted = cumsum(kept, 1).to(DType::int32);
-    return ((counted + Scalar(in.past_key_values.length())) * kept).to(DType::int64) + padding;
+    return ((counted + Scalar(in[arg::past_key_values].length())) * kept).to(DType::int64) + padding;
   }
 };
 
@@ -87,28 +87,23 @@ PretrainedModel::TiedWeights tied_lm_head(const Config& config) {
   return {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"}, {"lm_head.decoder.bias", "lm_head.bias"}};
 }
 
-struct RobertaForMaskedLM : EncoderHead<RobertaForMaskedLM, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForMaskedLM";
-  static constexpr auto& forward_arguments = bert_masked_lm_arguments;
-  explicit RobertaForMaskedLM(const Config& c)
-      : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+struct RobertaForMaskedLM : CopiedAs<RobertaForMaskedLM, EncoderHead> {
+  RobertaForMaskedLM(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false, bert_masked_lm_arguments), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return masked_lm_output(base, lm_head(base["last_hidden_state"]), in.labels);
+    return masked_lm_output(base, lm_head(base["last_hidden_state"]), in[arg::labels]);
   }
   TiedWeights tied_weights() const override { return tied_lm_head(config()); }
   Child<Linear>* output_embeddings() override { return &lm_head->decoder; }
   Child<RobertaLMHead> lm_head;
 };
 
-struct RobertaForCausalLM : EncoderHead<RobertaForCausalLM, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForCausalLM";
-  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
-  explicit RobertaForCausalLM(const Config& c)
-      : EncoderHead(c, "roberta", false), lm_head(child<RobertaLMHead>("lm_head", c)) {}
+struct RobertaForCausalLM : CopiedAs<RobertaForCausalLM, EncoderHead> {
+  RobertaForCausalLM(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false, bert_causal_lm_arguments), lm_head(child<RobertaLMHead>("lm_head", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
-    return causal_lm_output(
-        in, [&](const ModelInputs& inner) { return model(inner); }, [&](const Tensor& x) { return lm_head(x); });
+    return causal_lm_output(in, model, [&](const Tensor& x) { return lm_head(x); });
   }
   TiedWeights tied_weights() const override { return tied_lm_head(config()); }
   bool can_generate() const override { return true; }
@@ -116,22 +111,17 @@ struct RobertaForCausalLM : EncoderHead<RobertaForCausalLM, RobertaModel, Robert
   Child<RobertaLMHead> lm_head;
 };
 
-struct RobertaForSequenceClassification : EncoderHead<RobertaForSequenceClassification, RobertaModel, RobertaPretrained> {
-  static constexpr const char* torch_type = "transformers.models.roberta.modeling_roberta.RobertaForSequenceClassification";
-  explicit RobertaForSequenceClassification(const Config& c)
-      : EncoderHead(c, "roberta", false), classifier(child<RobertaClassificationHead>("classifier", c)) {}
+struct RobertaForSequenceClassification : CopiedAs<RobertaForSequenceClassification, EncoderHead> {
+  RobertaForSequenceClassification(const HeadClass& head, const Config& c)
+      : CopiedAs(head, c, false), classifier(child<RobertaClassificationHead>("classifier", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return sequence_classification_output(config(), base, classifier(base["last_hidden_state"]), in.labels);
+    return sequence_classification_output(config(), base, classifier(base["last_hidden_state"]), in[arg::labels]);
   }
   Child<RobertaClassificationHead> classifier;
 };
 
-struct RobertaFamily {
-  using Model = RobertaModel;
-  using Pretrained = RobertaPretrained;
-  static constexpr auto& name = roberta_family;
-};
+constexpr HeadFamily roberta_heads{roberta_family, "roberta", made_model<RobertaModel>};
 
 }  // namespace
 
@@ -148,15 +138,14 @@ void register_models(ModelRegistry& registry) {
         "is_decoder": false, "add_cross_attention": false, "tie_word_embeddings": true})",
       .schema = bert_schema(),
       .classes = {model_class<RobertaModel>("RobertaModel", {"default"}),
-                  model_class<RobertaForMaskedLM>("RobertaForMaskedLM", {"pretraining", "masked-lm"}),
-                  model_class<RobertaForCausalLM>("RobertaForCausalLM", {"causal-lm"}),
-                  head_class<RobertaFamily, MultipleChoice, "ForMultipleChoice">({"multiple-choice"}, "roberta",
-                                                                                 hidden_dropout),
-                  head_class<RobertaFamily, SpanClassification, "ForQuestionAnswering">({"question-answering"}, "roberta"),
-                  model_class<RobertaForSequenceClassification>("RobertaForSequenceClassification",
-                                                                {"sequence-classification"}),
-                  head_class<RobertaFamily, TokenClassification, "ForTokenClassification">({"token-classification"},
-                                                                                           "roberta", classifier_dropout)},
+                  head_class<RobertaForMaskedLM>({"pretraining", "masked-lm"}, {&roberta_heads, "ForMaskedLM"}),
+                  head_class<RobertaForCausalLM>({"causal-lm"}, {&roberta_heads, "ForCausalLM"}),
+                  head_class<MultipleChoice>({"multiple-choice"}, {&roberta_heads, "ForMultipleChoice", hidden_dropout}),
+                  head_class<SpanClassification>({"question-answering"}, {&roberta_heads, "ForQuestionAnswering"}),
+                  head_class<RobertaForSequenceClassification>({"sequence-classification"},
+                                                               {&roberta_heads, "ForSequenceClassification"}),
+                  head_class<TokenClassification>({"token-classification"},
+                                                  {&roberta_heads, "ForTokenClassification", classifier_dropout})},
   });
 }
 

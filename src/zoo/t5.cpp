@@ -45,20 +45,27 @@ struct T5Pretrained : PretrainedModel {
 template <class D>
 struct T5Base : T5Pretrained {
   using T5Pretrained::T5Pretrained;
-  std::vector<std::string> argument_names() const override {
-    return {std::begin(D::forward_arguments), std::end(D::forward_arguments)};
-  }
+  std::span<const ModelArgument> arguments() const override { return D::forward_arguments; }
 
  protected:
   T5Base(const T5Base&) = default;
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<D>(static_cast<const D&>(*this)); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
+  }
 };
 
 struct T5Stack : T5Base<T5Stack> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "inputs_embeds",
-      "past_key_values",     "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
-      "cross_attn_head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,
+                                                        arg::attention_mask,
+                                                        arg::encoder_hidden_states,
+                                                        arg::encoder_attention_mask,
+                                                        arg::inputs_embeds,
+                                                        arg::past_key_values,
+                                                        arg::use_cache,
+                                                        arg::output_attentions,
+                                                        arg::output_hidden_states,
+                                                        arg::head_mask,
+                                                        arg::cross_attn_head_mask};
   T5Stack(const T5Style& style, const Config& c, bool is_decoder)
       : T5Base(style, std::string(style.prefix) + "Stack", c),
         is_decoder(is_decoder),
@@ -74,17 +81,18 @@ struct T5Stack : T5Base<T5Stack> {
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    if (in.input_ids.defined() == in.inputs_embeds.defined()) {
+    if (in[arg::input_ids].defined() == in[arg::inputs_embeds].defined()) {
       const std::string of = is_decoder ? "decoder_" : "";
       throw UserError("You must specify exactly one of " + of + "input_ids or " + of + "inputs_embeds");
     }
-    const Tensor embeds = in.inputs_embeds.defined() ? in.inputs_embeds : embed_tokens(in.input_ids);
-    const AttentionMask mask = is_decoder ? causal_mask(embeds, in.attention_mask, {.past = in.past_key_values.length()})
-                                          : bidirectional_mask(in.attention_mask);
+    const Tensor embeds = in[arg::inputs_embeds].defined() ? in[arg::inputs_embeds] : embed_tokens(in[arg::input_ids]);
+    const AttentionMask mask =
+        is_decoder ? causal_mask(embeds, in[arg::attention_mask], {.past = in[arg::past_key_values].length()})
+                   : bidirectional_mask(in[arg::attention_mask]);
     const AttentionMask encoder_mask =
-        in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
-    const bool eager =
-        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+        in[arg::encoder_hidden_states].defined() ? bidirectional_mask(in[arg::encoder_attention_mask]) : AttentionMask();
+    const bool eager = eager_attention(config(), wants_attentions(in),
+                                       in[arg::head_mask].defined() ? in[arg::head_mask] : in[arg::cross_attn_head_mask]);
 
     LayerOutputs outputs(*this, in);
     Tensor x = dropout(embeds);
@@ -93,9 +101,9 @@ struct T5Stack : T5Base<T5Stack> {
     for (size_t i = 0; i < all.size(); ++i) {
       outputs.before_layer(x);
       auto [hidden, bias, weights, cross_weights, now] =
-          (*all[i])(x, mask, position_bias, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(i),
-                    layer_head_mask(in.head_mask, i, all.size(), "head_mask"),
-                    layer_head_mask(in.cross_attn_head_mask, i, all.size(), "cross_attn_head_mask"), eager);
+          (*all[i])(x, mask, position_bias, in[arg::encoder_hidden_states], encoder_mask, in[arg::past_key_values].layer(i),
+                    layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"),
+                    layer_head_mask(in[arg::cross_attn_head_mask], i, all.size(), "cross_attn_head_mask"), eager);
       x = hidden;
       position_bias = bias;
       outputs.after_layer(weights, is_decoder ? now : LayerCache());
@@ -116,9 +124,9 @@ struct T5Stack : T5Base<T5Stack> {
 
 // Where no mask of the decoder's heads is given, the encoder's serves for both.
 ModelInputs with_head_masks(const Config& config, ModelInputs in) {
-  if (in.head_mask.defined() && !in.decoder_head_mask.defined() &&
+  if (in[arg::head_mask].defined() && !in[arg::decoder_head_mask].defined() &&
       config.integer("num_layers") == config.integer("num_decoder_layers"))
-    in.decoder_head_mask = in.head_mask;
+    in.set(arg::decoder_head_mask, in[arg::head_mask]);
   return in;
 }
 
@@ -133,7 +141,7 @@ struct T5EncoderDecoder : T5Base<D> {
   ModelOutput run(const ModelInputs& given) {
     const ModelInputs in = with_head_masks(this->config(), given);
     const ModelOutput encoded =
-        in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
+        in[arg::encoder_outputs].is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in[arg::encoder_outputs]);
     return encoder_decoder_output(encoded, decoder(decoder_inputs(in, encoded)));
   }
   Child<Embedding>* input_embeddings() override { return &shared; }
@@ -146,34 +154,34 @@ struct T5EncoderDecoder : T5Base<D> {
 };
 
 struct T5Model : T5EncoderDecoder<T5Model> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",         "attention_mask",      "decoder_input_ids",    "decoder_attention_mask",
-      "encoder_outputs",   "past_key_values",     "inputs_embeds",        "decoder_inputs_embeds",
-      "use_cache",         "output_attentions",   "output_hidden_states", "head_mask",
-      "decoder_head_mask", "cross_attn_head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,         arg::attention_mask,      arg::decoder_input_ids,    arg::decoder_attention_mask,
+      arg::encoder_outputs,   arg::past_key_values,     arg::inputs_embeds,        arg::decoder_inputs_embeds,
+      arg::use_cache,         arg::output_attentions,   arg::output_hidden_states, arg::head_mask,
+      arg::decoder_head_mask, arg::cross_attn_head_mask};
   using T5EncoderDecoder::T5EncoderDecoder;
   ModelOutput forward(const ModelInputs& in) override { return run(in); }
 };
 
 struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask",    "decoder_input_ids",   "decoder_attention_mask",
-      "encoder_outputs", "past_key_values",   "inputs_embeds",       "decoder_inputs_embeds",
-      "labels",          "use_cache",         "output_attentions",   "output_hidden_states",
-      "head_mask",       "decoder_head_mask", "cross_attn_head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,       arg::attention_mask,    arg::decoder_input_ids,   arg::decoder_attention_mask,
+      arg::encoder_outputs, arg::past_key_values,   arg::inputs_embeds,       arg::decoder_inputs_embeds,
+      arg::labels,          arg::use_cache,         arg::output_attentions,   arg::output_hidden_states,
+      arg::head_mask,       arg::decoder_head_mask, arg::cross_attn_head_mask};
   T5ForConditionalGeneration(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c),
         lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
-    if (in.labels.defined() && !in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
-      in.decoder_input_ids = shift_tokens_right(config(), in.labels);
+    if (in[arg::labels].defined() && !in[arg::decoder_input_ids].defined() && !in[arg::decoder_inputs_embeds].defined())
+      in.set(arg::decoder_input_ids, shift_tokens_right(config(), in[arg::labels]));
     const ModelOutput base = run(in);
     Tensor hidden = base["last_hidden_state"];
     if (config().flag("scale_decoder_outputs")) hidden = hidden * std::pow(config().integer("d_model"), -0.5);
     const Tensor logits = lm_head(hidden);
     ModelOutput out;
-    if (in.labels.defined()) out.set("loss", token_loss(logits, in.labels));
+    if (in[arg::labels].defined()) out.set("loss", token_loss(logits, in[arg::labels]));
     out.set("logits", logits);
     take_encoder_decoder_fields(out, base);
     return out;
@@ -190,8 +198,9 @@ struct T5ForConditionalGeneration : T5EncoderDecoder<T5ForConditionalGeneration>
 };
 
 struct T5EncoderModel : T5Base<T5EncoderModel> {
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "inputs_embeds",
-                                                      "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,         arg::attention_mask,       arg::inputs_embeds,
+      arg::output_attentions, arg::output_hidden_states, arg::head_mask};
   T5EncoderModel(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         shared(child<Embedding>("shared", c.integer("vocab_size"), c.integer("d_model"))),
@@ -209,28 +218,32 @@ struct T5EncoderModel : T5Base<T5EncoderModel> {
 };
 
 struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",         "attention_mask",      "decoder_input_ids",     "decoder_attention_mask",
-      "encoder_outputs",   "inputs_embeds",       "decoder_inputs_embeds", "labels",
-      "use_cache",         "output_attentions",   "output_hidden_states",  "head_mask",
-      "decoder_head_mask", "cross_attn_head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,         arg::attention_mask,      arg::decoder_input_ids,     arg::decoder_attention_mask,
+      arg::encoder_outputs,   arg::inputs_embeds,       arg::decoder_inputs_embeds, arg::labels,
+      arg::use_cache,         arg::output_attentions,   arg::output_hidden_states,  arg::head_mask,
+      arg::decoder_head_mask, arg::cross_attn_head_mask};
   T5ForSequenceClassification(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         transformer(child<T5Model>("transformer", style, std::string(style.prefix) + "Model", c)),
         classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"),
                                                              c.integer("d_model"), num_labels(c),
                                                              c.number("classifier_dropout"))) {}
+  // The end of the text is what it reads; the decoder's input it makes itself.
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
+    return with_ends_of_text(example_tokens(*this, {sizes.batch, sizes.length}), config());
+  }
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
-    if (in.labels.defined()) in.use_cache = false;
-    if (!in.input_ids.defined())
+    if (in[arg::labels].defined()) in.set(arg::use_cache, false);
+    if (!in[arg::input_ids].defined())
       throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
-    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
-      in.decoder_input_ids = shift_tokens_right(config(), in.input_ids);
+    if (!in[arg::decoder_input_ids].defined() && !in[arg::decoder_inputs_embeds].defined())
+      in.set(arg::decoder_input_ids, shift_tokens_right(config(), in[arg::input_ids]));
     const ModelOutput base = transformer(in);
-    const Tensor logits = classification_head(state_at_end(config(), in.input_ids, base["last_hidden_state"]));
+    const Tensor logits = classification_head(state_at_end(config(), in[arg::input_ids], base["last_hidden_state"]));
     ModelOutput out;
-    if (in.labels.defined()) out.set("loss", sequence_classification_loss(config(), logits, in.labels));
+    if (in[arg::labels].defined()) out.set("loss", sequence_classification_loss(config(), logits, in[arg::labels]));
     out.set("logits", logits);
     take_encoder_decoder_fields(out, base);
     return out;
@@ -246,8 +259,9 @@ struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
 };
 
 struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",       "inputs_embeds", "labels",
-                                                      "output_attentions", "output_hidden_states", "head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids, arg::attention_mask,    arg::inputs_embeds,
+                                                        arg::labels,    arg::output_attentions, arg::output_hidden_states,
+                                                        arg::head_mask};
   T5ForTokenClassification(const T5Style& style, const std::string& name, const Config& c)
       : T5Base(style, name, c),
         transformer(child<T5EncoderModel>("transformer", style, std::string(style.prefix) + "EncoderModel", c)),
@@ -260,7 +274,7 @@ struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
     const ModelOutput base = transformer(in);
     const Tensor logits = classifier(dropout(base["last_hidden_state"]));
     ModelOutput out;
-    if (in.labels.defined()) out.set("loss", token_loss(logits, in.labels));
+    if (in[arg::labels].defined()) out.set("loss", token_loss(logits, in[arg::labels]));
     out.set("logits", logits);
     out.take(base, {"hidden_states", "attentions"});
     return out;
@@ -277,21 +291,36 @@ struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
 };
 
 struct T5ForQuestionAnswering : T5EncoderDecoder<T5ForQuestionAnswering> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
-      "start_positions",   "end_positions",        "inputs_embeds",     "decoder_inputs_embeds",  "use_cache",
-      "output_attentions", "output_hidden_states", "head_mask",         "decoder_head_mask",      "cross_attn_head_mask"};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,
+                                                        arg::attention_mask,
+                                                        arg::decoder_input_ids,
+                                                        arg::decoder_attention_mask,
+                                                        arg::encoder_outputs,
+                                                        arg::start_positions,
+                                                        arg::end_positions,
+                                                        arg::inputs_embeds,
+                                                        arg::decoder_inputs_embeds,
+                                                        arg::use_cache,
+                                                        arg::output_attentions,
+                                                        arg::output_hidden_states,
+                                                        arg::head_mask,
+                                                        arg::decoder_head_mask,
+                                                        arg::cross_attn_head_mask};
   T5ForQuestionAnswering(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c), qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), num_labels(c))) {}
+  // The decoder's input it makes itself.
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
+    return example_tokens(*this, {sizes.batch, sizes.length});
+  }
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
-    if (in.start_positions.defined() && in.end_positions.defined()) in.use_cache = false;
-    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) {
-      if (!in.input_ids.defined())
+    if (in[arg::start_positions].defined() && in[arg::end_positions].defined()) in.set(arg::use_cache, false);
+    if (!in[arg::decoder_input_ids].defined() && !in[arg::decoder_inputs_embeds].defined()) {
+      if (!in[arg::input_ids].defined())
         throw UserError(
             "without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not "
             "given either");
-      in.decoder_input_ids = shift_tokens_right(config(), in.input_ids);
+      in.set(arg::decoder_input_ids, shift_tokens_right(config(), in[arg::input_ids]));
     }
     const ModelOutput base = run(in);
     ModelOutput out;
@@ -364,16 +393,29 @@ void complete_t5(Config& config) {
   if (!config.has("scale_decoder_outputs")) config.set("scale_decoder_outputs", config.flag("tie_word_embeddings"));
 }
 
+using MakeT5 = std::unique_ptr<PretrainedModel>(const T5Style& style, const std::string& name, const Config& config);
+
 template <class M>
-ModelClass t5_class(const T5Style& style, const std::string& part, std::vector<std::string> tasks) {
-  const std::string name = style.prefix + part;
-  return {name, std::move(tasks),
-          [&style, name](const Config& config) { return finished_model(std::make_shared<M>(style, name, config)); }};
+std::unique_ptr<PretrainedModel> made_t5(const T5Style& style, const std::string& name, const Config& config) {
+  return std::make_unique<M>(style, name, config);
 }
 
-std::vector<ModelClass> t5_classes(const T5Style& style, std::vector<std::string> generation) {
+ModelClass t5_class_entry(const T5Style& style, const char* part, std::initializer_list<std::string_view> tasks,
+                          MakeT5* make) {
+  const std::string name = std::string(style.prefix) + part;
+  return {name, {tasks.begin(), tasks.end()}, [&style, name, make](const Config& config) {
+            return finished_model(make(style, name, config));
+          }};
+}
+
+template <class M>
+ModelClass t5_class(const T5Style& style, const char* part, std::initializer_list<std::string_view> tasks) {
+  return t5_class_entry(style, part, tasks, made_t5<M>);
+}
+
+std::vector<ModelClass> t5_classes(const T5Style& style, std::initializer_list<std::string_view> generation) {
   return {t5_class<T5Model>(style, "Model", {"default"}),
-          t5_class<T5ForConditionalGeneration>(style, "ForConditionalGeneration", std::move(generation)),
+          t5_class<T5ForConditionalGeneration>(style, "ForConditionalGeneration", generation),
           t5_class<T5EncoderModel>(style, "EncoderModel", {"text-encoding"}),
           t5_class<T5ForQuestionAnswering>(style, "ForQuestionAnswering", {"question-answering"}),
           t5_class<T5ForSequenceClassification>(style, "ForSequenceClassification", {"sequence-classification"}),

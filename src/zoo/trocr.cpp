@@ -128,10 +128,10 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const bool eager =
-        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const SymInt past = in[arg::past_key_values].length();
+    const bool eager = eager_attention(config(), wants_attentions(in),
+                                       in[arg::head_mask].defined() ? in[arg::head_mask] : in[arg::cross_attn_head_mask]);
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     Tensor x = embeds + positions(in, embeds, past);
     if (layernorm_embedding) x = (*layernorm_embedding)(x);
     x = functional::dropout(x, config().number("dropout"), training());
@@ -143,11 +143,11 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
   }
   Tensor positions(const ModelInputs& in, const Tensor& embeds, const SymInt& past) const {
     if (learned) return (*learned)(positions_after(past, embeds));
-    if (!in.input_ids.defined())
+    if (!in[arg::input_ids].defined())
       throw UserError(
           "TrOCRDecoder: sinusoidal positions count the input_ids that are no padding, so inputs_embeds cannot stand for "
           "them");
-    return (*sinusoidal)(in.input_ids, past).to(embeds.dtype());
+    return (*sinusoidal)(in[arg::input_ids], past).to(embeds.dtype());
   }
 
   Child<Embedding>* input_embeddings() override { return &embed_tokens; }
@@ -187,8 +187,8 @@ struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
     const Tensor logits = output_projection(base["last_hidden_state"]);
     ModelOutput out;
     // Labels are not shifted: the caller shifts the ids.
-    if (in.labels.defined())
-      out.set("loss", functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), in.labels.view({-1})));
+    if (in[arg::labels].defined())
+      out.set("loss", functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), in[arg::labels].view({-1})));
     out.set("logits", logits);
     out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
     return out;

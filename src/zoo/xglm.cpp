@@ -103,7 +103,7 @@ struct XGLMPretrained : PretrainedModel {
 struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMModel";
   static constexpr auto forward_arguments =
-      with_arguments(names_of(cross_decoder_arguments), "attention_mask", {"position_ids"});
+      with_arguments(names_of(cross_decoder_arguments), arg::attention_mask, {arg::position_ids});
   explicit XGLMModel(const Config& c)
       : ModelOf(c),
         embed_tokens(child_module<Embedding>(
@@ -121,11 +121,11 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
-    const bool eager =
-        eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const SymInt past = in[arg::past_key_values].length();
+    const Tensor positions = in[arg::position_ids].defined() ? in[arg::position_ids] : positions_after(past, embeds);
+    const bool eager = eager_attention(config(), wants_attentions(in),
+                                       in[arg::head_mask].defined() ? in[arg::head_mask] : in[arg::cross_attn_head_mask]);
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     Tensor x = embeds + embed_positions(positions, past + embeds.sym_size(1)).to(embeds.dtype());
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
@@ -142,11 +142,9 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
   Child<LayerNorm> layer_norm;
 };
 
-struct XGLMForCausalLM : CausalLM<XGLMForCausalLM, XGLMModel, XGLMPretrained> {
-  static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMForCausalLM";
-  static constexpr auto forward_arguments = with_arguments(cross_decoder_lm_arguments, "attention_mask", {"position_ids"});
-  explicit XGLMForCausalLM(const Config& c) : CausalLM(c, "model", "embed_tokens") {}
-};
+constexpr HeadFamily xglm_heads{"transformers.models.xglm.modeling_xglm.XGLM", "model", made_model<XGLMModel>};
+
+constexpr auto xglm_lm_arguments = with_arguments(cross_decoder_lm_arguments, arg::attention_mask, {arg::position_ids});
 
 }  // namespace
 
@@ -166,7 +164,10 @@ void register_models(ModelRegistry& registry) {
         "tie_word_embeddings": true})",
       .schema = {.relations = {multiple("d_model", "attention_heads")}, .tables = {{"max_position_embeddings", "d_model"}}},
       .classes = {model_class<XGLMModel>("XGLMModel", {"default"}),
-                  model_class<XGLMForCausalLM>("XGLMForCausalLM", {"causal-lm"})},
+                  head_class<CausalLM>({"causal-lm"}, {.family = &xglm_heads,
+                                                       .part = "ForCausalLM",
+                                                       .arguments = xglm_lm_arguments,
+                                                       .embedding = "embed_tokens"})},
   });
 }
 

@@ -91,7 +91,7 @@ TEST(Assisted, prompt_lookup_finds_what_followed) {
 
 TEST(Assisted, H245_greedy_text_is_the_same_with_candidates) {
   const std::shared_ptr<PretrainedModel> model = tiny(), assistant = like_tiny();
-  const ModelInputs prompt{.input_ids = ids_of({{10, 300, 20, 300, 20, 41}})};
+  const ModelInputs prompt{{arg::input_ids, ids_of({{10, 300, 20, 300, 20, 41}})}};
   for (const char* more : {"", R"(, "repetition_penalty": 1.3)", R"(, "min_new_tokens": 30)"}) {
     const GenerationConfig plain =
         settings(R"({"max_new_tokens": 40, "eos_token_id": 0, "pad_token_id": 0)" + std::string(more) + "}");
@@ -157,7 +157,7 @@ TEST(Assisted, an_assistant_that_is_the_model_is_always_right) {
   options.assistant_config = settings(R"({"num_assistant_tokens": 7, "assistant_confidence_threshold": 0})");
   GenerationConfig config =
       settings(R"({"max_new_tokens": 16, "return_dict_in_generate": true, "output_scores": true, "output_logits": true})");
-  const ModelInputs prompt{.input_ids = ids_of({{10, 300, 20}})};
+  const ModelInputs prompt{{arg::input_ids, ids_of({{10, 300, 20}})}};
   const ModelGenerateOutput with = generate(*model, prompt, config, options), without = generate(*model, prompt, config);
   EXPECT_EQ(rows_of(with.sequences), rows_of(without.sequences));
   ASSERT_EQ(with.scores.size(), without.scores.size());
@@ -184,7 +184,7 @@ TEST(Assisted, hidden_states_and_attentions_are_those_without_candidates) {
   const auto t5 = from_pretrained(test::source_folder() + "/tests/zoo/golden/t5",
                                   {.model_class = "T5ForConditionalGeneration", .dtype = DType::float32});
   for (const auto& [model, assistant] : {std::pair(tiny(), like_tiny()), std::pair(t5, t5)}) {
-    const ModelInputs prompt{.input_ids = ids_of({{10, 30, 20, 10, 30}})};
+    const ModelInputs prompt{{arg::input_ids, ids_of({{10, 30, 20, 10, 30}})}};
     GenerateOptions options;
     options.assistant = assistant.get();
     options.assistant_config = settings(R"({"num_assistant_tokens": 5, "assistant_confidence_threshold": 0})");
@@ -201,7 +201,7 @@ TEST(Assisted, hidden_states_and_attentions_are_those_without_candidates) {
 
 TEST(Assisted, H245_what_it_cannot_do_it_says) {
   const std::shared_ptr<PretrainedModel> model = tiny();
-  const ModelInputs one{.input_ids = ids_of({{10, 20}})}, two{.input_ids = ids_of({{10, 20}, {11, 21}})};
+  const ModelInputs one{{arg::input_ids, ids_of({{10, 20}})}}, two{{arg::input_ids, ids_of({{10, 20}, {11, 21}})}};
   GenerateOptions options;
   options.assistant = model.get();
   const auto error = [&](const ModelInputs& in, const char* json) {

@@ -50,10 +50,10 @@ TEST(TinyLM, GreedyIdsAreTheReferences) {
     const auto expected = entry["greedy_ids"].get<std::vector<int64_t>>();
     GenerationConfig config = generation_config_of(tiny_lm);
     config.max_new_tokens = std::ssize(expected) - std::ssize(prompt);
-    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected)
+    EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids_of({prompt})}}, config).sequences).at(0), expected)
         << entry["prompt"];
-    config.use_cache = false;
-    EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of({prompt})}, config).sequences).at(0), expected)
+    config.set(arg::use_cache, false);
+    EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids_of({prompt})}}, config).sequences).at(0), expected)
         << "without a cache: " << entry["prompt"];
   }
 }
@@ -62,7 +62,7 @@ TEST(TinyLM, LastLogitsAreTheReferences) {
   const GradModeScope no_grad(false);
   for (const auto& entry : reference()) {
     const Tensor ids = ids_of({entry["prompt_ids"].get<std::vector<int64_t>>()});
-    const Tensor logits = tiny()({.input_ids = ids, .logits_to_keep = 1})["logits"].select(1, 0).select(0, 0);
+    const Tensor logits = tiny()({{arg::input_ids, ids}, {arg::logits_to_keep, 1}})["logits"].select(1, 0).select(0, 0);
     const auto [values, indices] = topk(logits, 5);
     for (int64_t i = 0; i < 5; ++i) {
       const auto& expected = entry["last_logits_top5"][static_cast<size_t>(i)];
@@ -78,7 +78,8 @@ TEST(TinyLM, ATextStreamsAsItIsDecoded) {
     std::string text;
     TextStreamer streamer(tokenizer, [&](std::string_view part) { text += part; });
     const Tensor ids = ids_of({tokenizer.encode_ids(entry["prompt"].get<std::string>())});
-    generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 48, "eos_token_id": 0})"), {.streamer = &streamer});
+    generate(tiny(), {{arg::input_ids, ids}}, settings(R"({"max_new_tokens": 48, "eos_token_id": 0})"),
+             {.streamer = &streamer});
     EXPECT_EQ(text, entry["greedy_text"].get<std::string>());
   }
 }
@@ -94,16 +95,16 @@ TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
   }
   // The mask as given, and made from the padding.
   const auto given =
-      rows_of(generate(tiny(), {.input_ids = ids_of(padded), .attention_mask = ids_of(masks)}, config).sequences);
-  EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids_of(padded)}, config).sequences), given);
+      rows_of(generate(tiny(), {{arg::input_ids, ids_of(padded)}, {arg::attention_mask, ids_of(masks)}}, config).sequences);
+  EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids_of(padded)}}, config).sequences), given);
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const auto alone = rows_of(generate(tiny(), {.input_ids = ids_of({prompts[i]})}, config).sequences).at(0);
+    const auto alone = rows_of(generate(tiny(), {{arg::input_ids, ids_of({prompts[i]})}}, config).sequences).at(0);
     EXPECT_EQ(std::vector(given[i].end() - 12, given[i].end()), std::vector(alone.end() - 12, alone.end()));
   }
 }
 
 TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
-  const ModelGenerateOutput out = generate(tiny(), {.input_ids = ids_of({{2799, 560, 268}})},
+  const ModelGenerateOutput out = generate(tiny(), {{arg::input_ids, ids_of({{2799, 560, 268}})}},
                                            settings(R"({"max_new_tokens": 4, "return_dict_in_generate": true,
       "output_hidden_states": true, "output_attentions": true, "output_scores": true, "output_logits": true})"));
   ASSERT_THAT(out.hidden_states, SizeIs(4));
@@ -119,18 +120,21 @@ TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
 TEST(ModelGenerate, H244_ACacheGoesOnWhereItEnded) {
   const std::string details = R"("return_dict_in_generate": true, "output_logits": true})";
   const Tensor prompt = ids_of({{2799, 560, 268}, {35, 475, 483}});
-  const ModelGenerateOutput whole = generate(tiny(), {.input_ids = prompt}, settings(R"({"max_new_tokens": 4, )" + details));
-  const ModelGenerateOutput first = generate(tiny(), {.input_ids = prompt}, settings(R"({"max_new_tokens": 3, )" + details));
+  const ModelGenerateOutput whole =
+      generate(tiny(), {{arg::input_ids, prompt}}, settings(R"({"max_new_tokens": 4, )" + details));
+  const ModelGenerateOutput first =
+      generate(tiny(), {{arg::input_ids, prompt}}, settings(R"({"max_new_tokens": 3, )" + details));
   ASSERT_THAT(first.past_key_values.layers, SizeIs(6));
   const LayerCache& layer = first.past_key_values.layers[5];
   EXPECT_EQ(str(layer.key.sizes()), "[2, 2, 5, 32]") << "batch, heads, length, head size";
   EXPECT_FALSE(layer.cross_key.defined());
-  const ModelGenerateOutput rest = generate(tiny(), {.input_ids = first.sequences, .past_key_values = first.past_key_values},
-                                            settings(R"({"max_new_tokens": 1, )" + details));
+  const ModelGenerateOutput rest =
+      generate(tiny(), {{arg::input_ids, first.sequences}, {arg::past_key_values, first.past_key_values}},
+               settings(R"({"max_new_tokens": 1, )" + details));
   EXPECT_EQ(rows_of(rest.sequences), rows_of(whole.sequences));
   EXPECT_LE((rest.logits.at(0) - whole.logits.at(3)).abs().max().item_as<float>(), 1e-5f);
   EXPECT_THAT(error_of([&] {
-                generate(tiny(), {.input_ids = prompt, .past_key_values = rest.past_key_values},
+                generate(tiny(), {{arg::input_ids, prompt}, {arg::past_key_values, rest.past_key_values}},
                          settings(R"({"max_new_tokens": 1})"));
               }),
               HasSubstr("6 ids are in the cache already, of a prompt of 3"));
@@ -144,8 +148,8 @@ TEST(ModelGenerate, H244_PaddingOnTheLeftChangesNothing) {
   mask.resize(padded.size(), 1);
   const GenerationConfig config =
       settings(R"({"max_new_tokens": 2, "return_dict_in_generate": true, "output_logits": true})");
-  const auto plain = generate(tiny(), {.input_ids = ids_of({prompt})}, config);
-  const auto shifted = generate(tiny(), {.input_ids = ids_of({padded}), .attention_mask = ids_of({mask})}, config);
+  const auto plain = generate(tiny(), {{arg::input_ids, ids_of({prompt})}}, config);
+  const auto shifted = generate(tiny(), {{arg::input_ids, ids_of({padded})}, {arg::attention_mask, ids_of({mask})}}, config);
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(allclose(plain.logits[i], shifted.logits[i], 1e-5, 1e-5));
 }
 
@@ -153,7 +157,9 @@ TEST(ModelGenerate, H231_AClassWithoutAHeadNamesThoseWithOne) {
   LoadOptions options;
   options.model_class = "LlamaModel";
   const auto model = from_pretrained(tiny_lm, options);
-  EXPECT_THAT(error_of([&] { generate(*model, {.input_ids = ids_of({{1}})}, settings(R"({"max_new_tokens": 1})")); }),
+  EXPECT_THAT(error_of([&] {
+                generate(*model, {{arg::input_ids, ids_of({{1}})}}, settings(R"({"max_new_tokens": 1})"));
+              }),
               HasSubstr("LlamaModel has no language modelling head; of this architecture there is LlamaForCausalLM"));
 }
 
@@ -170,13 +176,14 @@ TEST(ModelGenerate, H229_AnEncoderDecoderBeginsWithItsStartToken) {
   model->eval();
   const Tensor source = ids_of({std::vector<int64_t>(29, 7)});
   const GenerationConfig config = settings(R"({"max_new_tokens": 3, "decoder_start_token_id": 2, "pad_token_id": 1})");
-  EXPECT_EQ(rows_of(generate(*model, {.input_ids = source}, config).sequences).at(0).size(), 4u);
-  const auto longer =
-      rows_of(generate(*model,
-                       {.input_ids = source, .decoder_input_ids = source, .decoder_attention_mask = ones_like(source)},
-                       config)
-                  .sequences)
-          .at(0);
+  EXPECT_EQ(rows_of(generate(*model, {{arg::input_ids, source}}, config).sequences).at(0).size(), 4u);
+  const auto longer = rows_of(generate(*model,
+                                       {{arg::input_ids, source},
+                                        {arg::decoder_input_ids, source},
+                                        {arg::decoder_attention_mask, ones_like(source)}},
+                                       config)
+                                  .sequences)
+                          .at(0);
   EXPECT_EQ(longer.size(), 33u);
   EXPECT_EQ(longer[0], 2) << "the start token is put before them";
 }
@@ -196,9 +203,9 @@ TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
     GenerationConfig config = settings(c.settings);
     config.do_sample = true;
     config.max_new_tokens = 12;
-    const auto rows =
-        rows_of(generate(tiny(), {.input_ids = ids_of({{2799, 560, 268, 260, 530, 462}})}, config, {.generator = &generator})
-                    .sequences);
+    const auto rows = rows_of(
+        generate(tiny(), {{arg::input_ids, ids_of({{2799, 560, 268, 260, 530, 462}})}}, config, {.generator = &generator})
+            .sequences);
     EXPECT_EQ(std::vector(rows[0].begin() + 6, rows[0].end()), c.expected) << c.settings;
   }
 }
@@ -215,10 +222,10 @@ Tensor tiny_embeds() {
 
 ModelInputs embedded_inputs(const std::string& beside) {
   ModelInputs in;
-  in.inputs_embeds = tiny_embeds();
-  in.attention_mask = ids_of({{1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1}});
-  if (beside == "begin") in.input_ids = ids_of({{45, 47}, {35, 475}});
-  if (beside == "all") in.input_ids = ids_of(embedded_ids);
+  in.set(arg::inputs_embeds, tiny_embeds());
+  in.set(arg::attention_mask, ids_of({{1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1}}));
+  if (beside == "begin") in.set(arg::input_ids, ids_of({{45, 47}, {35, 475}}));
+  if (beside == "all") in.set(arg::input_ids, ids_of(embedded_ids));
   return in;
 }
 
@@ -238,7 +245,7 @@ TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
     config.pad_token_id = 0;
     EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &generator}).sequences), c.expected)
         << c.beside << " " << c.settings;
-    config.use_cache = false;  // transformers takes a cache all the same
+    config.set(arg::use_cache, false);  // transformers takes a cache all the same
     Generator again(c.seed);
     EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &again}).sequences), c.expected);
   }
@@ -249,11 +256,11 @@ TEST(InputsEmbeds, OfIdsGiveTheTextOfTheIds) {
   const Tensor embeds = embedding(*get_input_embeddings(tiny()).weight, ids);
   const GenerationConfig config = settings(R"({"max_new_tokens": 20, "return_dict_in_generate": true,
       "output_hidden_states": true, "output_attentions": true})");
-  const ModelGenerateOutput of_ids = generate(tiny(), {.input_ids = ids}, config);
-  const ModelGenerateOutput alone = generate(tiny(), {.inputs_embeds = embeds}, config);
+  const ModelGenerateOutput of_ids = generate(tiny(), {{arg::input_ids, ids}}, config);
+  const ModelGenerateOutput alone = generate(tiny(), {{arg::inputs_embeds, embeds}}, config);
   const std::vector<int64_t> whole = rows_of(of_ids.sequences).at(0);
   EXPECT_EQ(rows_of(alone.sequences).at(0), std::vector(whole.begin() + 6, whole.end()));
-  EXPECT_EQ(rows_of(generate(tiny(), {.input_ids = ids, .inputs_embeds = embeds}, config).sequences).at(0), whole);
+  EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids}, {arg::inputs_embeds, embeds}}, config).sequences).at(0), whole);
   EXPECT_EQ(alone.past_key_values.length().as_int(), of_ids.past_key_values.length().as_int());
   ASSERT_EQ(alone.hidden_states.size(), of_ids.hidden_states.size());
   ASSERT_EQ(alone.attentions.size(), of_ids.attentions.size());
@@ -261,19 +268,20 @@ TEST(InputsEmbeds, OfIdsGiveTheTextOfTheIds) {
   // Candidates from the text so far change nothing.
   for (const Tensor& beside : {Tensor(), ids}) {
     GenerationConfig lookup = settings(R"({"max_new_tokens": 20, "prompt_lookup_num_tokens": 3})");
-    const auto rows = rows_of(generate(tiny(), {.input_ids = beside, .inputs_embeds = embeds}, lookup).sequences).at(0);
+    const auto rows =
+        rows_of(generate(tiny(), {{arg::input_ids, beside}, {arg::inputs_embeds, embeds}}, lookup).sequences).at(0);
     EXPECT_EQ(std::vector(rows.end() - 20, rows.end()), std::vector(whole.end() - 20, whole.end()));
   }
 }
 
 TEST(InputsEmbeds, GoOnFromACacheThatHoldsTheFirstOfThem) {
   const Tensor embeds = tiny_embeds().narrow(0, 0, 1);
-  const ModelGenerateOutput first =
-      generate(tiny(), {.inputs_embeds = embeds}, settings(R"({"max_new_tokens": 3, "return_dict_in_generate": true})"));
+  const ModelGenerateOutput first = generate(tiny(), {{arg::inputs_embeds, embeds}},
+                                             settings(R"({"max_new_tokens": 3, "return_dict_in_generate": true})"));
   const Tensor longer = cat({embeds, embedding(*get_input_embeddings(tiny()).weight, first.sequences)}, 1);
-  const auto rest = generate(tiny(), {.inputs_embeds = longer, .past_key_values = first.past_key_values},
+  const auto rest = generate(tiny(), {{arg::inputs_embeds, longer}, {arg::past_key_values, first.past_key_values}},
                              settings(R"({"max_new_tokens": 3})"));
-  const auto whole = generate(tiny(), {.inputs_embeds = embeds}, settings(R"({"max_new_tokens": 6})"));
+  const auto whole = generate(tiny(), {{arg::inputs_embeds, embeds}}, settings(R"({"max_new_tokens": 6})"));
   EXPECT_EQ(rows_of(cat({first.sequences, rest.sequences}, 1)), rows_of(whole.sequences));
 }
 
@@ -286,10 +294,11 @@ TEST(InputsEmbeds, AreReadByTheEncoderOfAnEncoderDecoder) {
   const Tensor embeds = embedding(*get_input_embeddings(*model).weight, ids);
   for (const char* text : {R"({"max_new_tokens": 5, "decoder_start_token_id": 0})",
                            R"({"max_length": 5, "num_beams": 2, "decoder_start_token_id": 0})"})
-    EXPECT_EQ(rows_of(generate(*model, {.inputs_embeds = embeds}, settings(text)).sequences),
-              rows_of(generate(*model, {.input_ids = ids}, settings(text)).sequences));
+    EXPECT_EQ(rows_of(generate(*model, {{arg::inputs_embeds, embeds}}, settings(text)).sequences),
+              rows_of(generate(*model, {{arg::input_ids, ids}}, settings(text)).sequences));
   EXPECT_EQ(error_of([&] {
-              generate(*model, {.input_ids = ids, .inputs_embeds = embeds}, settings(R"({"decoder_start_token_id": 0})"));
+              generate(*model, {{arg::input_ids, ids}, {arg::inputs_embeds, embeds}},
+                       settings(R"({"decoder_start_token_id": 0})"));
             }),
             "generate: both input_ids and inputs_embeds were given for the encoder of T5ForConditionalGeneration; give one "
             "of them");
@@ -300,26 +309,27 @@ TEST(InputsEmbeds, ThatDoNotFitAreErrors) {
     return error_of([&] { generate(tiny(), in, settings(text)); });
   };
   const Tensor embeds = tiny_embeds();
-  EXPECT_EQ(error({.inputs_embeds = embeds.select(0, 0)}),
+  EXPECT_EQ(error({{arg::inputs_embeds, embeds.select(0, 0)}}),
             "generate: inputs_embeds have to be [batch, length, 192], found [6, 192]");
-  EXPECT_EQ(error({.inputs_embeds = embeds.narrow(2, 0, 5)}),
+  EXPECT_EQ(error({{arg::inputs_embeds, embeds.narrow(2, 0, 5)}}),
             "generate: inputs_embeds have to be [batch, length, 192], found [2, 6, 5]");
-  EXPECT_EQ(error({.inputs_embeds = embeds.narrow(1, 0, 0)}),
+  EXPECT_EQ(error({{arg::inputs_embeds, embeds.narrow(1, 0, 0)}}),
             "generate: inputs_embeds have to have at least one position, found [2, 0, 192]");
-  EXPECT_EQ(error({.inputs_embeds = ids_of({{1}})}),
+  EXPECT_EQ(error({{arg::inputs_embeds, ids_of({{1}})}}),
             "generate: inputs_embeds have to be [batch, length, 192], found [1, 1]");
-  EXPECT_EQ(error({.input_ids = ids_of({{1}}), .inputs_embeds = embeds}),
+  EXPECT_EQ(error({{arg::input_ids, ids_of({{1}})}, {arg::inputs_embeds, embeds}}),
             "generate: input_ids and inputs_embeds have to have as many rows, found 1 and 2");
-  EXPECT_EQ(error({.attention_mask = ids_of({{1}, {1}}), .inputs_embeds = embeds}),
+  EXPECT_EQ(error({{arg::attention_mask, ids_of({{1}, {1}})}, {arg::inputs_embeds, embeds}}),
             "generate: attention_mask has to be as large as the prompt, [2, 6], but is [2, 1]");
-  EXPECT_THAT(error({.inputs_embeds = embeds}, R"({"max_length": 5})"),
+  EXPECT_THAT(error({{arg::inputs_embeds, embeds}}, R"({"max_length": 5})"),
               HasSubstr("Input length of inputs_embeds is 6, but `max_length` is set to 5"));
   GenerateOptions options;
   options.assistant = &tiny();
-  EXPECT_THAT(error_of([&] {
-                generate(tiny(), {.inputs_embeds = embeds.narrow(0, 0, 1)}, settings(R"({"max_new_tokens": 3})"), options);
-              }),
-              HasSubstr("an assistant reads input_ids, found inputs_embeds"));
+  EXPECT_THAT(
+      error_of([&] {
+        generate(tiny(), {{arg::inputs_embeds, embeds.narrow(0, 0, 1)}}, settings(R"({"max_new_tokens": 3})"), options);
+      }),
+      HasSubstr("an assistant reads input_ids, found inputs_embeds"));
 }
 
 TEST(InputsEmbeds, WhatLooksAtThePromptsIdsIsWarnedOf) {
@@ -334,10 +344,10 @@ TEST(InputsEmbeds, WhatLooksAtThePromptsIdsIsWarnedOf) {
 // transformers takes the prompt of a model without an encoder for what encoder penalties look at.
 TEST(ModelGenerate, EncoderPenaltiesLookAtThePromptWhereThereIsNoEncoder) {
   const Tensor ids = ids_of({{2799, 560, 268, 260, 530, 462}});
-  const auto plain = rows_of(generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 12})")).sequences);
-  const auto never =
-      rows_of(generate(tiny(), {.input_ids = ids}, settings(R"({"max_new_tokens": 12, "encoder_no_repeat_ngram_size": 1})"))
-                  .sequences);
+  const auto plain = rows_of(generate(tiny(), {{arg::input_ids, ids}}, settings(R"({"max_new_tokens": 12})")).sequences);
+  const auto never = rows_of(
+      generate(tiny(), {{arg::input_ids, ids}}, settings(R"({"max_new_tokens": 12, "encoder_no_repeat_ngram_size": 1})"))
+          .sequences);
   EXPECT_NE(plain, never);
   for (size_t i = 6; i < never[0].size(); ++i)
     EXPECT_EQ(std::count(embedded_ids[0].begin(), embedded_ids[0].end(), never[0][i]), 0);
@@ -358,8 +368,8 @@ TEST(BestLogit, GreedyTextIsThatOfAllLogits) {
   const auto model = wide_gpt2();
   for (const auto& prompts : std::vector<std::vector<std::vector<int64_t>>>{{{5}}, {{1, 2, 3}, {7, 8, 9}}, {{8999, 0, 4}}}) {
     const std::string text = R"({"max_new_tokens": 40, "return_dict_in_generate": true)";
-    const auto best = generate(*model, {.input_ids = ids_of(prompts)}, settings(text + "}"));
-    const auto all = generate(*model, {.input_ids = ids_of(prompts)}, settings(text + R"(, "output_logits": true})"));
+    const auto best = generate(*model, {{arg::input_ids, ids_of(prompts)}}, settings(text + "}"));
+    const auto all = generate(*model, {{arg::input_ids, ids_of(prompts)}}, settings(text + R"(, "output_logits": true})"));
     ASSERT_EQ(all.logits.size(), 40U);
     EXPECT_EQ(rows_of(best.sequences), rows_of(all.sequences));
   }

@@ -107,7 +107,7 @@ TEST(Masks, H159_packed_sequences_with_a_4d_mask) {
   const GradModeScope no_grad(false);
   const Tensor prefix = tensor({3, 4, 5}, DType::int64), ends = tensor({6, 7, 8}, DType::int64);
   const Tensor batch = cat({prefix.unsqueeze(0).expand({3, 3}), ends.unsqueeze(1)}, 1);
-  const Tensor expected = (*model)({.input_ids = batch})["logits"].select(1, -1);
+  const Tensor expected = (*model)({{arg::input_ids, batch}})["logits"].select(1, -1);
   const Tensor packed = cat({prefix, ends}, 0).unsqueeze(0);
   Tensor mask = tril(ones({6, 6}), 0);
   for (int64_t row = 3; row < 6; ++row)
@@ -115,8 +115,9 @@ TEST(Masks, H159_packed_sequences_with_a_4d_mask) {
   const Tensor additive = (1 - mask).unsqueeze(0).unsqueeze(0) * lowest_of(DType::float32);
   const Tensor positions = tensor({0, 1, 2, 3, 3, 3}, DType::int64).unsqueeze(0);
   const Tensor found =
-      (*model)({.input_ids = packed, .attention_mask = additive, .position_ids = positions})["logits"].select(0, 0).slice(0,
-                                                                                                                          3);
+      (*model)({{arg::input_ids, packed}, {arg::attention_mask, additive}, {arg::position_ids, positions}})["logits"]
+          .select(0, 0)
+          .slice(0, 3);
   EXPECT_LT((found - expected).abs().max().item().to_double(), 1e-5);
 }
 

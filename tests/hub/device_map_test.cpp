@@ -162,7 +162,7 @@ TEST(DeviceMap, H112_what_a_device_map_may_be) {
 struct Unsplit : PretrainedModel {
   Unsplit() : PretrainedModel(Config{}) {}
   ModelOutput forward(const ModelInputs&) override { return {}; }
-  std::vector<std::string> argument_names() const override { return {}; }
+  std::span<const ModelArgument> arguments() const override { return {}; }
   std::string type_name() const override { return "tests.Unsplit"; }
 };
 

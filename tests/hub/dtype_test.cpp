@@ -175,7 +175,7 @@ TEST(DTypes, H078_TheParametersOfAModel) {
 TEST(DTypes, H079_OperationsOfAModel) {
   const auto llama = from_pretrained(golden("tiny"));
   ModelInputs inputs;
-  inputs.input_ids = zeros({2, 5}, DType::int64);
+  inputs.set(arg::input_ids, zeros({2, 5}, DType::int64));
   EXPECT_EQ(floating_point_ops(*llama, inputs), 6 * 10 * num_parameters(*llama, false, true));
   const Warnings warnings;
   EXPECT_EQ(floating_point_ops(*llama, {}), 0);

@@ -170,7 +170,7 @@ TEST(Keys, H059_H060_OtherShapesMayBeIgnored) {
   EXPECT_TRUE(warnings.any("linear.weight | MISMATCH | checkpoint [2, 5], model [42, 5]"));
   EXPECT_TRUE(warnings.any("the shapes did not match"));
   ModelInputs inputs;
-  inputs.inputs_embeds = ones({1, 5});
+  inputs.set(arg::inputs_embeds, ones({1, 5}));
   EXPECT_EQ(str((*loaded.model)(inputs)["logits"].sizes()), "[1, 42]");
   EXPECT_TRUE(same(loaded.model->get_parameter("base.linear.weight"), head->get_parameter("base.linear.weight")));
   EXPECT_TRUE(same(loaded.model->get_parameter("linear2.bias"), head->get_parameter("linear2.bias")));

@@ -71,7 +71,7 @@ namespace {
 
 template <class D>
 struct TestModel : ModelOf<D> {
-  static constexpr const char* forward_arguments[] = {"inputs_embeds"};
+  static constexpr ModelArgument forward_arguments[] = {arg::inputs_embeds};
   using ModelOf<D>::ModelOf;
   std::string base_model_prefix() const override { return "base"; }
 };
@@ -82,7 +82,7 @@ struct BaseModel : TestModel<BaseModel> {
       : TestModel(c), linear(child<Linear>("linear", 5, 5)), linear_2(child<Linear>("linear_2", 5, 5)) {}
   ModelOutput forward(const ModelInputs& in) override {
     ModelOutput out;
-    out.set("logits", Value(linear_2(linear(in.inputs_embeds))));
+    out.set("logits", Value(linear_2(linear(in[arg::inputs_embeds]))));
     return out;
   }
   Child<Linear> linear, linear_2;

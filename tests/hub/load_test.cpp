@@ -25,7 +25,7 @@ void expect_equal_models(PretrainedModel& a, PretrainedModel& b) {
 Tensor logits_of(PretrainedModel& model) {
   const GradModeScope no_grad(false);
   ModelInputs inputs;
-  inputs.input_ids = SafetensorsFile::open(golden("tiny_expected.safetensors").string()).tensor("input_ids");
+  inputs.set(arg::input_ids, SafetensorsFile::open(golden("tiny_expected.safetensors").string()).tensor("input_ids"));
   return model(inputs)["logits"];
 }
 

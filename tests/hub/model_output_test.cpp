@@ -35,7 +35,7 @@ TEST(Outputs, H170_losses_by_problem_type) {
     const std::string labels_of =
         type == "regression" ? R"(, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0})" : "";
     const auto model = tiny_bert("BertForSequenceClassification", ", \"problem_type\": \"" + type + "\"" + labels_of);
-    const ModelOutput out = (*model)({.input_ids = some_ids(), .labels = labels});
+    const ModelOutput out = (*model)({{arg::input_ids, some_ids()}, {arg::labels, labels}});
     EXPECT_EQ(out["loss"].dim(), 0) << type;
     EXPECT_GT(out["loss"].item().to_double(), 0) << type;
   }
@@ -47,13 +47,13 @@ TEST(Outputs, H171_attentions_by_argument_or_config) {
   for (const bool by_config : {false, true}) {
     const auto model = tiny_bert("BertModel");
     if (by_config) model->config().set("output_attentions", true);
-    ModelInputs inputs{.input_ids = some_ids()};
-    if (!by_config) inputs.output_attentions = true;
+    ModelInputs inputs{{arg::input_ids, some_ids()}};
+    if (!by_config) inputs.set(arg::output_attentions, true);
     const ModelOutput out = (*model)(inputs);
     const std::vector<Tensor> attentions = out.tensors("attentions");
     ASSERT_EQ(attentions.size(), 2U);
     for (const Tensor& one : attentions) EXPECT_EQ(str(one.sizes()), "[2, 4, 5, 5]");
-    inputs.output_hidden_states = true;
+    inputs.set(arg::output_hidden_states, true);
     const ModelOutput more = (*model)(inputs);
     EXPECT_EQ(more.items().size(), out.items().size() + 1);
     EXPECT_EQ(more.items().back().first, "attentions");
@@ -64,7 +64,7 @@ TEST(Outputs, H172_hidden_states) {
   const GradModeScope no_grad(false);
   const auto model = tiny_bert("BertModel");
   const std::vector<Tensor> states =
-      (*model)({.input_ids = some_ids(), .output_hidden_states = true}).tensors("hidden_states");
+      (*model)({{arg::input_ids, some_ids()}, {arg::output_hidden_states, true}}).tensors("hidden_states");
   ASSERT_EQ(states.size(), 3U);
   for (const Tensor& one : states) EXPECT_EQ(str(one.sizes()), "[2, 5, 16]");
 }
@@ -75,20 +75,25 @@ TEST(Outputs, H169_the_feed_forward_in_pieces_gives_the_same) {
   const auto whole = tiny_bert("BertModel");
   const auto pieces = tiny_bert("BertModel", R"(, "chunk_size_feed_forward": 1)");
   pieces->load_state_dict(whole->state_dict());
-  const Tensor difference =
-      (*whole)({.input_ids = some_ids()})["last_hidden_state"] - (*pieces)({.input_ids = some_ids()})["last_hidden_state"];
+  const Tensor difference = (*whole)({{arg::input_ids, some_ids()}})["last_hidden_state"] -
+                            (*pieces)({{arg::input_ids, some_ids()}})["last_hidden_state"];
   EXPECT_LE(difference.abs().max().item().to_double(), 1e-5);
   const auto uneven = tiny_bert("BertModel", R"(, "chunk_size_feed_forward": 2)");
-  EXPECT_EQ(error_of([&] { (*uneven)({.input_ids = some_ids()}); }),
+  EXPECT_EQ(error_of([&] {
+              (*uneven)({{arg::input_ids, some_ids()}});
+            }),
             "The dimension to be chunked 5 has to be a multiple of the chunk size 2");
 }
 
 TEST(Outputs, H173_fields_are_the_same_through_values) {
   const GradModeScope no_grad(false);
   const auto model = tiny_llama();
-  ModelInputs inputs{.input_ids = some_ids(), .labels = some_ids(), .output_attentions = true, .output_hidden_states = true};
+  ModelInputs inputs{{arg::input_ids, some_ids()},
+                     {arg::labels, some_ids()},
+                     {arg::output_attentions, true},
+                     {arg::output_hidden_states, true}};
   const ModelOutput direct = (*model)(inputs);
-  const ModelOutput through = ModelOutput::from_value(model->call({}, inputs.to_kwargs(model->argument_names())));
+  const ModelOutput through = ModelOutput::from_value(model->call({}, inputs.to_kwargs(model->arguments())));
   ASSERT_EQ(direct.items().size(), through.items().size());
   for (size_t i = 0; i < direct.items().size(); ++i) EXPECT_EQ(direct.items()[i].first, through.items()[i].first);
   EXPECT_TRUE(same_bits(direct["logits"], through["logits"]));

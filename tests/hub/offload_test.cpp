@@ -14,7 +14,7 @@ using namespace hub_test;
 
 Tensor logits_of(PretrainedModel& model) {
   const GradModeScope no_grad(false);
-  return model({.input_ids = arange(6, DType::int64).view({1, 6})})["logits"];
+  return model({{arg::input_ids, arange(6, DType::int64).view({1, 6})}})["logits"];
 }
 
 DeviceMap half_on_disk() {
@@ -111,7 +111,7 @@ TEST(Offload, H133_planned_under_limits_the_logits_are_the_same) {
                                             {.device_map = "auto", .max_memory = {{"cpu", 0.8 * size}}});
   ASSERT_TRUE(split.model->dispatched && split.model->dispatched->weights) << device_map_text(split.model->dispatched->map);
   const GradModeScope no_grad(false);
-  const ModelInputs inputs{.input_ids = arange(6, DType::int64).view({1, 6})};
+  const ModelInputs inputs{{arg::input_ids, arange(6, DType::int64).view({1, 6})}};
   EXPECT_TRUE(same_bits((*plain.model)(inputs)["last_hidden_state"], (*split.model)(inputs)["last_hidden_state"]));
 }
 

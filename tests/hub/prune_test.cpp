@@ -19,7 +19,7 @@ using namespace hub_test;
 
 Tensor pruned_logits(PretrainedModel& model, const Tensor& ids) {
   const GradModeScope no_grad(false);
-  const ModelOutput out = model({.input_ids = ids});
+  const ModelOutput out = model({{arg::input_ids, ids}});
   return out.has("logits") ? out["logits"] : out["last_hidden_state"];
 }
 double distance(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item().to_double(); }
@@ -109,15 +109,15 @@ TEST(Prune, heads_of_a_decoder_are_pruned_attention_by_attention) {
     EXPECT_EQ(pruned->get_parameter(path + ".q.weight").size(0), (count - std::ssize(heads)) * size) << path;
   }
   const Tensor ids = tensor_of<int64_t>({5, 6, 7, 8, 9, 1}, {1, 6}), begun = tensor_of<int64_t>({0, 11, 12, 13}, {1, 4});
-  const ModelInputs in{.input_ids = ids, .decoder_input_ids = begun, .use_cache = true};
+  const ModelInputs in{{arg::input_ids, ids}, {arg::decoder_input_ids, begun}, {arg::use_cache, true}};
   const ModelOutput found = (*pruned)(in), expected = (*zeroed)(in);
   EXPECT_LT(distance(found["logits"], expected["logits"]), 1e-5);
   EXPECT_GT(distance((*whole)(in)["logits"], expected["logits"]), 1e-3);
   const auto next = [&](PretrainedModel& model, const ModelOutput& before) {
-    return model({.input_ids = ids,
-                  .decoder_input_ids = tensor_of<int64_t>({14}, {1, 1}),
-                  .past_key_values = before.past_key_values(),
-                  .use_cache = true})["logits"];
+    return model({{arg::input_ids, ids},
+                  {arg::decoder_input_ids, tensor_of<int64_t>({14}, {1, 1})},
+                  {arg::past_key_values, before.past_key_values()},
+                  {arg::use_cache, true}})["logits"];
   };
   EXPECT_LT(distance(next(*pruned, found), next(*zeroed, expected)), 1e-5) << "with a cache of fewer heads";
   EXPECT_EQ(error_of([&] { prune_attention_heads(pruned->get_submodule("lm_head"), {0}); }),

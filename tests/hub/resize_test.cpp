@@ -17,7 +17,7 @@ using namespace hub_test;
 
 Tensor run(PretrainedModel& model, int64_t vocabulary) {
   const GradModeScope no_grad(false);
-  return model({.input_ids = full({1, 4}, vocabulary - 1, DType::int64)})["logits"];
+  return model({{arg::input_ids, full({1, 4}, vocabulary - 1, DType::int64)}})["logits"];
 }
 
 TEST(Resize, H093_H094_rows_at_the_end_come_and_go) {
@@ -128,7 +128,7 @@ TEST(Resize, new_rows_are_around_the_mean_of_the_old_ones) {
 struct NoEmbeddings : PretrainedModel {
   NoEmbeddings() : PretrainedModel(Config{}) {}
   ModelOutput forward(const ModelInputs&) override { return {}; }
-  std::vector<std::string> argument_names() const override { return {}; }
+  std::span<const ModelArgument> arguments() const override { return {}; }
   std::string type_name() const override { return "tests.NoEmbeddings"; }
 };
 
@@ -168,7 +168,7 @@ TEST(ModelInfo, H077_H078_H079_parameters_bytes_and_operations) {
   EXPECT_EQ(num_parameters(*model, true), 4560 - 640);
   EXPECT_EQ(memory_footprint(*model, false), 4560 * 4);
   EXPECT_GT(memory_footprint(*model), 4560 * 4);
-  EXPECT_EQ(floating_point_ops(*model, {.input_ids = zeros({2, 5}, DType::int64)}), 6 * 10 * (4560 - 640));
+  EXPECT_EQ(floating_point_ops(*model, {{arg::input_ids, zeros({2, 5}, DType::int64)}}), 6 * 10 * (4560 - 640));
   std::vector<std::string> warnings;
   reset_warnings();
   const WarningSink before = set_warning_sink([&](std::string_view text) { warnings.emplace_back(text); });
@@ -269,11 +269,11 @@ TEST(ModelInfo, models_that_look_for_padding_warn_of_it_once) {
                                                                                    {"megatron-bert", "MegatronBertModel"},
                                                                                    {"layoutlm", "LayoutLMModel"},
                                                                                    {"nezha", "NezhaModel"}}) {
-    EXPECT_EQ(warnings_of(type, name, {.input_ids = last}), std::vector<std::string>{expected}) << name;
-    EXPECT_TRUE(warnings_of(type, name, {.input_ids = inside}).empty()) << name;
-    EXPECT_TRUE(warnings_of(type, name, {.input_ids = last, .attention_mask = ones({2, 3})}).empty()) << name;
+    EXPECT_EQ(warnings_of(type, name, {{arg::input_ids, last}}), std::vector<std::string>{expected}) << name;
+    EXPECT_TRUE(warnings_of(type, name, {{arg::input_ids, inside}}).empty()) << name;
+    EXPECT_TRUE(warnings_of(type, name, {{arg::input_ids, last}, {arg::attention_mask, ones({2, 3})}}).empty()) << name;
   }
-  EXPECT_TRUE(warnings_of("bert", "BertModel", {.input_ids = last}).empty());
+  EXPECT_TRUE(warnings_of("bert", "BertModel", {{arg::input_ids, last}}).empty());
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ struct IgnoresOne : PretrainedModel {
     if (tie) set_tensor("two.weight", one->weight);
   }
   ModelOutput forward(const ModelInputs&) override { return {}; }
-  std::vector<std::string> argument_names() const override { return {}; }
+  std::span<const ModelArgument> arguments() const override { return {}; }
   std::string type_name() const override { return "tests.IgnoresOne"; }
   std::vector<std::string> keys_to_ignore_on_save() const override { return ignored; }
   TiedWeights tied_weights() const override { return ties; }

@@ -57,7 +57,7 @@ Nlohmann run(const Nlohmann& c) {
   ModelInputs inputs;
   for (const auto& [name, rows] : c.at("inputs").items())
     if (name == "inputs_embeds")
-      inputs.inputs_embeds = embeds_to_tensor(rows.get<std::vector<std::vector<std::vector<float>>>>());
+      inputs.set(arg::inputs_embeds, embeds_to_tensor(rows.get<std::vector<std::vector<std::vector<float>>>>()));
     else
       inputs.set(name, rows_to_tensor(rows.get<std::vector<std::vector<int64_t>>>()));
   Generator generator(c.at("seed").get<uint64_t>());
@@ -77,7 +77,8 @@ Nlohmann run(const Nlohmann& c) {
   }
   GenerationConfig settings = GenerationConfig::from_json(c.at("settings").dump());
   const bool states = c.contains("states");
-  if (states) settings.return_dict_in_generate = settings.output_hidden_states = settings.output_attentions = true;
+  if (states)
+    settings.return_dict_in_generate = settings.set(arg::output_hidden_states, settings.set(arg::output_attentions, true));
   const ModelGenerateOutput result = generate(*model, inputs, settings, options);
   const Tensor ids = result.sequences.contiguous();
   Nlohmann out = {{"ids", Nlohmann::array()}};

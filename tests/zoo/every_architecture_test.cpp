@@ -6,6 +6,7 @@
 
 #include "calque/hub/device_map.h"
 #include "calque/hub/from_pretrained.h"
+#include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/hub/save_pretrained.h"
 #include "calque/op/ops.h"
@@ -50,6 +51,19 @@ TEST_P(EveryArchitecture, H045_H049_saved_in_one_file_or_shards_it_comes_back_th
     EXPECT_EQ(difference(*model, *loaded.model), "") << name;
     EXPECT_TRUE(loaded.report.missing_keys.empty()) << name;
     EXPECT_TRUE(loaded.report.unexpected_keys.empty()) << name;
+  }
+}
+
+TEST_P(EveryArchitecture, each_class_runs_on_its_example_inputs) {
+  const GradModeScope no_grad(false);
+  const Config config = load()->config();
+  for (const ModelClass& one : model_registry().find(config.model_type())->classes) {
+    const auto model = from_config(config, {.model_class = one.name});
+    model->eval();
+    const ModelInputs inputs = model->example_inputs({.batch = 3, .length = 6});
+    EXPECT_EQ(inputs.tensor(model->main_input_name()).size(0), 3) << one.name;
+    EXPECT_EQ(inputs.tensor(model->main_input_name()).size(-1), 6) << one.name;
+    EXPECT_FALSE((*model)(inputs).items().empty()) << one.name;
   }
 }
 

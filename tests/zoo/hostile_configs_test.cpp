@@ -69,10 +69,8 @@ std::set<std::string> numbers_of(const Json& config, const Architecture& archite
 
 ModelInputs small_inputs(const PretrainedModel& model) {
   ModelInputs in;
-  in.input_ids = tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5});
-  const std::vector<std::string> names = model.argument_names();
-  if (std::find(names.begin(), names.end(), "decoder_input_ids") != names.end())
-    in.decoder_input_ids = tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3});
+  in.set(arg::input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5}));
+  if (model.takes(arg::decoder_input_ids)) in.set(arg::decoder_input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3}));
   return in;
 }
 

@@ -197,7 +197,7 @@ TEST(Models, TextsOfNoTokensAndOfOne) {
   for (const char* name : {"llama", "gpt2"}) {
     const auto model = from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / name);
     for (const int64_t length : {0, 1}) {
-      const Tensor hidden = model->base_model()({.input_ids = ones({2, length}, DType::int64)})["last_hidden_state"];
+      const Tensor hidden = model->base_model()({{arg::input_ids, ones({2, length}, DType::int64)}})["last_hidden_state"];
       EXPECT_EQ(hidden.size(0), 2) << name;
       EXPECT_EQ(hidden.size(1), length) << name;
     }

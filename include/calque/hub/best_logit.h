@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "calque/hub/model_io.h"
 #include "calque/nn/linear.h"
 
 namespace calque {
@@ -30,6 +31,14 @@ class BestLogit {
  private:
   std::unique_ptr<kernel::RowScreen> screen_;
   int calls_ = 0;
+};
+
+// A model class that can be asked for the largest logit alone.
+class BestLogitModel {
+ public:
+  virtual ~BestLogitModel() = default;
+  // PretrainedModel::forward, but of the logits only the largest and its place count.
+  virtual ModelOutput forward_best(const ModelInputs& inputs, BestLogit& best) = 0;
 };
 
 }  // namespace calque

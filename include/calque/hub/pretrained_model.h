@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "calque/hub/config.h"
+#include "calque/hub/example_inputs.h"
 #include "calque/hub/model_io.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/module.h"
@@ -22,12 +24,15 @@ class PretrainedModel : public Module {
   const Config& config() const { return config_; }
   Config& config() { return config_; }
 
-  // Hooks and observers, then forward.
+  // Hooks and observers, then forward. UserError for an argument that the class does not take.
   ModelOutput operator()(const ModelInputs& inputs);
-  ModelOutput call_typed(const ModelInputs& inputs) { return (*this)(inputs); }  // what a Child calls
+  // The same from a model around this one, whose inputs may have more: what a Child calls.
+  ModelOutput call_typed(const ModelInputs& inputs);
   virtual ModelOutput forward(const ModelInputs& inputs) = 0;
-  // The arguments of forward, in transformers' order.
-  std::vector<std::string> argument_names() const override = 0;
+  // The arguments of forward, in transformers' order. They live as long as the model.
+  virtual std::span<const ModelArgument> arguments() const = 0;
+  bool takes(const ModelArgument& argument) const { return find_argument(arguments(), argument.name) != nullptr; }
+  std::vector<std::string> argument_names() const final;
   Value forward_values(const Values& args, const Kwargs& kwargs) override;
 
   // ---- what a class says of itself ------------------------------------------------------------------------------------
@@ -43,6 +48,8 @@ class PretrainedModel : public Module {
   virtual std::vector<std::string> keep_in_fp32_modules() const { return {}; }
   virtual std::vector<std::string> no_split_modules() const { return {}; }  // class names
   virtual std::string main_input_name() const { return "input_ids"; }
+  // What the class can be called with: by default ids, their mask, and the decoder's ids where it takes any.
+  virtual ModelInputs example_inputs(const ExampleSizes& sizes = {}) const;
   virtual bool is_encoder_decoder() const { return config_.flag("is_encoder_decoder"); }
   virtual bool can_generate() const { return false; }
   virtual bool supports_sdpa() const { return true; }  // false: its attention is always written out
@@ -82,12 +89,12 @@ class PretrainedModel : public Module {
 
   // ---- settings of a call -----------------------------------------------------------------------------------------------
   bool wants_attentions(const ModelInputs& inputs) const {
-    return inputs.output_attentions.value_or(config_.flag("output_attentions"));
+    return inputs[arg::output_attentions].value_or(config_.flag("output_attentions"));
   }
   bool wants_hidden_states(const ModelInputs& inputs) const {
-    return inputs.output_hidden_states.value_or(config_.flag("output_hidden_states"));
+    return inputs[arg::output_hidden_states].value_or(config_.flag("output_hidden_states"));
   }
-  bool wants_cache(const ModelInputs& inputs) const { return inputs.use_cache.value_or(config_.flag("use_cache")); }
+  bool wants_cache(const ModelInputs& inputs) const { return inputs[arg::use_cache].value_or(config_.flag("use_cache")); }
 
  protected:
   explicit PretrainedModel(Config config);
@@ -104,13 +111,13 @@ class ModelOf : public Base {
  public:
   using Base::Base;
   std::string type_name() const override { return D::torch_type; }
-  std::vector<std::string> argument_names() const override {
-    return {std::begin(D::forward_arguments), std::end(D::forward_arguments)};
-  }
+  std::span<const ModelArgument> arguments() const override { return D::forward_arguments; }
 
  protected:
   ModelOf(const ModelOf&) = default;
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<D>(static_cast<const D&>(*this)); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
+  }
 };
 
 }  // namespace calque

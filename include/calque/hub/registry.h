@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,11 +16,13 @@
 namespace calque {
 
 class PretrainedModel;
+struct Architecture;
 
 struct ModelClass {
   std::string name;                // "BertForMaskedLM"
   std::vector<std::string> tasks;  // "masked-lm", ...; "special" for a class that is found by name alone
   std::function<std::shared_ptr<PretrainedModel>(const Config&)> make;
+  const Architecture* architecture = nullptr;  // the one that has the class; the registry sets it
 };
 
 struct Architecture {
@@ -52,10 +55,12 @@ ModelRegistry& model_registry();
 std::shared_ptr<PretrainedModel> finished_model(std::shared_ptr<PretrainedModel> model);
 
 // A class entry for a model class that is made from a Config alone.
+ModelClass model_class(std::string_view name, std::initializer_list<std::string_view> tasks,
+                       std::unique_ptr<PretrainedModel> (*make)(const Config&));
 template <class M>
-ModelClass model_class(std::string name, std::vector<std::string> tasks) {
-  return {std::move(name), std::move(tasks),
-          [](const Config& config) { return finished_model(std::make_shared<M>(config)); }};
+ModelClass model_class(std::string_view name, std::initializer_list<std::string_view> tasks) {
+  return model_class(name, tasks,
+                     [](const Config& config) -> std::unique_ptr<PretrainedModel> { return std::make_unique<M>(config); });
 }
 
 }  // namespace calque

@@ -31,9 +31,10 @@ struct ModuleSequence : Module {
   // Makes the item and returns it.
   template <class M, class... A>
   M& emplace(A&&... args) {
-    auto made = std::make_shared<M>(std::forward<A>(args)...);
-    append(made);
-    return *made;
+    auto made = std::make_unique<M>(std::forward<A>(args)...);
+    M& module = *made;
+    append(nn_detail::shared_module(std::move(made)));
+    return module;
   }
   void set(int64_t index, std::shared_ptr<Module> module);
   void insert(int64_t index, std::shared_ptr<Module> module);

@@ -122,9 +122,9 @@ class Module : public std::enable_shared_from_this<Module> {
   void register_module(std::string name, std::shared_ptr<Module> module);
   // Makes a child and registers it (nn/typed.h).
   template <class M, class... A>
-  Child<M> child(std::string name, A&&... args);
+  Child<M> child(std::string_view name, A&&... args);
   template <class M>
-  Child<M> child_module(std::string name, std::shared_ptr<M> module);
+  Child<M> child_module(std::string_view name, std::shared_ptr<M> module);
   // A parameter, buffer, constant or child of this module. What pointed to it sees None from now on.
   void delete_attribute(std::string_view name);
 
@@ -218,6 +218,7 @@ class Module : public std::enable_shared_from_this<Module> {
   // Arguments by position and keyword into the places of argument_names(); a place not given stays null.
   void bind_arguments(const Values& args, const Kwargs& kwargs, std::span<const Value*> places) const;
   ModuleSlot& module_slot(std::string_view name) const;  // InternalError when missing
+  ModuleSlot& add_child(std::string_view name, std::shared_ptr<Module> module);
 
  private:
   template <class M>

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <typeinfo>
 #include <utility>
 
@@ -25,39 +26,127 @@ namespace calque {
 
 namespace nn_detail {
 
+// Names "<Class>.forward: argument <name>: " in front of what a conversion says.
+[[noreturn]] void rethrow_for_argument(Error& error, const Module& module, size_t index);
+[[noreturn]] void missing_argument(const Module& module, size_t index);
+[[noreturn]] void not_as_values(const Module& module);
+const Value& value_at(const Value* const* places, size_t index);  // None for a place that is empty
+// The arguments up to the last one that is given; places before it that are empty get these defaults of the last arguments.
+size_t given_arguments(std::span<const Value*> places, const Values& defaults = {});
+std::vector<std::string> argument_list(std::span<const char* const> names);
+std::vector<std::string> default_argument_list(size_t arity);  // input, arg1, arg2, ...
+// Is a call forward alone: nobody watches, and the module is of this class and not of one derived from it?
+bool is_forward_alone(const Module& module, const std::type_info& type);
+// The module in a slot, which is the one by which it is reached from now on; UserError when it is None.
+Module& reach(const ModuleSlot& slot);
+[[noreturn]] void replaced_child(const ModuleSlot& slot);
+std::shared_ptr<Module> shared_module(std::unique_ptr<Module> module);
+
+// A forward of this form, with Values on either side. It depends on nothing else, so that all modules of the form share it.
+template <class F>
+struct BoxedCall;
+template <class R, class... A>
+struct BoxedCall<R(A...)> {
+  using Forward = R (*)(Module&, A...);
+
+  static ForwardSignature outlines() { return {{outline<stored_as<A>>()...}, outline<R>(), {}}; }
+
+  // The module's call, with the arguments converted as a direct call would convert them: hooks and observers see it.
+  [[gnu::noinline, gnu::cold]] static R through_values(Module& module, A... given) {
+    Values args;
+    args.reserve(sizeof...(A));
+    (args.push_back(to_value(static_cast<const std::remove_reference_t<A>&>(given))), ...);
+    if constexpr (std::is_void_v<R>)
+      module.call(std::move(args));
+    else
+      return from_value<R>(module.call(std::move(args)));
+  }
+
+  // forward of the arguments in these places; an empty one is None.
+  [[gnu::noinline]] static Value from_values(Module& module, Forward forward, const Value* const* places) {
+    return from_values(module, forward, places, std::index_sequence_for<A...>{});
+  }
+
+ private:
+  template <size_t... i>
+  static Value from_values(Module& module, Forward forward, [[maybe_unused]] const Value* const* places,
+                           std::index_sequence<i...>) {
+    [[maybe_unused]] size_t at = 0;
+    const auto converted = [&] {
+      try {
+        [[maybe_unused]] const auto convert = [&]<class T>(std::type_identity<T>, size_t index) -> T {
+          at = index;
+          return from_value<T>(value_at(places, index));
+        };
+        return std::tuple<stored_as<A>...>{convert(std::type_identity<stored_as<A>>(), i)...};
+      } catch (Error& error) {
+        rethrow_for_argument(error, module, at);
+      }
+    };
+    std::tuple<stored_as<A>...> stored = converted();
+    if constexpr (std::is_void_v<R>) {
+      forward(module, std::get<i>(stored)...);
+      return Value();
+    } else {
+      return to_value(forward(module, std::get<i>(stored)...));
+    }
+  }
+};
+
 template <class F>
 struct Signature;
 template <class R, class C, class... A>
 struct Signature<R (C::*)(A...)> {
   using Result = R;
+  using Parameters = std::tuple<A...>;
   static constexpr size_t arity = sizeof...(A);
-  using Stored = std::tuple<stored_as<A>...>;
   static constexpr bool as_values = (AsValue<A> && ...) && (std::is_void_v<R> || AsValue<R>);
-  static ForwardSignature outlines() { return {{outline<stored_as<A>>()...}, outline<R>(), {}}; }
-  // The arguments given, converted as a direct call would convert them.
-  template <class... G>
-  static Values box(const G&... given) {
-    return box(std::tie(given...), std::index_sequence_for<G...>{});
-  }
-
- private:
-  template <class T, size_t... i>
-  static Values box(const T& given, std::index_sequence<i...>) {
-    Values out;
-    out.reserve(sizeof...(i));
-    (out.push_back(box_one<std::tuple_element_t<i, std::tuple<A...>>>(std::get<i>(given))), ...);
-    return out;
-  }
-  template <class P, class G>
-  static Value box_one(const G& given) {
-    const P parameter = given;
-    return to_value(parameter);
-  }
 };
 template <class R, class C, class... A>
 struct Signature<R (C::*)(A...) const> : Signature<R (C::*)(A...)> {};
 template <class D>
 using SignatureOf = Signature<decltype(&D::forward)>;
+
+// The first n arguments of a forward.
+template <class S, size_t n>
+struct FirstArguments {
+  template <size_t... i>
+  static BoxedCall<typename S::Result(std::tuple_element_t<i, typename S::Parameters>...)> of(std::index_sequence<i...>);
+  using Boxed = decltype(of(std::make_index_sequence<n>{}));
+  template <class D, size_t... i>
+  static consteval bool callable(std::index_sequence<i...>) {
+    return requires(D& self, stored_as<std::tuple_element_t<i, typename S::Parameters>>&... given) {
+      self.forward(given...);
+    };
+  }
+  template <class D>
+  static constexpr bool accepted_by = callable<D>(std::make_index_sequence<n>{});
+};
+template <class D, size_t n>
+using BoxedForward = typename FirstArguments<SignatureOf<D>, n>::Boxed;
+
+// forward as a function of a module of class D, called with its first arguments.
+template <class D>
+struct ForwardOf {
+  template <class R, class... A>
+  static R call(Module& module, A... given) {
+    return static_cast<D&>(module).forward(static_cast<A&&>(given)...);
+  }
+  template <class R, class... A>
+  static Value from_values(BoxedCall<R(A...)>, Module& module, const Value* const* places) {
+    return BoxedCall<R(A...)>::from_values(module, &call<R, A...>, places);
+  }
+};
+
+// Calls forward with its first `given` arguments, so that C++ supplies the defaults of the rest.
+template <class D, size_t n>
+Value forward_first(Module& module, const Value* const* places, size_t given) {
+  if constexpr (FirstArguments<SignatureOf<D>, n>::template accepted_by<D>) {
+    if (given == n) return ForwardOf<D>::from_values(BoxedForward<D, n>{}, module, places);
+    if constexpr (n > 0) return forward_first<D, n - 1>(module, places, given);
+  }
+  missing_argument(module, given);
+}
 
 template <class M>
 concept HasForward = requires { &M::forward; };
@@ -66,12 +155,6 @@ concept HasForward = requires { &M::forward; };
 template <class... G>
 concept StartsWithTensor =
     sizeof...(G) > 0 && std::is_same_v<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<G..., void*>>>, Tensor>;
-
-// Names "<Class>.forward: argument <name>: " in front of what a conversion says.
-[[noreturn]] void rethrow_for_argument(Error& error, const Module& module, size_t index);
-[[noreturn]] void missing_argument(const Module& module, size_t index);
-[[noreturn]] void not_as_values(const Module& module);
-[[noreturn]] void called_none(const std::string& name);
 
 }  // namespace nn_detail
 
@@ -94,18 +177,11 @@ class Typed : public Base {
   template <class... G>
   auto call_typed(G&&... given) {
     using S = nn_detail::SignatureOf<D>;
-    D& self = static_cast<D&>(*this);
     if constexpr (S::as_values) {
-      if (this->is_watched() || typeid(*this) != typeid(D)) [[unlikely]] {
-        if constexpr (std::is_void_v<typename S::Result>) {
-          this->call(S::box(given...));
-          return;
-        } else {
-          return from_value<typename S::Result>(this->call(S::box(given...)));
-        }
-      }
+      if (!nn_detail::is_forward_alone(*this, typeid(D))) [[unlikely]]
+        return nn_detail::BoxedForward<D, sizeof...(G)>::through_values(*this, std::forward<G>(given)...);
     }
-    return self.forward(std::forward<G>(given)...);
+    return static_cast<D&>(*this).forward(std::forward<G>(given)...);
   }
 
   // `static constexpr const char* torch_type` names the class as PyTorch does; a class derived from it has its own name.
@@ -119,19 +195,17 @@ class Typed : public Base {
   }
 
   std::vector<std::string> argument_names() const override {
+    constexpr size_t arity = nn_detail::SignatureOf<D>::arity;
     if constexpr (requires { D::forward_arguments; }) {
-      constexpr size_t arity = nn_detail::SignatureOf<D>::arity;
       static_assert(std::size(D::forward_arguments) >= arity, "one name for each argument of forward");
-      return {std::begin(D::forward_arguments), std::begin(D::forward_arguments) + arity};
+      return nn_detail::argument_list({std::begin(D::forward_arguments), arity});
     } else {
-      std::vector<std::string> names;
-      for (size_t i = 0; i < nn_detail::SignatureOf<D>::arity; ++i) names.push_back(i ? "arg" + std::to_string(i) : "input");
-      return names;
+      return nn_detail::default_argument_list(arity);
     }
   }
 
   ForwardSignature forward_signature() const override {
-    ForwardSignature signature = nn_detail::SignatureOf<D>::outlines();
+    ForwardSignature signature = nn_detail::BoxedForward<D, nn_detail::SignatureOf<D>::arity>::outlines();
     if constexpr (requires { D::forward_defaults(); }) signature.defaults = D::forward_defaults();
     return signature;
   }
@@ -140,16 +214,13 @@ class Typed : public Base {
     using S = nn_detail::SignatureOf<D>;
     if constexpr (S::as_values) {
       const Value* places[S::arity + 1] = {};
-      this->bind_arguments(args, kwargs, std::span<const Value*>(places, S::arity));
-      size_t given = S::arity;
-      while (given > 0 && !places[given - 1]) --given;
+      const std::span<const Value*> all(places, S::arity);
+      this->bind_arguments(args, kwargs, all);
       if constexpr (requires { D::forward_defaults(); }) {
         const Values defaults = D::forward_defaults();
-        for (size_t i = S::arity - defaults.size(); i < given; ++i)
-          if (!places[i]) places[i] = &defaults[i + defaults.size() - S::arity];
-        return forward_with<0>(places, given);
+        return nn_detail::forward_first<D, S::arity>(*this, places, nn_detail::given_arguments(all, defaults));
       } else {
-        return forward_with<0>(places, given);
+        return nn_detail::forward_first<D, S::arity>(*this, places, nn_detail::given_arguments(all));
       }
     } else {
       nn_detail::not_as_values(*this);
@@ -161,55 +232,17 @@ class Typed : public Base {
   Typed(const Typed&) = default;
   std::shared_ptr<Module> copy_self() const override {
     if constexpr (std::is_copy_constructible_v<D>)
-      return std::make_shared<D>(static_cast<const D&>(*this));
+      return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
     else
       return Module::copy_self();
-  }
-
- private:
-  // Calls forward with its first `given` arguments, so that C++ supplies the defaults of the rest.
-  template <size_t n>
-  Value forward_with(const Value* const* places, size_t given) {
-    using S = nn_detail::SignatureOf<D>;
-    if constexpr (n < S::arity) {
-      if (n < given) return forward_with<n + 1>(places, given);
-    }
-    using Stored = typename S::Stored;
-    return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
-      D& self = static_cast<D&>(*this);
-      if constexpr (requires(Stored& s) { self.forward(std::get<i>(s)...); }) {
-        [[maybe_unused]] size_t at = 0;
-        [[maybe_unused]] const Value none;
-        [[maybe_unused]] const auto convert =
-            [&]<size_t k>(std::integral_constant<size_t, k>) -> std::tuple_element_t<k, Stored> {
-          at = k;
-          return from_value<std::tuple_element_t<k, Stored>>(places[k] ? *places[k] : none);
-        };
-        const auto converted = [&] {
-          try {
-            return std::tuple<std::tuple_element_t<i, Stored>...>{convert(std::integral_constant<size_t, i>{})...};
-          } catch (Error& error) {
-            nn_detail::rethrow_for_argument(error, *this, at);
-          }
-        };
-        std::tuple<std::tuple_element_t<i, Stored>...> stored = converted();
-        if constexpr (std::is_void_v<typename S::Result>) {
-          self.forward(std::get<i>(stored)...);
-          return Value();
-        } else {
-          return to_value(self.forward(std::get<i>(stored)...));
-        }
-      } else {
-        nn_detail::missing_argument(*this, n);
-      }
-    }(std::make_index_sequence<n>{});
   }
 };
 
 template <class M>
 class Child {
  public:
-  explicit Child(ModuleSlot& slot) : slot_(&slot), changes_(slot.changes), typed_(dynamic_cast<M*>(slot.module.get())) {}
+  explicit Child(ModuleSlot& slot) : Child(slot, dynamic_cast<M*>(slot.module.get())) {}
+  Child(ModuleSlot& slot, M* module) : slot_(&slot), changes_(slot.changes), typed_(module) {}  // what is in the slot
   Child(const Child& other) : Child(nn_detail::copied_slot(*other.slot_)) {}
   Child& operator=(const Child&) = delete;
 
@@ -221,9 +254,7 @@ class Child {
   M& get() const {
     if (slot_->changes == changes_ && typed_) return *typed_;
     if (M* now = dynamic_cast<M*>(slot_->module.get())) return *now;
-    if (!slot_->module) nn_detail::called_none(slot_->name);
-    throw UserError("the child module " + slot_->name + " was replaced by a " + slot_->module->type_name() +
-                    ": it can be called, but its members are others");
+    nn_detail::replaced_child(*slot_);
   }
 
   template <class... G>
@@ -240,23 +271,16 @@ class Child {
  private:
   template <class... G>
   auto call(G&&... given) const {
-    if (!slot_->module) [[unlikely]]
-      nn_detail::called_none(slot_->name);
-    thread_context().reached_slot = slot_->number;
+    Module& module = nn_detail::reach(*slot_);
     if constexpr (nn_detail::HasForward<M>) {
-      using S = nn_detail::SignatureOf<M>;
       if (slot_->changes == changes_ && typed_) [[likely]]
         return typed_->call_typed(std::forward<G>(given)...);
-      if constexpr (S::as_values) {
-        if constexpr (std::is_void_v<typename S::Result>)
-          slot_->module->call(S::box(given...));
-        else
-          return from_value<typename S::Result>(slot_->module->call(S::box(given...)));
-      } else {
+      if constexpr (nn_detail::SignatureOf<M>::as_values)
+        return nn_detail::BoxedForward<M, sizeof...(G)>::through_values(module, std::forward<G>(given)...);
+      else
         return get()(std::forward<G>(given)...);
-      }
     } else {
-      return slot_->module->call(Values{to_value(given)...});
+      return module.call(Values{to_value(given)...});
     }
   }
 
@@ -266,15 +290,15 @@ class Child {
 };
 
 template <class M, class... A>
-Child<M> Module::child(std::string name, A&&... args) {
-  return child_module(std::move(name), std::make_shared<M>(std::forward<A>(args)...));
+Child<M> Module::child(std::string_view name, A&&... args) {
+  auto made = std::make_unique<M>(std::forward<A>(args)...);
+  M* module = made.get();
+  return Child<M>(add_child(name, nn_detail::shared_module(std::move(made))), module);
 }
 
 template <class M>
-Child<M> Module::child_module(std::string name, std::shared_ptr<M> module) {
-  std::string key = name;
-  register_module(std::move(name), std::move(module));
-  return Child<M>(module_slot(key));
+Child<M> Module::child_module(std::string_view name, std::shared_ptr<M> module) {
+  return Child<M>(add_child(name, std::shared_ptr<Module>(std::move(module))));
 }
 
 }  // namespace calque

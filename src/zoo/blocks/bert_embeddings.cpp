@@ -40,13 +40,14 @@ Tensor BertEmbeddings::forward(const Tensor& input_ids, const Tensor& given_type
 }
 
 void check_one_input(const ModelInputs& in) {
-  if (in.input_ids.defined() == in.inputs_embeds.defined())
+  if (in[arg::input_ids].defined() == in[arg::inputs_embeds].defined())
     throw UserError("You must specify exactly one of input_ids or inputs_embeds");
 }
 
 Tensor embed(const Child<BertEmbeddings>& embeddings, const ModelInputs& in) {
   check_one_input(in);
-  return embeddings(in.input_ids, in.token_type_ids, in.position_ids, in.inputs_embeds, in.past_key_values.length());
+  return embeddings(in[arg::input_ids], in[arg::token_type_ids], in[arg::position_ids], in[arg::inputs_embeds],
+                    in[arg::past_key_values].length());
 }
 
 }  // namespace calque

@@ -179,19 +179,19 @@ EncoderInputs encoder_inputs(const PretrainedModel& model, const ModelInputs& in
   const Config& config = model.config();
   EncoderInputs out;
   out.hidden_states = embeddings;
-  out.past = in.past_key_values;
-  const bool causal = config.flag("is_decoder") && !(in.attention_mask.defined() && in.attention_mask.dim() > 2);
-  out.mask = causal ? causal_mask(embeddings, in.attention_mask, {.past = out.past.length()})
-                    : bidirectional_mask(in.attention_mask);
-  out.head_mask = head_masks(in.head_mask, config.integer("num_hidden_layers"), embeddings.dtype());
+  out.past = in[arg::past_key_values];
+  const bool causal = config.flag("is_decoder") && !(in[arg::attention_mask].defined() && in[arg::attention_mask].dim() > 2);
+  out.mask = causal ? causal_mask(embeddings, in[arg::attention_mask], {.past = out.past.length()})
+                    : bidirectional_mask(in[arg::attention_mask]);
+  out.head_mask = head_masks(in[arg::head_mask], config.integer("num_hidden_layers"), embeddings.dtype());
   if (config.flag("is_decoder")) {
-    out.encoder_hidden_states = in.encoder_hidden_states;
-    out.encoder_mask = bidirectional_mask(in.encoder_attention_mask);
+    out.encoder_hidden_states = in[arg::encoder_hidden_states];
+    out.encoder_mask = bidirectional_mask(in[arg::encoder_attention_mask]);
     out.use_cache = model.wants_cache(in);
   }
   out.want_hidden_states = model.wants_hidden_states(in);
   out.want_attentions = model.wants_attentions(in);
-  out.eager = eager_attention(config, out.want_attentions, in.head_mask);
+  out.eager = eager_attention(config, out.want_attentions, in[arg::head_mask]);
   return out;
 }
 

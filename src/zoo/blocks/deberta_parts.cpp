@@ -10,8 +10,8 @@ namespace calque {
 
 Tensor deberta_given_mask(const ModelInputs& in) {
   check_one_input(in);
-  if (in.attention_mask.defined()) return in.attention_mask;
-  const Tensor& given = in.input_ids.defined() ? in.input_ids : in.inputs_embeds;
+  if (in[arg::attention_mask].defined()) return in[arg::attention_mask];
+  const Tensor& given = in[arg::input_ids].defined() ? in[arg::input_ids] : in[arg::inputs_embeds];
   return ones({given.sym_size(0), given.sym_size(1)}, DType::float32, std::nullopt, given.device());
 }
 

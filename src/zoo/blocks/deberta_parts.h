@@ -126,9 +126,9 @@ struct DebertaOnlyMLMHead : FamilyModule<DebertaOnlyMLMHead> {
 // The model: embeddings and an encoder, which a family calls in its own way.
 template <class D, class Pretrained, class Encoder>
 struct DebertaLikeModel : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",           "attention_mask", "token_type_ids",
-                                                      "position_ids",        "inputs_embeds",  "output_attentions",
-                                                      "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,     arg::attention_mask,    arg::token_type_ids,      arg::position_ids,
+      arg::inputs_embeds, arg::output_attentions, arg::output_hidden_states};
   DebertaLikeModel(const Config& c, const char* family, const DebertaNorm& make_norm)
       : ModelOf<D, Pretrained>(c),
         embeddings(this->template child<DebertaEmbeddings>("embeddings", c, family, make_norm)),
@@ -137,9 +137,10 @@ struct DebertaLikeModel : ModelOf<D, Pretrained> {
   virtual EncoderResult encoded(const EncoderInputs& inner, const Tensor& mask) = 0;
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor mask = deberta_given_mask(in);
-    warn_if_padding_and_no_attention_mask(*this, in.input_ids, in.attention_mask);
+    warn_if_padding_and_no_attention_mask(*this, in[arg::input_ids], in[arg::attention_mask]);
     EncoderInputs inner;
-    inner.hidden_states = embeddings(in.input_ids, in.token_type_ids, in.position_ids, mask, in.inputs_embeds);
+    inner.hidden_states =
+        embeddings(in[arg::input_ids], in[arg::token_type_ids], in[arg::position_ids], mask, in[arg::inputs_embeds]);
     inner.mask.mask = deberta_mask(mask);
     inner.want_attentions = this->wants_attentions(in);
     inner.want_hidden_states = this->wants_hidden_states(in);

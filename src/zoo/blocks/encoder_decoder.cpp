@@ -8,28 +8,28 @@ namespace calque {
 
 ModelInputs encoder_inputs(const ModelInputs& inputs) {
   ModelInputs out;
-  out.input_ids = inputs.input_ids;
-  out.attention_mask = inputs.attention_mask;
-  out.inputs_embeds = inputs.inputs_embeds;
-  out.head_mask = inputs.head_mask;
-  out.output_attentions = inputs.output_attentions;
-  out.output_hidden_states = inputs.output_hidden_states;
+  out.set(arg::input_ids, inputs[arg::input_ids]);
+  out.set(arg::attention_mask, inputs[arg::attention_mask]);
+  out.set(arg::inputs_embeds, inputs[arg::inputs_embeds]);
+  out.set(arg::head_mask, inputs[arg::head_mask]);
+  out.set(arg::output_attentions, inputs[arg::output_attentions]);
+  out.set(arg::output_hidden_states, inputs[arg::output_hidden_states]);
   return out;
 }
 
 ModelInputs decoder_inputs(const ModelInputs& inputs, const ModelOutput& encoded) {
   ModelInputs out;
-  out.input_ids = inputs.decoder_input_ids;
-  out.attention_mask = inputs.decoder_attention_mask;
-  out.inputs_embeds = inputs.decoder_inputs_embeds;
-  out.encoder_hidden_states = encoded["last_hidden_state"];
-  out.encoder_attention_mask = inputs.attention_mask;
-  out.head_mask = inputs.decoder_head_mask;
-  out.cross_attn_head_mask = inputs.cross_attn_head_mask;
-  out.past_key_values = inputs.past_key_values;
-  out.use_cache = inputs.use_cache;
-  out.output_attentions = inputs.output_attentions;
-  out.output_hidden_states = inputs.output_hidden_states;
+  out.set(arg::input_ids, inputs[arg::decoder_input_ids]);
+  out.set(arg::attention_mask, inputs[arg::decoder_attention_mask]);
+  out.set(arg::inputs_embeds, inputs[arg::decoder_inputs_embeds]);
+  out.set(arg::encoder_hidden_states, encoded["last_hidden_state"]);
+  out.set(arg::encoder_attention_mask, inputs[arg::attention_mask]);
+  out.set(arg::head_mask, inputs[arg::decoder_head_mask]);
+  out.set(arg::cross_attn_head_mask, inputs[arg::cross_attn_head_mask]);
+  out.set(arg::past_key_values, inputs[arg::past_key_values]);
+  out.set(arg::use_cache, inputs[arg::use_cache]);
+  out.set(arg::output_attentions, inputs[arg::output_attentions]);
+  out.set(arg::output_hidden_states, inputs[arg::output_hidden_states]);
   return out;
 }
 

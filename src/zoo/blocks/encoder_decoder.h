@@ -13,7 +13,7 @@ namespace calque {
 ModelInputs encoder_inputs(const ModelInputs& inputs);
 // ... and for its decoder, which looks at `encoded`.
 ModelInputs decoder_inputs(const ModelInputs& inputs, const ModelOutput& encoded);
-// inputs.encoder_outputs (a tuple of last_hidden_state, hidden_states, attentions or a dict of them) as an output.
+// inputs[arg::encoder_outputs] (a tuple of last_hidden_state, hidden_states, attentions or a dict of them) as an output.
 ModelOutput given_encoder_outputs(const Value& encoder_outputs);
 // The decoder's fields, those that the encoder has too as decoder_..., then the encoder's as encoder_...
 ModelOutput encoder_decoder_output(const ModelOutput& encoded, const ModelOutput& decoded);

@@ -27,9 +27,9 @@ struct GatedFeedForward : Typed<GatedFeedForward> {
 // Config.
 template <class D, class Pretrained, class Layer, class Norm>
 struct RotaryDecoder : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",         "attention_mask",      "position_ids",
-                                                      "past_key_values",   "inputs_embeds",       "use_cache",
-                                                      "output_attentions", "output_hidden_states"};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,         arg::attention_mask,      arg::position_ids,
+                                                        arg::past_key_values,   arg::inputs_embeds,       arg::use_cache,
+                                                        arg::output_attentions, arg::output_hidden_states};
   RotaryDecoder(const Config& c, int64_t head_size, bool interleaved)
       : ModelOf<D, Pretrained>(c),
         embed_tokens(this->template child<Embedding>("embed_tokens", c.integer("vocab_size"), c.integer("hidden_size"),
@@ -42,14 +42,14 @@ struct RotaryDecoder : ModelOf<D, Pretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor embeds = embedded(in, embed_tokens);
-    const SymInt past = in.past_key_values.length();
-    const Tensor positions = in.position_ids.defined() ? in.position_ids : positions_after(past, embeds);
+    const SymInt past = in[arg::past_key_values].length();
+    const Tensor positions = in[arg::position_ids].defined() ? in[arg::position_ids] : positions_after(past, embeds);
     const bool eager = eager_attention(this->config(), this->wants_attentions(in));
-    const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+    const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     const std::tuple<Tensor, Tensor> angles = rotary_emb(embeds, positions);
     LayerOutputs outputs(*this, in);
     const Tensor x = outputs.run<Layer>(*layers, embeds, [&](Layer& layer, const Tensor& state, size_t i) {
-      return layer(state, std::get<0>(angles), std::get<1>(angles), mask, in.past_key_values.layer(i), eager);
+      return layer(state, std::get<0>(angles), std::get<1>(angles), mask, in[arg::past_key_values].layer(i), eager);
     });
     return outputs.with_last(norm(x));
   }

@@ -14,6 +14,7 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "embeddings.h"
+#include "encoder_decoder.h"
 
 namespace calque {
 
@@ -22,21 +23,23 @@ struct Seq2SeqStyle {
   const char* prefix;  // of the class names: "Bart"
 
   bool pre_norm = false;  // norms before attention and feed-forward, and one behind the last layer; otherwise behind each
-  bool embedding_norm = false;         // a norm of embeddings and positions together...
-  bool norm_before_positions = false;  // ... in the decoder of the embeddings alone
+  // A norm of embeddings and positions together, or in the decoder of the embeddings alone.
+  enum class EmbeddingNorm { none, with_positions, before_decoder_positions } embedding_norm = EmbeddingNorm::none;
   enum class Positions { learned, sinusoidal, sinusoidal_of_ids } positions = Positions::learned;
-  int64_t position_offset = 0;       // rows of the table in front of position 0
-  bool scaled_embedding = true;      // the scale is part of the embedding module; otherwise it follows it
-  bool scales_given_embeds = false;  // decoder_inputs_embeds are scaled as well
+  int64_t position_offset = 0;  // rows of the table in front of position 0
+  // The scale is part of the embedding module, or follows it, or follows decoder_inputs_embeds as well.
+  enum class EmbeddingScale { inside, behind, behind_given_too } embedding_scale = EmbeddingScale::inside;
 
   bool decoder_ids_from_input_ids = false;  // where no decoder_input_ids are given
-  bool starts_with_last_token = false;  // shifted labels start with their own last token, not with decoder_start_token_id
+  // The decoder's ids that follow from other ids: behind the start token, or behind their own last one.
+  Tensor (*shifted)(const Config& config, const Tensor& ids) = shift_tokens_right;
   bool labels_switch_cache_off = true;
   bool final_logits_bias = true;
   bool separate_vocabularies = false;  // share_encoder_decoder_embeddings and decoder_vocab_size count
   bool computed_positions = false;     // the tables of positions are neither saved nor missed
   bool keeps_attention_whole = false;  // attention modules are not split over devices either
 
+  bool normalizes_embeddings() const { return embedding_norm != EmbeddingNorm::none; }
   std::string type(const std::string& part) const { return std::string(module) + "." + prefix + part; }
 };
 

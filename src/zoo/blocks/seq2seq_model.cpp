@@ -76,13 +76,14 @@ void Seq2SeqPretrained::init_weights(Module& module) {
 std::shared_ptr<Embedding> Seq2SeqPretrained::make_embedding(int64_t vocabulary) const {
   const int64_t size = config().integer("d_model");
   const std::optional<int64_t> pad = config().optional_integer("pad_token_id");
-  if (!style->scaled_embedding) return std::make_shared<Embedding>(vocabulary, size, EmbeddingOptions{.padding_idx = pad});
+  if (style->embedding_scale != Seq2SeqStyle::EmbeddingScale::inside)
+    return std::make_shared<Embedding>(vocabulary, size, EmbeddingOptions{.padding_idx = pad});
   const double scale = config().flag("scale_embedding") ? std::sqrt(static_cast<double>(size)) : 1;
   return std::make_shared<ScaledWordEmbedding>(style->type("ScaledWordEmbedding"), vocabulary, size, pad, scale);
 }
 
 double Seq2SeqPretrained::scale_behind() const {
-  if (style->scaled_embedding || !config().flag("scale_embedding")) return 1;
+  if (style->embedding_scale == Seq2SeqStyle::EmbeddingScale::inside || !config().flag("scale_embedding")) return 1;
   return std::sqrt(static_cast<double>(config().integer("d_model")));
 }
 
@@ -92,32 +93,34 @@ Seq2SeqEncoder::Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& c)
       embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
                                                c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
-      layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
+      layernorm_embedding(norm_if(style.normalizes_embeddings(), *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
   for (int64_t i = 0; i < c.integer("encoder_layers"); ++i) layers->emplace<Seq2SeqEncoderLayer>(style, c);
 }
 
-std::vector<std::string> Seq2SeqEncoder::argument_names() const {
-  return {"input_ids", "attention_mask", "inputs_embeds", "output_attentions", "output_hidden_states", "head_mask"};
+std::span<const ModelArgument> Seq2SeqEncoder::arguments() const {
+  static constexpr ModelArgument all[] = {arg::input_ids,         arg::attention_mask,       arg::inputs_embeds,
+                                          arg::output_attentions, arg::output_hidden_states, arg::head_mask};
+  return all;
 }
 
 ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
   Tensor embeds = embedded(in, embed_tokens);
-  if (in.input_ids.defined() && scale_behind() != 1) embeds = embeds * scale_behind();
+  if (in[arg::input_ids].defined() && scale_behind() != 1) embeds = embeds * scale_behind();
   const Tensor positions =
-      embed_positions(positions_of(*style, config(), in.input_ids, embeds, 0), rows_for(config(), embeds, 0));
+      embed_positions(positions_of(*style, config(), in[arg::input_ids], embeds, 0), rows_for(config(), embeds, 0));
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));
   if (layernorm_embedding) x = (*layernorm_embedding)(x);
   x = functional::dropout(x, config().number("dropout"), training());
 
-  const AttentionMask mask = bidirectional_mask(in.attention_mask);
-  const bool eager = eager_attention(config(), wants_attentions(in), in.head_mask);
+  const AttentionMask mask = bidirectional_mask(in[arg::attention_mask]);
+  const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
   LayerOutputs outputs(*this, in);
   const std::vector<Seq2SeqEncoderLayer*> all = layers->items<Seq2SeqEncoderLayer>();
   for (size_t i = 0; i < all.size(); ++i) {
     outputs.before_layer(x);
     if (drops_layer(training(), config().number("encoder_layerdrop"))) continue;
-    auto [hidden, weights] = (*all[i])(x, mask, layer_head_mask(in.head_mask, i, all.size(), "head_mask"), eager);
+    auto [hidden, weights] = (*all[i])(x, mask, layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"), eager);
     x = hidden;
     outputs.after_layer(weights, {});
   }
@@ -133,42 +136,45 @@ Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
       embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
                                                c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
-      layernorm_embedding(norm_if(style.embedding_norm, *this, "layernorm_embedding", c)),
+      layernorm_embedding(norm_if(style.normalizes_embeddings(), *this, "layernorm_embedding", c)),
       layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
   for (int64_t i = 0; i < c.integer("decoder_layers"); ++i) layers->emplace<Seq2SeqDecoderLayer>(style, c);
 }
 
-std::vector<std::string> Seq2SeqDecoder::argument_names() const {
-  return {std::begin(cross_decoder_arguments), std::end(cross_decoder_arguments)};
-}
+std::span<const ModelArgument> Seq2SeqDecoder::arguments() const { return cross_decoder_arguments; }
 
 ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
-  if (in.input_ids.defined() == in.inputs_embeds.defined())
+  const Tensor input_ids = in[arg::input_ids], inputs_embeds = in[arg::inputs_embeds];
+  const Tensor encoder_hidden_states = in[arg::encoder_hidden_states];
+  const Tensor head_mask = in[arg::head_mask], cross_attn_head_mask = in[arg::cross_attn_head_mask];
+  const KeyValueCache& past_key_values = in[arg::past_key_values];
+  if (input_ids.defined() == inputs_embeds.defined())
     throw UserError("You must specify exactly one of decoder_input_ids or decoder_inputs_embeds");
-  Tensor embeds = in.inputs_embeds.defined() ? in.inputs_embeds : embed_tokens(in.input_ids);
-  if (scale_behind() != 1 && (in.input_ids.defined() || style->scales_given_embeds)) embeds = embeds * scale_behind();
-  const SymInt past = in.past_key_values.length();
+  Tensor embeds = inputs_embeds.defined() ? inputs_embeds : embed_tokens(input_ids);
+  const bool scales = input_ids.defined() || style->embedding_scale == Seq2SeqStyle::EmbeddingScale::behind_given_too;
+  if (scale_behind() != 1 && scales) embeds = embeds * scale_behind();
+  const SymInt past = past_key_values.length();
   const Tensor positions =
-      embed_positions(positions_of(*style, config(), in.input_ids, embeds, past), rows_for(config(), embeds, past));
-  if (layernorm_embedding && style->norm_before_positions) embeds = (*layernorm_embedding)(embeds);
+      embed_positions(positions_of(*style, config(), input_ids, embeds, past), rows_for(config(), embeds, past));
+  const bool norm_first = style->embedding_norm == Seq2SeqStyle::EmbeddingNorm::before_decoder_positions;
+  if (layernorm_embedding && norm_first) embeds = (*layernorm_embedding)(embeds);
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));
-  if (layernorm_embedding && !style->norm_before_positions) x = (*layernorm_embedding)(x);
+  if (layernorm_embedding && !norm_first) x = (*layernorm_embedding)(x);
   x = functional::dropout(x, config().number("dropout"), training());
 
-  const AttentionMask mask = causal_mask(embeds, in.attention_mask, {.past = past});
+  const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
   const AttentionMask encoder_mask =
-      in.encoder_hidden_states.defined() ? bidirectional_mask(in.encoder_attention_mask) : AttentionMask();
-  const bool eager =
-      eager_attention(config(), wants_attentions(in), in.head_mask.defined() ? in.head_mask : in.cross_attn_head_mask);
+      encoder_hidden_states.defined() ? bidirectional_mask(in[arg::encoder_attention_mask]) : AttentionMask();
+  const bool eager = eager_attention(config(), wants_attentions(in), head_mask.defined() ? head_mask : cross_attn_head_mask);
   LayerOutputs outputs(*this, in);
   const std::vector<Seq2SeqDecoderLayer*> all = layers->items<Seq2SeqDecoderLayer>();
   for (size_t i = 0; i < all.size(); ++i) {
     outputs.before_layer(x);
     if (drops_layer(training(), config().number("decoder_layerdrop"))) continue;
     auto [hidden, weights, cross_weights, now] =
-        (*all[i])(x, mask, in.encoder_hidden_states, encoder_mask, in.past_key_values.layer(i),
-                  layer_head_mask(in.head_mask, i, all.size(), "head_mask"),
-                  layer_head_mask(in.cross_attn_head_mask, i, all.size(), "cross_attn_head_mask"), eager);
+        (*all[i])(x, mask, encoder_hidden_states, encoder_mask, past_key_values.layer(i),
+                  layer_head_mask(head_mask, i, all.size(), "head_mask"),
+                  layer_head_mask(cross_attn_head_mask, i, all.size(), "cross_attn_head_mask"), eager);
     x = hidden;
     outputs.after_layer(weights, now);
     if (cross_weights.defined()) outputs.cross_attention(cross_weights);
@@ -185,28 +191,29 @@ Seq2SeqModel::Seq2SeqModel(const Seq2SeqStyle& style, const std::string& name, c
       encoder(child<Seq2SeqEncoder>("encoder", style, c)),
       decoder(child<Seq2SeqDecoder>("decoder", style, c)) {}
 
-std::vector<std::string> Seq2SeqModel::argument_names() const {
-  return {"input_ids",         "attention_mask",      "decoder_input_ids",    "decoder_attention_mask",
-          "encoder_outputs",   "past_key_values",     "inputs_embeds",        "decoder_inputs_embeds",
-          "use_cache",         "output_attentions",   "output_hidden_states", "head_mask",
-          "decoder_head_mask", "cross_attn_head_mask"};
+std::span<const ModelArgument> Seq2SeqModel::arguments() const {
+  static constexpr ModelArgument all[] = {
+      arg::input_ids,         arg::attention_mask,      arg::decoder_input_ids,    arg::decoder_attention_mask,
+      arg::encoder_outputs,   arg::past_key_values,     arg::inputs_embeds,        arg::decoder_inputs_embeds,
+      arg::use_cache,         arg::output_attentions,   arg::output_hidden_states, arg::head_mask,
+      arg::decoder_head_mask, arg::cross_attn_head_mask};
+  return all;
 }
 
-Tensor Seq2SeqModel::shifted(const Tensor& ids) const {
-  return style->starts_with_last_token ? wrap_last_token(config(), ids) : shift_tokens_right(config(), ids);
-}
+Tensor Seq2SeqModel::shifted(const Tensor& ids) const { return style->shifted(config(), ids); }
 
 ModelOutput Seq2SeqModel::forward(const ModelInputs& given) {
   ModelInputs in = given;
-  if (style->decoder_ids_from_input_ids && !in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined()) {
-    if (!in.input_ids.defined())
+  if (style->decoder_ids_from_input_ids && !in[arg::decoder_input_ids].defined() &&
+      !in[arg::decoder_inputs_embeds].defined()) {
+    if (!in[arg::input_ids].defined())
       throw UserError(
           "without decoder_input_ids and decoder_inputs_embeds the decoder's ids are made from input_ids, which are not "
           "given either");
-    in.decoder_input_ids = shifted(in.input_ids);
+    in.set(arg::decoder_input_ids, shifted(in[arg::input_ids]));
   }
   const ModelOutput encoded =
-      in.encoder_outputs.is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in.encoder_outputs);
+      in[arg::encoder_outputs].is_none() ? encoder(encoder_inputs(in)) : given_encoder_outputs(in[arg::encoder_outputs]);
   return encoder_decoder_output(encoded, decoder(decoder_inputs(in, encoded)));
 }
 

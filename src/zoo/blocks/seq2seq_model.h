@@ -39,7 +39,7 @@ struct Seq2SeqPretrained : PretrainedModel {
 
 struct Seq2SeqEncoder : Seq2SeqPretrained {
   Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
   Child<Embedding>* input_embeddings() override { return &embed_tokens; }
 
@@ -49,12 +49,14 @@ struct Seq2SeqEncoder : Seq2SeqPretrained {
   std::optional<Child<LayerNorm>> layernorm_embedding, layer_norm;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqEncoder>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqEncoder>(*this));
+  }
 };
 
 struct Seq2SeqDecoder : Seq2SeqPretrained {
   Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
   Child<Embedding>* input_embeddings() override { return &embed_tokens; }
 
@@ -64,12 +66,14 @@ struct Seq2SeqDecoder : Seq2SeqPretrained {
   std::optional<Child<LayerNorm>> layernorm_embedding, layer_norm;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqDecoder>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqDecoder>(*this));
+  }
 };
 
 struct Seq2SeqModel : Seq2SeqPretrained {
   Seq2SeqModel(const Seq2SeqStyle& style, const std::string& name, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
   // Without tie_word_embeddings still those that are one tensor, and those that nothing has been loaded into: transformers 4
   // shares these embeddings in any case, and saves them once.
@@ -84,7 +88,9 @@ struct Seq2SeqModel : Seq2SeqPretrained {
   Child<Seq2SeqDecoder> decoder;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqModel>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqModel>(*this));
+  }
 };
 
 }  // namespace calque

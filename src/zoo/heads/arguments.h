@@ -3,15 +3,16 @@
 
 #include <array>
 #include <cstddef>
-#include <string_view>
+
+#include "calque/hub/model_inputs.h"
 
 namespace calque {
 
 template <size_t N>
-using ArgumentNames = std::array<const char*, N>;
+using ArgumentNames = std::array<ModelArgument, N>;
 
 template <size_t N>
-consteval ArgumentNames<N> names_of(const char* const (&names)[N]) {
+consteval ArgumentNames<N> names_of(const ModelArgument (&names)[N]) {
   return std::to_array(names);
 }
 template <size_t N>
@@ -21,14 +22,14 @@ consteval ArgumentNames<N> names_of(const ArgumentNames<N>& names) {
 
 // `more` behind `behind`, which has to be there.
 template <size_t N, size_t M>
-consteval ArgumentNames<N + M> with_arguments(const ArgumentNames<N>& names, std::string_view behind,
-                                              const char* const (&more)[M]) {
+consteval ArgumentNames<N + M> with_arguments(const ArgumentNames<N>& names, const ModelArgument& behind,
+                                              const ModelArgument (&more)[M]) {
   ArgumentNames<N + M> out{};
   size_t at = 0;
-  for (const char* name : names) {
-    out[at++] = name;
-    if (name == behind)
-      for (const char* one : more) out[at++] = one;
+  for (const ModelArgument& argument : names) {
+    out[at++] = argument;
+    if (argument.name == behind.name)
+      for (const ModelArgument& one : more) out[at++] = one;
   }
   if (at != N + M) throw "the argument that others are to follow is not there";
   return out;
@@ -36,13 +37,13 @@ consteval ArgumentNames<N + M> with_arguments(const ArgumentNames<N>& names, std
 
 // Without those in `gone`, which have to be there.
 template <size_t N, size_t M>
-consteval ArgumentNames<N - M> without_arguments(const ArgumentNames<N>& names, const char* const (&gone)[M]) {
+consteval ArgumentNames<N - M> without_arguments(const ArgumentNames<N>& names, const ModelArgument (&gone)[M]) {
   ArgumentNames<N - M> out{};
   size_t at = 0;
-  for (const char* name : names) {
+  for (const ModelArgument& argument : names) {
     bool stays = true;
-    for (const char* one : gone) stays = stays && std::string_view(one) != name;
-    if (stays) out[at++] = name;
+    for (const ModelArgument& one : gone) stays = stays && one.name != argument.name;
+    if (stays) out[at++] = argument;
   }
   return out;
 }

@@ -66,4 +66,37 @@ bool init_bert_head(Module& module) {
   return head != nullptr;
 }
 
+BertMaskedLM::BertMaskedLM(const HeadClass& head, const Config& c)
+    : CopiedAs(head, c, false, bert_masked_lm_arguments), cls(child<BertOnlyMLMHead>("cls", c, head.family->name)) {}
+
+ModelOutput BertMaskedLM::forward(const ModelInputs& in) {
+  const ModelOutput base = model(in);
+  return masked_lm_output(base, cls(base["last_hidden_state"]), in[arg::labels]);
+}
+
+BertCausalLM::BertCausalLM(const HeadClass& head, const Config& c)
+    : CopiedAs(head, c, false, bert_causal_lm_arguments), cls(child<BertOnlyMLMHead>("cls", c, head.family->name)) {}
+
+ModelOutput BertCausalLM::forward(const ModelInputs& in) {
+  return causal_lm_output(in, model, [&](const Tensor& x) { return cls(x); });
+}
+
+BertNextSentence::BertNextSentence(const HeadClass& head, const Config& c)
+    : CopiedAs(head, c, true), cls(child<BertOnlyNSPHead>("cls", c, head.family->name)) {}
+
+ModelOutput BertNextSentence::forward(const ModelInputs& in) {
+  const ModelOutput base = model(in);
+  return masked_lm_output(base, cls(base["pooler_output"]), in[arg::labels]);
+}
+
+BertPreTraining::BertPreTraining(const HeadClass& head, const Config& c)
+    : CopiedAs(head, c, true, forward_arguments), cls(child<BertPreTrainingHeads>("cls", c, head.family->name)) {}
+
+ModelOutput BertPreTraining::forward(const ModelInputs& in) {
+  const ModelOutput base = model(in);
+  const auto [words, sentences] = cls(base["last_hidden_state"], base["pooler_output"]);
+  return pretraining_output(base, words, sentences, in[arg::labels], in[arg::next_sentence_label],
+                            "seq_relationship_logits");
+}
+
 }  // namespace calque

@@ -64,77 +64,39 @@ ModelOutput pretraining_output(const ModelOutput& base, const Tensor& words, con
 // The start values that PretrainedModel does not know; whether it was one.
 bool init_bert_head(Module& module);
 
-template <class D, class BaseModel, class Pretrained>
-struct BertMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr auto& forward_arguments = bert_masked_lm_arguments;
-  BertMaskedLM(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
-        cls(this->template child<BertOnlyMLMHead>("cls", c, family)),
-        base_(base) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return masked_lm_output(base, cls(base["last_hidden_state"]), in.labels);
-  }
-  PretrainedModel::TiedWeights tied_weights() const override { return tied_predictions(this->config(), base_); }
+struct BertMaskedLM : CopiedAs<BertMaskedLM, EncoderHead> {
+  BertMaskedLM(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
+  TiedWeights tied_weights() const override { return tied_predictions(config(), base_model_prefix()); }
   Child<Linear>* output_embeddings() override { return &cls->predictions->decoder; }
   Child<BertOnlyMLMHead> cls;
-
- private:
-  const char* base_;
 };
 
 // As a decoder: each position predicts the next.
-template <class D, class BaseModel, class Pretrained>
-struct BertCausalLM : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr auto& forward_arguments = bert_causal_lm_arguments;
-  BertCausalLM(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, false),
-        cls(this->template child<BertOnlyMLMHead>("cls", c, family)),
-        base_(base) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    return causal_lm_output(
-        in, [&](const ModelInputs& inner) { return this->model(inner); }, [&](const Tensor& x) { return cls(x); });
-  }
-  PretrainedModel::TiedWeights tied_weights() const override { return tied_predictions(this->config(), base_); }
+struct BertCausalLM : CopiedAs<BertCausalLM, EncoderHead> {
+  BertCausalLM(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
+  TiedWeights tied_weights() const override { return tied_predictions(config(), base_model_prefix()); }
   bool can_generate() const override { return true; }
   Child<Linear>* output_embeddings() override { return &cls->predictions->decoder; }
   Child<BertOnlyMLMHead> cls;
-
- private:
-  const char* base_;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct BertNextSentence : EncoderHead<D, BaseModel, Pretrained> {
-  BertNextSentence(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, true), cls(this->template child<BertOnlyNSPHead>("cls", c, family)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return masked_lm_output(base, cls(base["pooler_output"]), in.labels);
-  }
+struct BertNextSentence : CopiedAs<BertNextSentence, EncoderHead> {
+  BertNextSentence(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
   Child<BertOnlyNSPHead> cls;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct BertPreTraining : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids", "attention_mask",      "token_type_ids", "position_ids",      "inputs_embeds",
-      "labels",    "next_sentence_label", "head_mask",      "output_attentions", "output_hidden_states"};
-  BertPreTraining(const Config& c, const char* base, const char* family)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, true),
-        cls(this->template child<BertPreTrainingHeads>("cls", c, family)),
-        base_(base) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    const auto [words, sentences] = cls(base["last_hidden_state"], base["pooler_output"]);
-    return pretraining_output(base, words, sentences, in.labels, in.next_sentence_label, "seq_relationship_logits");
-  }
-  PretrainedModel::TiedWeights tied_weights() const override { return tied_predictions(this->config(), base_); }
+struct BertPreTraining : CopiedAs<BertPreTraining, EncoderHead> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::attention_mask,      arg::token_type_ids, arg::position_ids,      arg::inputs_embeds,
+      arg::labels,    arg::next_sentence_label, arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  BertPreTraining(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
+  TiedWeights tied_weights() const override { return tied_predictions(config(), base_model_prefix()); }
   Child<Linear>* output_embeddings() override { return &cls->predictions->decoder; }
   Child<BertPreTrainingHeads> cls;
-
- private:
-  const char* base_;
 };
 
 }  // namespace calque

@@ -5,13 +5,20 @@
 
 namespace calque {
 
-inline constexpr const char* cross_decoder_arguments[] = {
-    "input_ids",           "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "past_key_values",
-    "inputs_embeds",       "use_cache",      "output_attentions",     "output_hidden_states",   "head_mask",
-    "cross_attn_head_mask"};
+inline constexpr ModelArgument cross_decoder_arguments[] = {arg::input_ids,
+                                                            arg::attention_mask,
+                                                            arg::encoder_hidden_states,
+                                                            arg::encoder_attention_mask,
+                                                            arg::past_key_values,
+                                                            arg::inputs_embeds,
+                                                            arg::use_cache,
+                                                            arg::output_attentions,
+                                                            arg::output_hidden_states,
+                                                            arg::head_mask,
+                                                            arg::cross_attn_head_mask};
 inline constexpr auto cross_decoder_labelled_arguments =
-    with_arguments(names_of(cross_decoder_arguments), "inputs_embeds", {"labels"});
+    with_arguments(names_of(cross_decoder_arguments), arg::inputs_embeds, {arg::labels});
 inline constexpr auto cross_decoder_lm_arguments =
-    with_arguments(cross_decoder_labelled_arguments, "use_cache", {"logits_to_keep"});
+    with_arguments(cross_decoder_labelled_arguments, arg::use_cache, {arg::logits_to_keep});
 
 }  // namespace calque

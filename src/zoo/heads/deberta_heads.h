@@ -17,59 +17,39 @@ double deberta_classifier_dropout(const Config& config);  // cls_dropout, or hid
 ModelOutput deberta_classification_output(const Config& config, const ModelOutput& base, const Tensor& logits,
                                           const Tensor& labels);
 
-template <class D, class BaseModel, class Pretrained>
-struct DebertaMaskedLM : EncoderHead<D, BaseModel, Pretrained> {
-  // `path` is the module's, "transformers.models.deberta.modeling_deberta.", `name` the family's, "Deberta".
-  DebertaMaskedLM(const Config& c, const std::string& path, const std::string& name)
-      : EncoderHead<D, BaseModel, Pretrained>(c, "deberta", false),
-        cls(child_if<BertOnlyMLMHead>(c.flag("legacy"), *this, "cls", c, path + "Legacy" + name,
-                                      c.optional_integer("embedding_size").value_or(c.integer("hidden_size")))),
-        lm_predictions(child_if<DebertaOnlyMLMHead>(!c.flag("legacy"), *this, "lm_predictions", c, path + name)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    const Tensor& x = base["last_hidden_state"];
-    return masked_lm_output(base, cls ? (*cls)(x) : (*lm_predictions)(x, *this->model->embeddings->word_embeddings->weight),
-                            in.labels);
-  }
-  PretrainedModel::TiedWeights tied_weights() const override {
-    return cls ? tied_predictions(this->config(), "deberta") : PretrainedModel::TiedWeights();
-  }
+struct DebertaMaskedLM : CopiedAs<DebertaMaskedLM, EncoderHead> {
+  DebertaMaskedLM(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
+  TiedWeights tied_weights() const override { return cls ? tied_predictions(config(), "deberta") : TiedWeights(); }
   Child<Linear>* output_embeddings() override { return cls ? &(*cls)->predictions->decoder : nullptr; }
   std::optional<Child<BertOnlyMLMHead>> cls;
   std::optional<Child<DebertaOnlyMLMHead>> lm_predictions;
 };
 
 // A classifier on the pooled first token.
-template <class D, class BaseModel, class Pretrained>
-struct DebertaPooled : EncoderHead<D, BaseModel, Pretrained> {
-  DebertaPooled(const Config& c, const std::string& path, int64_t outputs)
-      : EncoderHead<D, BaseModel, Pretrained>(c, "deberta", false),
-        pooler(this->template child<DebertaContextPooler>("pooler", c, path + "ContextPooler")),
-        classifier(this->template child<Linear>("classifier", c.integer("hidden_size"), outputs)),
-        dropout(this->template child<Dropout>("dropout", deberta_classifier_dropout(c))) {}
+struct DebertaPooled : EncoderHead {
+  DebertaPooled(const HeadClass& head, const Config& c, int64_t outputs);
   Tensor classified(const ModelOutput& base) { return classifier(dropout(pooler(base["last_hidden_state"]))); }
   Child<DebertaContextPooler> pooler;
   Child<Linear> classifier;
   Child<Dropout> dropout;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct DebertaSequenceClassification : DebertaPooled<D, BaseModel, Pretrained> {
-  DebertaSequenceClassification(const Config& c, const std::string& path)
-      : DebertaPooled<D, BaseModel, Pretrained>(c, path, num_labels(c)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return deberta_classification_output(this->config(), base, this->classified(base), in.labels);
-  }
+struct DebertaSequenceClassification : CopiedAs<DebertaSequenceClassification, DebertaPooled> {
+  DebertaSequenceClassification(const HeadClass& head, const Config& c) : CopiedAs(head, c, num_labels(c)) {}
+  ModelOutput forward(const ModelInputs& in) override;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct DebertaMultipleChoice : DebertaPooled<D, BaseModel, Pretrained> {
-  DebertaMultipleChoice(const Config& c, const std::string& path) : DebertaPooled<D, BaseModel, Pretrained>(c, path, 1) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(choices_as_rows(in));
-    return multiple_choice_output(base, this->classified(base), in);
-  }
+struct DebertaMultipleChoice : CopiedAs<DebertaMultipleChoice, DebertaPooled> {
+  DebertaMultipleChoice(const HeadClass& head, const Config& c) : CopiedAs(head, c, 1) {}
+  ModelOutput forward(const ModelInputs& in) override;
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return example_choices(*this, sizes); }
 };
+
+// The architecture of one generation. `sizes` are the first of its defaults as JSON, without braces: the others are shared.
+Architecture deberta_architecture(const char* model_type, const char* config_class, const std::string& sizes,
+                                  std::vector<ModelClass> classes);
+// The heads that both have.
+std::vector<ModelClass> deberta_classes(const HeadFamily& family, ModelClass base_model);
 
 }  // namespace calque

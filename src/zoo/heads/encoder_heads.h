@@ -1,6 +1,5 @@
 // Heads on top of an encoder: classification of the pooled output, of tokens, of spans and of choices, and what their outputs
-// have in common. BaseModel is made from a Config and whether it pools; its output has last_hidden_state, and pooler_output
-// where it does.
+// have in common. The output of a base model has last_hidden_state, and pooler_output where it pools.
 #pragma once
 
 #include <functional>
@@ -11,7 +10,7 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
-#include "head_class.h"
+#include "head_model.h"
 #include "losses.h"
 
 namespace calque {
@@ -26,100 +25,77 @@ ModelOutput sequence_classification_output(const Config& config, const ModelOutp
 ModelOutput span_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in);
 
 // An encoder's model as a decoder: `words` makes the logits of hidden states. With labels there is no cache.
-ModelOutput causal_lm_output(const ModelInputs& in, const std::function<ModelOutput(const ModelInputs&)>& model,
+ModelOutput causal_lm_output(const ModelInputs& in, const Child<PretrainedModel>& model,
                              const std::function<Tensor(const Tensor&)>& words);
 
 // Choices [batch, choices, ...] as rows of one batch, and the logits of the rows [batch * choices, 1] back.
 ModelInputs choices_as_rows(const ModelInputs& in);
 ModelOutput multiple_choice_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in);
+ModelInputs example_choices(const PretrainedModel& model, const ExampleSizes& sizes);
 
 // classifier_dropout, or hidden_dropout_prob where there is none.
 double classifier_dropout(const Config& config);
 double hidden_dropout(const Config& config);
 
 // What models of BERT's kind take, which are decoders where they are told to be; as a decoder with a head; with words left out.
-inline constexpr const char* bert_arguments[] = {"input_ids",
-                                                 "attention_mask",
-                                                 "token_type_ids",
-                                                 "position_ids",
-                                                 "inputs_embeds",
-                                                 "encoder_hidden_states",
-                                                 "encoder_attention_mask",
-                                                 "past_key_values",
-                                                 "use_cache",
-                                                 "head_mask",
-                                                 "output_attentions",
-                                                 "output_hidden_states"};
-inline constexpr auto bert_causal_lm_arguments = with_arguments(
-    with_arguments(names_of(bert_arguments), "encoder_attention_mask", {"labels"}), "use_cache", {"logits_to_keep"});
+inline constexpr ModelArgument bert_arguments[] = {arg::input_ids,
+                                                   arg::attention_mask,
+                                                   arg::token_type_ids,
+                                                   arg::position_ids,
+                                                   arg::inputs_embeds,
+                                                   arg::encoder_hidden_states,
+                                                   arg::encoder_attention_mask,
+                                                   arg::past_key_values,
+                                                   arg::use_cache,
+                                                   arg::head_mask,
+                                                   arg::output_attentions,
+                                                   arg::output_hidden_states};
+inline constexpr auto bert_causal_lm_arguments =
+    with_arguments(with_arguments(names_of(bert_arguments), arg::encoder_attention_mask, {arg::labels}), arg::use_cache,
+                   {arg::logits_to_keep});
 inline constexpr auto bert_masked_lm_arguments =
-    without_arguments(bert_causal_lm_arguments, {"past_key_values", "use_cache", "logits_to_keep"});
+    without_arguments(bert_causal_lm_arguments, {arg::past_key_values, arg::use_cache, arg::logits_to_keep});
 
-template <class D, class BaseModel, class Pretrained>
-struct EncoderHead : ModelOf<D, Pretrained> {
-  static constexpr const char* forward_arguments[] = {"input_ids",    "attention_mask",    "token_type_ids",
-                                                      "position_ids", "inputs_embeds",     "labels",
-                                                      "head_mask",    "output_attentions", "output_hidden_states"};
-  EncoderHead(const Config& c, const char* base, bool pools)
-      : ModelOf<D, Pretrained>(c), model(this->template child<BaseModel>(base, c, pools)) {}
-  Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
-  Child<BaseModel> model;
+// A head that takes what encoders take, and labels.
+struct EncoderHead : HeadModel {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids, arg::attention_mask, arg::token_type_ids,    arg::position_ids,        arg::inputs_embeds,
+      arg::labels,    arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  EncoderHead(const HeadClass& head, const Config& c, bool pools, std::span<const ModelArgument> own = forward_arguments)
+      : HeadModel(head, c, pools, own) {}
+
+ protected:
+  EncoderHead(const EncoderHead&) = default;
 };
 
 // Dropout and a linear layer on the pooled output.
-template <class D, class BaseModel, class Pretrained>
-struct PooledClassification : EncoderHead<D, BaseModel, Pretrained> {
-  PooledClassification(const Config& c, const char* base, double p)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, true),
-        dropout(this->template child<Dropout>("dropout", p)),
-        classifier(this->template child<Linear>("classifier", c.integer("hidden_size"), num_labels(c))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return sequence_classification_output(this->config(), base, classifier(dropout(base["pooler_output"])), in.labels);
-  }
+struct PooledClassification : CopiedAs<PooledClassification, EncoderHead> {
+  PooledClassification(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
   Child<Dropout> dropout;
   Child<Linear> classifier;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct TokenClassification : EncoderHead<D, BaseModel, Pretrained> {
-  TokenClassification(const Config& c, const char* base, double p, bool pools = false)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, pools),
-        dropout(this->template child<Dropout>("dropout", p)),
-        classifier(this->template child<Linear>("classifier", c.integer("hidden_size"), num_labels(c))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return token_classification_output(base, classifier(dropout(base["last_hidden_state"])), in.labels);
-  }
+struct TokenClassification : CopiedAs<TokenClassification, EncoderHead> {
+  TokenClassification(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
   Child<Dropout> dropout;
   Child<Linear> classifier;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct SpanClassification : EncoderHead<D, BaseModel, Pretrained> {
-  static constexpr const char* forward_arguments[] = {
-      "input_ids",       "attention_mask", "token_type_ids", "position_ids",      "inputs_embeds",
-      "start_positions", "end_positions",  "head_mask",      "output_attentions", "output_hidden_states"};
-  SpanClassification(const Config& c, const char* base, bool pools = false)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, pools),
-        qa_outputs(this->template child<Linear>("qa_outputs", c.integer("hidden_size"), num_labels(c))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(in);
-    return span_output(base, qa_outputs(base["last_hidden_state"]), in);
-  }
+struct SpanClassification : CopiedAs<SpanClassification, EncoderHead> {
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,       arg::attention_mask, arg::token_type_ids, arg::position_ids,      arg::inputs_embeds,
+      arg::start_positions, arg::end_positions,  arg::head_mask,      arg::output_attentions, arg::output_hidden_states};
+  SpanClassification(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
   Child<Linear> qa_outputs;
 };
 
-template <class D, class BaseModel, class Pretrained>
-struct MultipleChoice : EncoderHead<D, BaseModel, Pretrained> {
-  MultipleChoice(const Config& c, const char* base, double p, int64_t outputs = 1)
-      : EncoderHead<D, BaseModel, Pretrained>(c, base, true),
-        dropout(this->template child<Dropout>("dropout", p)),
-        classifier(this->template child<Linear>("classifier", c.integer("hidden_size"), outputs)) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = this->model(choices_as_rows(in));
-    return multiple_choice_output(base, classifier(dropout(base["pooler_output"])), in);
-  }
+struct MultipleChoice : CopiedAs<MultipleChoice, EncoderHead> {
+  MultipleChoice(const HeadClass& head, const Config& c);
+  ModelOutput forward(const ModelInputs& in) override;
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return example_choices(*this, sizes); }
   Child<Dropout> dropout;
   Child<Linear> classifier;
 };

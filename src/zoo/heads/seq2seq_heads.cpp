@@ -34,8 +34,8 @@ void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelI
   const std::vector<Tensor> both = logits.split(1, -1);
   const Tensor start = both[0].squeeze(-1).contiguous();
   const Tensor end = both[1].squeeze(-1).contiguous();
-  if (inputs.start_positions.defined() && inputs.end_positions.defined())
-    out.set("loss", question_answering_loss(start, end, inputs.start_positions, inputs.end_positions));
+  if (inputs[arg::start_positions].defined() && inputs[arg::end_positions].defined())
+    out.set("loss", question_answering_loss(start, end, inputs[arg::start_positions], inputs[arg::end_positions]));
   out.set("start_logits", start);
   out.set("end_logits", end);
 }
@@ -49,25 +49,27 @@ Seq2SeqConditionalGeneration::Seq2SeqConditionalGeneration(const Seq2SeqStyle& s
     final_logits_bias.emplace(register_buffer("final_logits_bias", zeros({1, target_vocabulary(*this)})));
 }
 
-std::vector<std::string> Seq2SeqConditionalGeneration::argument_names() const {
-  return {"input_ids",       "attention_mask",    "decoder_input_ids",   "decoder_attention_mask",
-          "encoder_outputs", "past_key_values",   "inputs_embeds",       "decoder_inputs_embeds",
-          "labels",          "use_cache",         "output_attentions",   "output_hidden_states",
-          "head_mask",       "decoder_head_mask", "cross_attn_head_mask"};
+std::span<const ModelArgument> Seq2SeqConditionalGeneration::arguments() const {
+  static constexpr ModelArgument all[] = {
+      arg::input_ids,       arg::attention_mask,    arg::decoder_input_ids,   arg::decoder_attention_mask,
+      arg::encoder_outputs, arg::past_key_values,   arg::inputs_embeds,       arg::decoder_inputs_embeds,
+      arg::labels,          arg::use_cache,         arg::output_attentions,   arg::output_hidden_states,
+      arg::head_mask,       arg::decoder_head_mask, arg::cross_attn_head_mask};
+  return all;
 }
 
 ModelOutput Seq2SeqConditionalGeneration::forward(const ModelInputs& given) {
   ModelInputs in = given;
-  if (in.labels.defined()) {
-    if (style->labels_switch_cache_off) in.use_cache = false;
-    if (!in.decoder_input_ids.defined() && !in.decoder_inputs_embeds.defined())
-      in.decoder_input_ids = model->shifted(in.labels);
+  if (in[arg::labels].defined()) {
+    if (style->labels_switch_cache_off) in.set(arg::use_cache, false);
+    if (!in[arg::decoder_input_ids].defined() && !in[arg::decoder_inputs_embeds].defined())
+      in.set(arg::decoder_input_ids, model->shifted(in[arg::labels]));
   }
   const ModelOutput base = model(in);
   Tensor logits = lm_head(base["last_hidden_state"]);
   if (final_logits_bias) logits = logits + **final_logits_bias;
   ModelOutput out;
-  if (in.labels.defined()) out.set("loss", token_loss(logits, in.labels));
+  if (in[arg::labels].defined()) out.set("loss", token_loss(logits, in[arg::labels]));
   out.set("logits", logits);
   take_encoder_decoder_fields(out, base);
   return out;
@@ -89,15 +91,13 @@ Seq2SeqCausalLM::Seq2SeqCausalLM(const Seq2SeqStyle& style, const std::string& n
       model(child<Seq2SeqDecoderWrapper>("model", style, config())),
       lm_head(child<Linear>("lm_head", c.integer("d_model"), c.integer("vocab_size"), false)) {}
 
-std::vector<std::string> Seq2SeqCausalLM::argument_names() const {
-  return {cross_decoder_lm_arguments.begin(), cross_decoder_lm_arguments.end()};
-}
+std::span<const ModelArgument> Seq2SeqCausalLM::arguments() const { return cross_decoder_lm_arguments; }
 
 ModelOutput Seq2SeqCausalLM::forward(const ModelInputs& in) {
   const ModelOutput base = model->decoder(in);
-  const Tensor logits = lm_head(last_positions(base["last_hidden_state"], in.logits_to_keep));
+  const Tensor logits = lm_head(last_positions(base["last_hidden_state"], in[arg::logits_to_keep].value_or(0)));
   ModelOutput out;
-  if (in.labels.defined()) out.set("loss", token_loss(logits, in.labels));
+  if (in[arg::labels].defined()) out.set("loss", token_loss(logits, in[arg::labels]));
   out.set("logits", logits);
   out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
   return out;
@@ -121,22 +121,24 @@ Seq2SeqSequenceClassification::Seq2SeqSequenceClassification(const Seq2SeqStyle&
                                                            c.integer("d_model"), num_labels(c),
                                                            c.number("classifier_dropout"))) {}
 
-std::vector<std::string> Seq2SeqSequenceClassification::argument_names() const {
-  return {"input_ids",         "attention_mask",      "decoder_input_ids",     "decoder_attention_mask",
-          "encoder_outputs",   "inputs_embeds",       "decoder_inputs_embeds", "labels",
-          "use_cache",         "output_attentions",   "output_hidden_states",  "head_mask",
-          "decoder_head_mask", "cross_attn_head_mask"};
+std::span<const ModelArgument> Seq2SeqSequenceClassification::arguments() const {
+  static constexpr ModelArgument all[] = {
+      arg::input_ids,         arg::attention_mask,      arg::decoder_input_ids,     arg::decoder_attention_mask,
+      arg::encoder_outputs,   arg::inputs_embeds,       arg::decoder_inputs_embeds, arg::labels,
+      arg::use_cache,         arg::output_attentions,   arg::output_hidden_states,  arg::head_mask,
+      arg::decoder_head_mask, arg::cross_attn_head_mask};
+  return all;
 }
 
 ModelOutput Seq2SeqSequenceClassification::forward(const ModelInputs& given) {
   ModelInputs in = given;
-  if (in.labels.defined()) in.use_cache = false;
-  if (!in.input_ids.defined())
+  if (in[arg::labels].defined()) in.set(arg::use_cache, false);
+  if (!in[arg::input_ids].defined())
     throw UserError(name + ": the end tokens are looked for in input_ids; inputs_embeds are not supported");
   const ModelOutput base = model(in);
-  const Tensor logits = classification_head(state_at_end(config(), in.input_ids, base["last_hidden_state"]));
+  const Tensor logits = classification_head(state_at_end(config(), in[arg::input_ids], base["last_hidden_state"]));
   ModelOutput out;
-  if (in.labels.defined()) out.set("loss", sequence_classification_loss(config(), logits, in.labels));
+  if (in[arg::labels].defined()) out.set("loss", sequence_classification_loss(config(), logits, in[arg::labels]));
   out.set("logits", logits);
   take_encoder_decoder_fields(out, base);
   return out;
@@ -151,16 +153,28 @@ Seq2SeqQuestionAnswering::Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, co
       model(child<Seq2SeqModel>("model", style, std::string(style.prefix) + "Model", c)),
       qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), 2)) {}
 
-std::vector<std::string> Seq2SeqQuestionAnswering::argument_names() const {
-  return {
-      "input_ids",         "attention_mask",       "decoder_input_ids", "decoder_attention_mask", "encoder_outputs",
-      "start_positions",   "end_positions",        "inputs_embeds",     "decoder_inputs_embeds",  "use_cache",
-      "output_attentions", "output_hidden_states", "head_mask",         "decoder_head_mask",      "cross_attn_head_mask"};
+std::span<const ModelArgument> Seq2SeqQuestionAnswering::arguments() const {
+  static constexpr ModelArgument all[] = {arg::input_ids,
+                                          arg::attention_mask,
+                                          arg::decoder_input_ids,
+                                          arg::decoder_attention_mask,
+                                          arg::encoder_outputs,
+                                          arg::start_positions,
+                                          arg::end_positions,
+                                          arg::inputs_embeds,
+                                          arg::decoder_inputs_embeds,
+                                          arg::use_cache,
+                                          arg::output_attentions,
+                                          arg::output_hidden_states,
+                                          arg::head_mask,
+                                          arg::decoder_head_mask,
+                                          arg::cross_attn_head_mask};
+  return all;
 }
 
 ModelOutput Seq2SeqQuestionAnswering::forward(const ModelInputs& given) {
   ModelInputs in = given;
-  if (in.start_positions.defined() && in.end_positions.defined()) in.use_cache = false;
+  if (in[arg::start_positions].defined() && in[arg::end_positions].defined()) in.set(arg::use_cache, false);
   const ModelOutput base = model(in);
   ModelOutput out;
   set_question_answering(out, qa_outputs(base["last_hidden_state"]), in);
@@ -171,5 +185,41 @@ ModelOutput Seq2SeqQuestionAnswering::forward(const ModelInputs& given) {
 PretrainedModel::TiedWeights Seq2SeqQuestionAnswering::tied_weights() const {
   return below("model.", model->tied_weights());
 }
+
+ModelClass seq2seq_class(const Seq2SeqStyle& style, const char* part, std::initializer_list<std::string_view> tasks,
+                         std::unique_ptr<PretrainedModel> (*make)(const Seq2SeqStyle&, const std::string& name,
+                                                                  const Config&)) {
+  const std::string name = std::string(style.prefix) + part;
+  return {
+      name, {tasks.begin(), tasks.end()}, [&style, name, make](const Config& config) { return make(style, name, config); }};
+}
+
+std::vector<ModelClass> seq2seq_classes(const Seq2SeqStyle& style,
+                                        std::initializer_list<std::string_view> generation_tasks) {
+  return {seq2seq_class<Seq2SeqModel>(style, "Model", {"default"}),
+          seq2seq_class<Seq2SeqConditionalGeneration>(style, "ForConditionalGeneration", generation_tasks),
+          seq2seq_class<Seq2SeqCausalLM>(style, "ForCausalLM", {"causal-lm"})};
+}
+
+Architecture seq2seq_architecture(const char* model_type, const char* config_class, const std::string& defaults,
+                                  std::vector<ModelClass> classes) {
+  return {.model_type = model_type,
+          .config_class = config_class,
+          .attribute_map = {{"num_attention_heads", "encoder_attention_heads"},
+                            {"hidden_size", "d_model"},
+                            {"num_hidden_layers", "encoder_layers"}},
+          .defaults = "{" + defaults + "}",
+          .schema = {.relations = {multiple("d_model", "encoder_attention_heads"),
+                                   multiple("d_model", "decoder_attention_heads")},
+                     .tables = {{"max_position_embeddings", "d_model"}}},
+          .classes = std::move(classes)};
+}
+
+const char* const seq2seq_large_defaults =
+    R"("vocab_size": 50265, "max_position_embeddings": 1024, "encoder_layers": 12, "encoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim": 4096, "decoder_attention_heads": 16,
+    "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "use_cache": true, "is_encoder_decoder": true,
+    "activation_function": "gelu", "d_model": 1024, "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
+    "init_std": 0.02)";
 
 }  // namespace calque

@@ -9,15 +9,9 @@
 
 namespace calque {
 
-// Heads share d_model evenly; sines are a table that is computed.
-inline ConfigSchema seq2seq_schema() {
-  return {.relations = {multiple("d_model", "encoder_attention_heads"), multiple("d_model", "decoder_attention_heads")},
-          .tables = {{"max_position_embeddings", "d_model"}}};
-}
-
 struct Seq2SeqConditionalGeneration : Seq2SeqPretrained {
   Seq2SeqConditionalGeneration(const Seq2SeqStyle& style, const std::string& name, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
   TiedWeights tied_weights() const override;
   bool can_generate() const override { return true; }
@@ -29,25 +23,29 @@ struct Seq2SeqConditionalGeneration : Seq2SeqPretrained {
   Child<Linear> lm_head;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqConditionalGeneration>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqConditionalGeneration>(*this));
+  }
 };
 
 // So that the names of a decoder alone are those that it has in the whole model.
 struct Seq2SeqDecoderWrapper : Seq2SeqPretrained {
   Seq2SeqDecoderWrapper(const Seq2SeqStyle& style, const Config& config);
-  std::vector<std::string> argument_names() const override { return decoder->argument_names(); }
+  std::span<const ModelArgument> arguments() const override { return decoder->arguments(); }
   ModelOutput forward(const ModelInputs& inputs) override { return decoder(inputs); }
   Child<Embedding>* input_embeddings() override { return decoder->input_embeddings(); }
 
   Child<Seq2SeqDecoder> decoder;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqDecoderWrapper>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqDecoderWrapper>(*this));
+  }
 };
 
 struct Seq2SeqCausalLM : Seq2SeqPretrained {
   Seq2SeqCausalLM(const Seq2SeqStyle& style, const std::string& name, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
   TiedWeights tied_weights() const override;
   bool can_generate() const override { return true; }
@@ -58,7 +56,9 @@ struct Seq2SeqCausalLM : Seq2SeqPretrained {
   Child<Linear> lm_head;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqCausalLM>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqCausalLM>(*this));
+  }
 };
 
 struct Seq2SeqClassificationHead : Typed<Seq2SeqClassificationHead> {
@@ -80,8 +80,12 @@ struct Seq2SeqClassificationHead : Typed<Seq2SeqClassificationHead> {
 
 struct Seq2SeqSequenceClassification : Seq2SeqPretrained {
   Seq2SeqSequenceClassification(const Seq2SeqStyle& style, const std::string& name, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
+  // The end of the text is what it reads; the decoder's input it makes itself.
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
+    return with_ends_of_text(example_tokens(*this, {sizes.batch, sizes.length}), config());
+  }
   TiedWeights tied_weights() const override;
   Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
 
@@ -89,13 +93,19 @@ struct Seq2SeqSequenceClassification : Seq2SeqPretrained {
   Child<Seq2SeqClassificationHead> classification_head;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqSequenceClassification>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqSequenceClassification>(*this));
+  }
 };
 
 struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
   Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, const std::string& name, const Config& config);
-  std::vector<std::string> argument_names() const override;
+  std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
+  // The decoder's input it makes itself.
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
+    return example_tokens(*this, {sizes.batch, sizes.length});
+  }
   TiedWeights tied_weights() const override;
   Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
 
@@ -103,17 +113,35 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
   Child<Linear> qa_outputs;
 
  protected:
-  std::shared_ptr<Module> copy_self() const override { return std::make_shared<Seq2SeqQuestionAnswering>(*this); }
+  std::shared_ptr<Module> copy_self() const override {
+    return nn_detail::shared_module(std::make_unique<Seq2SeqQuestionAnswering>(*this));
+  }
 };
 
 // start_logits and end_logits of [batch, length, 2], with the loss in front where positions are given.
 void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelInputs& inputs);
 
 // A class entry for a class that is made from a style; the style outlives the registry.
+ModelClass seq2seq_class(const Seq2SeqStyle& style, const char* part, std::initializer_list<std::string_view> tasks,
+                         std::unique_ptr<PretrainedModel> (*make)(const Seq2SeqStyle&, const std::string& name,
+                                                                  const Config&));
 template <class M>
-ModelClass seq2seq_class(const Seq2SeqStyle& style, const std::string& part, std::vector<std::string> tasks) {
-  const std::string name = style.prefix + part;
-  return {name, std::move(tasks), [&style, name](const Config& config) { return std::make_shared<M>(style, name, config); }};
+ModelClass seq2seq_class(const Seq2SeqStyle& style, const char* part, std::initializer_list<std::string_view> tasks) {
+  return seq2seq_class(
+      style, part, tasks,
+      [](const Seq2SeqStyle& its, const std::string& name, const Config& config) -> std::unique_ptr<PretrainedModel> {
+        return std::make_unique<M>(its, name, config);
+      });
 }
+
+// The classes that nearly all of them have: Model, ForConditionalGeneration for these tasks, ForCausalLM.
+std::vector<ModelClass> seq2seq_classes(const Seq2SeqStyle& style, std::initializer_list<std::string_view> generation_tasks);
+
+// What BART and its relatives register; `defaults` is JSON without its braces. Heads share d_model evenly, and sines are a
+// table that is computed.
+Architecture seq2seq_architecture(const char* model_type, const char* config_class, const std::string& defaults,
+                                  std::vector<ModelClass> classes);
+// The first defaults of mBART and Pegasus.
+extern const char* const seq2seq_large_defaults;
 
 }  // namespace calque
