@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
@@ -32,12 +33,6 @@ Value nested(const std::string& name, const std::vector<std::pair<std::string, T
   Values items;
   for (const auto& [index, part] : parts) items.push_back(nested(fmt::format("{}.{}", name, index), part));
   return tuple(std::move(items));
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& one : names) out += (out.empty() ? "" : ", ") + one;
-  return out;
 }
 
 std::optional<int64_t> token(const Config& config, const char* key) {
@@ -99,7 +94,7 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
     const std::string name = full.substr(0, dot);
     if (std::find(arguments.begin(), arguments.end(), name) == arguments.end())
       throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full,
-                                  model.class_name(), joined(arguments)));
+                                  model.class_name(), join(arguments, ", ")));
     by_name[name].emplace_back(dot < full.size() ? full.substr(dot + 1) : "", file.tensor(full).clone());
   }
   ModelInputs inputs;
