@@ -19,4 +19,8 @@ std::vector<std::string> find_violations(const std::filesystem::path& root, cons
 /// nothing else notices where no file includes both. Types at the left margin count, nested ones and specialisations do not.
 std::vector<std::string> find_twins(const std::filesystem::path& root);
 
+/// One line for each literal "aten::..." in these folders outside of op/ and of comments: what is said of an operator stands
+/// in its stanza, and who means one operator takes it from op/well_known.h.
+std::vector<std::string> find_operator_names(const std::filesystem::path& root);
+
 }  // namespace calque::layering

@@ -25,6 +25,10 @@ TEST(Layering, NoTwoHeadersDefineTheSameType) {
   for (const auto& twin : find_twins(test::source_folder())) ADD_FAILURE() << twin;
 }
 
+TEST(Layering, NoListOfOperatorsStandsOutsideOfOp) {
+  for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
+}
+
 // The checker itself, on a house of three rooms made for each test.
 class Checker : public testing::Test {
  protected:
@@ -89,6 +93,17 @@ TEST_F(Checker, FindsTypesThatTwoHeadersDefine) {
   write("src/op/b.h", "namespace calque {\nclass Options final : public Base {\n  struct Own {};\n};\nstruct Other;\n");
   write("src/op/c.h", "namespace calque::kernel {\nenum class Options { none };\ntemplate <>\nstruct Other<int> {\n};\n");
   EXPECT_THAT(find_twins(root_), ElementsAre("calque::Options: include/calque/op/a.h and src/op/b.h"));
+}
+
+TEST_F(Checker, FindsOperatorsByNameOutsideOfOpAndOfComments) {
+  write("src/op/a.cpp", "get_operator(\"aten::add\");\n");
+  write("include/calque/op/a.h", "get_operator(\"aten::add\");\n");
+  write("include/calque/graph/a.h", "// \"aten::add\"\nconst char* url = \"a//b\"; f(\"aten::add\");\n");
+  write("src/graph/a.cpp",
+        "/* \"aten::add\"\n \"aten::mul\" */\nf('\"', \"aten::\" + name);\nf(\"paten::x\");  // \"aten::y\"\n");
+  EXPECT_THAT(find_operator_names(root_),
+              ElementsAre("include/calque/graph/a.h:2: an operator by its name; say it in the stanza or in op/well_known.h",
+                          "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
 }
 
 TEST_F(Checker, ReadsTheListOfRoomsWithoutItsComments) {
