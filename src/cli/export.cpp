@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
@@ -25,8 +26,7 @@ struct Source {
 
 Tensor tensor_named(const SafetensorsFile& file, const std::string& name) {
   if (!file.find(name)) {
-    std::string known;
-    for (const std::string& n : file.names()) known += (known.empty() ? "" : ", ") + n;
+    const std::string known = join(file.names(), ", ");
     throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " +
                     (known.empty() ? "nothing" : known));
   }

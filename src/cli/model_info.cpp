@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/trace/make_fx.h"
@@ -136,8 +137,7 @@ void print_text(const InfoOptions& options, const PretrainedModel& model, const 
   Table files({{"weights"}, {"bytes", Align::right}});
   for (const auto& [name, bytes] : s.files) files.add({printable(name), with_thousands(bytes)});
   fmt::print("\n{}", files.str());
-  std::string arguments;
-  for (const std::string& name : model.argument_names()) arguments += (arguments.empty() ? "" : ", ") + name;
+  const std::string arguments = join(model.argument_names(), ", ");
   fmt::print("\nforward takes {}\n", arguments);
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
@@ -72,7 +73,7 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
     const std::string name = full.substr(0, dot);
     if (!find_argument(model.arguments(), name))
       throw UserError(fmt::format("{}: {} holds '{}', which {} does not take; it takes {}", command, path, full,
-                                  model.class_name(), fmt::join(model.argument_names(), ", ")));
+                                  model.class_name(), join(model.argument_names(), ", ")));
     by_name[name].emplace_back(dot < full.size() ? full.substr(dot + 1) : "", file.tensor(full).clone());
   }
   ModelInputs inputs;

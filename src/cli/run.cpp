@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/export/input_checks.h"
 #include "calque/export/pt2.h"
@@ -18,8 +19,7 @@ Value input(const InputSpec& spec, const SafetensorsFile& file) {
   if (spec.arg.kind == ArgumentKind::constant) return spec.arg.value;
   const std::vector<std::string> names = file.names();
   if (std::find(names.begin(), names.end(), spec.arg.name) == names.end()) {
-    std::string known;
-    for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+    const std::string known = join(names, ", ");
     throw UserError("run: the program takes '" + spec.arg.name + "', which " + file.path() + " does not hold; it holds " +
                     (known.empty() ? "nothing" : known));
   }
@@ -28,8 +28,12 @@ Value input(const InputSpec& spec, const SafetensorsFile& file) {
     case ArgumentKind::sym_int: return t.item_as<int64_t>();
     case ArgumentKind::sym_float: return t.item_as<double>();
     case ArgumentKind::sym_bool: return t.item_as<bool>();
-    default: return t.clone();  // the program may write its inputs
+    case ArgumentKind::tensor:
+    case ArgumentKind::constant:
+    case ArgumentKind::custom_object:
+    case ArgumentKind::token: break;
   }
+  return t.clone();  // the program may write its inputs
 }
 
 std::optional<Tensor> tensor_of_result(const Value& v) {
@@ -47,9 +51,9 @@ std::optional<Tensor> tensor_of_result(const Value& v) {
 std::vector<std::string> output_names(const ExportedProgram& program) {
   std::vector<std::string> out;
   for (const KeyPath& path : program.out_spec().paths()) {
-    std::string name;
-    for (const TreeKey& key : path)
-      name += (name.empty() ? "" : ".") + (key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str());
+    const std::string name = join(path, ".", [](const TreeKey& key) {
+      return (key.key.kind() == Value::Kind::string ? key.key.to_string() : key.key.str());
+    });
     out.push_back(name.empty() ? "0" : name);
   }
   return out;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "file/safetensors_format.h"
 
 namespace calque {
@@ -63,8 +64,7 @@ class HeaderReader : public nlohmann::json_sax<HeaderJson> {
       const auto found = std::find_if(safetensors_dtypes.begin(), safetensors_dtypes.end(),
                                       [&](const SafetensorsDType& d) { return d.name == value; });
       if (found == safetensors_dtypes.end()) {
-        std::string known;
-        for (const auto& d : safetensors_dtypes) known += (known.empty() ? "" : ", ") + std::string(d.name);
+        const std::string known = join(safetensors_dtypes, ", ", [](const auto& d) { return std::string(d.name); });
         bad("expected a dtype among " + known + "; found " + shown(value));
       }
       entry_.dtype_name = found->name;
@@ -90,8 +90,13 @@ class HeaderReader : public nlohmann::json_sax<HeaderJson> {
           place_ = Place::tensor;
         }
         return true;
-      default: return open("an object");
+      case Place::tensor:
+      case Place::shape:
+      case Place::offsets:
+      case Place::metadata:
+      case Place::done: break;
     }
+    return open("an object");
   }
 
   bool end_object() override {

@@ -1,8 +1,10 @@
 #include "calque/graph/code.h"
 
 #include <array>
+#include <span>
 #include <unordered_map>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/graph/graph.h"
 #include "calque/graph/stack_trace.h"
@@ -274,7 +276,9 @@ class CodeGenerator {
         const std::string object = print_(n.args()[0]);
         return format_target(object, n.target().text()) + "(" + arguments(n.args(), n.kwargs(), 1) + ")";
       }
-      default: break;
+      case NodeKind::placeholder:
+      case NodeKind::call_function:
+      case NodeKind::output: break;
     }
     const Function* f = n.target().function();
     if (const std::string_view form = find_form(magic_methods, f); !form.empty()) {
@@ -309,15 +313,9 @@ class CodeGenerator {
     if (const std::string name = name_of(n); raw != name) body_ += name + " = " + raw + "\n";
   }
 
-  static std::string joined(const std::vector<std::string>& items) {
-    std::string out;
-    for (const std::string& s : items) out += (out.empty() ? "" : ", ") + s;
-    return out;
-  }
-
   std::string signature(std::vector<std::string> variables) const {
     if (variables.empty() || variables[0] != "self") variables.insert(variables.begin(), "self");
-    if (!options_.expanded_def) return "def forward(" + joined(variables) + ")" + return_annotation_ + ":";
+    if (!options_.expanded_def) return "def forward(" + join(variables, ", ") + ")" + return_annotation_ + ":";
     std::string lines;
     for (const std::string& v : variables) {
       const size_t hash = v.find('#');
@@ -356,14 +354,13 @@ class CodeGenerator {
     const bool has_kwargs = spec.kind() == TreeSpec::Kind::tuple && spec.num_children() == 2 &&
                             spec.children()[0].kind() == TreeSpec::Kind::tuple &&
                             spec.children()[1].kind() == TreeSpec::Kind::dict;
-    if (!has_kwargs) return "[" + joined(info.orig_args) + "], self._in_spec";
+    if (!has_kwargs) return "[" + join(info.orig_args, ", ") + "], self._in_spec";
     const size_t count = std::min(spec.children()[0].num_children(), info.orig_args.size());
-    const auto split = info.orig_args.begin() + static_cast<std::ptrdiff_t>(count);
     std::string keywords;
     const Values& keys = spec.children()[1].dict_keys();
     for (size_t i = 0; i < keys.size() && count + i < info.orig_args.size(); ++i)
       keywords += (keywords.empty() ? "" : ", ") + ("'" + python_str(keys[i]) + "':") + info.orig_args[count + i];
-    return "([" + joined({info.orig_args.begin(), split}) + "], {" + keywords + "}), self._in_spec";
+    return "([" + join(std::span(info.orig_args).first(count), ", ") + "], {" + keywords + "}), self._in_spec";
   }
 
   const Graph& graph_;

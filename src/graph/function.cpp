@@ -11,6 +11,7 @@
 #include "graph/higher_order_functions.h"
 #include "graph/region_functions.h"
 #include "library_functions.h"
+#include "op/well_known.h"
 #include "python_functions.h"
 
 namespace calque {
@@ -23,61 +24,10 @@ constexpr std::string_view packet_prefixes[] = {"torch.nn.functional.", "torch._
                                                 "torch.Tensor.",        "torch.ops.aten.",   "torch._C._special.",
                                                 "torch._C._fft.",       "torch._C._linalg.", "torch."};
 
-// Functions of torch.nn.functional that are the same object as one with another qualified name.
-constexpr std::string_view in_c_nn[] = {"avg_pool2d", "avg_pool3d", "elu_",
-                                        "gelu",       "hardtanh_",  "leaky_relu_",
-                                        "linear",     "one_hot",    "scaled_dot_product_attention",
-                                        "softplus",   "softshrink"};
-constexpr std::string_view in_torch[] = {"adaptive_avg_pool1d",
-                                         "avg_pool1d",
-                                         "bilinear",
-                                         "celu_",
-                                         "channel_shuffle",
-                                         "conv1d",
-                                         "conv2d",
-                                         "conv3d",
-                                         "conv_tbc",
-                                         "conv_transpose1d",
-                                         "conv_transpose2d",
-                                         "conv_transpose3d",
-                                         "cosine_similarity",
-                                         "hardshrink",
-                                         "native_channel_shuffle",
-                                         "pairwise_distance",
-                                         "pdist",
-                                         "pixel_shuffle",
-                                         "pixel_unshuffle",
-                                         "prelu",
-                                         "relu_",
-                                         "rrelu_",
-                                         "selu_",
-                                         "threshold_"};
-constexpr std::string_view in_functional[] = {
-    "atleast_1d",     "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors",
-    "cartesian_prod", "cdist",      "einsum",     "meshgrid",   "norm",
-    "split",          "stft",       "tensordot",  "unique",     "unique_consecutive",
-    "unravel_index"};
-
-template <size_t n>
-bool is_among(const std::string_view (&names)[n], std::string_view name) {
-  for (const std::string_view x : names)
-    if (x == name) return true;
-  return false;
-}
-
 // The name that PyTorch prints for a function reached under this one.
 std::string canonical_name(std::string_view name) {
   if (name.starts_with("_operator.")) return std::string(name.substr(1));
-  constexpr std::string_view nn = "torch.nn.functional.";
-  constexpr std::string_view torch = "torch.";
-  if (name.starts_with(nn)) {
-    const std::string_view rest = name.substr(nn.size());
-    if (is_among(in_c_nn, rest)) return "torch._C._nn." + std::string(rest);
-    if (is_among(in_torch, rest)) return "torch." + std::string(rest);
-    if (rest == "logsigmoid") return "torch._C._nn.log_sigmoid";
-  } else if (name.starts_with(torch) && is_among(in_functional, name.substr(torch.size()))) {
-    return "torch.functional." + std::string(name.substr(torch.size()));
-  }
+  if (const PythonAlias* alias = find_python_alias(name); alias && !alias->printed.empty()) return alias->printed;
   return std::string(name);
 }
 
@@ -86,7 +36,7 @@ std::string packet_of(std::string_view name) {
     if (name.starts_with(prefix)) {
       const std::string_view rest = name.substr(prefix.size());
       if (rest.empty() || rest.find('.') != std::string_view::npos) continue;
-      std::string packet = "aten::" + std::string(rest);
+      std::string packet = aten_name(rest);
       return overloads_of(packet).empty() ? std::string() : packet;
     }
   return {};
@@ -204,7 +154,7 @@ FunctionRef get_function(std::string_view name) {
 namespace {
 
 Value tensor_size(const Tensor& t, const Values& args) {
-  if (args.size() > 1) return call("aten::sym_size.int", {args[0], args[1]});
+  if (args.size() > 1) return call(ops().sym_size, {args[0], args[1]});
   return python_getattr(t, "shape");
 }
 
@@ -232,11 +182,11 @@ std::optional<Values> gathered_sizes(const Values& args) {
 Value tensor_method(std::string_view name, const Values& args, const Kwargs& kwargs) {
   const Tensor& t = args[0].to_tensor();
   if (name == "size" && kwargs.empty()) return tensor_size(t, args);
-  if (name == "stride" && args.size() == 2) return call("aten::sym_stride.int", {args[0], args[1]});
+  if (name == "stride" && args.size() == 2) return call(ops().sym_stride, {args[0], args[1]});
   if (name == "dim" || name == "ndimension") return t.dim();
-  if (name == "numel" || name == "nelement") return call("aten::sym_numel", {args[0]});
-  if (const std::optional<DType> d = cast_method(name); d && args.size() == 1) return call("aten::to.dtype", {args[0], *d});
-  const std::string packet = "aten::" + std::string(name);
+  if (name == "numel" || name == "nelement") return call(ops().sym_numel, {args[0]});
+  if (const std::optional<DType> d = cast_method(name); d && args.size() == 1) return call(ops().to_dtype, {args[0], *d});
+  const std::string packet = aten_name(name);
   if (overloads_of(packet).empty()) {
     // __add__ and its like are the functions of Python's operator module.
     if (name.size() > 4 && name.starts_with("__") && name.ends_with("__"))

@@ -8,6 +8,7 @@
 #include "calque/graph/higher_order.h"
 #include "calque/op/mode.h"
 #include "calque/op/ops.h"
+#include "op/well_known.h"
 
 namespace calque {
 namespace {
@@ -82,10 +83,9 @@ Value view_of(const Kwargs& kwargs, const std::string& prefix, const Values& bas
   if (index.is_none()) return {};
   const Value& base = bases.at(static_cast<size_t>(index.to_int()));
   if (const Value* offset = find(kwargs, prefix + "_storage_offset"))
-    return call("aten::as_strided", {base, get(kwargs, prefix + "_size"), get(kwargs, prefix + "_stride"), *offset});
+    return call(ops().as_strided, {base, get(kwargs, prefix + "_size"), get(kwargs, prefix + "_stride"), *offset});
   if (const Value* dim = find(kwargs, prefix + "_slice_dim"))
-    return call("aten::slice.Tensor",
-                {base, *dim, get(kwargs, prefix + "_slice_start"), get(kwargs, prefix + "_slice_end")});
+    return call(ops().slice, {base, *dim, get(kwargs, prefix + "_slice_start"), get(kwargs, prefix + "_slice_end")});
   return base;
 }
 

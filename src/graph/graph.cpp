@@ -4,6 +4,7 @@
 #include <queue>
 #include <unordered_set>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 
@@ -256,8 +257,7 @@ std::optional<Value> Graph::graph_copy(const Graph& other, NodeMapping& mapping)
 
 void Graph::erase_node(Node* node) {
   if (!node->users().empty()) {
-    std::string users;
-    for (const Node* u : node->users()) users += (users.empty() ? "" : ", ") + u->name();
+    const std::string users = join(node->users(), ", ", [](const Node* u) { return u->name(); });
     throw UserError("Tried to erase Node " + node->name() + " but it still had " + std::to_string(node->users().size()) +
                     " users in the graph: " + users);
   }

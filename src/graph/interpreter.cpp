@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
 #include "calque/nn/signature.h"
@@ -203,8 +204,7 @@ std::string brief(const Value& v) {
     return std::string(t.is_fake() ? "fake " : "") + std::string(name(t.dtype())) + str(t.sym_sizes());
   }
   if (v.kind() != Value::Kind::list && v.kind() != Value::Kind::tuple) return v.str();
-  std::string text;
-  for (const Value& item : v.to_items()) text += (text.empty() ? "" : ", ") + brief(item);
+  const std::string text = join(v.to_items(), ", ", [](const Value& item) { return brief(item); });
   return "[" + text + "]";
 }
 
@@ -233,8 +233,7 @@ Value run_node(const Node& node, const Values& args, const Kwargs& kwargs, const
   try {
     return run_kind(node, args, kwargs, owner);
   } catch (Error& e) {
-    std::string given;
-    for (const Value& v : args) given += (given.empty() ? "" : ", ") + brief(v);
+    std::string given = join(args, ", ", [](const Value& v) { return brief(v); });
     for (const auto& [key, v] : kwargs) given += (given.empty() ? "" : ", ") + key + "=" + brief(v);
     e.prepend("while executing " + shown(node) + "\non (" + given + "):\n");
     throw;

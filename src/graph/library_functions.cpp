@@ -15,7 +15,7 @@ namespace {
 
 // The operator of the same name: its arguments come in the same order.
 Value by_operator(const LibraryFunction& self, const Values& bound) {
-  std::string packet = "aten::" + self.name.substr(self.name.rfind('.') + 1);
+  std::string packet = aten_name(self.name.substr(self.name.rfind('.') + 1));
   Values args;
   for (size_t i = 0; i < bound.size(); ++i) {
     if (self.parameters[i].name == "inplace")

@@ -90,7 +90,20 @@ void refuse_node_keys(const Value& value) {
         refuse_node_keys(item);
       }
       return;
-    default: return;
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node: return;
   }
 }
 
@@ -327,8 +340,20 @@ Value map_nodes(const Value& value, const NodeFn& fn) {
       const SliceValue& s = value.to_slice();
       return Value(SliceValue{map_nodes(s.start, fn), map_nodes(s.stop, fn), map_nodes(s.step, fn)});
     }
-    default: return value;
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator: break;
   }
+  return value;
 }
 
 }  // namespace calque

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/op/index.h"
 #include "calque/op/mode.h"
 #include "calque/sym/sym_math.h"
+#include "op/well_known.h"
 
 namespace calque {
 namespace {
@@ -14,8 +16,7 @@ namespace {
 using Kind = Value::Kind;
 
 [[noreturn]] void unsupported(std::string_view what, const Values& args) {
-  std::string kinds;
-  for (const Value& a : args) kinds += (kinds.empty() ? "" : ", ") + std::string(Value::kind_name(a.kind()));
+  const std::string kinds = join(args, ", ", [](const Value& a) { return std::string(Value::kind_name(a.kind())); });
   throw UserError(std::string(what) + ": not supported between " + kinds);
 }
 
@@ -55,53 +56,64 @@ double plain_mod(double a, double b) {
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
 
-enum class Binary {
-  add,
-  sub,
-  mul,
-  truediv,
-  floordiv,
-  mod,
-  pow,
-  lshift,
-  rshift,
-  and_,
-  or_,
-  xor_,
-  matmul,
-  eq,
-  ne,
-  lt,
-  le,
-  gt,
-  ge
-};
+// Python's binary operators: ours, the function of Python's operator module, and the one that writes its first argument.
+#define CALQUE_PYTHON_BINARY(X)        \
+  X(add, "add", "iadd")                \
+  X(sub, "sub", "isub")                \
+  X(mul, "mul", "imul")                \
+  X(truediv, "truediv", "itruediv")    \
+  X(floordiv, "floordiv", "ifloordiv") \
+  X(mod, "mod", "imod")                \
+  X(pow, "pow", "ipow")                \
+  X(lshift, "lshift", "ilshift")       \
+  X(rshift, "rshift", "irshift")       \
+  X(and_, "and_", "iand")              \
+  X(or_, "or_", "ior")                 \
+  X(xor_, "xor", "ixor")               \
+  X(matmul, "matmul", "imatmul")
+#define CALQUE_PYTHON_COMPARISON(X) \
+  X(eq, "eq")                       \
+  X(ne, "ne")                       \
+  X(lt, "lt")                       \
+  X(le, "le")                       \
+  X(gt, "gt")                       \
+  X(ge, "ge")
+
+#define CALQUE_ENUMERATOR(name, ...) name,
+enum class Binary { CALQUE_PYTHON_BINARY(CALQUE_ENUMERATOR) CALQUE_PYTHON_COMPARISON(CALQUE_ENUMERATOR) };
+#undef CALQUE_ENUMERATOR
 
 struct BinaryNames {
-  std::string_view python, tensor, in_place;
+  std::string_view python;
+  std::string tensor;    // the operator that answers for tensors, all its overloads
+  std::string in_place;  // the one that writes a tensor; empty where there is none
 };
-constexpr BinaryNames binary_names[] = {
-    {"operator.add", "aten::add", "aten::add_"},
-    {"operator.sub", "aten::sub", "aten::sub_"},
-    {"operator.mul", "aten::mul", "aten::mul_"},
-    {"operator.truediv", "aten::div", "aten::div_"},
-    {"operator.floordiv", "aten::floor_divide", "aten::floor_divide_"},
-    {"operator.mod", "aten::remainder", "aten::remainder_"},
-    {"operator.pow", "aten::pow", "aten::pow_"},
-    {"operator.lshift", "aten::__lshift__", "aten::__ilshift__"},
-    {"operator.rshift", "aten::__rshift__", "aten::__irshift__"},
-    {"operator.and_", "aten::bitwise_and", "aten::bitwise_and_"},
-    {"operator.or_", "aten::bitwise_or", "aten::bitwise_or_"},
-    {"operator.xor", "aten::bitwise_xor", "aten::bitwise_xor_"},
-    {"operator.matmul", "aten::matmul", ""},
-    {"operator.eq", "aten::eq", ""},
-    {"operator.ne", "aten::ne", ""},
-    {"operator.lt", "aten::lt", ""},
-    {"operator.le", "aten::le", ""},
-    {"operator.gt", "aten::gt", ""},
-    {"operator.ge", "aten::ge", ""},
-};
-const BinaryNames& names_of(Binary op) { return binary_names[static_cast<size_t>(op)]; }
+
+// The overloads of the operator whose stanza says that this function of Python calls it.
+std::string packet_behind(std::string_view python) {
+  const PythonAlias* alias = find_python_alias(python);
+  internal_assert(alias, "no stanza states python_alias for a function of Python's operator module");
+  return alias->op->packet();
+}
+
+const BinaryNames& names_of(Binary op) {
+  static const std::vector<BinaryNames> table = [] {
+    const auto in_place = [](std::string_view python) {
+      const PythonAlias* alias = find_python_alias(python);
+      return alias ? alias->op->packet() : std::string();
+    };
+    return std::vector<BinaryNames>{
+#define CALQUE_ROW(name, python, writing) \
+  {"operator." python, packet_behind("operator." python), in_place("operator." writing)},
+        CALQUE_PYTHON_BINARY(CALQUE_ROW)
+#undef CALQUE_ROW
+#define CALQUE_ROW(name, python) {"operator." python, packet_behind("operator." python), {}},
+            CALQUE_PYTHON_COMPARISON(CALQUE_ROW)
+#undef CALQUE_ROW
+    };
+  }();
+  return table[static_cast<size_t>(op)];
+}
 
 Value on_integers(Binary op, const Value& va, const Value& vb) {
   const bool both_bools = va.kind() == Kind::boolean && vb.kind() == Kind::boolean;
@@ -156,8 +168,14 @@ Value on_floats(Binary op, SymFloat a, SymFloat b) {
     case Binary::le: return a <= b;
     case Binary::gt: return a > b;
     case Binary::ge: return a >= b;
-    default: unsupported(names_of(op).python, {a, b});
+    case Binary::lshift:
+    case Binary::rshift:
+    case Binary::and_:
+    case Binary::or_:
+    case Binary::xor_:
+    case Binary::matmul: break;
   }
+  unsupported(names_of(op).python, {a, b});
 }
 
 Value on_complex(Binary op, std::complex<double> a, std::complex<double> b) {
@@ -169,8 +187,20 @@ Value on_complex(Binary op, std::complex<double> a, std::complex<double> b) {
     case Binary::pow: return std::pow(a, b);
     case Binary::eq: return a == b;
     case Binary::ne: return a != b;
-    default: unsupported(names_of(op).python, {a, b});
+    case Binary::floordiv:
+    case Binary::mod:
+    case Binary::lshift:
+    case Binary::rshift:
+    case Binary::and_:
+    case Binary::or_:
+    case Binary::xor_:
+    case Binary::matmul:
+    case Binary::lt:
+    case Binary::le:
+    case Binary::gt:
+    case Binary::ge: break;
   }
+  unsupported(names_of(op).python, {a, b});
 }
 
 // A number on the left of a tensor: what Tensor's reflected methods do.
@@ -183,14 +213,20 @@ Value reflected(Binary op, const Value& number, const Value& tensor) {
     case Binary::xor_:
     case Binary::eq:
     case Binary::ne: return tensor_call(names_of(op).tensor, {tensor, number});
-    case Binary::sub: return tensor_call("aten::rsub", {tensor, number});
-    case Binary::truediv: return tensor_call("aten::mul", {tensor_call("aten::reciprocal", {tensor}), number});
-    case Binary::lt: return tensor_call("aten::gt", {tensor, number});
-    case Binary::le: return tensor_call("aten::ge", {tensor, number});
-    case Binary::gt: return tensor_call("aten::lt", {tensor, number});
-    case Binary::ge: return tensor_call("aten::le", {tensor, number});
-    default: return tensor_call(names_of(op).tensor, {number, tensor});
+    case Binary::sub: return tensor_call(ops().rsub.packet(), {tensor, number});
+    case Binary::truediv: return tensor_call(ops().mul.packet(), {tensor_call(ops().reciprocal.packet(), {tensor}), number});
+    case Binary::lt: return tensor_call(names_of(Binary::gt).tensor, {tensor, number});
+    case Binary::le: return tensor_call(names_of(Binary::ge).tensor, {tensor, number});
+    case Binary::gt: return tensor_call(names_of(Binary::lt).tensor, {tensor, number});
+    case Binary::ge: return tensor_call(names_of(Binary::le).tensor, {tensor, number});
+    case Binary::floordiv:
+    case Binary::mod:
+    case Binary::pow:
+    case Binary::lshift:
+    case Binary::rshift:
+    case Binary::matmul: break;
   }
+  return tensor_call(names_of(op).tensor, {number, tensor});
 }
 
 bool same_value(const Value& a, const Value& b) {
@@ -250,7 +286,7 @@ Value in_place_body(const Values& args, const Kwargs&) {
 
 Value negated(const Values& args, const Kwargs&) {
   need("operator.neg", args, 1);
-  if (args[0].is_tensor()) return tensor_call("aten::neg", args);
+  if (args[0].is_tensor()) return tensor_call(packet_behind("operator.neg"), args);
   if (is_integral(args[0])) return -as_int(args[0]);
   if (args[0].kind() == Kind::floating) return -args[0].to_sym_float();
   if (args[0].kind() == Kind::complex) return -args[0].to_complex();
@@ -262,7 +298,7 @@ Value positive(const Values& args, const Kwargs&) {
 }
 Value inverted(const Values& args, const Kwargs&) {
   need("operator.invert", args, 1);
-  if (args[0].is_tensor()) return tensor_call("aten::bitwise_not", args);
+  if (args[0].is_tensor()) return tensor_call(packet_behind("operator.invert"), args);
   if (is_integral(args[0])) return SymInt(-1) - as_int(args[0]);
   unsupported("operator.invert", args);
 }
@@ -277,7 +313,7 @@ Value truth(const Values& args, const Kwargs&) {
 Value absolute(const Values& args, const Kwargs&) {
   need("abs", args, 1);
   const Value& v = args[0];
-  if (v.is_tensor()) return tensor_call("aten::abs", args);
+  if (v.is_tensor()) return tensor_call(packet_behind("operator.abs"), args);
   if (is_integral(v)) return sym_abs(as_int(v));
   if (v.kind() == Kind::floating) return sym_float_abs(v.to_sym_float());
   if (v.kind() == Kind::complex) return std::abs(v.to_complex());
@@ -290,7 +326,7 @@ bool is_ellipsis(const Value& v) { return v.kind() == Kind::structure && v.to_st
 
 std::optional<SymInt> bound(const Value& v) {
   if (v.is_none()) return std::nullopt;
-  return v.is_tensor() ? call("aten::item", {v}).to_sym_int() : as_int(v);
+  return v.is_tensor() ? call(ops().item, {v}).to_sym_int() : as_int(v);
 }
 
 Index tensor_index(const Value& v) {
@@ -402,7 +438,7 @@ Value length(const Values& args, const Kwargs&) {
 Value to_integer(const Values& args, const Kwargs&) {
   need("int", args, 1);
   const Value& v = args[0];
-  if (v.is_tensor()) return to_integer({call("aten::item", {v})}, {});
+  if (v.is_tensor()) return to_integer({call(ops().item, {v})}, {});
   if (is_integral(v)) return as_int(v);
   if (v.kind() == Kind::floating) return trunc_to_int(v.to_sym_float());
   unsupported("int", args);
@@ -410,7 +446,7 @@ Value to_integer(const Values& args, const Kwargs&) {
 Value to_floating(const Values& args, const Kwargs&) {
   need("float", args, 1);
   const Value& v = args[0];
-  if (v.is_tensor()) return to_floating({call("aten::item", {v})}, {});
+  if (v.is_tensor()) return to_floating({call(ops().item, {v})}, {});
   if (is_real(v)) return as_float(v);
   unsupported("float", args);
 }
@@ -497,7 +533,7 @@ Value choose(const Values& args, const Kwargs&) {
 Value check_holds(const Values& args, const Kwargs&) {
   const Value& condition = args.at(0);
   const bool holds =
-      condition.is_tensor() ? call("aten::item", {condition}).to_scalar().to_bool() : check(python_truth(condition));
+      condition.is_tensor() ? call(ops().item, {condition}).to_scalar().to_bool() : check(python_truth(condition));
   if (!holds)
     throw UserError(args.size() > 1 && args[1].kind() == Kind::string
                         ? args[1].to_string()
@@ -523,9 +559,18 @@ SymBool python_truth(const Value& v) {
     case Kind::list:
     case Kind::tuple: return !v.to_items().empty();
     case Kind::dict: return !v.to_dict().items.empty();
-    case Kind::tensor: return python_truth(call("aten::item", {v}));
-    default: return true;
+    case Kind::tensor: return python_truth(call(ops().item, {v}));
+    case Kind::complex:
+    case Kind::slice:
+    case Kind::dtype:
+    case Kind::device:
+    case Kind::layout:
+    case Kind::memory_format:
+    case Kind::generator:
+    case Kind::node:
+    case Kind::structure: break;
   }
+  return true;
 }
 
 int64_t python_len(const Value& v) {
@@ -573,11 +618,9 @@ Value python_getattr(const Value& object, std::string_view attribute) {
     if (attribute == "layout") return Layout::strided;
     if (attribute == "requires_grad") return t.requires_grad();
     if (attribute == "is_cuda") return t.device().type == DeviceType::cuda;
-    if (attribute == "T") return tensor_call("aten::numpy_T", {object});
-    if (attribute == "mT" || attribute == "mH") return tensor_call("aten::" + std::string(attribute), {object});
-    if (attribute == "H") return tensor_call("aten::matrix_H", {object});
-    if (attribute == "real" || attribute == "imag") return tensor_call("aten::" + std::string(attribute), {object});
-    if (attribute == "data") return tensor_call("aten::detach", {object});
+    if (attribute == "data") return tensor_call(ops().detach.packet(), {object});
+    if (const PythonAlias* getter = find_python_alias("torch.Tensor." + std::string(attribute) + ".__get__"))
+      return tensor_call(getter->op->packet(), {object});
   }
   if (object.kind() == Kind::structure) {
     const StructValue& s = object.to_struct();
@@ -590,39 +633,14 @@ Value python_getattr(const Value& object, std::string_view attribute) {
 
 const std::vector<PythonFunction>& python_functions() {
   static const std::vector<PythonFunction> table = {
-      {"operator.add", binary_body<Binary::add>},
-      {"operator.sub", binary_body<Binary::sub>},
-      {"operator.mul", binary_body<Binary::mul>},
-      {"operator.truediv", binary_body<Binary::truediv>},
-      {"operator.floordiv", binary_body<Binary::floordiv>},
-      {"operator.mod", binary_body<Binary::mod>},
-      {"operator.pow", binary_body<Binary::pow>},
-      {"operator.lshift", binary_body<Binary::lshift>},
-      {"operator.rshift", binary_body<Binary::rshift>},
-      {"operator.and_", binary_body<Binary::and_>},
-      {"operator.or_", binary_body<Binary::or_>},
-      {"operator.xor", binary_body<Binary::xor_>},
-      {"operator.matmul", binary_body<Binary::matmul>},
-      {"operator.eq", binary_body<Binary::eq>},
-      {"operator.ne", binary_body<Binary::ne>},
-      {"operator.lt", binary_body<Binary::lt>},
-      {"operator.le", binary_body<Binary::le>},
-      {"operator.gt", binary_body<Binary::gt>},
-      {"operator.ge", binary_body<Binary::ge>},
-      {"operator.iadd", in_place_body<Binary::add>},
-      {"operator.isub", in_place_body<Binary::sub>},
-      {"operator.imul", in_place_body<Binary::mul>},
-      {"operator.itruediv", in_place_body<Binary::truediv>},
-      {"operator.ifloordiv", in_place_body<Binary::floordiv>},
-      {"operator.imod", in_place_body<Binary::mod>},
-      {"operator.ipow", in_place_body<Binary::pow>},
-      {"operator.ilshift", in_place_body<Binary::lshift>},
-      {"operator.irshift", in_place_body<Binary::rshift>},
-      {"operator.iand", in_place_body<Binary::and_>},
-      {"operator.ior", in_place_body<Binary::or_>},
-      {"operator.ixor", in_place_body<Binary::xor_>},
-      {"operator.imatmul", in_place_body<Binary::matmul>},
-      {"operator.neg", negated},
+#define CALQUE_ROW(name, python, writing) \
+  {"operator." python, binary_body<Binary::name>}, {"operator." writing, in_place_body<Binary::name>},
+      CALQUE_PYTHON_BINARY(CALQUE_ROW)
+#undef CALQUE_ROW
+#define CALQUE_ROW(name, python) {"operator." python, binary_body<Binary::name>},
+          CALQUE_PYTHON_COMPARISON(CALQUE_ROW)
+#undef CALQUE_ROW
+              {"operator.neg", negated},
       {"operator.pos", positive},
       {"operator.invert", inverted},
       {"operator.not_", logical_not},

@@ -5,34 +5,20 @@
 #include <limits>
 
 #include "calque/base/error.h"
+#include "file/json_value.h"
 
 namespace calque {
 
 static constexpr std::string_view float_tag = "__float__";
 
-Value value_of(const Json& json) {
-  switch (json.kind()) {
-    case Json::Kind::null: return {};
-    case Json::Kind::boolean: return json.to_bool();
-    case Json::Kind::integer: return json.to_int();
-    case Json::Kind::floating: return json.to_float();
-    case Json::Kind::string: return json.to_string();
-    case Json::Kind::array: {
-      Values items;
-      for (const Json& item : json.items()) items.push_back(value_of(item));
-      return list(std::move(items));
-    }
-    case Json::Kind::object: {
-      if (json.members().size() == 1 && json.members()[0].key == float_tag && json.members()[0].value.is_string()) {
-        const std::string_view tag = json.members()[0].value.to_string();
-        if (tag == "Infinity" || tag == "-Infinity" || tag == "NaN") return json.members()[0].value.to_float();
-      }
-      std::vector<std::pair<Value, Value>> items;
-      for (const JsonMember& member : json.members()) items.emplace_back(member.key, value_of(member.value));
-      return dict(std::move(items));
-    }
-  }
-  return {};
+// A number that JSON has no word for.
+static std::optional<Value> tagged_float(const Json& object) {
+  if (object.members().size() != 1 || object.members()[0].key != float_tag) return std::nullopt;
+  const Json& tag = object.members()[0].value;
+  if (!tag.is_string()) return std::nullopt;
+  const std::string_view text = tag.to_string();
+  if (text != "Infinity" && text != "-Infinity" && text != "NaN") return std::nullopt;
+  return tag.to_float();
 }
 
 Config::Items items_of(const Value& dict) {
@@ -45,7 +31,7 @@ Config::Items parse_config_items(std::string_view json, const std::string& where
   try {
     const JsonDocument document(json, where);
     if (!document.root().is_object()) document.root().fail("a configuration is an object");
-    return items_of(value_of(document.root()));
+    return items_of(value_of_json(document.root(), tagged_float));
   } catch (UserError& error) {
     error.prepend("it looks like the config file at '" + where + "' is not a valid JSON file: ");
     throw;

@@ -10,7 +10,6 @@
 
 namespace calque {
 
-Value value_of(const Json& json);
 Config::Items items_of(const Value& dict);
 // UserError (bad_file) unless the text is an object; `where` names it.
 Config::Items parse_config_items(std::string_view json, const std::string& where);

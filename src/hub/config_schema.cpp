@@ -123,8 +123,19 @@ std::string number_words(KeyKind kind) {
     case KeyKind::positive: return "a number above 0";
     case KeyKind::magnitude: return "a number, 0 or more";
     case KeyKind::fraction: return "a number above 0 and at most 1";
-    default: return "a number";
+    case KeyKind::layers:
+    case KeyKind::groups:
+    case KeyKind::repeats:
+    case KeyKind::size:
+    case KeyKind::rows:
+    case KeyKind::rows_or_not:
+    case KeyKind::heads:
+    case KeyKind::length:
+    case KeyKind::count:
+    case KeyKind::token:
+    case KeyKind::number: break;
   }
+  return "a number";
 }
 
 bool number_fits(KeyKind kind, double value) {
@@ -134,8 +145,19 @@ bool number_fits(KeyKind kind, double value) {
     case KeyKind::positive: return value > 0;
     case KeyKind::magnitude: return value >= 0;
     case KeyKind::fraction: return value > 0 && value <= 1;
-    default: return true;
+    case KeyKind::layers:
+    case KeyKind::groups:
+    case KeyKind::repeats:
+    case KeyKind::size:
+    case KeyKind::rows:
+    case KeyKind::rows_or_not:
+    case KeyKind::heads:
+    case KeyKind::length:
+    case KeyKind::count:
+    case KeyKind::token:
+    case KeyKind::number: break;
   }
+  return true;
 }
 
 [[noreturn]] void refuse(const Config& config, std::string_view key, const Value& found, const std::string& expected) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/hub/offload.h"
@@ -42,12 +43,6 @@ void attach_hooks(Module& module, std::vector<Slot> slots, const std::shared_ptr
       false, true);
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
 }  // namespace
 
 void dispatch_model(PretrainedModel& model, const DeviceMap& map, const DispatchOptions& options) {
@@ -58,7 +53,7 @@ void dispatch_model(PretrainedModel& model, const DeviceMap& map, const Dispatch
     if (device == MapDevice("disk")) disk.push_back(name.empty() ? "the model" : name);
   }
   if (!accelerated.empty())
-    throw UserError("dispatch_model: the device map puts " + join(accelerated) +
+    throw UserError("dispatch_model: the device map puts " + join(accelerated, ", ") +
                     ", and Calque has no accelerator here; limit max_memory to 'cpu' and 'disk', or give a map over these");
   if (!disk.empty() && disk.size() == map.size())
     throw UserError(
@@ -105,7 +100,7 @@ void dispatch_model(PretrainedModel& model, const DeviceMap& map, const Dispatch
   if (!to_write.empty()) {
     if (options.offload_folder.empty())
       throw UserError("dispatch_model: an offload_folder is needed for this device map; these modules are for the disk: " +
-                      join(disk));
+                      join(disk, ", "));
     fs::create_directories(options.offload_folder);
     OffloadIndex written;
     for (const Slot& slot : to_write)

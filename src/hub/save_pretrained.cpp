@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/file_writer.h"
@@ -83,7 +84,7 @@ std::vector<std::string> declared_ties(PretrainedModel& model) {
   std::vector<std::string> names;
   for (const auto& [path, module] : model.named_modules())
     if (const auto* part = dynamic_cast<const PretrainedModel*>(module))
-      for (const auto& [name, source] : part->tied_weights()) names.push_back(path.empty() ? name : path + "." + name);
+      for (const auto& [name, source] : part->tied_weights()) names.push_back(dotted(path, name));
   return names;
 }
 

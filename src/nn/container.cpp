@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "base/join.h"
 #include "nn/text.h"
 
 namespace calque {
@@ -112,8 +113,7 @@ ModuleDict::ModuleDict(std::vector<std::pair<std::string, std::shared_ptr<Module
 static std::string parameter_lines(const Module& module, bool by_dtype) {
   std::string out;
   for (const auto& slot : module.parameter_slots()) {
-    std::string sizes;
-    for (const SymInt& size : slot->tensor.sym_sizes()) sizes += (sizes.empty() ? "" : "x") + size.str();
+    const std::string sizes = join(slot->tensor.sym_sizes(), "x", [](const SymInt& size) { return size.str(); });
     out += (out.empty() ? "  (" : "\n  (") + slot->name + "): Parameter containing: [" +
            (by_dtype ? "torch." + std::string(name(slot->tensor.dtype())) : nn_detail::legacy_type(slot->tensor.dtype())) +
            " of size " + sizes + "]";

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #endif
 
+#include "base/join.h"
 #include "calque/nn/meta_parameters.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
@@ -49,8 +50,6 @@ std::unique_ptr<Slot> take_from(std::vector<std::unique_ptr<Slot>>& slots, std::
   }
   return nullptr;
 }
-
-std::string join(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
 
 }  // namespace
 
@@ -364,7 +363,7 @@ static void collect_modules(Module& module, const std::string& prefix, bool remo
   if (remove_duplicate && !seen.insert(&module).second) return;
   out.emplace_back(prefix, &module);
   for (const auto& child : module.module_slots())
-    if (child->module) collect_modules(*child->module, join(prefix, child->name), remove_duplicate, seen, out);
+    if (child->module) collect_modules(*child->module, dotted(prefix, child->name), remove_duplicate, seen, out);
 }
 
 Module::NamedModules Module::named_modules(const std::string& prefix, bool remove_duplicate) {
@@ -404,7 +403,7 @@ Module::NamedTensors Module::named_tensors(std::vector<std::unique_ptr<TensorSlo
     for (const auto& slot : module->*member) {
       if (!slot->tensor.defined()) continue;
       if (remove_duplicate && !seen.insert(&slot->tensor.impl()).second) continue;
-      out.emplace_back(join(path, slot->name), slot->tensor);
+      out.emplace_back(dotted(path, slot->name), slot->tensor);
     }
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/base/warning.h"
 #include "calque/nn/backends.h"
 #include "calque/nn/functional.h"
@@ -138,8 +139,7 @@ void RunningNorm::upgrade_state(StateDict& state, const std::string& prefix, std
 
 Tensor RunningNorm::batch_norm(const Tensor& input, std::initializer_list<int64_t> dims) {
   if (std::find(dims.begin(), dims.end(), input.dim()) == dims.end()) {
-    std::string expected;
-    for (const int64_t d : dims) expected += (expected.empty() ? "" : " or ") + std::to_string(d) + "D";
+    const std::string expected = join(dims, " or ", [](const int64_t d) { return std::to_string(d) + "D"; });
     throw UserError(class_name() + ": expected " + expected + " input (got " + std::to_string(input.dim()) + "D input)");
   }
   double factor = momentum.value_or(0);

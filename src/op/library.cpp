@@ -42,6 +42,7 @@ std::string described(const Value& v) {
 }  // namespace
 
 void explain(UserError& e, const Operator& op, const Values& args) {
+  if (op.alias_of()) explain(e, *op.alias_of(), args);
   // An assertion says what its user wrote, and nothing else.
   if (op.has_tag(Tag::side_effect)) return;
   const Schema& schema = op.schema();
@@ -245,8 +246,34 @@ OpBuilder& OpBuilder::wraps_numbers() {
   return *this;
 }
 
-OpBuilder& OpBuilder::python(std::string_view function) {
+namespace {
+
+// What PyTorch prints for an operator's function ends in the operator's name.
+void check_printed(const Operator& op, std::string_view printed) {
+  if (!printed.empty() && printed.substr(printed.rfind('.') + 1) != op.schema().name)
+    throw UserError(op.name() + ": " + std::string(printed) + " is no name of " + op.schema().name);
+}
+
+}  // namespace
+
+void OpBuilder::add_fact(Operator& op, PythonAlias alias) {
+  check_printed(op, alias.printed);
+  alias.op = &op;
+  const std::string name = alias.name;
+  if (!OperatorTable::instance().add(std::move(alias)))
+    throw UserError(op.name() + ": the Python name " + name + " is taken by " + find_python_alias(name)->op->name());
+}
+
+OpBuilder& OpBuilder::python(std::string_view function, std::string_view printed) {
+  check_printed(*op_, printed);
   op_->python_name_ = function;
+  // Overloads share the function; the first one that states it is found by it.
+  OperatorTable::instance().add({std::string(function), std::string(printed), op_});
+  return *this;
+}
+
+OpBuilder& OpBuilder::python_alias(std::string_view name, std::string_view printed) {
+  add_fact(*op_, {std::string(name), std::string(printed)});
   return *this;
 }
 
@@ -262,6 +289,25 @@ OpBuilder Library::def(std::string_view schema) {
   Operator& op = OperatorTable::instance().add(parse_schema(schema, name_space_));
   op.family_ = family_;
   return OpBuilder(op);
+}
+
+void Library::alias(std::string_view name, std::string_view target) {
+  const std::string packet = name_space_ + "::" + std::string(target);
+  const std::vector<const Operator*> overloads = OperatorTable::instance().overloads(packet);
+  if (overloads.empty())
+    throw UserError("alias: " + std::string(name) + " is to be another name for " + packet +
+                    ", which is no operator yet; register that one first");
+  for (const Operator* op : overloads) {
+    Schema schema = op->schema();
+    schema.name = name;
+    Operator& second = OperatorTable::instance().add(std::move(schema));
+    second.family_ = family_;
+    second.form_ = Operator::Form::composite;
+    second.alias_of_ = op;
+    second.eager_ = op->eager_;
+    second.boxed_eager_ =
+        second.boxed_fake_ = [](const Operator& o, const Values& args) { return dispatch(*o.alias_of(), args); };
+  }
 }
 
 void load_operator_library(const std::string& path) {

@@ -5,10 +5,12 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/op/bind_arguments.h"
 #include "calque/op/library.h"
 #include "op/table.h"
+#include "op/well_known.h"
 
 namespace calque {
 namespace {
@@ -71,6 +73,7 @@ OperatorTable& OperatorTable::instance() {
       register_builtin_operators();
       register_prims_operators();
       register_torch_nn_operators();
+      check_well_known_operators();
       filling = false;
     });
   }
@@ -93,7 +96,7 @@ Operator& OperatorTable::add(Schema schema) {
   op->schema_ = std::move(schema);
   const auto [it, fresh] = by_name_.emplace(op->name_, op.get());
   if (!fresh) throw UserError("operator " + op->name_ + " is registered already; choose another name or overload");
-  overloads_[op->schema_.name_space + "::" + op->schema_.name].push_back(op.get());
+  overloads_[op->packet()].push_back(op.get());
   operators_.push_back(std::move(op));
   return *operators_.back();
 }
@@ -102,6 +105,18 @@ const Operator* OperatorTable::find(const std::string& name) const {
   const std::shared_lock lock(mutex_);
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
+}
+
+bool OperatorTable::add(PythonAlias alias) {
+  const std::unique_lock lock(mutex_);
+  std::string name = alias.name;
+  return python_aliases_.emplace(std::move(name), std::move(alias)).second;
+}
+
+const PythonAlias* OperatorTable::find_python_alias(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
+  const auto it = python_aliases_.find(name);
+  return it == python_aliases_.end() ? nullptr : &it->second;
 }
 
 std::vector<const Operator*> OperatorTable::all() const {
@@ -124,10 +139,15 @@ const Operator& get_operator(std::string_view name) {
   const std::string key = canonical(name);
   std::string message = "no operator named " + std::string(name);
   const std::string base = key.substr(0, key.find('.', key.find("::") == std::string::npos ? 0 : key.find("::")));
-  std::string others;
-  for (const Operator* op : overloads_of(base)) others += (others.empty() ? "" : ", ") + op->name();
+  const std::string others = join(overloads_of(base), ", ", [](const Operator* op) { return op->name(); });
   if (!others.empty()) message += "; its overloads are " + others;
   throw UserError(ErrorKind::unsupported_operator, message);
+}
+
+std::string aten_name(std::string_view name) { return "aten::" + std::string(name); }
+
+const PythonAlias* find_python_alias(std::string_view name) {
+  return OperatorTable::instance().find_python_alias(std::string(name));
 }
 
 std::vector<const Operator*> all_operators() { return OperatorTable::instance().all(); }
@@ -154,6 +174,8 @@ const Operator& resolve_overload(std::string_view name, const Values& positional
   }
   throw UserError(std::string(name) + ": no overload fits the arguments:" + reasons);
 }
+
+std::string Operator::packet() const { return schema_.name_space + "::" + schema_.name; }
 
 Value Operator::run_eager(const Values& args) const {
   if (!boxed_eager_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without an implementation");

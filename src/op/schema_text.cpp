@@ -190,7 +190,17 @@ std::string SchemaType::cpp_type() const {
       case Kind::tensor: return "TensorList";
       case Kind::integer: s = "IntList"; break;
       case Kind::sym_int: s = "SymIntList"; break;
-      default: s = "ListRef<" + s + ">";
+      case Kind::scalar:
+      case Kind::floating:
+      case Kind::boolean:
+      case Kind::sym_bool:
+      case Kind::string:
+      case Kind::dtype:
+      case Kind::device:
+      case Kind::layout:
+      case Kind::memory_format:
+      case Kind::generator:
+      case Kind::complex: s = "ListRef<" + s + ">";
     }
   }
   if (kind == Kind::tensor || kind == Kind::generator) return s;  // None is an undefined tensor or a null pointer

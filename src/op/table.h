@@ -17,7 +17,9 @@ class OperatorTable {
  public:
   static OperatorTable& instance();
   Operator& add(Schema schema);
+  bool add(PythonAlias alias);  // false when the name is taken
   const Operator* find(const std::string& name) const;
+  const PythonAlias* find_python_alias(const std::string& name) const;
   std::vector<const Operator*> all() const;
   std::vector<const Operator*> overloads(const std::string& name) const;
 
@@ -26,6 +28,7 @@ class OperatorTable {
   std::vector<std::unique_ptr<Operator>> operators_;
   std::unordered_map<std::string, Operator*> by_name_;
   std::map<std::string, std::vector<const Operator*>> overloads_;
+  std::unordered_map<std::string, PythonAlias> python_aliases_;
 };
 
 // Generated: calls the register function of every stanza file in src/op/aten.

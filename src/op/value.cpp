@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <type_traits>
 
+#include "base/join.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {
@@ -170,12 +171,7 @@ std::string string_repr(std::string_view s) {
 }
 
 std::string joined(const Values& items) {
-  std::string out;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i != 0) out += ", ";
-    out += items[i].str();
-  }
-  return out;
+  return join(items, ", ", [](const Value& v) { return v.str(); });
 }
 
 std::string dict_repr(const DictValue& d) {

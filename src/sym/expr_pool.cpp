@@ -162,7 +162,30 @@ const Expr* ExprPool::make(ExprKind kind, int64_t value, std::span<const Expr* c
     case ExprKind::max:
     case ExprKind::min:
     case ExprKind::where: e->is_float_ = float_args; break;
-    default: break;  // integers and booleans, whatever they are made of
+    case ExprKind::integer:
+    case ExprKind::symbol:
+    case ExprKind::clean_div:
+    case ExprKind::pow_by_natural:
+    case ExprKind::floor_to_int:
+    case ExprKind::ceil_to_int:
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::floor:
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor:
+    case ExprKind::dense_indicator:
+    case ExprKind::eq:
+    case ExprKind::ne:
+    case ExprKind::lt:
+    case ExprKind::le:
+    case ExprKind::gt:
+    case ExprKind::ge:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::logical_not:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;  // integers and booleans, whatever they are made of
   }
   table_[at] = e;
   if (count_ * 2ULL > table_.size()) grow();

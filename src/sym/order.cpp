@@ -48,8 +48,21 @@ int class_rank(ExprKind kind) {
     case ExprKind::bitwise_xor:
     case ExprKind::piecewise:
     case ExprKind::dense_indicator: return 40;
-    default: return 50;
+    case ExprKind::max:
+    case ExprKind::min:
+    case ExprKind::eq:
+    case ExprKind::ne:
+    case ExprKind::lt:
+    case ExprKind::le:
+    case ExprKind::gt:
+    case ExprKind::ge:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::logical_not:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;
   }
+  return 50;
 }
 
 double number_value(const Expr* e) { return e->is_integer() ? static_cast<double>(e->integer()) : e->float_value(); }

@@ -1,6 +1,7 @@
 // Text in the form of sympy's str(), with PyTorch's own functions as they print themselves.
 #include <iterator>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
@@ -76,12 +77,7 @@ std::string guarded(const Expr* e, int level) {
 }
 
 std::string joined(const std::vector<const Expr*>& args, const char* separator, int level) {
-  std::string out;
-  for (const Expr* a : args) {
-    if (!out.empty()) out += separator;
-    out += level < 0 ? print(a, false) : guarded(a, level);
-  }
-  return out;
+  return join(args, separator, [&](const Expr* a) { return level < 0 ? print(a, false) : guarded(a, level); });
 }
 
 std::string print_add(const Expr* e) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "sym/env_impl.h"
@@ -346,8 +347,7 @@ class Producer {
       }
     }
     if (lines.empty()) return;
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    const std::string list = join(names, ", ");
     out_->violations = "Constraints violated (" + list + ")! For more information, see ShapeEnv::explain().\n" + lines;
   }
 

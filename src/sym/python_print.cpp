@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "sym/order.h"
 #include "sym/precedence.h"
@@ -90,8 +91,7 @@ class Printer {
     return precedence(e) <= level ? "(" + text + ")" : text;
   }
   std::string joined(const std::vector<const Expr*>& args, const char* separator, int level) const {
-    std::string out;
-    for (const Expr* a : args) out += (out.empty() ? "" : separator) + guarded(a, level);
+    std::string out = join(args, separator, [&](const Expr* a) { return guarded(a, level); });
     return out;
   }
   std::string operands(const Expr* e, const char* sign) const {
@@ -99,8 +99,7 @@ class Printer {
   }
   std::string relation(const Expr* e, const char* sign) const { return joined({e->arg(0), e->arg(1)}, sign, precedence(e)); }
   std::string call(const std::string& name, const Expr* e) const {
-    std::string out;
-    for (const Expr* a : stored_order(e)) out += (out.empty() ? "" : ", ") + print(a);
+    const std::string out = join(stored_order(e), ", ", [&](const Expr* a) { return print(a); });
     return name + "(" + out + ")";
   }
 

@@ -1,6 +1,7 @@
 // From solved constraints to what the user should write: dims that are specialised, bounded, or made of others.
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/sym/dim_constraints.h"
 #include "sym/dim_constraints_impl.h"
 #include "sym/linear_text.h"
@@ -168,8 +169,7 @@ std::string DimConstraints::prettify_results(const std::vector<NamedDim>& dims) 
       const auto at = std::ranges::find(dims, debug, &NamedDim::name);
       names.insert(at != dims.end() && at->derived ? at->derived->root : debug);
     }
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    const std::string list = join(names, ", ");
     out += "Specializations unexpectedly required (" + list + ")! For more information, see ShapeEnv::explain().\n";
     for (const auto& [name, value] : forced)
       out += "  - solving the guards generated for " + name + " resulted in a specialized value of " +

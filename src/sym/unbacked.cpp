@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "sym/env_impl.h"
@@ -138,8 +139,7 @@ UnbackedBindings compute_unbacked_bindings(ShapeEnv& env, const std::vector<Resu
   if (search.pending().empty()) return {};
   for (const ResultLeaf& leaf : results) std::visit([&](const auto& value) { search.visit(leaf.path, value); }, leaf.value);
   if (!peek && !search.pending().empty()) {
-    std::string names;
-    for (const size_t i : search.pending()) names += (names.empty() ? "" : ", ") + env.symbols()[i].name;
+    const std::string names = join(search.pending(), ", ", [&](const size_t i) { return env.symbols()[i].name; });
     throw UserError(ErrorKind::data_dependent,
                     "the values " + names +
                         " from tensor data are in none of the operator's results: its shape rule made more of them than "

@@ -30,8 +30,11 @@ const char* opaque_function(OpaqueFunction function) {
     case OpaqueFunction::acos: return "torch._sym_acos";
     case OpaqueFunction::atan: return "torch._sym_atan";
     case OpaqueFunction::log2: return "torch._sym_log2";
-    default: return nullptr;
+    case OpaqueFunction::exp:
+    case OpaqueFunction::log:
+    case OpaqueFunction::asinh: break;
   }
+  return nullptr;
 }
 
 }  // namespace
@@ -74,8 +77,15 @@ const char* python_function(const Expr* e) {
     case ExprKind::logical_and: return "operator.and_";
     case ExprKind::logical_or: return "operator.or_";
     case ExprKind::logical_not: return "torch.sym_not";
-    default: return nullptr;
+    case ExprKind::integer:
+    case ExprKind::float_number:
+    case ExprKind::symbol:
+    case ExprKind::trunc_to_float:
+    case ExprKind::dense_indicator:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;
   }
+  return nullptr;
 }
 
 Node* write_expression(const Expr* e, const ExpressionWriter& writer) {

@@ -9,6 +9,7 @@
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "calque/trace/make_fx.h"
+#include "op/well_known.h"
 #include "trace/fake_cache.h"
 #include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
@@ -35,10 +36,6 @@ void each_tensor(const Values& args, F&& f) {
 
 Value map_tensors(const Value& v, const std::function<Value(const Tensor&)>& f) {
   return v.is_tensor() ? f(v.to_tensor()) : map_items(v, [&](const Value& item) { return map_tensors(item, f); });
-}
-
-bool is_lift(const Operator& op) {
-  return op.schema().name == "lift_fresh" || op.schema().name == "lift" || op.schema().name == "lift_fresh_copy";
 }
 
 // An unbacked number of the dtype's kind.
@@ -340,9 +337,7 @@ void check_devices(const Operator& op, const Values& args) {
 
 // A condition on sizes, which is no number that the operator could take: here it is learnt.
 bool asserts_symbolic(const Operator& op, const Values& args) {
-  static const Operator& plain = get_operator("aten::_assert_scalar");
-  static const Operator& functional = get_operator("aten::_functional_assert_scalar");
-  return (&op == &plain || &op == &functional) && args[0].kind() == Value::Kind::boolean &&
+  return (&op == &ops().assert_scalar || &op == &ops().functional_assert_scalar) && args[0].kind() == Value::Kind::boolean &&
          args[0].to_sym_bool().is_symbolic();
 }
 
@@ -382,7 +377,7 @@ Value FakeMode::answer(const Operator& op, const Values& given) {
   });
 
   // A literal on its way in.
-  if (is_lift(op) && fakes == 0) return from_constant(op.run_eager(given).to_tensor());
+  if (op.has_tag(Tag::lifts) && fakes == 0) return from_constant(op.run_eager(given).to_tensor());
   if (reals != 0) {
     if (!options_.allow_non_fake_inputs) refuse_real(op);
     for (const Value& v : given)

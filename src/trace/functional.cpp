@@ -9,6 +9,7 @@
 #include "calque/op/ops.h"
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
+#include "op/well_known.h"
 #include "trace/functional_form.h"
 #include "trace/functionalized_view.h"
 #include "trace/view_inverse.h"
@@ -231,7 +232,7 @@ Values without_outs(const Operator& op, const Operator& form, const Values& args
 // The view that a *_copy operator copies; null for others.
 const Operator* copied_view(const Operator& op) {
   const Schema& s = op.schema();
-  if (!s.name.ends_with("_copy") || s.name == "lift_fresh_copy" || may_alias(op)) return nullptr;
+  if (!s.name.ends_with("_copy") || op.has_tag(Tag::lifts) || may_alias(op)) return nullptr;
   const Operator* view = find_operator(s.name_space + "::" + s.name.substr(0, s.name.size() - 5) +
                                        (s.overload.empty() ? "" : "." + s.overload));
   return view && is_view(*view) ? view : nullptr;
@@ -269,8 +270,7 @@ bool FunctionalMode::was_written(const Tensor& t) const {
 
 Value FunctionalMode::call(const Operator& op, const Values& args) {
   if (off_) return call_next(op, args);
-  static const Operator& detach_ = get_operator("aten::detach_");
-  if (&op == &detach_) return op.run_eager(args);  // writes no data
+  if (&op == &ops().detach_) return op.run_eager(args);  // writes no data
   if (op.is_composite() && may_alias(op) && !(writes_out(op) && find_functional_form(op))) {
     const ModeScope again(*this);
     const CompositeBodyScope body(&args);

@@ -2,6 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
+#include "op/well_known.h"
 #include "trace/capture_scope.h"
 #include "trace/recorder.h"
 
@@ -20,11 +21,7 @@ Value TracedGraph::run(const Values& args) const {
   return Interpreter(graph()).run(flat.leaves);
 }
 
-bool is_accessor(const Node& n) {
-  if (!n.op()) return false;
-  const std::string& name = n.op()->schema().name;
-  return name == "sym_size" || name == "sym_stride" || name == "sym_numel" || name == "sym_storage_offset";
-}
+bool is_accessor(const Node& n) { return n.op() && n.op()->has_tag(Tag::reads_geometry); }
 
 namespace {
 
@@ -164,7 +161,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
   const Value output = recorder.argument(result);
   if (options.runtime_asserts && traced.env)
     for (const RuntimeAssert& a : traced.env->runtime_asserts())
-      graph.call_function(get_operator("aten::_assert_scalar"),
+      graph.call_function(ops().assert_scalar,
                           {recorder.argument(a.condition), "Runtime assertion failed for expression " + a.condition.str()});
   graph.output(output);
   remove_unused(graph);

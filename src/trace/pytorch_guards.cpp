@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "calque/sym/expr.h"
+#include "op/well_known.h"
 
 namespace calque::pytorch_guards {
 
@@ -155,10 +156,10 @@ void ask_pointwise(const Values& args) {
 void ask_arguments(const Operator& op, const Values& args) {
   using Question = void (*)(const Values&);
   static const std::unordered_map<const Operator*, Question> questions = {
-      {&get_operator("aten::view"), ask_view_arguments},
-      {&get_operator("aten::_unsafe_view"), ask_view_arguments},
-      {&get_operator("aten::convolution"), ask_convolution},
-      {&get_operator("aten::native_group_norm"), ask_group_norm},
+      {&ops().view, ask_view_arguments},
+      {&ops().unsafe_view, ask_view_arguments},
+      {&ops().convolution, ask_convolution},
+      {&ops().native_group_norm, ask_group_norm},
   };
   if (const auto it = questions.find(&op); it != questions.end())
     it->second(args);

@@ -7,6 +7,7 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
+#include "op/well_known.h"
 #include "trace/capture_scope.h"
 #include "trace/pytorch_guards.h"
 #include "trace/value_items.h"
@@ -40,8 +41,21 @@ bool is_symbolic(const Value& v) {
       for (const Value& item : v.to_items())
         if (is_symbolic(item)) return true;
       return false;
-    default: return false;
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  return false;
 }
 
 bool is_data_dependent_value(const Operator& op) {
@@ -202,17 +216,6 @@ const Node* Recorder::node_of(const Tensor& t) const {
 
 namespace {
 
-// Before dispatch: what Python's own functions do with a call before it is an operator's.
-struct PythonFront {
-  const Operator& contiguous = get_operator("aten::contiguous");
-  const Operator& split_sizes = get_operator("aten::split.sizes");
-  const Operator& split_with_sizes = get_operator("aten::split_with_sizes");
-};
-const PythonFront& python_front() {
-  static const PythonFront front;
-  return front;
-}
-
 // add.Tensor and the like with a number, as ATen's own bodies call them: add.Scalar.
 const Operator* overload_for_number(const Operator& op, const Values& args, const Values& given) {
   static const std::unordered_map<const Operator*, const Operator*> overloads = [] {
@@ -254,12 +257,11 @@ Value Recorder::call(const Operator& called, const Values& args) {
 Value Recorder::record(const Operator& called, const Values& args) {
   const Operator* op = &called;
   if (options_.pre_dispatch) {
-    const PythonFront& python = python_front();
-    if (op == &python.contiguous && args[0].to_tensor().is_contiguous(args[1].to_memory_format())) return args[0];
-    if (op == &python.split_sizes) op = &python.split_with_sizes;
+    // What Python's own functions do with a call before it is an operator's.
+    if (op == &ops().contiguous && args[0].to_tensor().is_contiguous(args[1].to_memory_format())) return args[0];
+    if (op == &ops().split_sizes) op = &ops().split_with_sizes;
   } else {
-    static const Operator& detach_ = get_operator("aten::detach_");
-    if (op == &detach_) return call_next(called, args);  // the gradient's business alone
+    if (op == &ops().detach_) return call_next(called, args);  // the gradient's business alone
   }
   const OriginalScope original(*this, called);
   if (options_.decompositions) {
@@ -299,9 +301,7 @@ Value Recorder::record(const Operator& called, const Values& args) {
                                                      "control flow, or the like), which would be burnt into the graph; "
                                                      "trace with symbolic sizes, or keep the computation in tensors");
   }
-  static const Operator& lift_fresh = get_operator("aten::lift_fresh");
-  static const Operator& lift_fresh_copy = get_operator("aten::lift_fresh_copy");
-  if (op == &lift_fresh) op = &lift_fresh_copy;  // what is stored must not be written by the program
+  if (op == &ops().lift_fresh) op = &ops().lift_fresh_copy;  // what is stored must not be written by the program
 
   // Arguments equal to their defaults are left out, as PyTorch's graphs have it: positional ones from the end.
   const auto& schema = op->schema().arguments;
@@ -331,10 +331,10 @@ Value Recorder::record(const Operator& called, const Values& args) {
   node->meta.val = snapshot(result);
 
   Value constants;
-  if (op == &lift_fresh_copy && !result.to_tensor().is_symbolic() && result.to_tensor().numel() <= 1 &&
+  if (op == &ops().lift_fresh_copy && !result.to_tensor().is_symbolic() && result.to_tensor().numel() <= 1 &&
       !tracks(args[0].to_tensor())) {
     const NoModesScope real_work;
-    constants = lift_fresh_copy.run_eager(args);
+    constants = op->run_eager(args);
   } else if (all_constant && any_constant && !op->has_tag(Tag::random) &&
              !any_of_tensors(result, [](const Tensor& t) { return t.is_symbolic() || t.numel() > 1; })) {
     const NoModesScope real_work;

@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "calque/base/error.h"
+#include "op/well_known.h"
 #include "trace/recorder.h"
 
 namespace calque {
@@ -95,17 +96,17 @@ Value Recorder::number_as_computed(const Expr* e) {
   Node* node = nullptr;
   if (const SizeOf* known = size_source(e)) {
     const SizeOf source = *known;
-    static const Operator& sym_size = get_operator("aten::sym_size.int");
-    static const Operator& sym_stride = get_operator("aten::sym_stride.int");
-    static const Operator& sym_numel = get_operator("aten::sym_numel");
-    static const Operator& sym_offset = get_operator("aten::sym_storage_offset");
     switch (source.what) {
-      case SizeOf::What::size: node = graph_.call_function(sym_size, {source.node, source.dim}, {}, "sym_size_int"); break;
-      case SizeOf::What::stride:
-        node = graph_.call_function(sym_stride, {source.node, source.dim}, {}, "sym_stride_int");
+      case SizeOf::What::size:
+        node = graph_.call_function(ops().sym_size, {source.node, source.dim}, {}, "sym_size_int");
         break;
-      case SizeOf::What::numel: node = graph_.call_function(sym_numel, {source.node}, {}, "sym_numel"); break;
-      case SizeOf::What::offset: node = graph_.call_function(sym_offset, {source.node}, {}, "sym_storage_offset"); break;
+      case SizeOf::What::stride:
+        node = graph_.call_function(ops().sym_stride, {source.node, source.dim}, {}, "sym_stride_int");
+        break;
+      case SizeOf::What::numel: node = graph_.call_function(ops().sym_numel, {source.node}, {}, "sym_numel"); break;
+      case SizeOf::What::offset:
+        node = graph_.call_function(ops().sym_storage_offset, {source.node}, {}, "sym_storage_offset");
+        break;
     }
     describe(node);
   } else {

@@ -33,8 +33,21 @@ bool any_item(const Value& v, F&& f) {
         if (f(item)) return true;
       return false;
     case Value::Kind::slice: return f(v.to_slice().start) || f(v.to_slice().stop) || f(v.to_slice().step);
-    default: return false;
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node: break;
   }
+  return false;
 }
 
 }  // namespace

@@ -86,13 +86,11 @@ Written as_written(const Operator& op, const Values& args, CallForm form) {
 
 // The number of tensors in a list that an operator gives, where its arguments say so.
 std::optional<size_t> list_length(const Operator& op, const Values& args) {
-  const std::string& name = op.schema().name;
   if (args.size() < 2) return std::nullopt;
   const Value& how = args[1];
   const bool is_list = how.kind() == Value::Kind::list || how.kind() == Value::Kind::tuple;
-  const bool by_count = name == "chunk" || name == "unsafe_chunk" || name == "tensor_split" || name == "hsplit" ||
-                        name == "vsplit" || name == "dsplit";
-  const bool by_sizes = name == "split" || name == "split_with_sizes" || name == "unsafe_split_with_sizes";
+  const bool by_count = op.has_tag(Tag::counts_results);
+  const bool by_sizes = op.has_tag(Tag::sizes_results);
   if (by_count && how.kind() == Value::Kind::integer && !how.to_sym_int().is_symbolic())
     return static_cast<size_t>(how.to_int());
   if (by_count && is_list) return how.to_items().size() + 1;
@@ -113,8 +111,15 @@ Value outline_of(const SchemaType& type, const Operator& op, const Values& args)
     case SchemaType::Kind::boolean:
     case SchemaType::Kind::sym_bool: return false;
     case SchemaType::Kind::string: return "";
-    default: return {};
+    case SchemaType::Kind::tensor:
+    case SchemaType::Kind::dtype:
+    case SchemaType::Kind::device:
+    case SchemaType::Kind::layout:
+    case SchemaType::Kind::memory_format:
+    case SchemaType::Kind::generator:
+    case SchemaType::Kind::complex: break;
   }
+  return {};
 }
 
 Value result_outline(const Operator& op, const Values& args) {

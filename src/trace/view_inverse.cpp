@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
@@ -115,10 +116,12 @@ constexpr Entry entries[] = {
 }  // namespace
 
 Tensor view_inverse(const Operator& op, const Values& args, size_t index, const Tensor& base, const Tensor& view) {
-  const Schema& s = op.schema();
-  const std::string name = s.overload.empty() ? s.name : s.name + "." + s.overload;
-  for (const Entry& e : entries)
-    if (e.name == name) return e.inverse(args, index, base, view);
+  static const std::unordered_map<const Operator*, Inverse> inverses = [] {
+    std::unordered_map<const Operator*, Inverse> out;
+    for (const Entry& e : entries) out.emplace(&get_operator(aten_name(e.name)), e.inverse);
+    return out;
+  }();
+  if (const auto it = inverses.find(&op); it != inverses.end()) return it->second(args, index, base, view);
   throw UserError(ErrorKind::unsupported_operator, op.name() +
                                                        ": a tensor was written through this view, and there is no "
                                                        "functional form of that; write to a copy and assign it back");

@@ -23,4 +23,8 @@ std::vector<std::string> find_twins(const std::filesystem::path& root);
 /// another line. Comments do not count.
 std::vector<std::string> find_thread_locals(const std::filesystem::path& root);
 
+/// One line for each literal "aten::..." in these folders outside of op/ and of comments: what is said of an operator stands
+/// in its stanza, and who means one operator takes it from op/well_known.h.
+std::vector<std::string> find_operator_names(const std::filesystem::path& root);
+
 }  // namespace calque::layering

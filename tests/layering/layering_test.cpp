@@ -44,6 +44,10 @@ TEST(Layering, ThreadsHaveOneContext) {
   for (const auto& [one, reason] : known) EXPECT_THAT(found, testing::Contains(one)) << "is gone: " << reason;
 }
 
+TEST(Layering, NoListOfOperatorsStandsOutsideOfOp) {
+  for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
+}
+
 // The checker itself, on a house of three rooms made for each test.
 class Checker : public testing::Test {
  protected:
@@ -120,6 +124,17 @@ TEST_F(Checker, FindsTheVariablesOfThreadsWhereverTheyStand) {
   EXPECT_THAT(find_thread_locals(root_),
               ElementsAre("include/calque/op/a.h: slot", "src/op/b.cpp: buffers", "src/op/b.cpp: dtype",
                           "src/op/b.cpp: kept", "src/op/c.cpp: ", "src/op/c.cpp: depth"));
+}
+
+TEST_F(Checker, FindsOperatorsByNameOutsideOfOpAndOfComments) {
+  write("src/op/a.cpp", "get_operator(\"aten::add\");\n");
+  write("include/calque/op/a.h", "get_operator(\"aten::add\");\n");
+  write("include/calque/graph/a.h", "// \"aten::add\"\nconst char* url = \"a//b\"; f(\"aten::add\");\n");
+  write("src/graph/a.cpp",
+        "/* \"aten::add\"\n \"aten::mul\" */\nf('\"', \"aten::\" + name);\nf(\"paten::x\");  // \"aten::y\"\n");
+  EXPECT_THAT(find_operator_names(root_),
+              ElementsAre("include/calque/graph/a.h:2: an operator by its name; say it in the stanza or in op/well_known.h",
+                          "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
 }
 
 TEST_F(Checker, ReadsTheListOfRoomsWithoutItsComments) {

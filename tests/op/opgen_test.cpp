@@ -108,6 +108,32 @@ TEST_F(Opgen, AnOperatorHasOneStanza) {
   EXPECT_THAT(said, HasSubstr("more.cpp: aten::relu is defined twice"));
 }
 
+TEST_F(Opgen, AnAliasHasTheFormsOfItsTarget) {
+  const auto [status, said] = run(R"cpp(
+                                    aten.alias("arccos", "acos");
+                                    aten.alias("clip", "clamp");  // .alias("commented", "out")
+                                  )cpp",
+                                  R"cpp(
+                                    aten.def("acos(Tensor self) -> Tensor").compute(r, k).in_place("acos_").out("acos.out");
+                                    aten.def("clamp(Tensor self, Scalar? min=None) -> Tensor").composite(f);
+                                    aten.def("clamp.Tensor(Tensor self, Tensor? min=None) -> Tensor").cpp_name("clamp_Tensor").composite(f);
+                                  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(functions(), HasSubstr("Tensor arccos(const Tensor& self, std::source_location"));
+  EXPECT_THAT(functions(), HasSubstr("Tensor arccos(const Tensor& self, const Out& out, "));
+  EXPECT_THAT(functions(), Not(HasSubstr("arccos_(")));
+  EXPECT_THAT(functions(), HasSubstr("Tensor clip_Tensor(const Tensor& self, const Tensor& min"));
+  EXPECT_THAT(functions(), Not(HasSubstr("commented")));
+  const std::string registered = read("src/ops_register.cpp");
+  EXPECT_LT(registered.find("register_more(aten)"), registered.find("register_things(aten)")) << "the target comes first";
+}
+
+TEST_F(Opgen, AnAliasOfNothingFailsTheBuild) {
+  const auto [status, said] = run(R"(aten.alias("arccos", "accos");)");
+  EXPECT_NE(status, 0);
+  EXPECT_THAT(said, HasSubstr("things.cpp: arccos is an alias of accos, which is no operator"));
+}
+
 TEST_F(Opgen, DefaultsAreThoseOfTheSchema) {
   const auto [status, said] = run(R"cpp(
     aten.def(

@@ -30,6 +30,8 @@ class UserOperator : public testing::Test {
         .in_place("scale_")
         .out("scale.out")
         .tags(Tag::pointwise);
+    mine.alias("grow", "scale");
+    mine.alias("grow_", "scale_");
     mine.def("twice(Tensor self) -> Tensor").composite([](const Tensor& self) -> Tensor { return self + self; });
   }
   Tensor x = tensor_of<float>({1, 2, 3}, {3});
@@ -48,6 +50,33 @@ TEST_F(UserOperator, HasInPlaceAndOutForms) {
   const Tensor out = make_tensor(IntList{3}, DType::float32);
   call("mine::scale.out", {x, 1.0}, {{"out", out}});
   EXPECT_EQ(out.data_as<float>()[2], 4);
+}
+
+TEST_F(UserOperator, AnAliasIsItsTargetUnderAnotherName) {
+  EXPECT_EQ(get_operator("mine::grow.out").schema().str(),
+            "mine::grow.out(Tensor self, float factor=2., *, Tensor(a!) out) -> Tensor(a!)");
+  EXPECT_EQ(get_operator("mine::grow").alias_of(), &get_operator("mine::scale"));
+  EXPECT_EQ(call("mine::grow", {x}).to_tensor().data_as<float>()[2], 7);
+  const Operator& in_place = get_operator("mine::grow_");
+  const Tensor y = x.clone();
+  typed_call<Tensor, const Tensor&, double>(in_place, {}, y, 3.0);
+  EXPECT_EQ(y.data_as<float>()[0], 4);
+  const TracedGraph g = make_fx(
+      [](const Tensor& in) {
+        return call("mine::grow", {in, 5.0});
+      },
+      {.mode = TracingMode::symbolic})(x);
+  EXPECT_NE(g.graph().str().find("mine.scale.default(%arg0_1, 5.0)"), std::string::npos) << g.graph().str();
+}
+
+TEST_F(UserOperator, AnAliasNeedsItsTarget) {
+  try {
+    Library("mine").alias("shrink", "scael");
+    ADD_FAILURE() << "an alias of nothing was registered";
+  } catch (const UserError& e) {
+    EXPECT_STREQ(e.what(),
+                 "alias: shrink is to be another name for mine::scael, which is no operator yet; register that one first");
+  }
 }
 
 TEST_F(UserOperator, TracesLikeAnyOther) {

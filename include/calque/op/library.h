@@ -445,22 +445,26 @@ class OpBuilder {
     install_mutate(+rule, +kernel);
     return *this;
   }
-  // The in-place form: "add_.Tensor". For composite operators it computes and copies. Tags are those of this form alone.
+  // The in-place form: "add_.Tensor". For composite operators it computes and copies. Tags and
+  // PythonAliases are those of this form alone.
   template <class... T>
-  OpBuilder& in_place(std::string_view name, T... tag) {
+  OpBuilder& in_place(std::string_view name, T... fact) {
     Operator& form = add_in_place(name);
-    (add_tag(form, tag), ...);
+    (add_fact(form, std::move(fact)), ...);
     return *this;
   }
   // The out= form: "add.out", or with argument names "max.dim_max(max, max_values)".
   template <class... T>
-  OpBuilder& out(std::string_view spec, T... tag) {
+  OpBuilder& out(std::string_view spec, T... fact) {
     Operator& form = add_out(spec);
-    (add_tag(form, tag), ...);
+    (add_fact(form, std::move(fact)), ...);
     return *this;
   }
-  // The Python function that users call it by, where it is not torch.<name>: "torch.nn.functional.linear".
-  OpBuilder& python(std::string_view function);
+  // The Python function that users call it by, where it is not torch.<name>: "torch.nn.functional.linear". `printed` is what
+  // PyTorch prints for that function, where it is another name: "torch._C._nn.linear".
+  OpBuilder& python(std::string_view function, std::string_view printed = {});
+  // A further Python name (see PythonAlias). UserError when another operator has it.
+  OpBuilder& python_alias(std::string_view name, std::string_view printed = {});
   // The name of its C++ function and method, where the schema's belongs to another overload with the same C++ parameters.
   OpBuilder& cpp_name(std::string_view) { return *this; }  // for the generator of the typed operators alone
   // Of an overload for a tensor and a number: typed calls wrap the number and call the overload for two tensors, as Python
@@ -486,6 +490,8 @@ class OpBuilder {
   void set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
            Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake);
   static void add_tag(Operator& op, Tag tag);
+  static void add_fact(Operator& op, Tag tag) { add_tag(op, tag); }
+  static void add_fact(Operator& op, PythonAlias alias);
   Operator& add_in_place(std::string_view name);
   Operator& add_out(std::string_view spec);
   Operator& add_derived(Operator::Form form, Schema schema, const Derived& functions);
@@ -576,6 +582,9 @@ class Library {
   explicit Library(std::string_view name_space, std::string_view family = "") : name_space_(name_space), family_(family) {}
   // UserError when the operator exists already or the text is no schema.
   OpBuilder def(std::string_view schema);
+  // Another name for an operator: "arccos" for "acos" gives every overload of acos a second one, a composite that calls it.
+  // The in-place operator is another: "arccos_" for "acos_". UserError when there is no such target yet.
+  void alias(std::string_view name, std::string_view target);
 
  private:
   std::string name_space_;
@@ -598,7 +607,8 @@ R typed_call(const Operator& op, const CallSite& site, A... args) {
       return Result<R>::unbox(dispatch(op, Values{Argument<A>::box(args)...}));
   } else {
     try {
-      return op_detail::cast<R (*)(const Operator&, A...)>(op.eager())(op, args...);
+      const Operator& called = op.called();
+      return op_detail::cast<R (*)(const Operator&, A...)>(called.eager())(called, args...);
     } catch (UserError& e) {
       op_detail::explain(e, op, Values{Argument<A>::box(args)...});
       throw;

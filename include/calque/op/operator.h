@@ -51,6 +51,21 @@ enum class Tag : uint8_t {
   autocast_lower,     // autocast computes it in the narrower type, ...
   autocast_float32,   // ... in float32, ...
   autocast_promote,   // ... in the widest type of its arguments
+  always_apart,       // run_decompositions takes it apart whatever its table says
+  reads_geometry,     // gives a number of the tensor's geometry: a size, a stride, the offset
+  lifts,              // gives the tensor that it gets, as one of the program
+  counts_results,     // its second argument says how many tensors it gives: so many, or places to cut
+  sizes_results,      // its second argument, where it is a list, has the size of each tensor that it gives
+};
+
+class Operator;
+
+// A name that Python has for an operator besides python_name(): of the same function ("torch.nn.functional.conv2d", which
+// PyTorch prints as "torch.conv2d"), or of one that calls the operator when it gets a tensor ("operator.add").
+struct PythonAlias {
+  std::string name;
+  std::string printed = {};  // empty where PyTorch prints the name itself
+  const Operator* op = nullptr;
 };
 
 class Operator {
@@ -62,6 +77,7 @@ class Operator {
 
   const Schema& schema() const { return schema_; }
   const std::string& name() const { return name_; }  // "aten::add.Tensor"
+  std::string packet() const;                        // of all its overloads: "aten::add"
   // The Python function that users call it by: "torch.relu", "torch.nn.functional.linear".
   const std::string& python_name() const { return python_name_; }
   // The stanza file that defines it, "pooling"; empty for a user's.
@@ -73,9 +89,12 @@ class Operator {
   // The functional operator that an in-place or out= form was derived from; null otherwise.
   const Operator* base() const { return base_; }
   const Operator* in_place() const { return in_place_; }
+  // The operator that this one is another name of (Library::alias); null otherwise.
+  const Operator* alias_of() const { return alias_of_; }
 
   // For the trampolines and typed fronts; not for general use.
   ErasedFunction eager() const { return eager_; }
+  const Operator& called() const { return alias_of_ ? *alias_of_ : *this; }  // whose eager() a typed call runs
   ErasedFunction rule() const { return rule_; }
   ErasedFunction kernel() const { return kernel_; }
   // Runs with Values: the real thing, and from the shape rule alone (fake, meta and symbolic tensors).
@@ -94,6 +113,7 @@ class Operator {
   Form form_ = Form::undefined;
   const Operator* base_ = nullptr;
   const Operator* in_place_ = nullptr;
+  const Operator* alias_of_ = nullptr;
   ErasedFunction eager_ = nullptr;
   ErasedFunction rule_ = nullptr;
   ErasedFunction kernel_ = nullptr;
@@ -104,6 +124,10 @@ class Operator {
 // "aten::add.Tensor" (or "aten.add.Tensor", "aten.relu.default"). find gives null, get throws with near names.
 const Operator* find_operator(std::string_view name);
 const Operator& get_operator(std::string_view name);
+// "aten::relu" for "relu".
+std::string aten_name(std::string_view name);
+// A Python name of an operator that a stanza states; null when none has it.
+const PythonAlias* find_python_alias(std::string_view name);
 // In order of registration. The built-in ones are registered on the first use of the table.
 std::vector<const Operator*> all_operators();
 // All overloads of "aten::add".

@@ -13,6 +13,7 @@
 #include "export/capture/runtime_asserts.h"
 #include "export/capture/tracepoints.h"
 #include "export/program/program_module.h"
+#include "op/well_known.h"
 #include "trace/capture_scope.h"
 
 namespace calque {
@@ -114,7 +115,7 @@ void write_assigned(Graph& graph, const AssignedBuffers& assigned) {
   const size_t first = results.size() - assigned.inputs.size();
   for (size_t i = 0; i < assigned.inputs.size(); ++i) {
     const auto where = graph.inserting_before(output);
-    Node* copy = graph.call_function(get_operator("aten::copy_"), {inputs[assigned.inputs[i]], results[first + i]});
+    Node* copy = graph.call_function(ops().copy_, {inputs[assigned.inputs[i]], results[first + i]});
     if (!results[first + i].is_node()) continue;
     copy->meta = results[first + i].to_node()->meta;
     if (const auto& stack = copy->meta.nn_module_stack; stack && stack->size() > 1)
@@ -215,7 +216,7 @@ void mark_named_constants(GraphSignature& signature, const Module& module) {
       if (s.kind == InputKind::constant_tensor && s.target == path) s.persistent = true;
 }
 
-bool is_dead_detach(const Node& n) { return n.op() && n.op()->name() == "aten::detach"; }
+bool is_dead_detach(const Node& n) { return n.op() == &ops().detach; }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "export/capture/build.h"
+#include "op/well_known.h"
 
 namespace calque {
 
@@ -105,17 +106,14 @@ namespace {
 
 // A literal of which nothing came: get_attr, lift_fresh_copy, detach_.
 std::vector<Node*> unused_literal(Node* node) {
-  const auto is = [](const Node* n, std::initializer_list<const char*> names) {
-    return n->op() && n->op()->schema().name_space == "aten" &&
-           std::find(names.begin(), names.end(), n->op()->schema().name) != names.end();
-  };
+  const auto calls = [](const Node* n, const Operator& a, const Operator& b) { return n->op() == &a || n->op() == &b; };
   if (node->users().empty()) return {node};
   if (node->users().size() > 1) return {};
   Node* lift = *node->users().begin();
-  if (!is(lift, {"lift_fresh", "lift_fresh_copy"}) || lift->users().size() > 1) return {};
+  if (!calls(lift, ops().lift_fresh, ops().lift_fresh_copy) || lift->users().size() > 1) return {};
   if (lift->users().empty()) return {lift, node};
   Node* detach = *lift->users().begin();
-  if (!is(detach, {"detach", "detach_"}) || !detach->users().empty()) return {};
+  if (!calls(detach, ops().detach, ops().detach_) || !detach->users().empty()) return {};
   return {detach, lift, node};
 }
 

@@ -25,7 +25,18 @@ void add_leaves(const Value& v, const BindingPath& path, std::vector<ResultLeaf>
         add_leaves(v.to_items()[i], inner, out);
       }
       return;
-    default: return;
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::dict:
+    case Value::Kind::structure: return;
   }
 }
 

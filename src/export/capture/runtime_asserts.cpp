@@ -12,6 +12,7 @@
 #include "calque/sym/expr.h"
 #include "export/capture/build.h"
 #include "export/capture/expression_values.h"
+#include "op/well_known.h"
 #include "sym/env_impl.h"
 #include "trace/expression_nodes.h"
 
@@ -112,7 +113,18 @@ class BindingFinder {
           below(BindingKey::item(static_cast<int64_t>(i)), [&] { look(v.to_items()[i]); });
         return;
       case Value::Kind::tensor: look(v.to_tensor()); return;
-      default: return;
+      case Value::Kind::none:
+      case Value::Kind::complex:
+      case Value::Kind::string:
+      case Value::Kind::slice:
+      case Value::Kind::dtype:
+      case Value::Kind::device:
+      case Value::Kind::layout:
+      case Value::Kind::memory_format:
+      case Value::Kind::generator:
+      case Value::Kind::node:
+      case Value::Kind::dict:
+      case Value::Kind::structure: return;
     }
   }
   void look(const Tensor& t) {
@@ -159,11 +171,10 @@ class Inserter {
       const auto where = graph_.inserting_before(is_input ? first_step : nodes[i + 1]);
       if (is_input) read_input();
       if (current_ == first_step) add_asserts("");
-      const bool is_assert = current_->op() && current_->op()->schema().name == "_assert_scalar";
+      const bool is_assert = current_->op() == &ops().assert_scalar;
       if (is_assert && drop_assert()) continue;
       if (!is_input && share_number()) continue;
-      if (current_->op() && (current_->op()->schema().name == "sym_constrain_range" ||
-                             current_->op()->schema().name == "sym_constrain_range_for_size")) {
+      if (current_->op() == &ops().sym_constrain_range || current_->op() == &ops().sym_constrain_range_for_size) {
         graph_.erase_node(current_);
         continue;
       }
@@ -206,10 +217,10 @@ class Inserter {
     return call(function, {std::move(a), std::move(b)});
   }
 
-  Node* size_node(const char* op, Node* tensor, std::optional<int64_t> dim, const SymInt& val) {
+  Node* size_node(const Operator& op, Node* tensor, std::optional<int64_t> dim, const SymInt& val) {
     Values args{tensor};
     if (dim) args.emplace_back(*dim);
-    Node* node = graph_.call_function(get_operator(op), std::move(args));
+    Node* node = graph_.call_function(op, std::move(args));
     node->meta.val = val;
     describe(node);
     return node;
@@ -246,13 +257,12 @@ class Inserter {
     }
     if (!val.is_tensor()) return;
     const Tensor& t = val.to_tensor();
-    const auto read = [&](const char* op, const SymInt& s, std::optional<int64_t> dim) {
+    const auto read = [&](const Operator& op, const SymInt& s, std::optional<int64_t> dim) {
       if (symbol(s)) numbers_.emplace(s.expr(), size_node(op, current_, dim, s));
     };
-    for (size_t d = 0; d < t.sym_sizes().size(); ++d) read("aten::sym_size.int", t.sym_sizes()[d], static_cast<int64_t>(d));
-    for (size_t d = 0; d < t.sym_strides().size(); ++d)
-      read("aten::sym_stride.int", t.sym_strides()[d], static_cast<int64_t>(d));
-    read("aten::sym_storage_offset", t.sym_storage_offset(), {});
+    for (size_t d = 0; d < t.sym_sizes().size(); ++d) read(ops().sym_size, t.sym_sizes()[d], static_cast<int64_t>(d));
+    for (size_t d = 0; d < t.sym_strides().size(); ++d) read(ops().sym_stride, t.sym_strides()[d], static_cast<int64_t>(d));
+    read(ops().sym_storage_offset, t.sym_storage_offset(), {});
   }
 
   // The node (or number) for an expression whose symbols are known.
@@ -286,9 +296,9 @@ class Inserter {
   void add_assert(const Expr* e) {
     const Value condition = number(e);
     if (!condition.is_node()) return;
-    Node* node = graph_.call_function(get_operator("aten::_assert_scalar"),
-                                      {condition, "Runtime assertion failed for expression " + e->str() + " on node '" +
-                                                      condition.to_node()->name() + "'"});
+    Node* node =
+        graph_.call_function(ops().assert_scalar, {condition, "Runtime assertion failed for expression " + e->str() +
+                                                                  " on node '" + condition.to_node()->name() + "'"});
     describe(node);
     asserted_.insert(e);
   }
@@ -381,12 +391,12 @@ class Inserter {
         case BindingKey::Kind::method: {
           const Tensor& t = node->meta.val.to_tensor();
           if (key.name == "storage_offset") {
-            node = size_node("aten::sym_storage_offset", node, {}, t.sym_storage_offset());
+            node = size_node(ops().sym_storage_offset, node, {}, t.sym_storage_offset());
             break;
           }
           const auto d = static_cast<size_t>(path.at(++i).index);
-          node = key.name == "size" ? size_node("aten::sym_size.int", node, path[i].index, t.sym_sizes()[d])
-                                    : size_node("aten::sym_stride.int", node, path[i].index, t.sym_strides()[d]);
+          node = key.name == "size" ? size_node(ops().sym_size, node, path[i].index, t.sym_sizes()[d])
+                                    : size_node(ops().sym_stride, node, path[i].index, t.sym_strides()[d]);
           break;
         }
       }
@@ -446,9 +456,8 @@ void insert_runtime_asserts(GraphModule& module, ShapeEnv& env, const std::vecto
 }
 
 void insert_metadata_asserts(Graph& graph) {
-  static const Operator& check = get_operator("aten::_assert_tensor_metadata");
-  const std::set<const Operator*> casts = {&get_operator("aten::to.device"), &get_operator("aten::to.dtype"),
-                                           &get_operator("aten::to.dtype_layout")};
+  const Operator& check = ops().assert_tensor_metadata;
+  const std::set<const Operator*> casts = {&ops().to_device, &ops().to_dtype, &ops().to_dtype_layout};
   for (Node* n : graph.node_list()) {
     if (!n->op() || !casts.contains(n->op()) || !n->args()[0].is_node()) continue;
     Node* tensor = n->args()[0].to_node();

@@ -1,6 +1,5 @@
 // run_decompositions: the program's graph run again under a functional mode, so that nothing in it writes, with operators
 // taken apart by a table on the way to the recorder.
-#include <array>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -13,32 +12,25 @@
 #include "export/capture/retrace.h"
 #include "export/capture/runtime_asserts.h"
 #include "export/program/program_module.h"
+#include "op/well_known.h"
 #include "trace/capture_scope.h"
 #include "trace/recorder.h"
 
 namespace calque {
 namespace {
 
-// What PyTorch takes apart before its table is asked: operators whose Python form stands for their gradient.
-constexpr std::array always_apart = {"aten::hardshrink",         "aten::softshrink",
-                                     "aten::multi_margin_loss",  "aten::multilabel_margin_loss_forward",
-                                     "aten::upsample_bicubic2d", "aten::upsample_bilinear2d"};
-
-// The table with what is taken apart whatever it says: those, and what the functional mode leaves that a functional program
-// has no use for.
+// The table with what is taken apart whatever it says: what PyTorch takes apart before its table is asked (operators whose
+// Python form stands for their gradient), and what the functional mode leaves that a functional program has no use for.
 DecompositionTable with_aliases(const DecompositionTable& table) {
   DecompositionTable out = table;
-  for (const char* name : always_apart) {
-    const Operator& op = get_operator(name);
-    if (const auto body = core_aten_decompositions().find(&op); body != core_aten_decompositions().end())
-      out.try_emplace(&op, body->second);
-  }
+  for (const auto& [op, body] : core_aten_decompositions())
+    if (op->has_tag(Tag::always_apart)) out.try_emplace(op, body);
   const auto clone = [](const Values& args) -> std::optional<Value> { return args.at(0).to_tensor().clone(); };
   const auto same = [](const Values& args) -> std::optional<Value> { return args.at(0); };
-  out.try_emplace(&get_operator("aten::lift_fresh_copy"), clone);
-  out.try_emplace(&get_operator("aten::detach"), same);
+  out.try_emplace(&ops().lift_fresh_copy, clone);
+  out.try_emplace(&ops().detach, same);
   // Where the program asks for a size it is read, before what follows.
-  for (const char* name : {"aten::sym_size.int", "aten::sym_stride.int"}) out.erase(&get_operator(name));
+  for (const Operator* op : {&ops().sym_size, &ops().sym_stride}) out.erase(op);
   return out;
 }
 
@@ -59,18 +51,20 @@ OutputKind mutation_of(InputKind kind, const std::string& name) {
     case InputKind::buffer: return OutputKind::buffer_mutation;
     case InputKind::parameter: return OutputKind::parameter_mutation;
     case InputKind::user_input: return OutputKind::user_input_mutation;
-    default: throw UserError("run_decompositions: the program writes the constant " + name + "; register it as a buffer");
+    case InputKind::constant_tensor:
+    case InputKind::custom_object:
+    case InputKind::token: break;
   }
+  throw UserError("run_decompositions: the program writes the constant " + name + "; register it as a buffer");
 }
 
 // A tensor whose new value is a copy of another: that one is its new value.
 void drop_copies(Graph& graph, GraphSignature& signature) {
-  static const Operator& copy = get_operator("aten::copy");
   const Values outputs = graph.output_node()->args()[0].to_items();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputKind kind = signature.output_specs[i].kind;
     if (kind != OutputKind::buffer_mutation && kind != OutputKind::parameter_mutation) continue;
-    if (!outputs[i].is_node() || outputs[i].to_node()->erased() || outputs[i].to_node()->op() != &copy ||
+    if (!outputs[i].is_node() || outputs[i].to_node()->erased() || outputs[i].to_node()->op() != &ops().copy ||
         !outputs[i].to_node()->args()[1].is_node())
       continue;
     Node* n = outputs[i].to_node();

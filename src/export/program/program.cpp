@@ -174,7 +174,10 @@ Value ExportedProgram::call(const Values& args, const Kwargs& kwargs) const {
         break;
       }
       case OutputKind::token: break;
-      default: out.push_back(results[i]);
+      case OutputKind::user_output:
+      case OutputKind::loss_output:
+      case OutputKind::gradient_to_parameter:
+      case OutputKind::gradient_to_user_input: out.push_back(results[i]);
     }
   }
   return out_spec().unflatten(out);

@@ -5,6 +5,7 @@
 #include "calque/export/program.h"
 #include "export/capture/build.h"
 #include "export/program/program_module.h"
+#include "op/well_known.h"
 
 namespace calque {
 namespace {
@@ -47,7 +48,6 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
   }
 
   // What the graph computes as the new value of a tensor is written back to it.
-  static const Operator& copy_ = get_operator("aten::copy_");
   Node* output = graph.output_node();
   const Values outputs = output->args()[0].to_items();
   std::unordered_map<const Node*, Node*> written;
@@ -65,7 +65,7 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
       throw UserError("module(): the output " + spec.arg.name + " is written to " + spec.target +
                       ", which is no input of the program");
     const auto where = graph.inserting_before(output);
-    Node* copy = graph.call_function(copy_, {at->second, outputs[i]});
+    Node* copy = graph.call_function(ops().copy_, {at->second, outputs[i]});
     if (outputs[i].is_node()) {
       copy->meta = outputs[i].to_node()->meta;
       written[outputs[i].to_node()] = copy;
@@ -116,7 +116,10 @@ std::shared_ptr<GraphModule> ExportedProgram::module(bool check_guards) const {
       case InputKind::buffer:
         module->set_attribute(spec.target, Attribute::buffer(*tensor, spec.persistent.value_or(true)));
         break;
-      default:
+      case InputKind::constant_tensor:
+      case InputKind::custom_object:
+      case InputKind::user_input:
+      case InputKind::token:
         module->set_attribute(
             spec.target, Attribute::constant(tensor->requires_grad() && tensor->is_leaf() ? tensor->detach() : *tensor));
         break;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
@@ -81,8 +82,7 @@ struct Pt2Archive::Impl {
 
   const ZipEntry& model_entry(const std::string& model) const {
     if (std::find(models.begin(), models.end(), model) == models.end()) {
-      std::string known;
-      for (const std::string& m : models) known += (known.empty() ? "" : ", ") + m;
+      const std::string known = join(models, ", ");
       throw UserError(what + ": it holds no program named '" + model + "'; " +
                       (known.empty() ? "it holds none at all" : "found " + known));
     }
@@ -228,8 +228,22 @@ struct Pt2Archive::Impl {
         case Value::Kind::dict:
           return std::any_of(v.to_dict().items.begin(), v.to_dict().items.end(),
                              [&](const auto& x) { return self(self, x.second); });
-        default: return false;
+        case Value::Kind::none:
+        case Value::Kind::boolean:
+        case Value::Kind::integer:
+        case Value::Kind::floating:
+        case Value::Kind::complex:
+        case Value::Kind::string:
+        case Value::Kind::slice:
+        case Value::Kind::tensor:
+        case Value::Kind::dtype:
+        case Value::Kind::device:
+        case Value::Kind::layout:
+        case Value::Kind::memory_format:
+        case Value::Kind::generator:
+        case Value::Kind::node: break;
       }
+      return false;
     };
     for (const Value& v : inputs.args)
       if (test(test, v)) return true;

@@ -93,8 +93,7 @@ void write_graph(JsonWriter& out, const GraphModule& module);
 Value opaque_object(std::string kind, std::string bytes);
 const StructValue* as_opaque_object(const Value& value);
 
-// JSON as values and back, for custom metadata.
-Value value_of_json(const Json& json);
+// Custom metadata as JSON; value_of_json (file/json_value.h) reads it.
 void write_json(JsonWriter& out, const Value& value);
 
 // The text of an operator or function that is itself an argument ("torch.ops.mylib.foo.default").

@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "export/pt2/pt2_format.h"
+#include "file/json_value.h"
 
 namespace calque::pt2 {
 namespace {

@@ -2,6 +2,7 @@
 // arguments that name them, and arguments equal to nothing but what the node has are written: no defaults are added.
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/graph/graph_module.h"
 #include "calque/graph/stack_trace.h"
@@ -134,8 +135,23 @@ bool is_symbolic_number(const Value& v) {
     case Value::Kind::integer: return v.to_sym_int().is_symbolic();
     case Value::Kind::floating: return v.to_sym_float().is_symbolic();
     case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
-    default: return false;
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  return false;
 }
 
 class GraphWriter {
@@ -499,8 +515,7 @@ class GraphWriter {
       return write_nested(out, "as_int_lists", items, [&](const Value& x) { out.value(plain(x)); });
     if (all(list_of(Value::Kind::floating)))
       return write_nested(out, "as_float_lists", items, [&](const Value& x) { out.value(x.to_float()); });
-    std::string kinds;
-    for (const Value& v : items) kinds += (kinds.empty() ? "" : ", ") + std::string(Value::kind_name(v.kind()));
+    const std::string kinds = join(items, ", ", [](const Value& v) { return std::string(Value::kind_name(v.kind())); });
     throw UserError("a list of " + kinds + " cannot be saved; a file's lists hold values of one kind");
   }
   template <class F>
@@ -622,14 +637,12 @@ class GraphWriter {
     else if (meta.location.line() != 0)
       out.member("stack_trace", calque::stack_trace(meta.location));
     if (meta.nn_module_stack && !meta.nn_module_stack->empty()) {
-      std::string text;
-      for (const ModuleStackEntry& e : *meta.nn_module_stack)
-        text += (text.empty() ? "" : ";") + e.key + "," + e.path + "," + e.type;
+      std::string text =
+          join(*meta.nn_module_stack, ";", [](const ModuleStackEntry& e) { return e.key + "," + e.path + "," + e.type; });
       out.member("nn_module_stack", text);
     }
     if (meta.source_fn_stack && !meta.source_fn_stack->empty()) {
-      std::string text;
-      for (const SourceFn& f : *meta.source_fn_stack) text += (text.empty() ? "" : ";") + f.name + "," + f.target;
+      const std::string text = join(*meta.source_fn_stack, ";", [](const SourceFn& f) { return f.name + "," + f.target; });
       out.member("source_fn_stack", text);
     }
     if (meta.torch_fn) out.member("torch_fn", meta.torch_fn->first + ";" + meta.torch_fn->second);

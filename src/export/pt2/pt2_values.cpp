@@ -278,27 +278,6 @@ const std::string* as_operator_argument(const Value& value) {
              : nullptr;
 }
 
-Value value_of_json(const Json& json) {
-  switch (json.kind()) {
-    case Json::Kind::null: return {};
-    case Json::Kind::boolean: return json.to_bool();
-    case Json::Kind::integer: return json.to_int();
-    case Json::Kind::floating: return json.to_float();
-    case Json::Kind::string: return json.to_string();
-    case Json::Kind::array: {
-      Values items;
-      for (const Json& x : json.items()) items.push_back(value_of_json(x));
-      return list(std::move(items));
-    }
-    case Json::Kind::object: {
-      DictValue d;
-      for (const JsonMember& m : json.members()) d.items.emplace_back(m.key, value_of_json(m.value));
-      return d;
-    }
-  }
-  return {};
-}
-
 void write_json(JsonWriter& out, const Value& value) {
   switch (value.kind()) {
     case Value::Kind::none: return out.null();

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "export/shapes/shape_walk.h"
@@ -184,8 +185,7 @@ class Checker {
   static bool is_container(const DynamicShapes& entry) { return entry.is_sequence() || entry.kind() == Kind::dict; }
   static std::string plain(const Value& key) { return key.kind() == Value::Kind::string ? key.to_string() : key.str(); }
   static std::string size_text(const Tensor& t) {
-    std::string out;
-    for (const SymInt& size : t.sym_sizes()) out += (out.empty() ? "" : ", ") + size.str();
+    std::string out = join(t.sym_sizes(), ", ", [](const SymInt& size) { return size.str(); });
     return "torch.Size([" + out + "])";
   }
 

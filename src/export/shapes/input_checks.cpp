@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/op/tree.h"
 #include "calque/sym/expr.h"
@@ -62,8 +63,7 @@ std::string place_of(const KeyPath& path) {
 std::string plain_text(const Value& v) { return v.kind() == Value::Kind::string ? v.to_string() : v.str(); }
 
 std::string size_text(SymIntList sizes) {
-  std::string out;
-  for (const SymInt s : sizes) out += (out.empty() ? "" : ", ") + s.str();
+  const std::string out = join(sizes, ", ", [](const SymInt s) { return s.str(); });
   return "torch.Size([" + out + "])";
 }
 

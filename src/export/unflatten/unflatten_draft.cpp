@@ -54,12 +54,6 @@ std::vector<std::string> split(std::string_view path) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& items, size_t first) {
-  std::string out;
-  for (size_t i = first; i < items.size(); ++i) out += (i == first ? "" : ".") + items[i];
-  return out;
-}
-
 std::string_view before_at(std::string_view call_name) { return call_name.substr(0, call_name.find('@')); }
 
 std::string call_name(const std::string& path, size_t index) {

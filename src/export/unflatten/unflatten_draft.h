@@ -57,7 +57,6 @@ struct Outlined {
 };
 
 std::vector<std::string> split(std::string_view path);
-std::string joined(const std::vector<std::string>& items, size_t first = 0);
 std::string_view before_at(std::string_view call_name);        // "n" of "n@1"
 std::string call_name(const std::string& path, size_t index);  // "n" for 1, "n@1" for 2
 std::string accessor(const std::string& parent, const std::string& child);

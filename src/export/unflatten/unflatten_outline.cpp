@@ -1,11 +1,14 @@
 // The walk over the flat graph that makes a graph for each call of a module, by the modules that its nodes ran in.
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/graph/function.h"
 #include "export/unflatten/unflatten_draft.h"
+#include "op/well_known.h"
 
 namespace calque::unflatten_detail {
 
@@ -143,7 +146,7 @@ class Frame {
     for (size_t i = 0; i + 1 < items.size(); ++i) {
       DraftPtr next = at->find(items[i]);
       if (!next) {
-        const std::string inner = joined({items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i) + 1});
+        const std::string inner = join(std::span(items).first(i + 1), ".");
         DraftPtr& made = walk_.made[parent_->path_.empty() ? inner : parent_->path_ + "." + inner];
         if (!made) made = std::make_shared<Draft>();
         next = made;
@@ -390,7 +393,7 @@ void write_in_place(const ExportedProgram& program, Graph& flat) {
     if (to == nullptr) throw UserError("unflatten: the program writes " + s.target + ", which is not among its inputs");
     Node* value = results[i].to_node();
     const auto after = flat.inserting_after(value->kind() == NodeKind::placeholder ? flat.placeholders().back() : value);
-    Node* copied = flat.call_function("aten.copy_.default", {to, value});
+    Node* copied = flat.call_function(ops().copy_, {to, value});
     copied->meta = value->meta;
     if (value->kind() != NodeKind::placeholder)
       value->replace_all_uses_with(copied, [&](Node* user) { return user != copied && user != output; });
@@ -429,7 +432,7 @@ Outlined outline(const ExportedProgram& program, Graph& flat) {
       for (const std::string& name : walk.read_mutations[call.path])
         if (Node* node = call.module->graph.find_node(name); node && !node->args().empty()) {
           const auto after = call.module->graph.inserting_after(node);
-          Node* copied = call.module->graph.call_function("aten.copy_.default", {node->args().at(0), node});
+          Node* copied = call.module->graph.call_function(ops().copy_, {node->args().at(0), node});
           copied->meta = node->meta;
         }
   for (const auto& [path, names] : walk.graphs) {

@@ -1,10 +1,12 @@
 // Tensors put back into the modules of an unflattened program, calls that are the same merged, and the order of modules.
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/op/ops.h"
 #include "export/unflatten/unflatten_draft.h"
@@ -165,7 +167,7 @@ class Placer {
       const auto same = [](const std::string& a, const std::string& b) { return a == before_at(b); };
       if (items.size() > scope.size() &&
           std::equal(scope.begin(), scope.end(), items.begin(), [&](const auto& s, const auto& i) { return same(i, s); }))
-        return joined(items, scope.size());
+        return join(std::span(items).subspan(scope.size()), ".");
     }
     return {};
   }
@@ -215,7 +217,7 @@ std::map<std::string, std::string> merge_calls(const std::vector<std::vector<Cal
         std::vector<std::string> items = split(target);
         const std::string name = items.back();
         items.pop_back();
-        const DraftPtr holder = items.empty() ? own.parent : own.parent->find_path(joined(items));
+        const DraftPtr holder = items.empty() ? own.parent : own.parent->find_path(join(items, "."));
         if (other.path == own.path) {
           // The call needs no name of its own.
           if (holder) holder->erase(name);
@@ -250,7 +252,7 @@ void dispatch_calls(const ExportedProgram& program, Draft& root, const std::map<
     std::vector<std::string> items = split(path);
     const std::string name = items.back();
     items.pop_back();
-    const DraftPtr found = items.empty() ? nullptr : root.find_path(joined(items));
+    const DraftPtr found = items.empty() ? nullptr : root.find_path(join(items, "."));
     Draft* holder = items.empty() ? &root : found.get();
     for (size_t i = 1; i <= calls.size(); ++i)
       if (holder != nullptr && !redirected.contains(call_name(path, i))) holder->erase(call_name(name, i));
@@ -268,13 +270,13 @@ void dispatch_calls(const ExportedProgram& program, Draft& root, const std::map<
     const auto in_graph = [&](Graph& graph) {
       for (Node* n : graph.find_nodes(NodeKind::call_module)) {
         const std::string target(before_at(n->target().text()));
-        if (called.contains(path.empty() ? target : path + "." + target)) n->set_target(target);
+        if (called.contains(dotted(path, target))) n->set_target(target);
       }
     };
     in_graph(d.graph);
     for (const DraftPtr& call : d.calls) in_graph(call->graph);
     if (!done.insert(&d).second) return;
-    for (const auto& [name, child] : Children(*d.children)) unname(path.empty() ? name : path + "." + name, *child);
+    for (const auto& [name, child] : Children(*d.children)) unname(dotted(path, name), *child);
   };
   unname("", root);
 }
@@ -285,7 +287,7 @@ void order_children(const ExportedProgram& program, DraftPtr root, const std::ma
     if (!redirected.contains(entry.fqn) && entry.fqn.find('@') == std::string::npos) order.emplace(entry.fqn, order.size());
   const std::function<void(const std::string&, Draft&)> add_names = [&](const std::string& path, Draft& d) {
     order.emplace(path, order.size());
-    for (const auto& [name, child] : *d.children) add_names(path.empty() ? name : path + "." + name, *child);
+    for (const auto& [name, child] : *d.children) add_names(dotted(path, name), *child);
   };
   add_names("", *root);
   // Modules without parameters that never ran.

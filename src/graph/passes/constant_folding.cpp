@@ -5,6 +5,7 @@
 #include "calque/graph/passes.h"
 #include "calque/op/mode.h"
 #include "mutation.h"
+#include "op/well_known.h"
 
 namespace calque {
 namespace {
@@ -95,7 +96,7 @@ class Folding {
     do path = "_folded_constant" + std::to_string(next_++);
     while (module_.find_tensor(path) || module_.find_submodule(path));
     // What is folded may be a view of a parameter; as a constant it stands alone.
-    module_.set_attribute(path, call("aten::clone", {call("aten::detach", {value})}).to_tensor());
+    module_.set_attribute(path, call(ops().clone, {call(ops().detach, {value})}).to_tensor());
     const auto scope = graph_.inserting_before(&n);
     Node* constant = graph_.get_attr(path);
     constant->meta = n.meta;

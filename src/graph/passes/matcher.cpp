@@ -58,8 +58,11 @@ struct SubgraphMatcher::Search {
         if (!mine || !theirs) return p.target() == g.target();
         return mine->attr(p.target().text()).is_tensor() && theirs->attr(g.target().text()).is_tensor();
       }
-      default: return p.target() == g.target();
+      case NodeKind::call_function:
+      case NodeKind::call_module:
+      case NodeKind::call_method: break;
     }
+    return p.target() == g.target();
   }
 
   bool match_node(const Node& p, Node& g) {

@@ -194,7 +194,7 @@ void register_activation(Library& aten);
 void register_activation(Library& aten) {
   aten.def("relu(Tensor self) -> Tensor")
       .compute(relu_rule, plain<Unary::relu>)
-      .in_place("relu_")
+      .in_place("relu_", PythonAlias{"torch.nn.functional.relu_", "torch.relu_"})
       .out("relu.out")
       .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("relu6(Tensor self) -> Tensor").python("torch.nn.functional.relu6").composite([](const Tensor& self) {
@@ -228,7 +228,7 @@ void register_activation(Library& aten) {
       .out("hardsigmoid.out")
       .tags(Tag::pointwise);
   aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor")
-      .python("torch.nn.functional.gelu")
+      .python("torch.nn.functional.gelu", "torch._C._nn.gelu")
       .compute([](const Tensor& self,
                   std::string_view approximate) { return is_tanh_form(approximate), rule::unary("gelu", self); },
                [](const Tensor& self, std::string_view approximate, const Tensor& out) {
@@ -240,7 +240,7 @@ void register_activation(Library& aten) {
   aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
-      .in_place("hardtanh_", Tag::decomposes)
+      .in_place("hardtanh_", PythonAlias{"torch.nn.functional.hardtanh_", "torch._C._nn.hardtanh_"}, Tag::decomposes)
       .out("hardtanh.out")
       .tags(Tag::made_like_self, Tag::pointwise, Tag::core);
   aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
@@ -249,29 +249,29 @@ void register_activation(Library& aten) {
                [](const Tensor& self, const Scalar& slope, const Tensor& out) {
                  kernel::activation(Activation::leaky_relu, self.dtype(), self, {slope}, false, out);
                })
-      .in_place("leaky_relu_", Tag::decomposes)
+      .in_place("leaky_relu_", PythonAlias{"torch.nn.functional.leaky_relu_", "torch._C._nn.leaky_relu_"}, Tag::decomposes)
       .out("leaky_relu.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .python("torch.nn.functional.elu")
       .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); },
                elu_kernel)
-      .in_place("elu_", Tag::decomposes)
+      .in_place("elu_", PythonAlias{"torch.nn.functional.elu_", "torch._C._nn.elu_"}, Tag::decomposes)
       .out("elu.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
-      .in_place("celu_")
+      .in_place("celu_", PythonAlias{"torch.nn.functional.celu_", "torch.celu_"})
       .out("celu.out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) {
     return elu(self, Scalar(selu_alpha), Scalar(selu_scale));
   });
-  aten.def("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
-    return elu_(self, Scalar(selu_alpha), Scalar(selu_scale));
-  });
+  aten.def("selu_(Tensor(a!) self) -> Tensor(a!)")
+      .python_alias("torch.nn.functional.selu_", "torch.selu_")
+      .composite([](const Tensor& self) { return elu_(self, Scalar(selu_alpha), Scalar(selu_scale)); });
   aten.def("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
-      .python("torch.nn.functional.softplus")
+      .python("torch.nn.functional.softplus", "torch._C._nn.softplus")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("softplus", self); },
                [](const Tensor& self, const Scalar& beta, const Scalar& threshold, const Tensor& out) {
                  kernel::activation(Activation::softplus, self.dtype(), self, {beta, threshold}, false, out);
@@ -279,7 +279,8 @@ void register_activation(Library& aten) {
       .out("softplus.out")
       .tags(Tag::pointwise);
   aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
-      .python("torch.nn.functional.softshrink")
+      .tags(Tag::always_apart)
+      .python("torch.nn.functional.softshrink", "torch._C._nn.softshrink")
       .compute(softshrink_rule,
                [](const Tensor& self, const Scalar& lambd, const Tensor& out) {
                  kernel::activation(Activation::softshrink, self.dtype(), self, {lambd}, false, out);
@@ -287,6 +288,8 @@ void register_activation(Library& aten) {
       .out("softshrink.out")
       .tags(Tag::pointwise);
   aten.def("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .tags(Tag::always_apart)
+      .python_alias("torch.nn.functional.hardshrink", "torch.hardshrink")
       .compute(number_rule<"hardshrink">,
                [](const Tensor& self, const Scalar& lambd, const Tensor& out) {
                  kernel::activation(Activation::hardshrink, self.dtype(), self, {lambd}, true, out);
@@ -298,7 +301,7 @@ void register_activation(Library& aten) {
                [](const Tensor& self, const Scalar& threshold, const Scalar& value, const Tensor& out) {
                  kernel::activation(Activation::threshold, self.dtype(), self, {threshold, value}, true, out);
                })
-      .in_place("threshold_")
+      .in_place("threshold_", PythonAlias{"torch.nn.functional.threshold_", "torch.threshold_"})
       .out("threshold.out")
       .tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise);
   aten.def("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
@@ -324,6 +327,7 @@ void register_activation(Library& aten) {
       .out("glu.out")
       .tags(Tag::cast_out, Tag::strided_out);
   aten.def("log_sigmoid(Tensor self) -> Tensor")
+      .python_alias("torch.nn.functional.logsigmoid", "torch._C._nn.log_sigmoid")
       .python("torch._C._nn.log_sigmoid")
       .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); })
       .out("log_sigmoid.out");
@@ -338,7 +342,10 @@ void register_activation(Library& aten) {
   aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .compute(prelu_kernel_rule, kernel::prelu)
       .tags(Tag::pointwise);
-  aten.def("prelu(Tensor self, Tensor weight) -> Tensor").tags(Tag::autocast_lower).composite(prelu_body);
+  aten.def("prelu(Tensor self, Tensor weight) -> Tensor")
+      .python_alias("torch.nn.functional.prelu", "torch.prelu")
+      .tags(Tag::autocast_lower)
+      .composite(prelu_body);
 }
 
 }  // namespace calque

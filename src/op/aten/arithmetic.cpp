@@ -216,9 +216,10 @@ void scalar_pow_kernel(const Scalar& self, const Tensor& exponent, const Tensor&
 void register_arithmetic(Library& aten);
 void register_arithmetic(Library& aten) {
   aten.def("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .python_alias("operator.add")
       .tags(Tag::number_for_tensor)
       .compute(add_rule<"add">, add_kernel<Tensor>)
-      .in_place("add_.Tensor", Tag::number_for_tensor)
+      .in_place("add_.Tensor", PythonAlias{"operator.iadd"}, Tag::number_for_tensor)
       .out("add.out", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -229,9 +230,10 @@ void register_arithmetic(Library& aten) {
       .out("add.Scalar_out", Tag::number_for_tensor)
       .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .python_alias("operator.sub")
       .tags(Tag::number_for_tensor)
       .compute(add_rule<"sub">, sub_kernel<Tensor>)
-      .in_place("sub_.Tensor", Tag::number_for_tensor)
+      .in_place("sub_.Tensor", PythonAlias{"operator.isub"}, Tag::number_for_tensor)
       .out("sub.out", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -250,9 +252,10 @@ void register_arithmetic(Library& aten) {
       .out("rsub.Scalar_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("mul.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.mul")
       .tags(Tag::number_for_tensor)
       .compute(rule::Named<"mul">::binary, wide_arithmetic<Binary::mul>)
-      .in_place("mul_.Tensor", Tag::number_for_tensor)
+      .in_place("mul_.Tensor", PythonAlias{"operator.imul"}, Tag::number_for_tensor)
       .out("mul.out", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("mul.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -263,9 +266,10 @@ void register_arithmetic(Library& aten) {
       .out("mul.Scalar_out", Tag::number_for_tensor)
       .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("div.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.truediv")
       .tags(Tag::number_for_tensor)
       .compute(rule::Named<"div">::binary_float, true_divide_kernel<Tensor>)
-      .in_place("div_.Tensor", Tag::number_for_tensor)
+      .in_place("div_.Tensor", PythonAlias{"operator.itruediv"}, Tag::number_for_tensor)
       .out("div.out", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("div.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -289,9 +293,10 @@ void register_arithmetic(Library& aten) {
       .out("div.Scalar_mode_out", Tag::number_for_tensor)
       .tags(Tag::dense_out, Tag::pointwise, Tag::core);
   aten.def("floor_divide(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.floordiv")
       .tags(Tag::number_for_tensor)
       .compute(rule::Named<"floor_divide">::binary, arithmetic<Binary::div_floor>)
-      .in_place("floor_divide_.Tensor", Tag::number_for_tensor, Tag::left_whole)
+      .in_place("floor_divide_.Tensor", PythonAlias{"operator.ifloordiv"}, Tag::number_for_tensor, Tag::left_whole)
       .out("floor_divide.out", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -311,8 +316,9 @@ void register_arithmetic(Library& aten) {
       .composite([](const Tensor& a, const Scalar& b) { return div(a, b); })
       .in_place("true_divide_.Scalar", Tag::number_for_tensor);
   aten.def("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.mod")
       .compute(no_bool<"remainder">, arithmetic<Binary::remainder>)
-      .in_place("remainder_.Tensor")
+      .in_place("remainder_.Tensor", PythonAlias{"operator.imod"})
       .out("remainder.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -335,8 +341,9 @@ void register_arithmetic(Library& aten) {
       .out("remainder.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .python_alias("operator.pow")
       .compute(rule::Named<"pow">::binary, pow_kernel)
-      .in_place("pow_.Tensor")
+      .in_place("pow_.Tensor", PythonAlias{"operator.ipow"})
       .out("pow.Tensor_Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")

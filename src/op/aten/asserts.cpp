@@ -140,21 +140,21 @@ void register_asserts(Library& aten) {
       });
 
   aten.def("sym_size.int(Tensor self, int dim) -> SymInt")
-      .tags(Tag::repeatable)
+      .tags(Tag::reads_geometry, Tag::repeatable)
       .python("torch.Tensor.size")
       .composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_size(dim); })
       .tags(Tag::core);
   aten.def("sym_stride.int(Tensor self, int dim) -> SymInt")
       .python("torch.Tensor.stride")
       .composite([](const Tensor& self, int64_t dim) { return need_dims(self, dim).sym_stride(dim); })
-      .tags(Tag::core);
+      .tags(Tag::reads_geometry, Tag::core);
   aten.def("sym_numel(Tensor self) -> SymInt")
-      .tags(Tag::own_composite)
+      .tags(Tag::reads_geometry, Tag::own_composite)
       .python("torch.Tensor.numel")
       .composite([](const Tensor& self) { return self.sym_numel(); })
       .tags(Tag::core);
   aten.def("sym_storage_offset(Tensor self) -> SymInt")
-      .tags(Tag::own_composite)
+      .tags(Tag::reads_geometry, Tag::own_composite)
       .python("torch.Tensor.storage_offset")
       .composite([](const Tensor& self) { return self.sym_storage_offset(); })
       .tags(Tag::core);

@@ -103,7 +103,8 @@ void attend(const Tensor& query, const Tensor& key, const Tensor& value, const T
     case DType::float32: run_attention<float>(q, k, v, mask, causal, factor, to, logsumexp); break;
     case DType::float64: run_attention<double>(q, k, v, mask, causal, factor, to, logsumexp); break;
     case DType::bfloat16: run_attention<BFloat16>(q, k, v, mask, causal, factor, to, logsumexp); break;
-    default: run_attention<Half>(q, k, v, mask, causal, factor, to, logsumexp); break;
+    case DType::float16: run_attention<Half>(q, k, v, mask, causal, factor, to, logsumexp); break;
+    default: throw InternalError("attention: the rule let " + std::string(name(query.dtype())) + " pass");
   }
   if (!dense_out) kernel::copy(to, out);
 }
@@ -292,7 +293,7 @@ void register_attention(Library& aten) {
           "bool is_causal=False, *, "
           "float? scale=None, bool enable_gqa=False) -> Tensor")
       .tags(Tag::autocast_lower)
-      .python("torch.nn.functional.scaled_dot_product_attention")
+      .python("torch.nn.functional.scaled_dot_product_attention", "torch._C._nn.scaled_dot_product_attention")
       .composite(attention_body);
 }
 

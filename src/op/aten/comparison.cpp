@@ -35,6 +35,7 @@ Meta scalar_integers(const Scalar& a, const Tensor& b) {
 void register_comparison(Library& aten);
 void register_comparison(Library& aten) {
   aten.def("eq.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.eq")
       .compute(rule::Named<"eq">::comparison, compare<Binary::eq>)
       .in_place("eq_.Tensor")
       .out("eq.Tensor_out")
@@ -45,6 +46,7 @@ void register_comparison(Library& aten) {
       .out("eq.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("ne.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.ne")
       .compute(rule::Named<"ne">::comparison, compare<Binary::ne>)
       .in_place("ne_.Tensor")
       .out("ne.Tensor_out")
@@ -55,6 +57,7 @@ void register_comparison(Library& aten) {
       .out("ne.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("lt.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.lt")
       .compute(rule::Named<"lt">::comparison, compare<Binary::lt>)
       .in_place("lt_.Tensor")
       .out("lt.Tensor_out")
@@ -65,6 +68,7 @@ void register_comparison(Library& aten) {
       .out("lt.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("le.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.le")
       .compute(rule::Named<"le">::comparison, compare<Binary::le>)
       .in_place("le_.Tensor")
       .out("le.Tensor_out")
@@ -75,6 +79,7 @@ void register_comparison(Library& aten) {
       .out("le.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("gt.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.gt")
       .compute(rule::Named<"gt">::comparison, compare<Binary::gt>)
       .in_place("gt_.Tensor")
       .out("gt.Tensor_out")
@@ -85,6 +90,7 @@ void register_comparison(Library& aten) {
       .out("gt.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
   aten.def("ge.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.ge")
       .compute(rule::Named<"ge">::comparison, compare<Binary::ge>)
       .in_place("ge_.Tensor")
       .out("ge.Tensor_out")
@@ -111,8 +117,9 @@ void register_comparison(Library& aten) {
       .tags(Tag::any_out, Tag::pointwise, Tag::core);
 
   aten.def("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.and_")
       .compute(integers<"bitwise_and">, arithmetic<Binary::bitwise_and>)
-      .in_place("bitwise_and_.Tensor")
+      .in_place("bitwise_and_.Tensor", PythonAlias{"operator.iand"})
       .out("bitwise_and.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -137,8 +144,9 @@ void register_comparison(Library& aten) {
     return bitwise_and_(a, b);
   });
   aten.def("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.or_")
       .compute(integers<"bitwise_or">, arithmetic<Binary::bitwise_or>)
-      .in_place("bitwise_or_.Tensor")
+      .in_place("bitwise_or_.Tensor", PythonAlias{"operator.ior"})
       .out("bitwise_or.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -163,8 +171,9 @@ void register_comparison(Library& aten) {
     return bitwise_or_(a, b);
   });
   aten.def("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.xor")
       .compute(integers<"bitwise_xor">, arithmetic<Binary::bitwise_xor>)
-      .in_place("bitwise_xor_.Tensor")
+      .in_place("bitwise_xor_.Tensor", PythonAlias{"operator.ixor"})
       .out("bitwise_xor.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core);
   aten.def("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -203,8 +212,9 @@ void register_comparison(Library& aten) {
       .out("bitwise_left_shift.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.lshift")
       .compute(integers<"__lshift__">, arithmetic<Binary::shift_left>)
-      .in_place("__ilshift__.Tensor")
+      .in_place("__ilshift__.Tensor", PythonAlias{"operator.ilshift"})
       .out("__lshift__.Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
@@ -227,8 +237,9 @@ void register_comparison(Library& aten) {
       .out("bitwise_right_shift.Scalar_Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.rshift")
       .compute(integers<"__rshift__">, arithmetic<Binary::shift_right>)
-      .in_place("__irshift__.Tensor")
+      .in_place("__irshift__.Tensor", PythonAlias{"operator.irshift"})
       .out("__rshift__.Tensor_out")
       .tags(Tag::dense_out, Tag::pointwise);
   aten.def("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")

@@ -377,16 +377,19 @@ void register_convolution(Library& aten) {
   aten.def(
           "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
           "dilation=[1], SymInt groups=1) -> Tensor")
+      .python_alias("torch.nn.functional.conv1d", "torch.conv1d")
       .tags(Tag::autocast_lower)
       .composite(conv<1>);
   aten.def(
           "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
           "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+      .python_alias("torch.nn.functional.conv2d", "torch.conv2d")
       .tags(Tag::autocast_lower)
       .composite(conv<2>);
   aten.def(
           "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
           "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+      .python_alias("torch.nn.functional.conv3d", "torch.conv3d")
       .tags(Tag::autocast_lower)
       .composite(conv<3>);
   aten.def(
@@ -411,18 +414,21 @@ void register_convolution(Library& aten) {
           "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
           "SymInt[1] output_padding=[0], SymInt groups=1, "
           "SymInt[1] dilation=[1]) -> Tensor")
+      .python_alias("torch.nn.functional.conv_transpose1d", "torch.conv_transpose1d")
       .tags(Tag::autocast_lower)
       .composite(conv_transpose<1>);
   aten.def(
           "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
           "padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, "
           "SymInt[2] dilation=[1, 1]) -> Tensor")
+      .python_alias("torch.nn.functional.conv_transpose2d", "torch.conv_transpose2d")
       .tags(Tag::autocast_lower)
       .composite(conv_transpose<2>);
   aten.def(
           "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
           "padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, "
           "SymInt[3] dilation=[1, 1, 1]) -> Tensor")
+      .python_alias("torch.nn.functional.conv_transpose3d", "torch.conv_transpose3d")
       .tags(Tag::autocast_lower)
       .composite(conv_transpose<3>);
 }

@@ -220,15 +220,15 @@ void register_copying(Library& aten) {
       .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
   aten.def("lift(Tensor self) -> Tensor")
       .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
-      .tags(Tag::may_alias);
+      .tags(Tag::lifts, Tag::may_alias);
   aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)")
       .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
-      .tags(Tag::view);
+      .tags(Tag::lifts, Tag::view);
   aten.def("lift_fresh_copy(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); },
                [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
       .out("lift_fresh_copy.out")
-      .tags(Tag::dense_out);
+      .tags(Tag::lifts, Tag::dense_out);
   aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
   aten.def("item(Tensor self) -> Scalar")
       .tags(Tag::repeatable)

@@ -263,6 +263,7 @@ void register_dropout(Library& aten) {
   aten.def(
           "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
           "generator=None) -> Tensor(a!)")
+      .python_alias("torch.nn.functional.rrelu_", "torch.rrelu_")
       .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
         return rrelu_with_noise_(self, slopes_for(self, lower, upper), lower, upper, training, generator);
       });

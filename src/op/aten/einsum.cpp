@@ -534,8 +534,11 @@ Tensor multi_dot_body(TensorList tensors) {
 
 void register_einsum(Library& aten);
 void register_einsum(Library& aten) {
-  aten.def("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor").composite(einsum_body);
+  aten.def("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
+      .python("torch.einsum", "torch.functional.einsum")
+      .composite(einsum_body);
   aten.def("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
+      .python("torch.tensordot", "torch.functional.tensordot")
       .composite(tensordot_body)
       .out("tensordot.out");
   aten.def("outer(Tensor self, Tensor vec2) -> Tensor").composite(outer_body).out("outer.out").tags(Tag::cast_out);
@@ -551,7 +554,9 @@ void register_einsum(Library& aten) {
       .out("linalg_vecdot.out");
   aten.def("kron(Tensor self, Tensor other) -> Tensor").composite(kron_body);
   aten.def("kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)").composite(kron_out_body);
-  aten.def("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor").composite(bilinear_body);
+  aten.def("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+      .python_alias("torch.nn.functional.bilinear", "torch.bilinear")
+      .composite(bilinear_body);
   aten.def(
           "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int "
           "unroll_dim=1) -> Tensor")

@@ -284,6 +284,7 @@ void register_joining(Library& aten) {
       .out("column_stack.out")
       .tags(Tag::cast_out);
   aten.def("atleast_1d(Tensor self) -> Tensor")
+      .python("torch.atleast_1d", "torch.functional.atleast_1d")
       .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 1); })
       .tags(Tag::may_alias);
@@ -291,6 +292,7 @@ void register_joining(Library& aten) {
       .composite([](TensorList tensors) { return all_at_least(tensors, 1); })
       .tags(Tag::may_alias);
   aten.def("atleast_2d(Tensor self) -> Tensor")
+      .python("torch.atleast_2d", "torch.functional.atleast_2d")
       .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 2); })
       .tags(Tag::may_alias);
@@ -298,6 +300,7 @@ void register_joining(Library& aten) {
       .composite([](TensorList tensors) { return all_at_least(tensors, 2); })
       .tags(Tag::may_alias);
   aten.def("atleast_3d(Tensor self) -> Tensor")
+      .python("torch.atleast_3d", "torch.functional.atleast_3d")
       .tags(Tag::not_whole)
       .composite([](const Tensor& self) { return at_least(self, 3); })
       .tags(Tag::may_alias);
@@ -321,10 +324,20 @@ void register_joining(Library& aten) {
   aten.def("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
       .composite(repeat_interleave_by);
 
-  aten.def("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite(broadcast_body).tags(Tag::may_alias);
-  aten.def("meshgrid(Tensor[] tensors) -> Tensor[]").composite(meshgrid_legacy).tags(Tag::may_alias);
+  aten.def("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
+      .python("torch.broadcast_tensors", "torch.functional.broadcast_tensors")
+      .composite(broadcast_body)
+      .tags(Tag::may_alias);
+  aten.def("meshgrid(Tensor[] tensors) -> Tensor[]")
+      .python("torch.meshgrid", "torch.functional.meshgrid")
+      .composite(meshgrid_legacy)
+      .tags(Tag::may_alias);
   aten.def("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]").composite(meshgrid_body).tags(Tag::may_alias);
-  aten.def("cartesian_prod(Tensor[] tensors) -> Tensor").tags(Tag::not_whole).composite(cartesian_body).tags(Tag::may_alias);
+  aten.def("cartesian_prod(Tensor[] tensors) -> Tensor")
+      .python("torch.cartesian_prod", "torch.functional.cartesian_prod")
+      .tags(Tag::not_whole)
+      .composite(cartesian_body)
+      .tags(Tag::may_alias);
 }
 
 }  // namespace calque

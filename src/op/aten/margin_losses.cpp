@@ -92,11 +92,13 @@ void register_margin_losses(Library& aten) {
   aten.def(
           "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) "
           "-> Tensor")
+      .tags(Tag::always_apart)
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.multi_margin_loss")
       .compute(multi_margin_rule, multi_margin_kernel)
       .out("multi_margin_loss.out(out)");
   aten.def("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
+      .tags(Tag::always_apart)
       .tags(Tag::autocast_float32)
       .compute(multilabel_rule, multilabel_kernel)
       .out("multilabel_margin_loss_forward.output(output, is_target)");

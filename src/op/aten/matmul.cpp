@@ -511,7 +511,10 @@ void register_matmul(Library& aten) {
       .in_place("addr_", Tag::left_whole)
       .out("addr.out")
       .tags(Tag::cast_out);
-  aten.def("matmul(Tensor self, Tensor other) -> Tensor").tags(Tag::autocast_lower).composite(matmul_body);
+  aten.def("matmul(Tensor self, Tensor other) -> Tensor")
+      .python_alias("operator.matmul")
+      .tags(Tag::autocast_lower)
+      .composite(matmul_body);
   aten.def("matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, const Tensor& other, const Tensor& out) {
         return written("matmul", matmul(self, other), out, self.dim() == 1 && other.dim() == 2);
@@ -521,7 +524,7 @@ void register_matmul(Library& aten) {
       .out("linalg_matmul.out");
   aten.def("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
       .tags(Tag::autocast_lower)
-      .python("torch.nn.functional.linear")
+      .python("torch.nn.functional.linear", "torch._C._nn.linear")
       .composite(linear_body);
   aten.def("linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch.nn.functional.linear")

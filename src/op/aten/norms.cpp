@@ -322,6 +322,7 @@ void register_norms(Library& aten) {
       .out("linalg_vector_norm.out")
       .tags(Tag::reduction, Tag::strided_out);
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+      .python("torch.norm", "torch.functional.norm")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.Scalar_out")
@@ -387,18 +388,23 @@ void register_norms(Library& aten) {
       .out("_euclidean_dist.out", Tag::left_whole)
       .tags(Tag::dense_out);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
+      .python("torch.cdist", "torch.functional.cdist")
       .tags(Tag::autocast_float32)
       .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) -> Tensor {
         cdist_rule(x1, x2, p, mode);
         return _cdist_forward(x1, x2, p, mode);
       });
-  aten.def("pdist(Tensor self, float p=2.0) -> Tensor").composite([](const Tensor& self, double p) -> Tensor {
-    check_pdist(self, p);
-    return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
-  });
+  aten.def("pdist(Tensor self, float p=2.0) -> Tensor")
+      .python_alias("torch.nn.functional.pdist", "torch.pdist")
+      .composite([](const Tensor& self, double p) -> Tensor {
+        check_pdist(self, p);
+        return _pdist_forward(self.is_contiguous() ? self : self.contiguous(), p);
+      });
   aten.def("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
+      .python_alias("torch.nn.functional.pairwise_distance", "torch.pairwise_distance")
       .composite(pairwise_distance_body);
   aten.def("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+      .python_alias("torch.nn.functional.cosine_similarity", "torch.cosine_similarity")
       .composite(cosine_similarity_body);
   aten.def("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
       .tags(Tag::repeatable)

@@ -299,13 +299,14 @@ void register_pooling(Library& aten) {
   aten.def(
           "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
           "count_include_pad=True) -> Tensor")
+      .python_alias("torch.nn.functional.avg_pool1d", "torch.avg_pool1d")
       .composite(avg_pool1d_body)
       .out("avg_pool1d.out")
       .tags(Tag::dense_out, Tag::core);
   aten.def(
           "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
           "count_include_pad=True, int? divisor_override=None) -> Tensor")
-      .python("torch.nn.functional.avg_pool2d")
+      .python("torch.nn.functional.avg_pool2d", "torch._C._nn.avg_pool2d")
       .compute(avg_rule<2>, avg_kernel<2>)
       .out("avg_pool2d.out")
       .tags(Tag::core, Tag::strided_out);
@@ -313,7 +314,7 @@ void register_pooling(Library& aten) {
           "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
           "count_include_pad=True, int? divisor_override=None) -> Tensor")
       .tags(Tag::autocast_float32)
-      .python("torch.nn.functional.avg_pool3d")
+      .python("torch.nn.functional.avg_pool3d", "torch._C._nn.avg_pool3d")
       .compute(avg_rule<3>, avg_kernel<3>)
       .out("avg_pool3d.out")
       .tags(Tag::core, Tag::strided_out);
@@ -340,6 +341,7 @@ void register_pooling(Library& aten) {
       .out("_adaptive_avg_pool2d_backward.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out);
   aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
+      .python_alias("torch.nn.functional.adaptive_avg_pool1d", "torch.adaptive_avg_pool1d")
       .composite(adaptive_avg1_body)
       .out("adaptive_avg_pool1d.out")
       .tags(Tag::dense_out, Tag::core);

@@ -68,262 +68,196 @@ Tensor normal_of(const Tensor& mean, const Tensor& std, Generator* g) {
   return out.normal_(0, 1, g).mul_(std).add_(mean);
 }
 
+// The distributions that have factories: what a tensor of them looks like, and how it is filled.
+struct Uniform {
+  static constexpr const char* like_name = "rand_like";
+  static Meta rule(SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
+    return float_factory("rand", size, d, l, v, p);
+  }
+  static void draw(const Tensor& out, Generator* g) { uniform_kernel(out, 0, 1, g); }
+  static void draw(const Tensor& out, Generator* g, SymIntList) { draw(out, g); }
+};
+struct Normal {
+  static constexpr const char* like_name = "randn_like";
+  static Meta rule(SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
+    return float_factory("randn", size, d, l, v, p);
+  }
+  static void draw(const Tensor& out, Generator* g) { normal_kernel(out, 0, 1, g); }
+  static void draw(const Tensor& out, Generator* g, SymIntList) { draw(out, g); }
+};
+struct Integers {
+  static constexpr const char* like_name = "randint_like";
+  static Meta rule(SymInt low, SymInt high, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
+    return randint_rule(low, high, size, d, l, v, p);
+  }
+  static Meta rule(SymInt high, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
+    return rule(0, high, size, d, l, v, p);
+  }
+  static void draw(const Tensor& out, Generator* g, SymInt low, SymInt high) {
+    random_from_to_kernel(out, low.as_int(), high.as_int(), g);
+  }
+  static void draw(const Tensor& out, Generator* g, SymInt high) { draw(out, g, 0, high); }
+  static void draw(const Tensor& out, Generator* g, SymInt low, SymInt high, SymIntList) { draw(out, g, low, high); }
+  static void draw(const Tensor& out, Generator* g, SymInt high, SymIntList) { draw(out, g, 0, high); }
+};
+struct Permutation {
+  static Meta rule(SymInt n, OptDType d, OptLayout l, OptDevice v, OptBool p) { return randperm_rule(n, d, l, v, p); }
+  static void draw(const Tensor& out, Generator* g, SymInt) { randperm_kernel(out, g); }
+};
+
+// A factory; A are its arguments before the options of the tensor (and the generator).
+template <class D, class... A>
+OpBuilder& factory(OpBuilder&& op) {
+  return op
+      .compute([](A... a, OptDType d, OptLayout l, OptDevice v, OptBool p) { return D::rule(a..., d, l, v, p); },
+               [](A... a, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { D::draw(out, nullptr, a...); })
+      .tags(Tag::random);
+}
+template <class D, class... A>
+OpBuilder& factory_of_generator(OpBuilder&& op) {
+  return op
+      .compute(
+          [](A... a, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p) { return D::rule(a..., d, l, v, p); },
+          [](A... a, Generator* g, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { D::draw(out, g, a...); })
+      .tags(Tag::random);
+}
+template <class D, class... A>
+OpBuilder& like(OpBuilder&& op) {
+  return op
+      .compute([](const Tensor& self, A..., OptDType d, OptLayout l, OptDevice v, OptBool p,
+                  OptFormat f) { return rule::like(D::like_name, self, d, l, v, p, f); },
+               [](const Tensor&, A... a, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
+                 D::draw(out, nullptr, a...);
+               })
+      .tags(Tag::random);
+}
+template <class D, class... A>
+OpBuilder& like_of_generator(OpBuilder&& op) {
+  return op
+      .compute([](const Tensor& self, A..., Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p,
+                  OptFormat f) { return rule::like(D::like_name, self, d, l, v, p, f); },
+               [](const Tensor&, A... a, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
+                  const Tensor& out) { D::draw(out, g, a...); })
+      .tags(Tag::random);
+}
+
+// self filled by `draw`, whose parameters are A: in place, and as a tensor like self.
+template <auto draw, class... A>
+OpBuilder& fills(OpBuilder&& op) {
+  return op
+      .mutate([](const Tensor&, A..., Generator*) {}, [](const Tensor& self, A... a, Generator* g) { draw(self, a..., g); })
+      .tags(Tag::random);
+}
+template <rule::OpName name, auto draw, class... A>
+OpBuilder& filled(OpBuilder&& op) {
+  return op
+      .compute([](const Tensor& self, A..., Generator*) { return rule::like(name.text, self, {}, {}, {}, {}, {}); },
+               [](const Tensor&, A... a, Generator* g, const Tensor& out) { draw(out, a..., g); })
+      .tags(Tag::random);
+}
+
+constexpr auto bernoulli_of = [](const Tensor& out, const auto& p, Generator* g) { bernoulli_kernel(out, p, g); };
+constexpr auto integers_to = [](const Tensor& out, int64_t to, Generator* g) { random_from_to_kernel(out, 0, to, g); };
+
 }  // namespace
 
 void register_random(Library& aten);
 void register_random(Library& aten) {
-  aten.def(
-          "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-          "-> Tensor")
-      .compute(
-          [](SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
-            return float_factory("rand", size, d, l, v, p);
-          },
-          [](SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { uniform_kernel(out, 0, 1, nullptr); })
-      .tags(Tag::random, Tag::core);
-  aten.def(
-          "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-          "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("rand_like", self, d, l, v, p, f); },
-               [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
-                 uniform_kernel(out, 0, 1, nullptr);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None) -> Tensor")
-      .compute([](SymIntList size, Generator*, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return float_factory("rand", size, d, l, v, p); },
-               [](SymIntList, Generator* g, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) {
-                 uniform_kernel(out, 0, 1, g);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("rand_like", self, d, l, v, p, f); },
-               [](const Tensor&, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
-                 uniform_kernel(out, 0, 1, g);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-          "-> Tensor")
-      .compute(
-          [](SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
-            return float_factory("randn", size, d, l, v, p);
-          },
-          [](SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { normal_kernel(out, 0, 1, nullptr); })
-      .tags(Tag::random, Tag::core);
-  aten.def(
-          "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-          "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randn_like", self, d, l, v, p, f); },
-               [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
-                 normal_kernel(out, 0, 1, nullptr);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None) -> Tensor")
-      .compute([](SymIntList size, Generator*, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return float_factory("randn", size, d, l, v, p); },
-               [](SymIntList, Generator* g, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) {
-                 normal_kernel(out, 0, 1, g);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randn_like", self, d, l, v, p, f); },
-               [](const Tensor&, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
-                 normal_kernel(out, 0, 1, g);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
-          "pin_memory=None) -> Tensor")
-      .compute([](SymInt high, SymIntList size, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return randint_rule(0, high, size, d, l, v, p); },
-               [](SymInt high, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) {
-                 random_from_to_kernel(out, 0, high.as_int(), nullptr);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-          "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, SymInt, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randint_like", self, d, l, v, p, f); },
-               [](const Tensor&, SymInt high, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
-                 random_from_to_kernel(out, 0, high.as_int(), nullptr);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? "
-          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-      .compute([](SymInt high, SymIntList size, Generator*, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return randint_rule(0, high, size, d, l, v, p); },
-               [](SymInt high, SymIntList, Generator* g, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) {
-                 random_from_to_kernel(out, 0, high.as_int(), g);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randint_like.generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? "
-          "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, SymInt, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randint_like", self, d, l, v, p, f); },
-               [](const Tensor&, SymInt high, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
-                  const Tensor& out) { random_from_to_kernel(out, 0, high.as_int(), g); })
-      .tags(Tag::random);
-  aten.def(
-          "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None) -> Tensor")
-      .compute([](SymInt low, SymInt high, SymIntList size, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return randint_rule(low, high, size, d, l, v, p); },
-               [](SymInt low, SymInt high, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) {
-                 random_from_to_kernel(out, low.as_int(), high.as_int(), nullptr);
-               })
-      .tags(Tag::random);
-  aten.def(
-          "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, "
-          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute([](const Tensor& self, SymInt, SymInt, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randint_like", self, d, l, v, p, f); },
-               [](const Tensor&, SymInt low, SymInt high, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
-                  const Tensor& out) { random_from_to_kernel(out, low.as_int(), high.as_int(), nullptr); })
-      .tags(Tag::random);
-  aten.def(
-          "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, "
-          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-      .compute([](SymInt low, SymInt high, SymIntList size, Generator*, OptDType d, OptLayout l, OptDevice v,
-                  OptBool p) { return randint_rule(low, high, size, d, l, v, p); },
-               [](SymInt low, SymInt high, SymIntList, Generator* g, OptDType, OptLayout, OptDevice, OptBool,
-                  const Tensor& out) { random_from_to_kernel(out, low.as_int(), high.as_int(), g); })
-      .tags(Tag::random);
-  aten.def(
-          "randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? "
-          "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-          "-> Tensor")
-      .compute([](const Tensor& self, SymInt, SymInt, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p,
-                  OptFormat f) { return rule::like("randint_like", self, d, l, v, p, f); },
-               [](const Tensor&, SymInt low, SymInt high, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
-                  const Tensor& out) { random_from_to_kernel(out, low.as_int(), high.as_int(), g); })
-      .tags(Tag::random);
-  aten.def(
-          "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-          "-> Tensor")
-      .compute([](SymInt n, OptDType d, OptLayout l, OptDevice v, OptBool p) { return randperm_rule(n, d, l, v, p); },
-               [](SymInt, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { randperm_kernel(out, nullptr); })
-      .tags(Tag::random, Tag::core);
-  aten.def(
-          "randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? "
-          "device=None, bool? pin_memory=None) -> Tensor")
-      .compute(
-          [](SymInt n, Generator*, OptDType d, OptLayout l, OptDevice v, OptBool p) { return randperm_rule(n, d, l, v, p); },
-          [](SymInt, Generator* g, OptDType, OptLayout, OptDevice, OptBool, const Tensor& out) { randperm_kernel(out, g); })
-      .tags(Tag::random);
-  aten.def("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, Generator*) {},
-              [](const Tensor& self, double p, Generator* g) { bernoulli_kernel(self, p, g); })
-      .tags(Tag::random);
-  aten.def("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, const Tensor&, Generator*) {},
-              [](const Tensor& self, const Tensor& p, Generator* g) { bernoulli_kernel(self, p, g); })
-      .tags(Tag::random);
-  aten.def("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, const Tensor&,
-                  Generator*) { return rule::like("bernoulli.Tensor", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, const Tensor& p, Generator* g, const Tensor& out) { bernoulli_kernel(out, p, g); })
-      .tags(Tag::random);
-  aten.def("normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, double, Generator*) {},
-              [](const Tensor& self, double mean, double std, Generator* g) { normal_kernel(self, mean, std, g); })
-      .tags(Tag::random);
-  aten.def("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
-      .compute(
-          [](const Tensor& self, double, double, Generator*) {
-            return rule::like("normal_functional", self, {}, {}, {}, {}, {});
-          },
-          [](const Tensor&, double mean, double std, Generator* g, const Tensor& out) { normal_kernel(out, mean, std, g); })
-      .tags(Tag::random);
-  aten.def("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, double, Generator*) {},
-              [](const Tensor& self, double from, double to, Generator* g) { uniform_kernel(self, from, to, g); })
-      .tags(Tag::random);
-  aten.def("uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor")
-      .compute(
-          [](const Tensor& self, double, double, Generator*) { return rule::like("uniform", self, {}, {}, {}, {}, {}); },
-          [](const Tensor&, double from, double to, Generator* g, const Tensor& out) { uniform_kernel(out, from, to, g); })
-      .tags(Tag::random);
-  aten.def("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, Generator*) {},
-              [](const Tensor& self, double lambd, Generator* g) { exponential_kernel(self, lambd, g); })
-      .tags(Tag::random);
-  aten.def("exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, double, Generator*) { return rule::like("exponential", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, double lambd, Generator* g, const Tensor& out) { exponential_kernel(out, lambd, g); })
-      .tags(Tag::random);
-  aten.def("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, Generator*) {},
-              [](const Tensor& self, double p, Generator* g) { geometric_kernel(self, p, g); })
-      .tags(Tag::random);
-  aten.def("geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, double, Generator*) { return rule::like("geometric", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, double p, Generator* g, const Tensor& out) { geometric_kernel(out, p, g); })
-      .tags(Tag::random);
-  aten.def("cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, double, Generator*) {},
-              [](const Tensor& self, double median, double sigma, Generator* g) { cauchy_kernel(self, median, sigma, g); })
-      .tags(Tag::random);
-  aten.def("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, double, double, Generator*) { return rule::like("cauchy", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, double median, double sigma, Generator* g, const Tensor& out) {
-                 cauchy_kernel(out, median, sigma, g);
-               })
-      .tags(Tag::random);
-  aten.def("log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, double, double, Generator*) {},
-              [](const Tensor& self, double mean, double std, Generator* g) { log_normal_kernel(self, mean, std, g); })
-      .tags(Tag::random);
-  aten.def("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor")
-      .compute(
-          [](const Tensor& self, double, double, Generator*) { return rule::like("log_normal", self, {}, {}, {}, {}, {}); },
-          [](const Tensor&, double mean, double std, Generator* g, const Tensor& out) {
-            log_normal_kernel(out, mean, std, g);
-          })
-      .tags(Tag::random);
-  aten.def("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, int64_t, std::optional<int64_t>, Generator*) {},
-              [](const Tensor& self, int64_t from, std::optional<int64_t> to, Generator* g) {
-                random_from_to_kernel(self, from, to, g);
-              })
-      .tags(Tag::random);
-  aten.def("random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, int64_t, std::optional<int64_t>,
-                  Generator*) { return rule::like("random.from", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, int64_t from, std::optional<int64_t> to, Generator* g, const Tensor& out) {
-                 random_from_to_kernel(out, from, to, g);
-               })
-      .tags(Tag::random);
-  aten.def("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, int64_t, Generator*) {},
-              [](const Tensor& self, int64_t to, Generator* g) { random_from_to_kernel(self, 0, to, g); })
-      .tags(Tag::random);
-  aten.def("random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, int64_t, Generator*) { return rule::like("random.to", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, int64_t to, Generator* g, const Tensor& out) { random_from_to_kernel(out, 0, to, g); })
-      .tags(Tag::random);
-  aten.def("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)")
-      .mutate([](const Tensor&, Generator*) {}, [](const Tensor& self, Generator* g) { random_kernel(self, g); })
-      .tags(Tag::random);
-  aten.def("random(Tensor self, *, Generator? generator=None) -> Tensor")
-      .compute([](const Tensor& self, Generator*) { return rule::like("random", self, {}, {}, {}, {}, {}); },
-               [](const Tensor&, Generator* g, const Tensor& out) { random_kernel(out, g); })
-      .tags(Tag::random);
+  factory<Uniform, SymIntList>(aten.def("rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                                        "device=None, bool? pin_memory=None) -> Tensor"))
+      .tags(Tag::core);
+  like<Uniform>(
+      aten.def("rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+               "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory_of_generator<Uniform, SymIntList>(
+      aten.def("rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor"));
+  like_of_generator<Uniform>(
+      aten.def("rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory<Normal, SymIntList>(aten.def("randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                                       "device=None, bool? pin_memory=None) -> Tensor"))
+      .tags(Tag::core);
+  like<Normal>(
+      aten.def("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+               "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory_of_generator<Normal, SymIntList>(
+      aten.def("randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor"));
+  like_of_generator<Normal>(
+      aten.def("randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory<Integers, SymInt, SymIntList>(
+      aten.def("randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None) -> Tensor"));
+  like<Integers, SymInt>(
+      aten.def("randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory_of_generator<Integers, SymInt, SymIntList>(
+      aten.def("randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"));
+  like_of_generator<Integers, SymInt>(
+      aten.def("randint_like.generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory<Integers, SymInt, SymInt, SymIntList>(
+      aten.def("randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor"));
+  like<Integers, SymInt, SymInt>(
+      aten.def("randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"));
+  factory_of_generator<Integers, SymInt, SymInt, SymIntList>(
+      aten.def("randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? "
+               "dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"));
+  like_of_generator<Integers, SymInt, SymInt>(
+      aten.def("randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? "
+               "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
+               "memory_format=None) -> Tensor"));
+  factory<Permutation, SymInt>(aten.def("randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? "
+                                        "device=None, bool? pin_memory=None) -> Tensor"))
+      .tags(Tag::core);
+  factory_of_generator<Permutation, SymInt>(
+      aten.def("randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor"));
+  fills<bernoulli_of, double>(
+      aten.def("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"));
+  fills<bernoulli_of, const Tensor&>(
+      aten.def("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"bernoulli.Tensor", bernoulli_of, const Tensor&>(
+      aten.def("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"));
+  fills<normal_kernel, double, double>(
+      aten.def("normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"normal_functional", normal_kernel, double, double>(
+      aten.def("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor"));
+  fills<uniform_kernel, double, double>(
+      aten.def("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"uniform", uniform_kernel, double, double>(
+      aten.def("uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor"));
+  fills<exponential_kernel, double>(
+      aten.def("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"exponential", exponential_kernel, double>(
+      aten.def("exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor"));
+  fills<geometric_kernel, double>(
+      aten.def("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"geometric", geometric_kernel, double>(
+      aten.def("geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"));
+  fills<cauchy_kernel, double, double>(
+      aten.def("cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"cauchy", cauchy_kernel, double, double>(
+      aten.def("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor"));
+  fills<log_normal_kernel, double, double>(
+      aten.def("log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"log_normal", log_normal_kernel, double, double>(
+      aten.def("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor"));
+  fills<random_from_to_kernel, int64_t, std::optional<int64_t>>(
+      aten.def("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"random.from", random_from_to_kernel, int64_t, std::optional<int64_t>>(
+      aten.def("random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"));
+  fills<integers_to, int64_t>(aten.def("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"random.to", integers_to, int64_t>(
+      aten.def("random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"));
+  fills<random_kernel>(aten.def("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)"));
+  filled<"random", random_kernel>(aten.def("random(Tensor self, *, Generator? generator=None) -> Tensor"));
+
   aten.def("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       .compute([](const Tensor& self,
                   Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },

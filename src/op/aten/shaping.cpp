@@ -371,20 +371,24 @@ void register_shaping(Library& aten) {
       .compute(triangle_indices_rule<false>, triangle_indices_kernel<false>);
 
   aten.def("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
+      .python_alias("torch.nn.functional.pixel_shuffle", "torch.pixel_shuffle")
       .compute(pixel_shuffle_rule,
                [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
       .out("pixel_shuffle.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
+      .python_alias("torch.nn.functional.pixel_unshuffle", "torch.pixel_unshuffle")
       .compute(pixel_unshuffle_rule,
                [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
       .out("pixel_unshuffle.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor")
+      .python_alias("torch.nn.functional.channel_shuffle", "torch.channel_shuffle")
       .own(channel_shuffle<true>, channel_shuffle<false>)
       .out("channel_shuffle.out")
       .tags(Tag::dense_out, Tag::may_alias);
   aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
+      .python_alias("torch.nn.functional.native_channel_shuffle", "torch.native_channel_shuffle")
       .compute(channel_shuffle_rule, channel_shuffle_kernel)
       .tags(Tag::strided_out);
 
@@ -397,6 +401,7 @@ void register_shaping(Library& aten) {
     return self.contiguous().view({-1}).diag(offset);
   });
   aten.def("block_diag(Tensor[] tensors) -> Tensor")
+      .python("torch.block_diag", "torch.functional.block_diag")
       .compute(block_diag_rule, block_diag_kernel)
       .out("block_diag.out")
       .tags(Tag::dense_out, Tag::strided_out);

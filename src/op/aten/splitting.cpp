@@ -161,13 +161,15 @@ std::vector<Tensor> numpy_split(const char* op, const Tensor& self, IntList indi
 void register_splitting(Library& aten);
 void register_splitting(Library& aten) {
   aten.def("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
+      .python("torch.split", "torch.functional.split")
       .view([](const Tensor& self, SymInt split_size, int64_t dim) { return split_rule("split", self, split_size, dim); });
   aten.def("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
       .view([](const Tensor& self, SymIntList split_sizes, int64_t dim) {
         return split_with_sizes_rule("split_with_sizes", self, split_sizes, dim);
       })
-      .tags(Tag::core);
+      .tags(Tag::sizes_results, Tag::core);
   aten.def("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
+      .tags(Tag::sizes_results)
       .composite(
           [](const Tensor& self, SymIntList split_size, int64_t dim) { return self.split_with_sizes(split_size, dim); });
   aten.def("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
@@ -183,11 +185,12 @@ void register_splitting(Library& aten) {
            [](const Tensor& self, SymIntList sizes, int64_t dim) {
              return made(self, split_with_sizes_rule("unsafe_split_with_sizes", self, sizes, dim));
            })
-      .tags(Tag::may_alias);
+      .tags(Tag::sizes_results, Tag::may_alias);
   aten.def("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, int64_t chunks, int64_t dim) { return chunk_by("chunk", self, chunks, dim, true); });
   aten.def("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
-      .tags(Tag::not_whole)
+      .tags(Tag::counts_results, Tag::not_whole)
       .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
         return chunk_by("unsafe_chunk", self, chunks, dim, false);
       });
@@ -196,24 +199,33 @@ void register_splitting(Library& aten) {
       .view([](const Tensor& self, int64_t dim) { return unbind_rule("unbind", self, dim); });
 
   aten.def("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite(tensor_split_sections);
   aten.def("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite(tensor_split_indices);
   aten.def(
           "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> "
           "Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite(tensor_split_by_tensor);
   aten.def("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, int64_t sections) { return numpy_split("hsplit", self, sections, 1); });
   aten.def("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, IntList indices) { return numpy_split("hsplit", self, indices, 1); });
   aten.def("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, int64_t sections) { return numpy_split("vsplit", self, sections, 2); });
   aten.def("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, IntList indices) { return numpy_split("vsplit", self, indices, 2); });
   aten.def("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, int64_t sections) { return numpy_split("dsplit", self, sections, 3); });
   aten.def("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
+      .tags(Tag::counts_results)
       .composite([](const Tensor& self, IntList indices) { return numpy_split("dsplit", self, indices, 3); });
 }
 

@@ -129,6 +129,7 @@ void nan_to_num_kernel(const Tensor& self, std::optional<double> nan, std::optio
 void register_unary(Library& aten);
 void register_unary(Library& aten) {
   aten.def("abs(Tensor self) -> Tensor")
+      .python_alias("operator.abs")
       .compute(
           [](const Tensor& self) {
             if (self.dtype() == DType::bool_)
@@ -142,12 +143,14 @@ void register_unary(Library& aten) {
       .out("abs.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("neg(Tensor self) -> Tensor")
+      .python_alias("operator.neg")
       .compute(neg_rule, in_own_type<Unary::neg>)
       .in_place("neg_")
       .out("neg.out")
       .tags(Tag::pointwise, Tag::core);
   aten.def("positive(Tensor(a) self) -> Tensor(a)").composite(positive_body);
   aten.def("bitwise_not(Tensor self) -> Tensor")
+      .python_alias("operator.invert")
       .compute(rule::Named<"bitwise_not">::unary, bitwise_not_kernel)
       .in_place("bitwise_not_")
       .out("bitwise_not.out")

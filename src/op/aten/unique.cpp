@@ -150,6 +150,7 @@ void register_unique(Library& aten) {
   aten.def(
           "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, "
           "Tensor, Tensor)")
+      .python("torch.unique_consecutive", "torch.functional.unique_consecutive")
       .own(consecutive_fake, consecutive)
       .tags(Tag::data_dependent, Tag::allocates_own);
   aten.def(
@@ -195,6 +196,7 @@ void register_unique(Library& aten) {
       .out("bincount.out")
       .tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own);
   aten.def("one_hot(Tensor self, int num_classes=-1) -> Tensor")
+      .python_alias("torch.nn.functional.one_hot", "torch._C._nn.one_hot")
       .python("torch.nn.functional.one_hot")
       .composite(one_hot_body);
 }

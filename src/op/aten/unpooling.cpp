@@ -237,6 +237,7 @@ void register_unpooling(Library& aten) {
       .compute(fractional_rule<3>, fractional_kernel<3>)
       .out("fractional_max_pool3d.output(output, indices)");
   aten.def("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+      .python_alias("torch.nn.functional.conv_tbc", "torch.conv_tbc")
       .tags(Tag::autocast_lower)
       .python("torch.conv_tbc")
       .compute(conv_tbc_rule, conv_tbc_kernel)

@@ -171,6 +171,7 @@ void register_upsample(Library& aten) {
   aten.def(
           "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
+      .tags(Tag::always_apart)
       .python("torch._C._nn.upsample_bilinear2d")
       .compute(L2::rule2, L2::run2)
       .out("upsample_bilinear2d.out", Tag::decomposes)
@@ -185,6 +186,7 @@ void register_upsample(Library& aten) {
   aten.def(
           "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
+      .tags(Tag::always_apart)
       .python("torch._C._nn.upsample_bicubic2d")
       .compute(C2::rule2, C2::run2)
       .out("upsample_bicubic2d.out")

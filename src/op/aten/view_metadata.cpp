@@ -140,8 +140,8 @@ void register_view_metadata(Library& aten) {
       .tags(Tag::autocast_float32)
       .own(as_complex, as_complex)
       .tags(Tag::view);
-  aten.def("real(Tensor(a) self) -> Tensor(a)").composite(real_part);
-  aten.def("imag(Tensor(a) self) -> Tensor(a)").composite(imaginary_part);
+  aten.def("real(Tensor(a) self) -> Tensor(a)").python_alias("torch.Tensor.real.__get__").composite(real_part);
+  aten.def("imag(Tensor(a) self) -> Tensor(a)").python_alias("torch.Tensor.imag.__get__").composite(imaginary_part);
 
   aten.def("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
       .own(transpose_self, transpose_self)

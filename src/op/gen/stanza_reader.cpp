@@ -131,8 +131,17 @@ class Chain {
 
 }  // namespace
 
-std::vector<Form> read_stanzas(std::string_view text) {
-  std::vector<Form> found;
+Form aliased(const Form& target, const Alias& alias) {
+  Form form = target;
+  form.schema.name = alias.name;
+  // Out arguments have a type of their own, so that an out= form needs no name of its own.
+  const bool is_out = form.schema.arguments.back().keyword_only && form.schema.arguments.back().is_written();
+  form.cpp_name = is_out ? alias.name : alias.name + form.cpp_name.substr(target.schema.name.size());
+  return form;
+}
+
+std::vector<Stanza> read_stanzas(std::string_view text) {
+  std::vector<Stanza> found;
   std::optional<Chain> chain;
   const auto finish = [&] {
     if (!chain) return;
@@ -156,6 +165,14 @@ std::vector<Form> read_stanzas(std::string_view text) {
       if (name.text == "def" && argument) {
         finish();
         chain.emplace(*argument);
+        depth = 1;
+      } else if (name.text == "alias" && argument) {
+        finish();
+        token = tokens.next();
+        const Token target = tokens.next();
+        if (token.text != "," || target.kind != Token::Kind::string)
+          throw UserError("alias(\"" + *argument + "\", ...) names its target by a string");
+        found.emplace_back(Alias{*argument, target.text});
         depth = 1;
       } else {
         if (chain && depth == 0) chain->call(name.text, argument);

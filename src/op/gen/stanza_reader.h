@@ -1,9 +1,10 @@
-// Stanzas as the generator sees them: what a stanza file says in calls of .def("..."), .in_place("..."), .out("...") and so
-// on, read as C++ tokens, so that comments and formatting do not matter.
+// Stanzas as the generator sees them: what a stanza file says in calls of .def("..."), .in_place("..."), .out("..."),
+// .alias("...", "...") and so on, read as C++ tokens, so that comments and formatting do not matter.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "calque/op/schema.h"
@@ -17,7 +18,17 @@ struct Form {
   bool wraps_numbers = false;  // the stanza says wraps_numbers(): a number argument calls the overload for tensors
 };
 
-// UserError on a chain that begins with anything but a schema, or that is cut off.
-std::vector<Form> read_stanzas(std::string_view text);
+// .alias("arccos", "acos"): the forms of the target, which may stand in another file, under another name.
+struct Alias {
+  std::string name;
+  std::string target;
+};
+
+using Stanza = std::variant<Form, Alias>;
+
+// In the file's order. UserError on a chain that begins with anything but a schema, or that is cut off.
+std::vector<Stanza> read_stanzas(std::string_view text);
+// A form of the target as the alias has it.
+Form aliased(const Form& target, const Alias& alias);
 
 }  // namespace calque::gen

@@ -18,7 +18,7 @@ void decompose_copies(DecompositionBuilder& table) {
       {"unsqueeze_copy", "unsqueeze"},
   };
   for (const auto& [copy, view] : views) {
-    const Operator& op = get_operator("aten::" + std::string(view));
+    const Operator& op = get_operator(aten_name(view));
     table.add_boxed(copy, [&op](const Values& args) -> std::optional<Value> { return dispatch(op, args); });
   }
   table.add("unfold_copy", [](const Tensor& self, int64_t dimension, int64_t size, int64_t step) -> Tensor {

@@ -61,8 +61,7 @@ void decompose_interpolation(DecompositionBuilder& table) {
   add_nearest<true>(table, "_upsample_nearest_exact");
   for (const char* name : {"upsample_nearest1d.vec", "upsample_nearest3d.vec", "_upsample_nearest_exact1d.vec",
                            "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"})
-    table.add_boxed(
-        name, [&op = get_operator(std::string("aten::") + name)](const Values& args) { return with_factors(op, args); });
+    table.add_boxed(name, [&op = get_operator(aten_name(name))](const Values& args) { return with_factors(op, args); });
   table.add("native_channel_shuffle", [](const Tensor& self, SymInt groups) -> Tensor {
     const Tensor split = view(self, SymInts{self.sym_size(0), groups, floor_div(self.sym_size(1), groups), SymInt(-1)});
     return reshape(contiguous(permute(split, IntList{0, 2, 1, 3})), self.sym_sizes());

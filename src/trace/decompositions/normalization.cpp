@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "calque/sym/sym_math.h"
+#include "op/well_known.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 
@@ -175,7 +176,7 @@ void decompose_normalization(DecompositionBuilder& table) {
               const bool single = computation == DType::float32 || computation == DType::complex64;
               const double epsilon = eps.value_or(single ? static_cast<double>(std::numeric_limits<float>::epsilon())
                                                          : std::numeric_limits<double>::epsilon());
-              Tensor inverse = rsqrt(call("aten::add.Scalar", {mean(pow(in, Scalar(2)), dims, true), epsilon}).to_tensor());
+              Tensor inverse = rsqrt(call(ops().add_scalar, {mean(pow(in, Scalar(2)), dims, true), epsilon}).to_tensor());
               Tensor result = mul(in, inverse);
               if (weight.defined()) result = mul(result, weight);
               const MemoryFormat format = input.suggest_memory_format();

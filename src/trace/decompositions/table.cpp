@@ -110,7 +110,7 @@ const DecompositionTable& default_decompositions() {
 }
 
 void DecompositionBuilder::put(std::string_view name, Decomposition body, size_t arity) {
-  const Operator& op = get_operator("aten::" + std::string(name));
+  const Operator& op = get_operator(aten_name(name));
   if (arity != any_arity && arity != op.schema().arguments.size())
     throw InternalError(op.name() + ": the decomposition takes " + std::to_string(arity) + " arguments, the operator " +
                         std::to_string(op.schema().arguments.size()));

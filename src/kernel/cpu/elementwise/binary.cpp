@@ -13,20 +13,17 @@ CALQUE_ISA_ARRAY(ElementRow, pow_table)
 
 namespace {
 
-bool is_expensive(Binary fn) {
-  switch (fn) {
-    case Binary::pow:
-    case Binary::atan2:
-    case Binary::fmod:
-    case Binary::remainder:
-    case Binary::div_floor:
-    case Binary::xlogy:
-    case Binary::hypot:
-    case Binary::logaddexp:
-    case Binary::logaddexp2: return true;
-    default: return false;
-  }
-}
+constexpr int64_t grains[] = {
+#define X(name, forms, cost) ElementLoop::cost,
+    CALQUE_BINARY(X)
+#undef X
+};
+
+constexpr double pow_exponents[] = {
+#define X(exponent, name) exponent,
+    CALQUE_POWER(X)
+#undef X
+};
 
 const ElementRow& find(Binary fn, const ElementLoop& loop, DType common) {
   const ElementRow& row = binary_table()[static_cast<size_t>(fn)];
@@ -44,7 +41,7 @@ void run(Binary fn, DType common, const A& a, const B& b, const TensorBase& out,
   bool* fault = &division_by_zero;
   loop.output(out).input(a).input(b);
   if (wide) loop.keep_wide();
-  loop.run(row, &fault, is_expensive(fn) ? ElementLoop::expensive : ElementLoop::cheap);
+  loop.run(row, &fault, grains[static_cast<size_t>(fn)]);
   if (division_by_zero) throw UserError("ZeroDivisionError: integer division or modulo by zero");
 }
 

@@ -211,48 +211,17 @@ void logaddexp2_double(void* const* arrays, int64_t n, const void*) {
   ElementRow { &name##_float<float>, &name##_float<double>, nullptr, nullptr, &name##_float<BFloat16> }
 #define INTS(name) \
   ElementRow { nullptr, nullptr, &name##_int }
+#define SINGLES(name) \
+  ElementRow { &name##_single, &name##_double }
 
 }  // namespace
 
 extern const ElementRow binary_table[];
-// In the order of Binary.
 const ElementRow binary_table[] = {
-    BOTH_DIRECT(add),
-    BOTH_DIRECT(sub),
-    BOTH_DIRECT(mul),
-    FLOATS_DIRECT(div),
-    BOTH(div_trunc),
-    BOTH(div_floor),
-    BOTH(remainder),
-    BOTH(fmod),
-    BOTH(pow),
-    FLOATS(atan2),
-    BOTH_DIRECT(maximum),
-    BOTH_DIRECT(minimum),
-    FLOATS(fmax),
-    FLOATS(fmin),
-    INTS(bitwise_and),
-    INTS(bitwise_or),
-    INTS(bitwise_xor),
-    INTS(shift_left),
-    INTS(shift_right),
-    BOTH(eq),
-    BOTH(ne),
-    BOTH(lt),
-    BOTH(le),
-    BOTH(gt),
-    BOTH(ge),
-    BOTH(logical_and),
-    BOTH(logical_or),
-    BOTH(logical_xor),
-    FLOATS(xlogy),
-    FLOATS(hypot),
-    FLOATS(copysign),
-    FLOATS(nextafter),
-    ElementRow{&logaddexp_single, &logaddexp_double},
-    ElementRow{&logaddexp2_single, &logaddexp2_double},
+#define X(name, forms, cost) forms(name),
+    CALQUE_BINARY(X)
+#undef X
 };
-static_assert(sizeof(binary_table) / sizeof(ElementRow) == static_cast<size_t>(Binary::count));
 
 namespace {
 template <class T>
@@ -285,13 +254,13 @@ POWER(root, v_sqrt(x))
 POWER(reciprocal, T(1) / x)
 POWER(reciprocal_2, T(1) / (x * x))
 POWER(reciprocal_root, T(1) / v_sqrt(x))
-#define ROW(name) \
-  ElementRow { &name<float>, &name<double> }
 }  // namespace
 extern const ElementRow pow_table[];
-const ElementRow pow_table[] = {ROW(power_0), ROW(power_1),    ROW(power_2),      ROW(power_3),
-                                ROW(root),    ROW(reciprocal), ROW(reciprocal_2), ROW(reciprocal_root)};
-static_assert(sizeof(pow_table) / sizeof(ElementRow) == sizeof(pow_exponents) / sizeof(double));
+const ElementRow pow_table[] = {
+#define X(exponent, name) {&name<float>, &name<double>},
+    CALQUE_POWER(X)
+#undef X
+};
 
 extern const ElementRow add_scaled_table[];
 const ElementRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};

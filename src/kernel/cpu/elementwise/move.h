@@ -23,9 +23,10 @@ void fill16(uint16_t* to, int64_t n, uint16_t value);
 bool any_all_ones(const void* numbers, int64_t rows, int64_t row, int64_t n, size_t bytes, uint64_t ones);
 
 struct MoveTable {
-  TransposeFn transpose[4];
+  TransposeFn transpose[4];  // of 1, 2, 4 and 8 bytes
   CopyRowsFn copy_rows;
   Fill16Fn fill16;
+  // of 2, 4 and 8 bytes
   bool (*any_all_ones[3])(const void* numbers, int64_t rows, int64_t row, int64_t n, uint64_t ones);
 };
 

@@ -25,11 +25,21 @@ ElementFn kernel_for(Ternary fn, DType common, Compute c) {
   return f;
 }
 
-// prelu, glu and log_sigmoid_forward, in the order of the table.
-void gated(size_t which, const char* name, DType dtype, ElementLoop& loop, int64_t grain) {
-  const ElementFn f = gated_table()[which].at(loop.compute());
-  if (!f || is_float8(dtype)) not_implemented(name, dtype);
-  loop.run(f, nullptr, grain);
+struct GatedFacts {
+  const char* name;
+  int64_t grain;
+};
+constexpr GatedFacts gated_facts[] = {
+#define X(name, cost) {#name, ElementLoop::cost},
+    CALQUE_GATED(X)
+#undef X
+};
+
+void gated(Gated fn, DType dtype, ElementLoop& loop) {
+  const GatedFacts& facts = gated_facts[static_cast<size_t>(fn)];
+  const ElementFn f = gated_table()[static_cast<size_t>(fn)].at(loop.compute());
+  if (!f || is_float8(dtype)) not_implemented(facts.name, dtype);
+  loop.run(f, nullptr, facts.grain);
 }
 
 }  // namespace
@@ -67,25 +77,25 @@ void masked_fill(const TensorBase& self, const TensorBase& mask, const Scalar& v
 void prelu(const TensorBase& self, const TensorBase& weight, const TensorBase& out) {
   ElementLoop loop(self.dtype());
   loop.output(out).input(self).input(weight);
-  gated(0, "prelu", self.dtype(), loop, ElementLoop::cheap);
+  gated(Gated::prelu, self.dtype(), loop);
 }
 
 void glu(const TensorBase& a, const TensorBase& b, const TensorBase& out) {
   ElementLoop loop(a.dtype());
   loop.output(out).input(a).input(b);
-  gated(1, "glu", a.dtype(), loop, ElementLoop::expensive);
+  gated(Gated::glu, a.dtype(), loop);
 }
 
 void log_sigmoid_forward(const TensorBase& self, const TensorBase& output, const TensorBase& buffer) {
   ElementLoop loop(self.dtype());
   loop.output(output).output(buffer).input(self);
-  gated(2, "log_sigmoid", self.dtype(), loop, ElementLoop::expensive);
+  gated(Gated::log_sigmoid, self.dtype(), loop);
 }
 
 void scale_masked(const TensorBase& input, const TensorBase& mask, double scale, const TensorBase& out) {
   binary(Binary::mul, input.dtype(), input, mask, out);
   ElementLoop loop(is_reduced_float(out.dtype()) ? DType::float32 : out.dtype());
-  const ElementFn f = gated_table()[3].at(loop.compute());
+  const ElementFn f = gated_table()[static_cast<size_t>(Gated::scale)].at(loop.compute());
   if (!f) not_implemented("native_dropout", out.dtype());
   loop.output(out).input(out).input(Scalar(scale)).run(f);
 }

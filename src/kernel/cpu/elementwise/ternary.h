@@ -22,6 +22,19 @@ enum class Ternary : uint8_t {
 #undef X
 };
 
+// Of one or two tensors, floats only: name, whether it is worth waking a thread for few elements.
+#define CALQUE_GATED(X)     \
+  X(prelu, cheap)           \
+  X(glu, expensive)         \
+  X(log_sigmoid, expensive) \
+  X(scale, cheap)
+
+enum class Gated : uint8_t {
+#define X(name, cost) name,
+  CALQUE_GATED(X)
+#undef X
+};
+
 // out = fn(a, b, c), computed as `common`. `value` is addcmul's and addcdiv's factor.
 void ternary(Ternary fn, DType common, const TensorBase& a, const TensorBase& b, const TensorBase& c, const Scalar& value,
              const TensorBase& out);

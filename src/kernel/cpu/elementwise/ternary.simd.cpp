@@ -90,7 +90,7 @@ void scale_float(void* const* arrays, int64_t n, const void*) {
   map2<T>(arrays, n, [](Vec<T> a, Vec<T> b) -> Vec<T> { return a * b; });
 }
 template <class T>
-void log_sigmoid_forward_float(void* const* arrays, int64_t n, const void*) {
+void log_sigmoid_float(void* const* arrays, int64_t n, const void*) {
   void* const buffer[] = {arrays[1], arrays[2]};
   map1<T>(buffer, n, [](Vec<T> x) -> Vec<T> { return q_exp(-v_fabs(x)); });
   void* const output[] = {arrays[0], arrays[2], arrays[1]};
@@ -107,6 +107,10 @@ const ElementRow ternary_table[] = {
 };
 
 extern const ElementRow gated_table[];
-const ElementRow gated_table[] = {FLOATS(prelu), FLOATS(glu), FLOATS(log_sigmoid_forward), FLOATS(scale)};
+const ElementRow gated_table[] = {
+#define X(name, cost) FLOATS(name),
+    CALQUE_GATED(X)
+#undef X
+};
 
 }  // namespace calque::kernel::CALQUE_ISA

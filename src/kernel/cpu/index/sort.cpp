@@ -214,16 +214,16 @@ class LineSorter {
 
  private:
   void load(const Line& line) {
-    sort_table()[0].keys[static_cast<size_t>(dtype_)](line.source, line.source_stride, keys_.get(), n_, flip_);
+    sort_table()->keys[static_cast<size_t>(dtype_)](line.source, line.source_stride, keys_.get(), n_, flip_);
   }
   void fill_entries() {
     for (int64_t i = 0; i < n_; ++i) entries_[static_cast<size_t>(i)] = {keys_[static_cast<size_t>(i)], static_cast<K>(i)};
   }
   int64_t next_below(int64_t begin, K limit) const {
     if constexpr (sizeof(K) == 4)
-      return sort_table()[0].next_below_32(keys_.get(), begin, n_, limit);
+      return sort_table()->next_below_32(keys_.get(), begin, n_, limit);
     else
-      return sort_table()[0].next_below_64(keys_.get(), begin, n_, limit);
+      return sort_table()->next_below_64(keys_.get(), begin, n_, limit);
   }
 
   DType dtype_;
@@ -238,7 +238,7 @@ template <class F>
 void sort_lines(const TensorBase& self, int64_t dim, bool reversed, const TensorBase& values, const TensorBase& indices,
                 F&& fn) {
   if (self.numel() == 0) return;
-  if (!sort_table()[0].keys[static_cast<size_t>(self.dtype())]) not_implemented("sort", self.dtype());
+  if (!sort_table()->keys[static_cast<size_t>(self.dtype())]) not_implemented("sort", self.dtype());
   const int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
   if (n > UINT32_MAX) throw UserError("sort: a dimension of " + std::to_string(n) + " elements is too long to sort");
   each_line(self, dim, values, indices, [&](auto&& lines) {
@@ -255,7 +255,7 @@ void sort_lines(const TensorBase& self, int64_t dim, bool reversed, const Tensor
 }  // namespace
 
 void check_sortable(const char* op, DType d) {
-  if (!sort_table()[0].keys[static_cast<size_t>(d)])
+  if (!sort_table()->keys[static_cast<size_t>(d)])
     throw UserError(ErrorKind::unsupported_operator,
                     std::string(op) + ": not implemented for '" + std::string(name(d)) + "'");
 }

@@ -36,14 +36,24 @@ using Axes = SmallVector<Axis, 6>;
 
 bool keeps_order(Reduction fn) { return fn == Reduction::argmax || fn == Reduction::argmin; }
 
-// The table has three rows a reduction: float, double, int64.
+constexpr bool is_extreme[] = {
+#define SUM(...) false
+#define EXTREME(...) true
+#define X(name, table, rows) table(rows),
+    CALQUE_REDUCTION(X)
+#undef X
+#undef EXTREME
+#undef SUM
+};
+
+// The tables have a row for each of float, double and int64.
+constexpr size_t row_types = 3;
+
 const ReduceRow& find_row(Reduction fn, Compute c) {
-  const bool extreme = fn == Reduction::amax || fn == Reduction::amin || fn == Reduction::argmax ||
-                       fn == Reduction::argmin || fn == Reduction::all || fn == Reduction::any ||
-                       fn == Reduction::norm_max || fn == Reduction::norm_min;
   static const ReduceRow none;
   if (c == Compute::c128) return none;
-  return (extreme ? reduce_extreme_table() : reduce_sum_table())[static_cast<size_t>(fn) * 3 + static_cast<size_t>(c)];
+  const auto at = static_cast<size_t>(fn);
+  return (is_extreme[at] ? reduce_extreme_table() : reduce_sum_table())[at * row_types + static_cast<size_t>(c)];
 }
 
 void sort_by_stride(Axes& axes) {
@@ -122,7 +132,7 @@ class Engine {
   StoreFn store_out_ = nullptr;
   StoreFn store_second_ = nullptr;
   int64_t item_;
-  int direct_ = -1;  // index into ReduceRow::run, or -1 when elements are converted first
+  int direct_ = -1;  // a ReduceHeld, or -1 when elements are converted first
   bool by_tiles_ = false;
   Axes kept_, reduced_;
   const char* in_ = nullptr;
@@ -150,11 +160,11 @@ Engine::Engine(Reduction fn, DType common, const TensorBase& self, uint64_t dims
                         (compute_ == Compute::f64 && dtype_ == DType::float64) ||
                         (compute_ == Compute::i64 && dtype_ == DType::int64);
     if (native)
-      direct_ = 0;
-    else if (dtype_ == DType::bfloat16 && row_->run[1])
-      direct_ = 1;
-    else if (dtype_ == DType::float16 && row_->run[2])
-      direct_ = 2;
+      direct_ = held_as_computed;
+    else if (dtype_ == DType::bfloat16 && row_->run[held_bfloat16])
+      direct_ = held_bfloat16;
+    else if (dtype_ == DType::float16 && row_->run[held_float16])
+      direct_ = held_float16;
   }
   const IntList sizes = self.sizes();
   const IntList strides = self.strides();
@@ -248,7 +258,7 @@ void Engine::fold_runs(const Unit& u, const Axes& reduced, int64_t place, void* 
   const int64_t width_bytes = compute_size(compute_);
   const bool dense = inner.in == item_ || inner.size == 1;
   const bool is_direct = direct_ >= 0 && dense;
-  const ReduceRunFn run = row_->run[is_direct ? direct_ : 0];
+  const ReduceRunFn run = row_->run[is_direct ? direct_ : held_as_computed];
   const bool join =
       !is_direct && inner.size < gather_run / 4 && reduced.size() > 1 && (inner.place == 1 || !row_->two_results);
   for (int64_t j = 0; j < u.width; ++j) {
@@ -290,7 +300,8 @@ void Engine::fold_columns_gathered(const char* in, const Axis& row, int64_t colu
     const int64_t rows = std::min(gather_rows, row.size - r);
     for (int64_t i = 0; i < rows; ++i)
       gather(in + (r + i) * row.in, k.in, buffer + i * gather_columns * width_bytes, columns);
-    row_->tile[0](buffer, gather_columns, rows, columns, place + r * row.place, state, unit_width_, parameters_);
+    row_->tile[held_as_computed](buffer, gather_columns, rows, columns, place + r * row.place, state, unit_width_,
+                                 parameters_);
   }
 }
 

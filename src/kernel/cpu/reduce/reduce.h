@@ -9,26 +9,33 @@
 
 namespace calque::kernel {
 
+// One list: name, the table that has its loops (SUM or EXTREME, compiled apart) and its rows there.
+// clang-format off
+#define CALQUE_REDUCTION(X)                            \
+  X(sum, SUM, ALL(Plain, nothing))                     \
+  X(nansum, SUM, FLOATS(NanAsZero, nothing))           \
+  X(mean, SUM, FLOATS(Plain, divide))                  \
+  X(prod, SUM, PRODUCT)                                \
+  X(amax, EXTREME, BEST(Itself, true))                 \
+  X(amin, EXTREME, BEST(Itself, false))                \
+  X(argmax, EXTREME, ARG(true))                        \
+  X(argmin, EXTREME, ARG(false))                       \
+  X(all, EXTREME, BEST(Truth, false))                  \
+  X(any, EXTREME, BEST(Truth, true))                   \
+  X(count_nonzero, SUM, ALL(NonZero, nothing))         \
+  X(norm_zero, SUM, FLOATS(NonZero, nothing))          \
+  X(norm_one, SUM, FLOATS(Absolute, nothing))          \
+  X(norm_two, SUM, FLOATS(Square, root))               \
+  X(norm_p, SUM, FLOATS(Power, root_p))                \
+  X(norm_max, EXTREME, BEST_FLOATS(Magnitude, true))   \
+  X(norm_min, EXTREME, BEST_FLOATS(Magnitude, false))  \
+  X(variance, SUM, VARIANCE)
+// clang-format on
+
 enum class Reduction : uint8_t {
-  sum,
-  nansum,
-  mean,
-  prod,
-  amax,
-  amin,
-  argmax,
-  argmin,
-  all,
-  any,
-  count_nonzero,
-  norm_zero,
-  norm_one,
-  norm_two,
-  norm_p,
-  norm_max,
-  norm_min,
-  variance,
-  count
+#define X(name, table, rows) name,
+  CALQUE_REDUCTION(X)
+#undef X
 };
 
 struct ReduceParameters {

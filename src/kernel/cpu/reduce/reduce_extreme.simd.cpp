@@ -132,13 +132,13 @@ constexpr ReduceRow best_row() {
     r.start = &truth_start<C, largest>;
   else
     r.start = &best_start<C, largest>;
-  r.run[0] = &best_run<Map, largest, C>;
-  r.tile[0] = &best_tile<Map, largest, C>;
+  r.run[held_as_computed] = &best_run<Map, largest, C>;
+  r.tile[held_as_computed] = &best_tile<Map, largest, C>;
   if constexpr (std::is_same_v<C, float>) {
-    r.run[1] = &best_run<Map, largest, BFloat16>;
-    r.tile[1] = &best_tile<Map, largest, BFloat16>;
-    r.run[2] = &best_run<Map, largest, Half>;
-    r.tile[2] = &best_tile<Map, largest, Half>;
+    r.run[held_bfloat16] = &best_run<Map, largest, BFloat16>;
+    r.tile[held_bfloat16] = &best_tile<Map, largest, BFloat16>;
+    r.run[held_float16] = &best_run<Map, largest, Half>;
+    r.tile[held_float16] = &best_tile<Map, largest, Half>;
   }
   r.merge = &best_merge<C, largest>;
   r.finish = &best_finish<C>;
@@ -282,13 +282,13 @@ constexpr ReduceRow arg_row() {
   r.components = 2;
   r.two_results = true;
   r.start = &arg_start<C, largest>;
-  r.run[0] = &arg_run<largest, C>;
-  r.tile[0] = &arg_tile<largest, C>;
+  r.run[held_as_computed] = &arg_run<largest, C>;
+  r.tile[held_as_computed] = &arg_tile<largest, C>;
   if constexpr (std::is_same_v<C, float>) {
-    r.run[1] = &arg_run<largest, BFloat16>;
-    r.tile[1] = &arg_tile<largest, BFloat16>;
-    r.run[2] = &arg_run<largest, Half>;
-    r.tile[2] = &arg_tile<largest, Half>;
+    r.run[held_bfloat16] = &arg_run<largest, BFloat16>;
+    r.tile[held_bfloat16] = &arg_tile<largest, BFloat16>;
+    r.run[held_float16] = &arg_run<largest, Half>;
+    r.tile[held_float16] = &arg_tile<largest, Half>;
   }
   r.merge = &arg_merge<C, largest>;
   r.finish = &arg_finish<C>;
@@ -306,27 +306,15 @@ constexpr ReduceRow arg_row() {
   ReduceRow{}, ReduceRow{}, ReduceRow {}
 
 extern const ReduceRow reduce_extreme_table[];
-// In the order of Reduction: float, double, int64 of each.
+// Float, double and int64 of each.
 const ReduceRow reduce_extreme_table[] = {
-    NONE,
-    NONE,
-    NONE,
-    NONE,  // sum, nansum, mean, prod
-    BEST(Itself, true),
-    BEST(Itself, false),  // amax, amin
-    ARG(true),
-    ARG(false),  // argmax, argmin
-    BEST(Truth, false),
-    BEST(Truth, true),  // all, any
-    NONE,
-    NONE,
-    NONE,
-    NONE,
-    NONE,  // count_nonzero, norms
-    BEST_FLOATS(Magnitude, true),
-    BEST_FLOATS(Magnitude, false),  // norm_max, norm_min
-    NONE,                           // variance
+#define SUM(...) NONE
+#define EXTREME(...) __VA_ARGS__
+#define X(name, table, rows) table(rows),
+    CALQUE_REDUCTION(X)
+#undef X
+#undef EXTREME
+#undef SUM
 };
-static_assert(sizeof(reduce_extreme_table) / sizeof(ReduceRow) == static_cast<size_t>(Reduction::count) * 3);
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -212,13 +212,13 @@ constexpr ReduceRow sum_row() {
   ReduceRow r;
   r.components = sum_components<C>;
   r.start = &sum_start<C>;
-  r.run[0] = &sum_run<Map, C>;
-  r.tile[0] = &sum_tile<Map, C>;
+  r.run[held_as_computed] = &sum_run<Map, C>;
+  r.tile[held_as_computed] = &sum_tile<Map, C>;
   if constexpr (std::is_same_v<C, float>) {
-    r.run[1] = &sum_run<Map, BFloat16>;
-    r.tile[1] = &sum_tile<Map, BFloat16>;
-    r.run[2] = &sum_run<Map, Half>;
-    r.tile[2] = &sum_tile<Map, Half>;
+    r.run[held_bfloat16] = &sum_run<Map, BFloat16>;
+    r.tile[held_bfloat16] = &sum_tile<Map, BFloat16>;
+    r.run[held_float16] = &sum_run<Map, Half>;
+    r.tile[held_float16] = &sum_tile<Map, Half>;
   }
   r.merge = &sum_merge<C>;
   r.finish = &sum_finish<C, after>;
@@ -285,8 +285,8 @@ constexpr ReduceRow prod_row() {
   ReduceRow r;
   r.components = 1;
   r.start = &prod_start<C>;
-  r.run[0] = &prod_run<C>;
-  r.tile[0] = &prod_tile<C>;
+  r.run[held_as_computed] = &prod_run<C>;
+  r.tile[held_as_computed] = &prod_tile<C>;
   r.merge = &prod_merge<C>;
   r.finish = &prod_finish<C>;
   return r;
@@ -362,8 +362,8 @@ constexpr ReduceRow variance_row() {
   r.components = 3;
   r.two_results = true;
   r.start = &variance_start;
-  r.run[0] = &variance_run;
-  r.tile[0] = &variance_tile;
+  r.run[held_as_computed] = &variance_run;
+  r.tile[held_as_computed] = &variance_tile;
   r.merge = &variance_merge;
   r.finish = &variance_finish;
   return r;
@@ -375,35 +375,22 @@ constexpr ReduceRow variance_row() {
   sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), ReduceRow {}
 #define ALL(Map, after) \
   sum_row<float, Map, After::after>(), sum_row<double, Map, After::after>(), sum_row<int64_t, Map, After::after>()
+#define PRODUCT ReduceRow{}, prod_row<double>(), prod_row<int64_t>()
+#define VARIANCE \
+  ReduceRow{}, variance_row(), ReduceRow {}
 #define NONE \
   ReduceRow{}, ReduceRow{}, ReduceRow {}
 
 extern const ReduceRow reduce_sum_table[];
-// In the order of Reduction: float, double, int64 of each.
+// Float, double and int64 of each.
 const ReduceRow reduce_sum_table[] = {
-    ALL(Plain, nothing),         // sum
-    FLOATS(NanAsZero, nothing),  // nansum
-    FLOATS(Plain, divide),       // mean
-    ReduceRow{},
-    prod_row<double>(),
-    prod_row<int64_t>(),  // prod
-    NONE,
-    NONE,
-    NONE,
-    NONE,
-    NONE,
-    NONE,                       // amax, amin, argmax, argmin, all, any
-    ALL(NonZero, nothing),      // count_nonzero
-    FLOATS(NonZero, nothing),   // norm_zero
-    FLOATS(Absolute, nothing),  // norm_one
-    FLOATS(Square, root),       // norm_two
-    FLOATS(Power, root_p),      // norm_p
-    NONE,
-    NONE,  // norm_max, norm_min
-    ReduceRow{},
-    variance_row(),
-    ReduceRow{},  // variance
+#define SUM(...) __VA_ARGS__
+#define EXTREME(...) NONE
+#define X(name, table, rows) table(rows),
+    CALQUE_REDUCTION(X)
+#undef X
+#undef EXTREME
+#undef SUM
 };
-static_assert(sizeof(reduce_sum_table) / sizeof(ReduceRow) == static_cast<size_t>(Reduction::count) * 3);
 
 }  // namespace calque::kernel::CALQUE_ISA

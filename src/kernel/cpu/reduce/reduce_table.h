@@ -17,13 +17,16 @@ using ReduceRunFn = void (*)(const void* x, int64_t n, int64_t first, void* stat
 using ReduceTileFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t first, void* state,
                               int64_t width, const ReduceParameters& parameters);
 
+// What memory holds where a loop reads it as it lies.
+enum ReduceHeld : uint8_t { held_as_computed, held_bfloat16, held_float16, held_count };
+
 struct ReduceRow {
   int components = 0;        // 0: there is no such form
   bool two_results = false;  // `finish` writes `second` too
   void (*start)(void* state, int64_t width) = nullptr;
-  // By what memory holds: the compute type itself, bfloat16, float16. Null where the elements have to be converted first.
-  ReduceRunFn run[3] = {};
-  ReduceTileFn tile[3] = {};
+  // By ReduceHeld. Null where the elements have to be converted first.
+  ReduceRunFn run[held_count] = {};
+  ReduceTileFn tile[held_count] = {};
   void (*merge)(void* into, const void* from, int64_t width) = nullptr;
   // `values` in the compute type; `second` int64 positions or, for the variance, means.
   void (*finish)(const void* state, int64_t width, const ReduceParameters& parameters, void* values, void* second) = nullptr;
