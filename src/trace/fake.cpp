@@ -345,97 +345,118 @@ bool asserts_symbolic(const Operator& op, const Values& args) {
 
 Value FakeMode::call(const Operator& op, const Values& args) { return answer(op, args); }
 
+// What the tensors among the arguments of a call are.
+struct FakeMode::Operands {
+  size_t tensors = 0;
+  size_t fakes = 0;
+  size_t reals = 0;          // that are no number in the place of a tensor
+  bool all_constant = true;  // the values of all of them are known
+  bool symbolic = false;     // one has symbolic sizes
+};
+
+FakeMode::Operands FakeMode::survey(const Operator& op, const Values& args) const {
+  Operands found;
+  each_tensor(args, [&](const Tensor& t) {
+    const FakeExtra* extra = extra_of(t);
+    if (extra && extra->mode.get() != this)
+      throw UserError(
+          op.schema().name +
+          ": fake tensors of two fake modes meet; mixing fake modes is not possible, convert all inputs with one mode");
+    ++found.tensors;
+    found.symbolic = found.symbolic || t.is_symbolic();
+    if (extra) {
+      ++found.fakes;
+      found.all_constant = found.all_constant && extra->has_constant();
+    } else if (!t.impl().special) {
+      if (!t.impl().wrapped_number) ++found.reals;
+    } else if (t.device().type == DeviceType::meta && !options_.allow_meta) {
+      throw UserError(op.schema().name + ": a tensor on the meta device is used, and this fake mode does not allow it");
+    } else {
+      found.all_constant = false;
+    }
+  });
+  return found;
+}
+
+// The result of known values, where it is small enough to be kept; nothing otherwise.
+std::optional<Value> FakeMode::fold(const Operator& op, const Values& args) {
+  Values values;
+  for (const Value& v : args)
+    values.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
+      const FakeExtra* extra = extra_of(t);
+      return extra ? extra->known->constant : t;
+    }));
+  const NoModesScope real_work;
+  const Value out = op.run_eager(values);
+  bool all_small = true;
+  each_tensor(out, [&](const Tensor& t) { all_small = all_small && small_enough(t); });
+  if (all_small) return map_tensors(out, [&](const Tensor& t) -> Value { return from_constant(t); });
+  each_tensor(out, [&](const Tensor& t) { impl_->invalidate(t); });
+  return std::nullopt;
+}
+
+// What is written now with values that are not known is known no longer.
+void FakeMode::forget_written(const Operator& op, const Values& args) {
+  const auto& schema = op.schema().arguments;
+  for (size_t i = 0; i < args.size() && i < schema.size(); ++i)
+    if (schema[i].is_written())
+      each_tensor(args[i], [&](const Tensor& t) {
+        if (const FakeExtra* extra = extra_of(t); extra && extra->has_constant())
+          impl_->invalidate(Tensor(extra->known->constant));
+      });
+}
+
+// The shape rule's result, or what it gave before for such arguments.
+Value FakeMode::run_rule(const Operator& op, const Values& args) {
+  std::string key;
+  const bool cached = options_.use_cache && impl_->cache.key(op, args, key);
+  const std::shared_ptr<FakeExtra> plain = impl_->shared_extra(shared_from_this());
+  Value out;
+  if (!cached || !impl_->cache.find(key, args, out)) {
+    const GuardOperatorScope scope(op.name());
+    out = op.run_fake(args);
+    if (options_.pytorch_guards) {
+      pytorch_guards::ask_arguments(op, args);
+      each_tensor(out, pytorch_guards::ask_result);
+    }
+    if (cached) impl_->cache.remember(key, args, out);
+  }
+  each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });
+  return out;
+}
+
 Value FakeMode::answer(const Operator& op, const Values& given) {
   if (asserts_symbolic(op, given)) {
     Values known = given;
     known[0] = check(given[0].to_sym_bool());
     return answer(op, known);
   }
+  Operands operands = survey(op, given);
+  // A literal on its way in.
+  if (op.has_tag(Tag::lifts) && operands.fakes == 0) return from_constant(op.run_eager(given).to_tensor());
   const Values* args = &given;
   Values converted;
-  size_t fakes = 0;
-  size_t reals = 0;
-  bool all_constant = true;
-  bool symbolic = false;
-  each_tensor(given, [&](const Tensor& t) {
-    const FakeExtra* extra = extra_of(t);
-    if (extra && extra->mode.get() != this)
-      throw UserError(
-          op.schema().name +
-          ": fake tensors of two fake modes meet; mixing fake modes is not possible, convert all inputs with one mode");
-    symbolic = symbolic || t.is_symbolic();
-    if (extra) {
-      ++fakes;
-      all_constant = all_constant && extra->has_constant();
-    } else if (!t.impl().special) {
-      if (!t.impl().wrapped_number) ++reals;
-    } else if (t.device().type == DeviceType::meta && !options_.allow_meta) {
-      throw UserError(op.schema().name + ": a tensor on the meta device is used, and this fake mode does not allow it");
-    } else {
-      all_constant = false;
-    }
-  });
-
-  // A literal on its way in.
-  if (op.has_tag(Tag::lifts) && fakes == 0) return from_constant(op.run_eager(given).to_tensor());
-  if (reals != 0) {
+  if (operands.reals != 0) {
     if (!options_.allow_non_fake_inputs) refuse_real(op);
     for (const Value& v : given)
       converted.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
         return t.impl().special || t.impl().wrapped_number ? t : from_closed_over(t);
       }));
     args = &converted;
-    all_constant = false;
+    operands.all_constant = false;
   }
-  // Numbers alone.
-  bool any_tensor = false;
-  each_tensor(given, [&](const Tensor&) { any_tensor = true; });
-  if (any_tensor && fakes == 0 && reals == 0 && all_constant && !symbolic && op.form() != Operator::Form::view) {
+  const bool known = operands.all_constant && !operands.symbolic;
+  const bool numbers_alone = operands.tensors != 0 && operands.fakes == 0 && operands.reals == 0;
+  if (numbers_alone && known && op.form() != Operator::Form::view) {
     const Value out = op.run_eager(given);
     return map_tensors(out, [&](const Tensor& t) -> Value { return from_constant(t); });
   }
-
-  if (fakes != 0 && all_constant && !symbolic && !op.has_tag(Tag::random) && !op.has_tag(Tag::inplace_view)) {
-    Values values;
-    for (const Value& v : *args)
-      values.push_back(map_tensors(v, [&](const Tensor& t) -> Value {
-        const FakeExtra* extra = extra_of(t);
-        return extra ? extra->known->constant : t;
-      }));
-    const NoModesScope real_work;
-    const Value out = op.run_eager(values);
-    bool all_small = true;
-    each_tensor(out, [&](const Tensor& t) { all_small = all_small && small_enough(t); });
-    if (all_small) return map_tensors(out, [&](const Tensor& t) -> Value { return from_constant(t); });
-    each_tensor(out, [&](const Tensor& t) { impl_->invalidate(t); });
-  }
-  // What is written now with values that are not known is known no longer.
-  const auto& schema = op.schema().arguments;
-  for (size_t i = 0; i < args->size() && i < schema.size(); ++i)
-    if (schema[i].is_written())
-      each_tensor((*args)[i], [&](const Tensor& t) {
-        if (const FakeExtra* extra = extra_of(t); extra && extra->has_constant())
-          impl_->invalidate(Tensor(extra->known->constant));
-      });
-
+  if (operands.fakes != 0 && known && !op.has_tag(Tag::random) && !op.has_tag(Tag::inplace_view))
+    if (std::optional<Value> out = fold(op, *args)) return *std::move(out);
+  forget_written(op, *args);
   check_devices(op, *args);
   if (op.has_tag(Tag::data_dependent) && !options_.env) refuse_unknown(op);
-
-  std::string key;
-  const bool cached = options_.use_cache && impl_->cache.key(op, *args, key);
-  const std::shared_ptr<FakeExtra> plain = impl_->shared_extra(shared_from_this());
-  Value out;
-  if (!cached || !impl_->cache.find(key, *args, out)) {
-    const GuardOperatorScope scope(op.name());
-    out = op.run_fake(*args);
-    if (options_.pytorch_guards) {
-      pytorch_guards::ask_arguments(op, *args);
-      each_tensor(out, pytorch_guards::ask_result);
-    }
-    if (cached) impl_->cache.remember(key, *args, out);
-  }
-  each_tensor(out, [&](const Tensor& t) { adopt(t, plain, options_.env); });
-  return out;
+  return run_rule(op, *args);
 }
 
 FakeMode* active_fake_mode() {

@@ -284,51 +284,58 @@ Value FunctionalMode::call(const Operator& op, const Values& args) {
   Values inner;
   inner.reserve(args.size());
   for (const Value& v : args) inner.push_back(unwrap(v));
-  const auto self = shared_from_this();
-
-  if (is_view(op)) {
-    const FunctionalExtra* x = args[0].is_tensor() ? functional_extra_of(args[0].to_tensor()) : nullptr;
-    if (!x) return call_next(op, inner);
-    Values rest = inner;
-    rest[0] = Value();
-    const Value out = call_next(op, inner);
-    const auto view = [&](const Tensor& value, size_t index) {
-      std::vector<ViewStep> steps = x->steps;
-      steps.push_back({&op, rest, index});
-      return make_outer(self, x->base, std::move(steps), value);
-    };
-    if (out.is_tensor()) return view(out.to_tensor(), 0);
-    Values items;
-    for (size_t i = 0; i < out.to_items().size(); ++i) items.emplace_back(view(out.to_items()[i].to_tensor(), i));
-    return list(std::move(items));
-  }
-
-  if (op.has_tag(Tag::inplace_view) && args[0].is_tensor() && is_functional(args[0].to_tensor())) {
-    // The tensor becomes another view of the same memory.
-    const Tensor& outer = args[0].to_tensor();
-    FunctionalExtra& x = *functional_extra_of(outer);
-    const Operator& form = functional_form(op);
-    Values rest = inner;
-    const Value out = call_next(form, inner);
-    rest[0] = Value();
-    if (form.form() == Operator::Form::view || form.has_tag(Tag::view)) {
-      x.steps.push_back({&form, rest, 0});
-      x.value = out.to_tensor();
-    } else {
-      commit(outer, out.to_tensor());
-    }
-    take_layout(outer, out.to_tensor());
-    return outer;
-  }
-
+  if (is_view(op)) return call_view(op, args, inner);
+  if (op.has_tag(Tag::inplace_view) && args[0].is_tensor() && is_functional(args[0].to_tensor()))
+    return call_inplace_view(op, args, inner);
   const auto& schema = op.schema().arguments;
   std::vector<size_t> written;
   for (size_t i = 0; i < schema.size(); ++i)
     if (schema[i].is_written()) written.push_back(i);
   if (written.empty()) return wrap(call_next(op, inner));
   if (has_no_functional_form(op)) return wrap(call_functionalized(*this, op, args));
+  return call_writing(op, args, inner, written);
+}
 
-  // out= arguments come last and are results only; an in-place operator writes its first argument.
+// A view of a tensor of this mode remembers the steps that lead to it from its base.
+Value FunctionalMode::call_view(const Operator& op, const Values& args, const Values& inner) {
+  const FunctionalExtra* x = args[0].is_tensor() ? functional_extra_of(args[0].to_tensor()) : nullptr;
+  if (!x) return call_next(op, inner);
+  Values rest = inner;
+  rest[0] = Value();
+  const Value out = call_next(op, inner);
+  const auto self = shared_from_this();
+  const auto view = [&](const Tensor& value, size_t index) {
+    std::vector<ViewStep> steps = x->steps;
+    steps.push_back({&op, rest, index});
+    return make_outer(self, x->base, std::move(steps), value);
+  };
+  if (out.is_tensor()) return view(out.to_tensor(), 0);
+  Values items;
+  for (size_t i = 0; i < out.to_items().size(); ++i) items.emplace_back(view(out.to_items()[i].to_tensor(), i));
+  return list(std::move(items));
+}
+
+// The tensor becomes another view of the same memory.
+Value FunctionalMode::call_inplace_view(const Operator& op, const Values& args, const Values& inner) {
+  const Tensor& outer = args[0].to_tensor();
+  FunctionalExtra& x = *functional_extra_of(outer);
+  const Operator& form = functional_form(op);
+  Values rest = inner;
+  const Value out = call_next(form, inner);
+  rest[0] = Value();
+  if (form.form() == Operator::Form::view || form.has_tag(Tag::view)) {
+    x.steps.push_back({&form, rest, 0});
+    x.value = out.to_tensor();
+  } else {
+    commit(outer, out.to_tensor());
+  }
+  take_layout(outer, out.to_tensor());
+  return outer;
+}
+
+// out= arguments come last and are results only; an in-place operator writes its first argument.
+Value FunctionalMode::call_writing(const Operator& op, const Values& args, const Values& inner,
+                                   const std::vector<size_t>& written) {
   const bool is_out = writes_out(op);
   const Operator& form = functional_form(op);
   Value out;

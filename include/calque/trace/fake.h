@@ -63,7 +63,12 @@ class FakeMode : public Mode, public std::enable_shared_from_this<FakeMode> {
   friend class FakeExtra;
   struct Impl;
   explicit FakeMode(FakeOptions options);
+  struct Operands;
   Value answer(const Operator& op, const Values& args);
+  Operands survey(const Operator& op, const Values& args) const;
+  std::optional<Value> fold(const Operator& op, const Values& args);
+  void forget_written(const Operator& op, const Values& args);
+  Value run_rule(const Operator& op, const Values& args);
   Tensor from_closed_over(const Tensor& real);
 
   FakeOptions options_;

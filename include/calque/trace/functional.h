@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "calque/op/mode.h"
 
@@ -45,6 +46,10 @@ class FunctionalMode : public Mode, public std::enable_shared_from_this<Function
 
  private:
   explicit FunctionalMode(bool pre_dispatch) : pre_dispatch_(pre_dispatch) {}
+  // The kinds of calls; `inner` are the arguments as what tensors of this mode stand for.
+  Value call_view(const Operator& op, const Values& args, const Values& inner);
+  Value call_inplace_view(const Operator& op, const Values& args, const Values& inner);
+  Value call_writing(const Operator& op, const Values& args, const Values& inner, const std::vector<size_t>& written);
   const bool pre_dispatch_;
   bool off_ = false;
 };
