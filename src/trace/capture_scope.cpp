@@ -7,7 +7,7 @@ namespace calque {
 CaptureScope::Exporting::Exporting() : cudnn(false) {}
 CaptureScope::Recording::Recording(Recorder& r) : recorder(&r), calls(r), graphs(&r), arithmetic(&r), regions(&r) {}
 
-CaptureScope::CaptureScope(const Capture& capture) : reached_(thread_context().reached_slot) {
+CaptureScope::CaptureScope(const Capture& capture) {
   if (capture.exporting) exporting_.emplace();
   if (capture.composites) composites_.emplace(*capture.composites);
   if (capture.python_bodies) python_bodies_.emplace();

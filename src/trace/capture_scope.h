@@ -59,7 +59,6 @@ class CaptureScope {
     ContextCount<&ThreadContext::symbolic_traces> count;
   };
 
-  ContextScope<&ThreadContext::reached_slot> reached_;  // which modules the program reaches is nothing to its surroundings
   std::optional<Exporting> exporting_;
   std::optional<CompositePolicyScope> composites_;
   std::optional<PythonBodiesScope> python_bodies_;

@@ -8,6 +8,7 @@
 namespace calque::test {
 
 struct ThreadState {
+  ThreadState() { switches.reached_slot = 0; }  // no switch but a mark, which every call of a module leaves
   ThreadSwitches switches = thread_context();
   std::vector<Mode*> modes{thread_context().modes.begin(), thread_context().modes.end()};
   std::vector<ModuleObserver*> observers{thread_context().module_observers.begin(), thread_context().module_observers.end()};
