@@ -18,7 +18,7 @@ uint32_t slow(std::span<const std::byte> bytes) {
   return ~c;
 }
 
-TEST(Crc32, IsTheStandardOne) {
+TEST(Crc32, is_the_standard_one) {
   const std::string text = "123456789";
   EXPECT_EQ(crc32(std::as_bytes(std::span(text))), 0xCBF43926U);
   std::vector<std::byte> bytes(700);
@@ -29,7 +29,7 @@ TEST(Crc32, IsTheStandardOne) {
     ASSERT_EQ(crc32(std::span(bytes).subspan(first)), slow(std::span(bytes).subspan(first))) << first;
 }
 
-TEST(Crc32, GoesOnFromAnother) {
+TEST(Crc32, goes_on_from_another) {
   const std::string text(1000, 'x');
   const auto bytes = std::as_bytes(std::span(text));
   for (const size_t cut : {0, 1, 15, 16, 17, 64, 500, 1000})

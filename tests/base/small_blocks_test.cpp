@@ -11,7 +11,7 @@
 namespace calque {
 namespace {
 
-TEST(SmallBlocks, AreAlignedAndAsLargeAsAsked) {
+TEST(SmallBlocks, are_aligned_and_as_large_as_asked) {
   std::vector<std::pair<unsigned char*, size_t>> blocks;
   for (size_t bytes = 0; bytes <= small_block_limit; bytes = bytes * 5 / 4 + 1) {
     auto* p = static_cast<unsigned char*>(take_small_block(bytes));
@@ -27,7 +27,7 @@ TEST(SmallBlocks, AreAlignedAndAsLargeAsAsked) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(SmallBlocks, AreHandedOutAgain) {
+TEST(SmallBlocks, are_handed_out_again) {
   void* p = take_small_block(200);
   give_small_block(p, 200);
   EXPECT_EQ(take_small_block(250), p);  // of the same class
@@ -35,7 +35,7 @@ TEST(SmallBlocks, AreHandedOutAgain) {
 }
 #endif
 
-TEST(SmallBlocks, MayBeFreedByAnotherThreadAndAfterIt) {
+TEST(SmallBlocks, may_be_freed_by_another_thread_and_after_it) {
   std::vector<void*> taken(100);
   std::thread([&] {
     for (size_t i = 0; i < 100; ++i) std::memset(taken[i] = take_small_block(1000), static_cast<int>(i), 1000);
@@ -65,7 +65,7 @@ struct Late {
     if (freed) *freed = true;
   }
 };
-TEST(SmallBlocks, MayBeFreedWhenTheThreadIsEnding) {
+TEST(SmallBlocks, may_be_freed_when_the_thread_is_ending) {
   bool freed = false;
   std::thread([&] {
     thread_local Late late;  // made before the thread's store of blocks, so destroyed after it

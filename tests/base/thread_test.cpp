@@ -40,7 +40,7 @@ Ranges ranges_of(int64_t begin, int64_t end, int64_t grain) {
   return ranges;
 }
 
-TEST_F(ThreadPool, CoversTheRangeOnceForManyShapes) {
+TEST_F(ThreadPool, covers_the_range_once_for_many_shapes) {
   for (const int threads : {1, 2, 3, 7, 16}) {
     set_num_threads(threads);
     for (const int64_t size : {0, 1, 2, 3, 5, 16, 100, 1001}) {
@@ -55,25 +55,25 @@ TEST_F(ThreadPool, CoversTheRangeOnceForManyShapes) {
   }
 }
 
-TEST_F(ThreadPool, AnEmptyOrReversedRangeCallsNothing) {
+TEST_F(ThreadPool, an_empty_or_reversed_range_calls_nothing) {
   EXPECT_TRUE(ranges_of(3, 3, 1).empty());
   EXPECT_TRUE(ranges_of(3, 2, 1).empty());
 }
 
-TEST_F(ThreadPool, SplitsTheSameWayEveryTime) {
+TEST_F(ThreadPool, splits_the_same_way_every_time) {
   set_num_threads(3);
   const Ranges expected = {{0, 33}, {33, 66}, {66, 100}};
   for (int i = 0; i < 50; ++i) EXPECT_EQ(ranges_of(0, 100, 1), expected);
 }
 
-TEST_F(ThreadPool, ChunksAreAtLeastTheGrain) {
+TEST_F(ThreadPool, chunks_are_at_least_the_grain) {
   set_num_threads(8);
   for (const auto& [b, e] : ranges_of(0, 100, 30)) EXPECT_GE(e - b, 30);
   EXPECT_EQ(ranges_of(0, 29, 30).size(), 1U);
   EXPECT_EQ(parallel_chunks(100, 30), 3);
 }
 
-TEST_F(ThreadPool, HugeRangesDoNotOverflow) {
+TEST_F(ThreadPool, huge_ranges_do_not_overflow) {
   set_num_threads(4);
   const int64_t most = std::numeric_limits<int64_t>::max();
   const Ranges ranges = ranges_of(0, most, 1);
@@ -83,7 +83,7 @@ TEST_F(ThreadPool, HugeRangesDoNotOverflow) {
   for (size_t i = 1; i < ranges.size(); ++i) EXPECT_EQ(ranges[i].first, ranges[i - 1].second);
 }
 
-TEST_F(ThreadPool, NestedCallsRunTheSameChunksOnOneThread) {
+TEST_F(ThreadPool, nested_calls_run_the_same_chunks_on_one_thread) {
   set_num_threads(4);
   const Ranges expected = ranges_of(0, 40, 1);
   std::mutex mutex;
@@ -105,7 +105,7 @@ TEST_F(ThreadPool, NestedCallsRunTheSameChunksOnOneThread) {
   for (const Ranges& ranges : inner) EXPECT_EQ(ranges, expected);
 }
 
-TEST_F(ThreadPool, TheFirstExceptionInRangeOrderReachesTheCaller) {
+TEST_F(ThreadPool, the_first_exception_in_range_order_reaches_the_caller) {
   set_num_threads(4);
   for (int i = 0; i < 20; ++i) {
     std::atomic<int> ran = 0;
@@ -123,7 +123,7 @@ TEST_F(ThreadPool, TheFirstExceptionInRangeOrderReachesTheCaller) {
   EXPECT_EQ(ranges_of(0, 4, 1).size(), 4U);
 }
 
-TEST_F(ThreadPool, ManyCallersAtOnceGetTheSameChunks) {
+TEST_F(ThreadPool, many_callers_at_once_get_the_same_chunks) {
   set_num_threads(3);
   const Ranges expected = ranges_of(0, 1000, 1);
   std::vector<std::thread> callers;
@@ -137,7 +137,7 @@ TEST_F(ThreadPool, ManyCallersAtOnceGetTheSameChunks) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(ThreadPool, ThreadCountMayChangeWhileOthersCompute) {
+TEST_F(ThreadPool, thread_count_may_change_while_others_compute) {
   std::atomic<bool> stop = false;
   std::thread caller([&] {
     while (!stop) {
@@ -151,7 +151,7 @@ TEST_F(ThreadPool, ThreadCountMayChangeWhileOthersCompute) {
   caller.join();
 }
 
-TEST_F(ThreadPool, RefusesABadCountAndANestedChange) {
+TEST_F(ThreadPool, refuses_a_bad_count_and_a_nested_change) {
   EXPECT_THAT(test::error_of([] { set_num_threads(0); }), ::testing::HasSubstr("at least 1, found 0"));
   set_num_threads(2);
   EXPECT_THAT(test::error_of([] { parallel_for(0, 2, 1, [](int64_t, int64_t) { set_num_threads(3); }); }),

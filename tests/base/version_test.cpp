@@ -7,7 +7,7 @@
 namespace calque {
 namespace {
 
-TEST(Version, IsThreeNumbersWithDotsBetween) {
+TEST(Version, is_three_numbers_with_dots_between) {
   const std::string text(version());
   int major = -1;
   int minor = -1;

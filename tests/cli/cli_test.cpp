@@ -94,7 +94,7 @@ TEST_F(Cli, bad_input_is_status_2_and_one_line) {
   EXPECT_EQ(calque_run("diff --help").status, 0);
 }
 
-TEST_F(Cli, AFileWithoutAKnownBeginningIsCalledWhatItsNameSays) {
+TEST_F(Cli, a_file_without_a_known_beginning_is_called_what_its_name_says) {
   for (const auto& [name, expected] :
        {std::pair("x.pt2", "not a readable zip archive"), std::pair("x.bin", "not a file of torch.save"),
         std::pair("x.safetensors", "not a valid safetensors file")}) {
@@ -105,7 +105,7 @@ TEST_F(Cli, AFileWithoutAKnownBeginningIsCalledWhatItsNameSays) {
   }
 }
 
-TEST_F(Cli, SafetensorsAreReadUnderAnyName) {
+TEST_F(Cli, safetensors_are_read_under_any_name) {
   for (const char* name : {"a.bin", "a.pt", "a.pt2", "a"}) {
     const Result r = calque_run("info " + save(name, {{"x", f32({1, 2})}}));
     EXPECT_EQ(r.status, 0) << name << r.out;
@@ -221,7 +221,7 @@ TEST_F(Cli, trace_explains_guards_and_specialisations) {
 
 std::string program(const std::string& name) { return test::source_folder() + "/tests/export/golden/" + name; }
 
-TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
+TEST_F(Cli, info_of_a_program_shows_inputs_outputs_symbols_and_state) {
   const Result text = calque_run("info " + program("two_layers_dynamic.pt2"));
   EXPECT_EQ(text.status, 0);
   EXPECT_THAT(text.out, AllOf(HasSubstr("PyTorch program, 1 model"), HasSubstr("schema 8.20, written by PyTorch 2.13.0"),
@@ -237,13 +237,13 @@ TEST_F(Cli, InfoOfAProgramShowsInputsOutputsSymbolsAndState) {
   EXPECT_EQ(nlohmann::json::parse(calque_run("info --json " + program("several.pt2")).out)["extra_files"]["extra.txt"], 3);
 }
 
-TEST_F(Cli, InfoOfACheckpointInAPickle) {
+TEST_F(Cli, info_of_a_checkpoint_in_a_pickle) {
   const Result r = calque_run("info " + test::source_folder() + "/tests/file/golden/checkpoint_legacy.pt");
   EXPECT_EQ(r.status, 0);
   EXPECT_THAT(r.out, AllOf(HasSubstr("checkpoint of torch.save, 8 tensors"), HasSubstr("turned     float32   [4, 3]")));
 }
 
-TEST_F(Cli, RunWritesOutputsByPath) {
+TEST_F(Cli, run_writes_outputs_by_path) {
   const Result r = calque_run("run " + program("nested_inputs.pt2") + " --inputs " + program("nested_inputs.in") +
                               " --outputs " + path("out.safetensors"));
   EXPECT_EQ(r.status, 0) << r.out;
@@ -255,7 +255,7 @@ TEST_F(Cli, RunWritesOutputsByPath) {
   EXPECT_EQ(calque_run("diff --tol 1e-5 " + path("single.safetensors") + " " + program("two_layers_dynamic.out")).status, 0);
 }
 
-TEST_F(Cli, RunNamesWhatIsMissingOrWrong) {
+TEST_F(Cli, run_names_what_is_missing_or_wrong) {
   const std::string p = program("two_layers_dynamic.pt2");
   Result r = calque_run("run " + p);
   EXPECT_EQ(r.status, 2);
@@ -273,7 +273,7 @@ TEST_F(Cli, RunNamesWhatIsMissingOrWrong) {
   EXPECT_EQ(calque_run("run " + program("tiny_llama_6.f32")).status, 2);
 }
 
-TEST_F(Cli, ExportOfAnExampleRunsAtOtherSizes) {
+TEST_F(Cli, export_of_an_example_runs_at_other_sizes) {
   Result r = calque_run("export mlp -o " + path("mlp.pt2") + " --dynamic 'x=batch:1..64,*'");
   EXPECT_EQ(r.status, 0) << r.out;
   EXPECT_THAT(calque_run("info " + path("mlp.pt2")).out, AllOf(HasSubstr("float32 [s77, 16]"), HasSubstr("[1, 64]")));
@@ -290,7 +290,7 @@ TEST_F(Cli, ExportOfAnExampleRunsAtOtherSizes) {
   EXPECT_THAT(calque_run("info " + path("fixed.pt2")).out, HasSubstr("float32 [7, 16]"));
 }
 
-TEST_F(Cli, ExportAppliesSuggestedFixesWhenAsked) {
+TEST_F(Cli, export_applies_suggested_fixes_when_asked) {
   const std::string asked = "export branches -o " + path("p.pt2") + " --dynamic 'x=n,*'";
   Result r = calque_run(asked);
   EXPECT_EQ(r.status, 2);
@@ -302,7 +302,7 @@ TEST_F(Cli, ExportAppliesSuggestedFixesWhenAsked) {
   EXPECT_THAT(calque_run("info " + path("p.pt2")).out, HasSubstr("[5, inf]"));
 }
 
-TEST_F(Cli, ExportNamesWhatIsWrong) {
+TEST_F(Cli, export_names_what_is_wrong) {
   EXPECT_THAT(calque_run("export nothing -o " + path("p.pt2")).out, HasSubstr("no example is named 'nothing'"));
   EXPECT_THAT(calque_run("export mlp -o " + path("p.pt2") + " --dynamic y=n").out,
               HasSubstr("names the argument y; the arguments are ['x']"));
@@ -311,7 +311,7 @@ TEST_F(Cli, ExportNamesWhatIsWrong) {
   EXPECT_THAT(calque_run("export " + path("absent.pt2") + " -o " + path("p.pt2")).out, HasSubstr("absent.pt2"));
 }
 
-TEST_F(Cli, DiffOfPrograms) {
+TEST_F(Cli, diff_of_programs) {
   EXPECT_EQ(calque_run("diff " + program("basic.pt2") + " " + program("basic.pt2")).status, 0);
   const Result r = calque_run("diff " + program("basic.pt2") + " " + program("constants.pt2"));
   EXPECT_EQ(r.status, 1);

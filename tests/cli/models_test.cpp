@@ -36,7 +36,7 @@ class Models : public testing::Test {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(Models, InfoSaysWhatAModelIs) {
+TEST_F(Models, info_says_what_a_model_is) {
   const Result r = calque_run("info tiny-lm");
   EXPECT_EQ(r.status, 0) << r.out;
   EXPECT_THAT(r.out,
@@ -49,7 +49,7 @@ TEST_F(Models, InfoSaysWhatAModelIs) {
   EXPECT_EQ(json["flops_per_token"], 6291456 + 6 * 2 * 7 * 6 * (32 + 32));
 }
 
-TEST_F(Models, GenerateReproducesTheReference) {
+TEST_F(Models, generate_reproduces_the_reference) {
   const auto reference = nlohmann::json::parse(std::ifstream(test::source_folder() + "/assets/tiny-lm/reference.json"));
   const Result r = calque_run("generate tiny-lm -p 'The people of the United States' --greedy -n 48 --dtype float32");
   EXPECT_EQ(r.status, 0);
@@ -69,7 +69,7 @@ TEST_F(Models, H245_with_candidates_the_text_is_the_same) {
   EXPECT_EQ(calque_run(command + " --prompt-lookup 5").out, plain);
 }
 
-TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
+TEST_F(Models, generate_samples_the_same_from_a_seed_and_stops) {
   const std::string sample =
       "generate tiny-lm -p 'Call me' --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --repetition-penalty 1.1 -n 30 "
       "--seed ";
@@ -88,7 +88,7 @@ TEST_F(Models, GenerateSamplesTheSameFromASeedAndStops) {
   EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature -1").out, HasSubstr("temperature"));
 }
 
-TEST_F(Models, TraceShowsBothLevels) {
+TEST_F(Models, trace_shows_both_levels) {
   const Result aten = calque_run("trace tiny-lm");
   EXPECT_EQ(aten.status, 0) << aten.out;
   EXPECT_THAT(aten.out, AllOf(HasSubstr("%input_ids_1 : i64[s0, s1]"), HasSubstr("aten.mm.default"),
@@ -99,7 +99,7 @@ TEST_F(Models, TraceShowsBothLevels) {
               AllOf(HasSubstr("call_module[model.layers.5.mlp.down_proj]"), HasSubstr("return {'logits': %lm_head}")));
 }
 
-TEST_F(Models, ExportedModelsRunAtOtherSizes) {
+TEST_F(Models, exported_models_run_at_other_sizes) {
   for (const std::string& dynamic :
        {std::string(), std::string(" --dynamic input_ids=batch,seq --dynamic attention_mask=batch,seq")}) {
     const Result exported = calque_run("export tiny-lm -o " + path("p.pt2") + dynamic);
@@ -129,7 +129,7 @@ TEST_F(Models, ExportedModelsRunAtOtherSizes) {
   EXPECT_THAT(calque_run("info " + path("p.pt2")).out, HasSubstr("int64 [2, 7]"));
 }
 
-TEST_F(Models, DiffOfModels) {
+TEST_F(Models, diff_of_models) {
   const std::string other = copy("other");
   EXPECT_THAT(calque_run("diff tiny-lm " + other).out,
               StartsWith("the same configuration\nsame: 57 tensors in both, 0 different"));
@@ -141,7 +141,7 @@ TEST_F(Models, DiffOfModels) {
   EXPECT_THAT(r.out, HasSubstr("configurations differ: rms_norm_eps 1e-05 and 1e-06"));
 }
 
-TEST_F(Models, WhatIsWrongWithAFolderIsSaidInOneLine) {
+TEST_F(Models, what_is_wrong_with_a_folder_is_said_in_one_line) {
   const auto error_of = [](const std::string& folder) {
     const Result r = calque_run("generate " + folder + " -p x");
     EXPECT_EQ(r.status, 2) << r.out;

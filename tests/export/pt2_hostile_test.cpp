@@ -51,12 +51,12 @@ class HostileProgram : public testing::Test {
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-TEST_F(HostileProgram, CutOffAnywhere) {
+TEST_F(HostileProgram, cut_off_anywhere) {
   for (size_t length = 0; length < archive.size(); length += length < 2000 ? 17 : 211)
     EXPECT_NE(error_of(archive.substr(0, length)), "") << length;
 }
 
-TEST_F(HostileProgram, ADamagedProgramIsNoticed) {
+TEST_F(HostileProgram, a_damaged_program_is_noticed) {
   std::string damaged = archive;
   damaged[damaged.find("\"graph_module\"") + 3] ^= 1;
   EXPECT_HAS(error_of(damaged), "is damaged");
@@ -69,7 +69,7 @@ void for_each_place(json& here, const std::function<void(json&)>& visit) {
   visit(here);
 }
 
-TEST_F(HostileProgram, WrongTypesAnywhere) {
+TEST_F(HostileProgram, wrong_types_anywhere) {
   const std::vector<json> others = {nullptr,
                                     true,
                                     -1,
@@ -94,7 +94,7 @@ TEST_F(HostileProgram, WrongTypesAnywhere) {
 }
 
 // Programs that say something else than their writers meant, loaded and used in every way that runs no kernel: UserErrors at most.
-TEST_F(HostileProgram, RandomChangesAndEveryUse) {
+TEST_F(HostileProgram, random_changes_and_every_use) {
   std::mt19937 chance(1);
   size_t loaded = 0;
   for (const char* name :
@@ -125,7 +125,7 @@ TEST_F(HostileProgram, RandomChangesAndEveryUse) {
   EXPECT_GT(loaded, 400U);
 }
 
-TEST_F(HostileProgram, MembersMissingAnywhere) {
+TEST_F(HostileProgram, members_missing_anywhere) {
   for_each_place(program, [&](json& place) {
     if (!place.is_object()) return;
     const json kept = place;
@@ -138,7 +138,7 @@ TEST_F(HostileProgram, MembersMissingAnywhere) {
   EXPECT_EQ(error(), "");
 }
 
-TEST_F(HostileProgram, UsesBeforeDefinitionAndTwoDefinitions) {
+TEST_F(HostileProgram, uses_before_definition_and_two_definitions) {
   json& nodes = graph.at("nodes");
   std::swap(nodes[0], nodes[1]);
   EXPECT_HAS(error(), "before it is defined");
@@ -147,20 +147,20 @@ TEST_F(HostileProgram, UsesBeforeDefinitionAndTwoDefinitions) {
   EXPECT_HAS(error(), "defined twice");
 }
 
-TEST_F(HostileProgram, AnUnknownArgumentIsNamed) {
+TEST_F(HostileProgram, an_unknown_argument_is_named) {
   graph.at("nodes")[0].at("inputs")[0].at("name") = "weights";
   EXPECT_HAS(error(), "two_layers_dynamic/models/model.json: node linear: ");
   EXPECT_HAS(error(), "aten::linear has no argument named weights");
 }
 
-TEST_F(HostileProgram, AnotherSchemaIsRefused) {
+TEST_F(HostileProgram, another_schema_is_refused) {
   program.at("schema_version").at("major") = 9;
   EXPECT_HAS(error(), "its schema version is 9.20, expected 8.x");
   program.at("schema_version") = {{"major", 8}, {"minor", 99}};  // minor versions are compatible
   EXPECT_EQ(error(), "");
 }
 
-TEST_F(HostileProgram, SubgraphsWithoutEnd) {
+TEST_F(HostileProgram, subgraphs_without_end) {
   const std::string empty =
       R"({"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}})";
   std::string nested;
@@ -177,7 +177,7 @@ TEST_F(HostileProgram, SubgraphsWithoutEnd) {
   EXPECT_HAS(error_of(with_entry(archive, program_entry, whole)), "nested deeper");
 }
 
-TEST_F(HostileProgram, ExpressionsWithoutEnd) {
+TEST_F(HostileProgram, expressions_without_end) {
   std::string deep;
   for (int i = 0; i < 20'000; ++i) deep += "Add(Integer(1), ";
   for (auto& [name, meta] : graph.at("tensor_values").items())
@@ -188,7 +188,7 @@ TEST_F(HostileProgram, ExpressionsWithoutEnd) {
   EXPECT_NE(error(), "");
 }
 
-TEST_F(HostileProgram, SizesThatOverflow) {
+TEST_F(HostileProgram, sizes_that_overflow) {
   for (const int64_t size : {INT64_MAX, int64_t{1} << 60, int64_t{-1}, INT64_MIN}) {
     for (auto& [name, meta] : graph.at("tensor_values").items())
       if (meta.at("sizes")[0].contains("as_int")) meta.at("sizes")[0] = {{"as_int", size}};
@@ -196,7 +196,7 @@ TEST_F(HostileProgram, SizesThatOverflow) {
   }
 }
 
-TEST_F(HostileProgram, WeightsOutsideTheirFiles) {
+TEST_F(HostileProgram, weights_outside_their_files) {
   const std::string config = "data/weights/model_weights_config.json";
   const auto with = [&](const std::function<void(json&)>& change) {
     json c = json::parse(entry(archive, config));
@@ -218,7 +218,7 @@ TEST_F(HostileProgram, WeightsOutsideTheirFiles) {
   EXPECT_HAS(with([](json& w) { w.erase("is_param"); }), "is_param");
 }
 
-TEST_F(HostileProgram, AFewBytesThatClaimToBeMany) {
+TEST_F(HostileProgram, a_few_bytes_that_claim_to_be_many) {
   const long before = peak_kilobytes();
   // An empty file stands for zeros, as PyTorch has it; they cost nothing until they are read.
   const std::string config = "data/weights/model_weights_config.json";
@@ -233,7 +233,7 @@ TEST_F(HostileProgram, AFewBytesThatClaimToBeMany) {
   EXPECT_LT(peak_kilobytes() - before, 100 * 1024);
 }
 
-TEST_F(HostileProgram, SampleInputsWithCode) {
+TEST_F(HostileProgram, sample_inputs_with_code) {
   using namespace std::string_literals;
   const std::string inputs = "data/sample_inputs/model.pt";
   EXPECT_EQ(error_of(with_entry(archive, inputs, "")), "");
@@ -245,7 +245,7 @@ TEST_F(HostileProgram, SampleInputsWithCode) {
   EXPECT_HAS(error_of(with_entry(archive, inputs, bad)), "os.system");
 }
 
-TEST_F(HostileProgram, AnArchiveOfSomethingElse) {
+TEST_F(HostileProgram, an_archive_of_something_else) {
   EXPECT_HAS(error_of(with_entry(archive, "archive_format", "pt3")), "archive_format is 'pt3', expected 'pt2'");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "big")), "big-endian");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "middle")), "unknown byte order 'middle', expected 'little'");

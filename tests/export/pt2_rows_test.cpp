@@ -46,7 +46,7 @@ const json& argument(const json& node, const std::string& name) {
   throw UserError("no argument " + name);
 }
 
-TEST(SerdeRows, T362_ARoundTripKeepsNodesAndValues) {
+TEST(SerdeRows, T362_a_round_trip_keeps_nodes_and_values) {
   const auto program = load_golden("basic");
   const auto again = round_trip(*program);
   ASSERT_EQ(calls(program->graph()).size(), calls(again->graph()).size());
@@ -62,12 +62,12 @@ TEST(SerdeRows, T362_ARoundTripKeepsNodesAndValues) {
   EXPECT_TRUE(again->graph().placeholders().at(0)->meta.val.to_tensor().requires_grad());
 }
 
-TEST(SerdeRows, T363_SavedToMemoryAndLoaded) {
+TEST(SerdeRows, T363_saved_to_memory_and_loaded) {
   const auto again = round_trip(*load_golden("two_layers_dynamic"));
   EXPECT_EQ(difference(*again, "two_layers_dynamic"), "");
 }
 
-TEST(SerdeRows, T365_ExtraFilesComeBack) {
+TEST(SerdeRows, T365_extra_files_come_back) {
   SaveProgramOptions options;
   options.extra_files = {{"extra.txt", "moo"}};
   const auto bytes = std::make_shared<const std::string>(serialize_program(*load_golden("basic"), options));
@@ -77,7 +77,7 @@ TEST(SerdeRows, T365_ExtraFilesComeBack) {
             (std::map<std::string, std::string>{{"extra.txt", "moo"}, {"folder/é.txt", "ça"}}));
 }
 
-TEST(SerdeRows, T366_AnotherVersionIsRefused) {
+TEST(SerdeRows, T366_another_version_is_refused) {
   const std::string old = read_file(golden("old_form.pt2"));
   try {
     load_bytes(with_entry(old, "version", "-1.1"));
@@ -91,7 +91,7 @@ TEST(SerdeRows, T366_AnotherVersionIsRefused) {
   EXPECT_THROW(load_bytes(with_entry(read_file(golden("basic.pt2")), "archive_version", "-1")), UserError);
 }
 
-TEST(SerdeRows, T368_LiftedConstantsSurvive) {
+TEST(SerdeRows, T368_lifted_constants_survive) {
   for (const char* name : {"constants", "state"}) {
     const auto program = load_golden(name);
     EXPECT_FALSE(program->constants().empty());
@@ -99,7 +99,7 @@ TEST(SerdeRows, T368_LiftedConstantsSurvive) {
   }
 }
 
-TEST(SerdeRows, T369_ExampleInputsSurvive) {
+TEST(SerdeRows, T369_example_inputs_survive) {
   const auto program = load_golden("kwargs");
   const auto again = round_trip(*program);
   ASSERT_TRUE(again->parts().example_inputs.has_value());
@@ -114,7 +114,7 @@ TEST(SerdeRows, T369_ExampleInputsSurvive) {
   EXPECT_TRUE(equal(x + y * z, program->run_flat(given).at(0).to_tensor()));
 }
 
-TEST(SerdeRows, T370_ThreeResultsAreOneNodeWithThreeNames) {
+TEST(SerdeRows, T370_three_results_are_one_node_with_three_names) {
   const json program = saved_json(*load_golden("several_results"));
   const json& node = node_of(program, "torch.ops.aten.native_layer_norm.default");
   ASSERT_EQ(node.at("outputs").size(), 3U);
@@ -123,7 +123,7 @@ TEST(SerdeRows, T370_ThreeResultsAreOneNodeWithThreeNames) {
     EXPECT_EQ(n.at("target").get<std::string>().find("getitem"), std::string::npos);
 }
 
-TEST(SerdeRows, T371_AListOfTensorsIsOneResult) {
+TEST(SerdeRows, T371_a_list_of_tensors_is_one_result) {
   const json program = saved_json(*load_golden("list_result"));
   const json& node = node_of(program, "torch.ops.aten.split_with_sizes.default");
   ASSERT_EQ(node.at("outputs").size(), 1U);
@@ -131,7 +131,7 @@ TEST(SerdeRows, T371_AListOfTensorsIsOneResult) {
   EXPECT_EQ(result_names(node).size(), 3U);
 }
 
-TEST(SerdeRows, T372_UnusedResultsAreWrittenToo) {
+TEST(SerdeRows, T372_unused_results_are_written_too) {
   const json program = saved_json(*load_golden("some_unused"));
   EXPECT_EQ(node_of(program, "torch.ops.aten.var_mean.correction").at("outputs").size(), 2U);
   // A result that nobody takes still has a name.
@@ -141,14 +141,14 @@ TEST(SerdeRows, T372_UnusedResultsAreWrittenToo) {
   EXPECT_EQ(node_of(saved_json(copy), "torch.ops.aten.var_mean.correction").at("outputs").size(), 2U);
 }
 
-TEST(SerdeRows, T374_NoUpperBoundIsNull) {
+TEST(SerdeRows, T374_no_upper_bound_is_null) {
   const json program = saved_json(*load_golden("two_layers_dynamic"));
   size_t unbounded = 0;
   for (const auto& [symbol, range] : program.at("range_constraints").items()) unbounded += range.at("max_val").is_null();
   EXPECT_EQ(unbounded, 1U);
 }
 
-TEST(SerdeRows, T376_KeywordArgumentsAreNamedAndTyped) {
+TEST(SerdeRows, T376_keyword_arguments_are_named_and_typed) {
   const json program = saved_json(*load_golden("keyword_default"));
   const json& node = node_of(program, "torch.ops.aten.searchsorted.Tensor");
   EXPECT_EQ(node.at("inputs").size(), 4U);
@@ -156,12 +156,12 @@ TEST(SerdeRows, T376_KeywordArgumentsAreNamedAndTyped) {
   EXPECT_EQ(argument(node, "side").at("as_string"), "right");
 }
 
-TEST(SerdeRows, T377_AnEmptyListOfIntegersIsOne) {
+TEST(SerdeRows, T377_an_empty_list_of_integers_is_one) {
   const json program = saved_json(*load_golden("empty_int_list"));
   EXPECT_EQ(argument(node_of(program, "torch.ops.aten.sum.dim_IntList"), "dim"), (json{{"as_ints", json::array()}}));
 }
 
-TEST(SerdeRows, T380_SymbolicIntegersSurvive) {
+TEST(SerdeRows, T380_symbolic_integers_survive) {
   const auto program = load_golden("shape_arithmetic");
   const auto again = round_trip(*program);
   expect_same(*program, *again);
@@ -172,7 +172,7 @@ TEST(SerdeRows, T380_SymbolicIntegersSurvive) {
   EXPECT_EQ(str(results.at(2).to_tensor().sizes()), "[35]");
 }
 
-TEST(SerdeRows, T382_ModulesKeepTheirMetadata) {
+TEST(SerdeRows, T382_modules_keep_their_metadata) {
   const auto program = load_golden("two_layers_dynamic");
   const auto again = round_trip(*program);
   const auto before = calls(program->graph());
@@ -190,7 +190,7 @@ TEST(SerdeRows, T382_ModulesKeepTheirMetadata) {
   EXPECT_NE(before.at(0)->meta.nn_module_stack->back().key, before.at(1)->meta.nn_module_stack->back().key);
 }
 
-TEST(SerdeRows, T383_SubgraphsSurvive) {
+TEST(SerdeRows, T383_subgraphs_survive) {
   for (const char* name : {"cond", "nested_cond", "mapped", "while_loop"}) {
     const auto program = load_golden(name);
     const auto again = round_trip(*program);
@@ -208,7 +208,7 @@ TEST(SerdeRows, T383_SubgraphsSurvive) {
   }
 }
 
-TEST(SerdeRows, T385_OptionalResultsOfAnOperatorOfTheUsersOwn) {
+TEST(SerdeRows, T385_optional_results_of_an_operator_of_the_users_own) {
   static const bool registered = [] {
     Library library("pt2_cases");
     library.def("pair(Tensor x, Tensor? y) -> (Tensor, Tensor?)")
@@ -224,7 +224,7 @@ TEST(SerdeRows, T385_OptionalResultsOfAnOperatorOfTheUsersOwn) {
   EXPECT_EQ(difference(*again, "custom_optional"), "");
 }
 
-TEST(SerdeRows, T386_FunctionalizedWritesSurvive) {
+TEST(SerdeRows, T386_functionalized_writes_survive) {
   const auto program = load_golden("auto_functionalized_two");
   const auto again = round_trip(*program);
   expect_same(*program, *again);
@@ -245,7 +245,7 @@ TEST(SerdeRows, T386_FunctionalizedWritesSurvive) {
   EXPECT_EQ(difference(*load_bytes(serialize_program(*again)), "auto_functionalized_two"), "");
 }
 
-TEST(SerdeRows, T387_ConstantOutputsSurvive) {
+TEST(SerdeRows, T387_constant_outputs_survive) {
   const auto again = round_trip(*load_golden("constant_outputs"));
   const Values results = again->run_flat(golden_inputs(*again, "constant_outputs"));
   ASSERT_EQ(results.size(), 5U);
@@ -256,7 +256,7 @@ TEST(SerdeRows, T387_ConstantOutputsSurvive) {
   EXPECT_EQ(results[4].kind(), Value::Kind::boolean);
 }
 
-TEST(SerdeRows, T388_GetitemsOfTheSameResultAreMerged) {
+TEST(SerdeRows, T388_getitems_of_the_same_result_are_merged) {
   ExportedProgram program = copy_of(*load_golden("several_results"));
   Node* first = program.graph().find_node("getitem");
   ASSERT_TRUE(first);
@@ -275,7 +275,7 @@ TEST(SerdeRows, T388_GetitemsOfTheSameResultAreMerged) {
   EXPECT_EQ(difference(*again, "several_results"), "");
 }
 
-TEST(SerdeRows, T389_CustomMetadataSurvives) {
+TEST(SerdeRows, T389_custom_metadata_survives) {
   const auto again = round_trip(*load_golden("custom_metadata"));
   ASSERT_EQ(again->parts().metadata.size(), 1U);
   EXPECT_EQ(json::parse(again->parts().metadata[0].second), json::parse(R"({"model": "tiny", "n": [1, 2.5, null, true]})"));
@@ -286,7 +286,7 @@ TEST(SerdeRows, T389_CustomMetadataSurvives) {
   EXPECT_EQ(custom->to_dict().find("nested")->to_dict().find("é")->to_int(), 1);
 }
 
-TEST(SerdeRows, T390_ARegionWithoutGradientsStaysOne) {
+TEST(SerdeRows, T390_a_region_without_gradients_stays_one) {
   const auto program = load_golden("no_grad_region_strict");
   const auto again = round_trip(*program);
   expect_same(*program, *again);
@@ -298,7 +298,7 @@ TEST(SerdeRows, T390_ARegionWithoutGradientsStaysOne) {
             program->graph().output_node()->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad());
 }
 
-TEST(SerdeRows, T391_OperatorsOfAnExtensionKeepTheirName) {
+TEST(SerdeRows, T391_operators_of_an_extension_keep_their_name) {
   // "#namespace:name" is how PyTorch's extension handlers write their operators.
   json program = json::parse(entry(read_file(golden("custom_op.pt2")), "models/model.json"));
   program.at("graph_module").at("graph").at("nodes")[0].at("target") = "#my_extension:scaled";
@@ -315,7 +315,7 @@ TEST(SerdeRows, T391_OperatorsOfAnExtensionKeepTheirName) {
   }
 }
 
-TEST(SerdeRows, T392_SchemaEvolution) {
+TEST(SerdeRows, T392_schema_evolution) {
   CALQUE_NOT_APPLICABLE(
       "the check compares PyTorch's own schema.py with its committed form; Calque reads the schema, it does not define it");
 }

@@ -36,7 +36,7 @@ std::vector<float> read_floats(const std::string& path) {
   return out;
 }
 
-TEST(Pt2, ATinyLlamaGivesPyTorchsLogitsAtTwoLengths) {
+TEST(Pt2, a_tiny_llama_gives_pytorchs_logits_at_two_lengths) {
   const auto program = load_program(golden("tiny_llama.pt2"));
   for (const int64_t length : {6, 17}) {
     const Tensor ids = (arange(length) * 37).remainder(256).view({1, length});
@@ -55,7 +55,7 @@ TEST(Pt2, ATinyLlamaGivesPyTorchsLogitsAtTwoLengths) {
   }
 }
 
-TEST(Pt2, TiedWeightsStayOneStorageAndMapped) {
+TEST(Pt2, tied_weights_stay_one_storage_and_mapped) {
   const auto program = load_program(golden("tiny_llama.pt2"));
   const Tensor& weight = program->state_dict().at("model.model.embed_tokens.weight");
   EXPECT_EQ(weight.storage().get(), program->state_dict().at("model.lm_head.weight").storage().get());
@@ -63,7 +63,7 @@ TEST(Pt2, TiedWeightsStayOneStorageAndMapped) {
   EXPECT_THROW(static_cast<void>(weight.mutable_data()), UserError);
 }
 
-TEST(Pt2, WrongFilesAreNamed) {
+TEST(Pt2, wrong_files_are_named) {
   try {
     load_program(golden("absent.pt2"));
     FAIL();
@@ -76,7 +76,7 @@ TEST(Pt2, WrongFilesAreNamed) {
 
 class GoldenProgram : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenProgram, GivesPyTorchsResultsBeforeAndAfterSaving) {
+TEST_P(GoldenProgram, gives_pytorchs_results_before_and_after_saving) {
   const std::string name = GetParam();
   const auto again = round_trip(*load_golden(name));
   EXPECT_EQ(difference(*load_golden(name), name), "");
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Pt2, GoldenProgram,
                                          "custom_metadata", "unicode", "lstm"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(Pt2, TheOldSingleJsonArchiveLoadsAndRuns) {
+TEST(Pt2, the_old_single_json_archive_loads_and_runs) {
   const auto program = load_program(golden("old_form.pt2"));
   EXPECT_EQ(difference(*program, "two_layers_dynamic"), "");
   EXPECT_EQ(program->parts().torch_version, "2.6.0");
@@ -105,7 +105,7 @@ TEST(Pt2, TheOldSingleJsonArchiveLoadsAndRuns) {
   EXPECT_EQ(Pt2Archive::open(golden("old_form.pt2")).schema_version("model"), "8.2");
 }
 
-TEST(Pt2, SeveralModelsInOneArchive) {
+TEST(Pt2, several_models_in_one_archive) {
   const Pt2Archive archive = Pt2Archive::open(golden("several.pt2"));
   EXPECT_EQ(archive.models(), (std::vector<std::string>{"first", "second"}));
   EXPECT_EQ(difference(*archive.load("first"), "two_layers_dynamic"), "");
@@ -124,7 +124,7 @@ TEST(Pt2, SeveralModelsInOneArchive) {
   EXPECT_EQ(difference(*Pt2Archive::open(folder.path("both.pt2")).load("second"), "basic"), "");
 }
 
-TEST(Pt2, SymbolsHaveTheirRangesAndHints) {
+TEST(Pt2, symbols_have_their_ranges_and_hints) {
   const auto program = load_golden("two_layers_dynamic");
   const ShapeEnv& env = *program->graph().shape_env();
   ASSERT_EQ(program->parts().range_constraints.size(), 2U);
@@ -135,7 +135,7 @@ TEST(Pt2, SymbolsHaveTheirRangesAndHints) {
   EXPECT_EQ(env.range(batch).upper, 64);
 }
 
-TEST(Pt2, ADerivedDimensionsSymbolLearnsItsHint) {
+TEST(Pt2, a_derived_dimensions_symbol_learns_its_hint) {
   const auto program = load_golden("derived");
   const ShapeEnv& env = *program->graph().shape_env();
   const std::vector<Node*> inputs = program->graph().placeholders();
@@ -143,7 +143,7 @@ TEST(Pt2, ADerivedDimensionsSymbolLearnsItsHint) {
   EXPECT_EQ(env.hint(inputs.at(1)->meta.val.to_tensor().sym_size(0)), 4);
 }
 
-TEST(Pt2, WithoutWeightsTensorsHaveShapesOnly) {
+TEST(Pt2, without_weights_tensors_have_shapes_only) {
   LoadProgramOptions options;
   options.weights = false;
   const auto program = load_program(golden("two_layers_dynamic.pt2"), options);
@@ -153,7 +153,7 @@ TEST(Pt2, WithoutWeightsTensorsHaveShapesOnly) {
   EXPECT_EQ(program->graph_module().print_readable(), load_golden("two_layers_dynamic")->graph_module().print_readable());
 }
 
-TEST(Pt2, DevicesAreMapped) {
+TEST(Pt2, devices_are_mapped) {
   const std::string archive = read_file(golden("device_dtype.pt2"));
   std::string program = entry(archive, "models/model.json");
   for (size_t at = 0; (at = program.find("{\"type\": \"cpu\", \"index\": null}", at)) != std::string::npos;)
@@ -179,7 +179,7 @@ TEST(Pt2, DevicesAreMapped) {
   }
 }
 
-TEST(Pt2, MissingOperatorsAreAllListedWhenItRuns) {
+TEST(Pt2, missing_operators_are_all_listed_when_it_runs) {
   const auto program = load_golden("custom_op");
   EXPECT_NE(program->graph_module().code().find("torch.ops.pt2_cases.scaled.default(args_0, 2.0, dims = [1, 2])"),
             std::string::npos)
@@ -197,7 +197,7 @@ TEST(Pt2, MissingOperatorsAreAllListedWhenItRuns) {
                     "torch.ops.pt2_cases.scaled.default"));
 }
 
-TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
+TEST(Pt2, containers_that_are_not_known_keep_type_and_context) {
   const std::string archive = read_file(golden("nested_inputs.pt2"));
   std::string program = entry(archive, "models/model.json");
   const std::string list_spec = R"({\"type\": \"builtins.list\", \"context\": \"null\", )";
@@ -214,7 +214,7 @@ TEST(Pt2, ContainersThatAreNotKnownKeepTypeAndContext) {
   EXPECT_EQ(difference(*load_bytes(serialize_program(*loaded, plain)), "nested_inputs"), "");
 }
 
-TEST(Pt2, CustomObjectsAreKeptAsTheyAre) {
+TEST(Pt2, custom_objects_are_kept_as_they_are) {
   const std::string archive = read_file(golden("basic.pt2"));
   const std::string config =
       R"({"config": {"obj": {"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null}}})";
@@ -225,14 +225,14 @@ TEST(Pt2, CustomObjectsAreKeptAsTheyAre) {
   EXPECT_EQ(entry(saved, "data/constants/custom_obj_0"), std::string("bytes\0of it", 11));
 }
 
-TEST(Pt2, StateThatIsWrittenIsOwnedAndTheRestIsMapped) {
+TEST(Pt2, state_that_is_written_is_owned_and_the_rest_is_mapped) {
   const auto program = load_golden("state");
   EXPECT_FALSE(program->state_dict().at("count").storage()->is_borrowed());
   EXPECT_TRUE(program->state_dict().at("weight").storage()->is_borrowed());
   EXPECT_TRUE(program->state_dict().at("unused").storage()->is_borrowed());
 }
 
-TEST(Pt2, WhatIsSavedIsAlignedStableAndShared) {
+TEST(Pt2, what_is_saved_is_aligned_stable_and_shared) {
   const auto program = load_golden("tied");
   const std::string bytes = serialize_program(*program);
   EXPECT_EQ(bytes, serialize_program(*load_golden("tied")));
@@ -252,7 +252,7 @@ TEST(Pt2, WhatIsSavedIsAlignedStableAndShared) {
 }
 
 // PyTorch writes where a view begins and forgets it when it reads; here it stays.
-TEST(Pt2, WhereAViewBeginsIsKept) {
+TEST(Pt2, where_a_view_begins_is_kept) {
   const std::string archive = read_file(golden("two_layers_dynamic.pt2"));
   json program = json::parse(entry(archive, "models/model.json"));
   json& values = program.at("graph_module").at("graph").at("tensor_values");
@@ -273,7 +273,7 @@ TEST(Pt2, WhereAViewBeginsIsKept) {
   }
 }
 
-TEST(Pt2, FromAPathADescriptorAndMemory) {
+TEST(Pt2, from_a_path_a_descriptor_and_memory) {
   const TemporaryFolder folder;
   const auto program = load_golden("basic");
   save_program(*program, folder.path("saved.pt2"));
@@ -287,7 +287,7 @@ TEST(Pt2, FromAPathADescriptorAndMemory) {
   EXPECT_EQ(difference(*load_bytes(read_file(folder.path("saved.pt2"))), "basic"), "");
 }
 
-TEST(Pt2, AFailedSaveLeavesTheOldFileAlone) {
+TEST(Pt2, a_failed_save_leaves_the_old_file_alone) {
   const TemporaryFolder folder;
   save_program(*load_golden("basic"), folder.path("program.pt2"));
   const std::string before = read_file(folder.path("program.pt2"));
@@ -302,7 +302,7 @@ TEST(Pt2, AFailedSaveLeavesTheOldFileAlone) {
   EXPECT_THROW(save_program(*load_golden("basic"), folder.path("program.pt2"), escaping), UserError);
 }
 
-TEST(Pt2, ManyThreadsLoadAtOnce) {
+TEST(Pt2, many_threads_load_at_once) {
   std::vector<std::string> wrong(8);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < wrong.size(); ++i)

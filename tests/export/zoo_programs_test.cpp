@@ -51,7 +51,7 @@ void expect_results(const ExportedProgram& program, const std::string& name) {
   EXPECT_EQ(found, want.entries().size()) << name;
 }
 
-TEST(ZooPrograms, GivePyTorchsOutputsAtTwoSizes) {
+TEST(ZooPrograms, give_pytorchs_outputs_at_two_sizes) {
   ASSERT_EQ(classes().size(), 20U);
   for (const std::string& name : classes()) {
     const auto program = load_program(golden("zoo/" + name + ".pt2"));
@@ -59,7 +59,7 @@ TEST(ZooPrograms, GivePyTorchsOutputsAtTwoSizes) {
   }
 }
 
-TEST(ZooPrograms, AreTheSameAfterSavingAndLoading) {
+TEST(ZooPrograms, are_the_same_after_saving_and_loading) {
   for (const std::string& name : classes()) {
     const auto program = load_program(golden("zoo/" + name + ".pt2"));
     const auto again = round_trip(*program);

@@ -40,7 +40,7 @@ void expect_near(const nlohmann::json& line, const char* figure, double found) {
   EXPECT_NEAR(found, expected, 1e-12 * std::max(1.0, std::abs(expected))) << figure;
 }
 
-TEST(Compare, agrees_with_PyTorch) {
+TEST(Compare, agrees_with_pytorch) {
   const auto lines = read_lines("same.jsonl");
   std::vector<Tensor> tensors;
   for (const auto& t : lines[0]) tensors.push_back(tensor_from(t));

@@ -15,7 +15,7 @@ std::string error_of(const std::string& text) {
   return test::error_of([&] { const JsonDocument document(text, "test.json"); }, ErrorKind::bad_file);
 }
 
-TEST(JsonReader, ReadsEveryKindOfValue) {
+TEST(JsonReader, reads_every_kind_of_value) {
   const std::string text =
       R"( {"a": [1, -2, 9223372036854775807, 0.5, -1e-3, true, false, null], "b": {"c": "text"}, "d": [], "e": {}, "f": "Infinity", "g": NaN} )";
   const JsonDocument document(text, "test");
@@ -39,12 +39,12 @@ TEST(JsonReader, ReadsEveryKindOfValue) {
   EXPECT_EQ(root.find("absent"), nullptr);
 }
 
-TEST(JsonReader, OfEqualKeysTheLastCounts) {
+TEST(JsonReader, of_equal_keys_the_last_counts) {
   const JsonDocument document(R"({"a": 1, "a": 2})", "test");
   EXPECT_EQ(document.root().at("a").to_int(), 2);
 }
 
-TEST(JsonReader, DecodesEscapes) {
+TEST(JsonReader, decodes_escapes) {
   const JsonDocument document(R"(["a\"\\\/\b\f\n\r\tb", "\u00e9\u6570\ud83d\ude00", "é", "\ud800x"])", "test");
   const auto items = document.root().items();
   EXPECT_EQ(items[0].to_string(), "a\"\\/\b\f\n\r\tb");
@@ -53,14 +53,14 @@ TEST(JsonReader, DecodesEscapes) {
   EXPECT_EQ(items[3].to_string(), "\xED\xA0\x80x");  // a surrogate alone, which Python allows
 }
 
-TEST(JsonReader, NumbersBeyond64BitsAreFloats) {
+TEST(JsonReader, numbers_beyond64_bits_are_floats) {
   const JsonDocument document("[9223372036854775808, 1e400, -1e-400]", "test");
   EXPECT_EQ(document.root().items()[0].to_float(), 9223372036854775808.0);
   EXPECT_EQ(document.root().items()[1].to_float(), INFINITY);
   EXPECT_EQ(document.root().items()[2].to_float(), 0);
 }
 
-TEST(JsonReader, WrongTextSaysWhere) {
+TEST(JsonReader, wrong_text_says_where) {
   EXPECT_EQ(error_of("[1, 2"), "test.json: not valid JSON at byte 5: the text ends in a list");
   EXPECT_EQ(error_of("[1 2]"), "test.json: not valid JSON at byte 3: expected ']' in a list");
   EXPECT_EQ(error_of("{\"a\" 1}"), "test.json: not valid JSON at byte 5: expected ':' after a key");
@@ -73,14 +73,14 @@ TEST(JsonReader, WrongTextSaysWhere) {
 }
 
 // Forms longer than they need be, and what lies past the last character.
-TEST(JsonReader, BytesThatAreNoCharactersAreRefused) {
+TEST(JsonReader, bytes_that_are_no_characters_are_refused) {
   for (const char* text : {"\"\xE0\x81\x85\"", "\"\xC1\x85\"", "\"\xF0\x80\x81\x85\"", "\"\xF4\x90\x80\x80\"", "\"\xE9\"",
                            "\"\\n\xE0\x81\x85\""})
     EXPECT_NE(error_of(text).find("not UTF-8"), std::string::npos) << text;
   EXPECT_EQ(error_of("\"\xE0\xA0\x80\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\""), "");
 }
 
-TEST(JsonReader, DeepNestingIsRefused) {
+TEST(JsonReader, deep_nesting_is_refused) {
   EXPECT_EQ(error_of(std::string(100, '[') + std::string(100, ']')), "");
   EXPECT_NE(error_of(std::string(1'000'000, '[')).find("nested deeper than"), std::string::npos);
   std::string objects;
@@ -88,20 +88,20 @@ TEST(JsonReader, DeepNestingIsRefused) {
   EXPECT_NE(error_of(objects).find("nested deeper than"), std::string::npos);
 }
 
-TEST(JsonReader, AValueOfAnotherKindIsNamed) {
+TEST(JsonReader, a_value_of_another_kind_is_named) {
   const JsonDocument document(R"({"a": "x"})", "test");
   EXPECT_EQ(test::error_of([&] { document.root().at("a").to_int(); }), "at byte 6: expected an integer, found a string");
   EXPECT_EQ(test::error_of([&] { document.root().at("b"); }), "at byte 0: an object without 'b'");
   EXPECT_EQ(test::error_of([&] { document.root().items(); }), "at byte 0: expected a list, found an object");
 }
 
-TEST(JsonWriter, BytesThatAreNoCharactersAreReplaced) {
+TEST(JsonWriter, bytes_that_are_no_characters_are_replaced) {
   EXPECT_EQ(json_quoted("a\xE9z \xE0\x81\x85 \xF4\x90\x80\x80"),
             R"("a\ufffdz \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd")");
   EXPECT_EQ(json_quoted("\xE9\x80\x80\xF0\x9F\x98\x80\xED\xA0\x80"), R"("\u9000\ud83d\ude00\ud800")");
 }
 
-TEST(JsonWriter, WritesAsPythonDoes) {
+TEST(JsonWriter, writes_as_python_does) {
   JsonWriter out;
   out.begin_object();
   out.member("a", 1);

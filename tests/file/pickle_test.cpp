@@ -61,16 +61,18 @@ void expect_checkpoint(const NamedTensors& tensors) {
   EXPECT_EQ(get("scalar").item_as<int64_t>(), 7);
 }
 
-TEST(Pickle, ACheckpointIsReadWithoutACopy) {
+TEST(Pickle, a_checkpoint_is_read_without_a_copy) {
   const NamedTensors tensors = load_pickle_tensors(golden("checkpoint.pt"));
   expect_checkpoint(tensors);
   EXPECT_TRUE(tensors[0].second.storage()->is_borrowed());
 }
 
-TEST(Pickle, TheOlderFormWithoutAZipIsRead) { expect_checkpoint(load_pickle_tensors(golden("checkpoint_legacy.pt"))); }
+TEST(Pickle, the_older_form_without_a_zip_is_read) {
+  expect_checkpoint(load_pickle_tensors(golden("checkpoint_legacy.pt")));
+}
 
 // tools/golden/big_endian.py
-TEST(Pickle, BigEndianFilesGiveTheTensorsOfLittleEndianOnes) {
+TEST(Pickle, big_endian_files_give_the_tensors_of_little_endian_ones) {
   const NamedTensors big = load_pickle_tensors(golden("big_endian.pt"));
   const NamedTensors little = load_pickle_tensors(golden("little_endian.pt"));
   ASSERT_EQ(big.size(), little.size());
@@ -91,7 +93,7 @@ TEST(Pickle, BigEndianFilesGiveTheTensorsOfLittleEndianOnes) {
   EXPECT_EQ(get("scalar").item_as<float>(), 7.5F);
 }
 
-TEST(Pickle, AnUnknownByteOrderIsNamed) {
+TEST(Pickle, an_unknown_byte_order_is_named) {
   EXPECT_EQ(error_of(zipped("\x80\x02K\x01."s, {{"byteorder", "middle"}})),
             "test.pt: unknown byte order 'middle', expected 'little' or 'big'");
   EXPECT_EQ(error_of(zipped("\x80\x02K\x01."s, {{"byteorder", ""}})),
@@ -100,7 +102,7 @@ TEST(Pickle, AnUnknownByteOrderIsNamed) {
 }
 
 // Which bytes belong together is not known of such a storage.
-TEST(Pickle, ABigEndianStorageOfTwoWidthsIsRefused) {
+TEST(Pickle, a_big_endian_storage_of_two_widths_is_refused) {
   const auto tensor = [](const std::string& type, const std::string& count) {
     return "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n"s + type + "\nX\1\0\0\0"s + "0X\3\0\0\0cpuK"s +
            count + "tQK\0K\1\x85K\1\x85\x89}tR"s;
@@ -113,7 +115,7 @@ TEST(Pickle, ABigEndianStorageOfTwoWidthsIsRefused) {
       "test.pt: storage 0 of a big-endian file is used with numbers of 4 and of 8 bytes; which bytes to swap is not known");
 }
 
-TEST(Pickle, PlainContentIsRead) {
+TEST(Pickle, plain_content_is_read) {
   const Value content = load_pickle(golden("nested.pt"));
   const DictValue& d = content.to_dict();
   EXPECT_EQ(d.find("list")->str(), "[1, -2, 1099511627776, 2.5, None, True, 'é']");
@@ -125,7 +127,7 @@ TEST(Pickle, PlainContentIsRead) {
   EXPECT_EQ(d.find("uint16")->to_tensor().dtype(), DType::uint16);
 }
 
-TEST(Pickle, WhatStandsInSeveralPlacesIsWrittenOnce) {
+TEST(Pickle, what_stands_in_several_places_is_written_once) {
   Value v = list({1});
   for (int i = 0; i < 20; ++i) v = i % 3 == 0 ? list({v, v}) : i % 3 == 1 ? tuple({v, v}) : dict({{"a", v}, {"b", v}});
   const std::string written = write_pickle(v);
@@ -133,7 +135,7 @@ TEST(Pickle, WhatStandsInSeveralPlacesIsWrittenOnce) {
   EXPECT_EQ(write_pickle(read(written)), written);
 }
 
-TEST(Pickle, WhatIsWrittenIsReadAgain) {
+TEST(Pickle, what_is_written_is_read_again) {
   const Tensor base = arange(6.0).view({2, 3});
   const Value value = tuple({base, base.t(), list({1, -1, int64_t{1} << 40, 2.5, Value(), true, "é"}),
                              dict({{"a", base.to(DType::bfloat16)}, {3, DType::int8}}), tuple({}),
@@ -153,7 +155,7 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
   EXPECT_THROW(write_pickle(Value(Layout::strided)), UserError);
 }
 
-TEST(Pickle, CodeIsRefusedAndNotRun) {
+TEST(Pickle, code_is_refused_and_not_run) {
   EXPECT_NE(error_of(zipped("cos\nsystem\n(X\4\0\0\0truetR."s)), "");
   const std::string system =
       "\x80\x02"
@@ -184,7 +186,7 @@ TEST(Pickle, CodeIsRefusedAndNotRun) {
               std::string::npos);
 }
 
-TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
+TEST(Pickle, objects_are_kept_as_structures_where_asked) {
   const std::string object =
       "\x80\x02"
       "csome.package\nThing\n)\x81}X\1\0\0\0aK\5sb."s;
@@ -195,7 +197,7 @@ TEST(Pickle, ObjectsAreKeptAsStructuresWhereAsked) {
   EXPECT_EQ(v.to_struct().items.at(0).to_int(), 5);
 }
 
-TEST(Pickle, CutOffAnywhereIsRefused) {
+TEST(Pickle, cut_off_anywhere_is_refused) {
   const std::string whole = test::read_file(golden("checkpoint_legacy.pt"));
   for (size_t length = 0; length + 1 < whole.size(); length += 7) EXPECT_NE(error_of(whole.substr(0, length)), "") << length;
   const std::string zip = test::read_file(golden("nested.pt"));
@@ -211,7 +213,7 @@ std::string tensor_pickle(const std::string& sizes, const std::string& strides, 
          "ccollections\nOrderedDict\n)RtR.";
 }
 
-TEST(Pickle, TensorsStayInsideTheirStorage) {
+TEST(Pickle, tensors_stay_inside_their_storage) {
   const std::vector<std::pair<std::string, std::string>> storage = {{"data/0", std::string(16, '\0')}};
   EXPECT_EQ(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "0", "4"), storage)), "");
   EXPECT_NE(error_of(zipped(tensor_pickle("(I5\nt", "(I1\nt", "0", "4"), storage)), "");
@@ -225,7 +227,7 @@ TEST(Pickle, TensorsStayInsideTheirStorage) {
   EXPECT_NE(error_of(zipped(tensor_pickle("(I4\nt", "(I1\nt", "0", "4"))), "");  // no storage at all
 }
 
-TEST(Pickle, SmallFilesThatStandForHugeOnesAreRefused) {
+TEST(Pickle, small_files_that_stand_for_huge_ones_are_refused) {
   // A list of two lists of two lists ... : 2 to the 60th leaves.
   std::string laughs = "\x80\x02]K\1a";
   for (int i = 0; i < 60; ++i) {
@@ -242,7 +244,7 @@ TEST(Pickle, SmallFilesThatStandForHugeOnesAreRefused) {
   EXPECT_NE(error_of(zipped(std::string("\x80\x02X\xff\xff\xff\x7f", 7) + "abc")), "");
 }
 
-TEST(Pickle, ALongTextIsKeptOnceHoweverOftenItIsReferredTo) {
+TEST(Pickle, a_long_text_is_kept_once_however_often_it_is_referred_to) {
   const std::string text = std::string("\x80\x02X\x00\x00\x10\x00", 7) + std::string(1 << 20, 'x') + "q\x01" + "0";
   std::string items;
   for (int i = 0; i < 300; ++i) items += "h\1";
@@ -261,12 +263,12 @@ TEST(Pickle, ALongTextIsKeptOnceHoweverOftenItIsReferredTo) {
   EXPECT_NE(error_of(zipped(text + "capp\nThing\n)\x81}h\1Nsb."), true).find("of more than 1000"), std::string::npos);
 }
 
-TEST(Pickle, OneByteObjectsAreMadeOnce) {
+TEST(Pickle, one_byte_objects_are_made_once) {
   // More than a pickle may have of others (500,000 and one for 4 bytes).
   EXPECT_EQ(pickled("\x80\x02(" + std::string(2'000'000, 'N') + "l.").to_items().size(), 2'000'000U);
 }
 
-TEST(Pickle, OtherFilesAreNamed) {
+TEST(Pickle, other_files_are_named) {
   const TemporaryFolder folder;
   EXPECT_NE(error_of("no file of PyTorch's").find("not a file of torch.save"), std::string::npos);
   EXPECT_THROW(load_pickle(folder.path("absent.pt")), UserError);

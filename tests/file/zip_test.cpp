@@ -31,7 +31,7 @@ void put(std::string& bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-TEST(Zip, WhatIsWrittenIsReadAndAligned) {
+TEST(Zip, what_is_written_is_read_and_aligned) {
   const std::string bytes = archive({{"b", "second"}, {"a/é", std::string(1000, 'x')}, {"empty", ""}});
   const ZipReader zip = open(bytes);
   ASSERT_EQ(zip.entries().size(), 3U);
@@ -44,7 +44,7 @@ TEST(Zip, WhatIsWrittenIsReadAndAligned) {
   }
 }
 
-TEST(Zip, DamageIsFound) {
+TEST(Zip, damage_is_found) {
   std::string bytes = archive({{"a", "some text that is damaged"}});
   bytes[bytes.find("damaged")] = 'D';
   const ZipReader zip = open(bytes);
@@ -56,12 +56,12 @@ TEST(Zip, DamageIsFound) {
   }
 }
 
-TEST(Zip, CutOffAnywhereIsRefused) {
+TEST(Zip, cut_off_anywhere_is_refused) {
   const std::string bytes = archive({{"a", "text"}, {"b", "more"}});
   for (size_t length = 0; length < bytes.size(); ++length) EXPECT_NE(error_of(bytes.substr(0, length)), "") << length;
 }
 
-TEST(Zip, NamesThatLeadOutAreRefused) {
+TEST(Zip, names_that_lead_out_are_refused) {
   for (const char* name : {"../a", "a/../../b", "/a", "a\\b", ".."})
     EXPECT_NE(error_of(archive({{name, "x"}}, "")).find("leads out of the archive"), std::string::npos) << name;
   EXPECT_EQ(error_of(archive({{"a/..b/c..", "x"}}, "")), "");
@@ -74,7 +74,7 @@ size_t directory(const std::string& bytes, size_t index) {
   return at;
 }
 
-TEST(Zip, OverlapAndWrongOffsetsAreRefused) {
+TEST(Zip, overlap_and_wrong_offsets_are_refused) {
   const std::string good = archive({{"a", "text"}, {"b", "more"}});
   std::string bytes = good;
   put<uint32_t>(bytes, directory(bytes, 1) + 42, 0);  // b is where a is
@@ -90,7 +90,7 @@ TEST(Zip, OverlapAndWrongOffsetsAreRefused) {
   EXPECT_NE(error_of(bytes), "");
 }
 
-TEST(Zip, CompressedAndEncryptedEntriesAreRefused) {
+TEST(Zip, compressed_and_encrypted_entries_are_refused) {
   std::string bytes = archive({{"a", "text"}});
   put<uint16_t>(bytes, directory(bytes, 0) + 10, 8);
   EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(Zip, CompressedAndEncryptedEntriesAreRefused) {
   EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
 }
 
-TEST(Zip, ADirectoryThatClaimsTooMuchIsRefused) {
+TEST(Zip, a_directory_that_claims_too_much_is_refused) {
   std::string bytes = archive({{"a", "text"}});
   const size_t end64 = bytes.find("PK\6\6");
   put<uint64_t>(bytes, end64 + 32, uint64_t{1} << 60);
@@ -113,7 +113,7 @@ TEST(Zip, ADirectoryThatClaimsTooMuchIsRefused) {
   EXPECT_NE(error_of(bytes), "");
 }
 
-TEST(Zip, LargerThanFourGibibytes) {
+TEST(Zip, larger_than_four_gibibytes) {
   // The bytes are thrown away; what is kept is headers and directory.
   const auto large = MappedFile::zeros((size_t{4} << 30) + 100);
   std::string kept;

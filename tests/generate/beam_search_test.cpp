@@ -39,7 +39,7 @@ NextLogits from_table() {
   };
 }
 
-TEST(BeamSearch, H217_ManyBeamsFindTheLikeliestText) {
+TEST(BeamSearch, H217_many_beams_find_the_likeliest_text) {
   // All 64 continuations, by hand.
   const Tensor logs = scores_of(table).log_softmax(-1);
   const auto at = [&](int64_t from, int64_t to) { return logs.select(0, from).select(0, to).item_as<float>(); };
@@ -57,7 +57,7 @@ TEST(BeamSearch, H217_ManyBeamsFindTheLikeliestText) {
               best);
 }
 
-TEST(BeamSearch, H217_TheCacheFollowsTheBeams) {
+TEST(BeamSearch, H217_the_cache_follows_the_beams) {
   std::vector<std::vector<int64_t>> histories;  // what a cache would hold, row by row
   const NextLogits model = from_table();
   const auto following = [&](const GenerationStep& step) {
@@ -80,7 +80,7 @@ TEST(BeamSearch, H217_TheCacheFollowsTheBeams) {
     EXPECT_THAT(histories, testing::Contains(std::vector(row.begin(), row.end() - 1)));
 }
 
-TEST(BeamSearch, H217_ProcessorsWorkOnLogProbabilitiesBeforeTheSums) {
+TEST(BeamSearch, H217_processors_work_on_log_probabilities_before_the_sums) {
   const GenerateOutput out =
       generate(from_table(), ids_of({{0}}), config_of(R"({"max_new_tokens": 1, "num_beams": 2, "suppress_tokens": [1],
     "return_dict_in_generate": true, "output_scores": true})"));
@@ -90,7 +90,7 @@ TEST(BeamSearch, H217_ProcessorsWorkOnLogProbabilitiesBeforeTheSums) {
   EXPECT_THAT(rows_of(out.sequences), ElementsAre(ElementsAre(0, 2)));
 }
 
-TEST(BeamSearch, H219_WhenNothingBetterCanCome) {
+TEST(BeamSearch, H219_when_nothing_better_can_come) {
   const auto done = [](EarlyStopping stopping, double penalty, float best, int64_t length) {
     BeamHypotheses kept({.num_beams = 1, .length_penalty = penalty, .early_stopping = stopping, .max_length = 20});
     kept.add({1, 2, 3}, 0, -4, 4);  // its score is -1 with a penalty of 1
@@ -107,7 +107,7 @@ TEST(BeamSearch, H219_WhenNothingBetterCanCome) {
               HasSubstr("needs a max_length"));
 }
 
-TEST(BeamSearch, H220_AnEndOfTextFinishesAHypothesis) {
+TEST(BeamSearch, H220_an_end_of_text_finishes_a_hypothesis) {
   const Tensor ids = ids_of({{5, 6}, {5, 7}, {8, 8}, {8, 9}});
   const auto process = [&](BeamSearchScorer& scorer, const std::vector<std::vector<int64_t>>& tokens) {
     return scorer.process(ids, scores_of({{-1, -2, -3, -4}, {-1, -2, -3, -4}}), ids_of(tokens),
@@ -137,7 +137,7 @@ TEST(BeamSearch, H220_AnEndOfTextFinishesAHypothesis) {
   EXPECT_TRUE(ended.is_done()) << "texts that have ended are not the best that is still running";
 }
 
-TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
+TEST(BeamSearch, finished_hypotheses_are_padded_and_come_best_first) {
   // From 0 the end (2) and 1 are likely; after 1 comes 3 for sure, then the end.
   const NextLogits model = [](const GenerationStep& step) {
     std::vector<std::vector<float>> out;
@@ -164,7 +164,7 @@ TEST(BeamSearch, FinishedHypothesesArePaddedAndComeBestFirst) {
   EXPECT_THAT(search("false", "0"), ElementsAre(ElementsAre(0, 1, 3, 2), ElementsAre(0, 2, 2, 2)));
 }
 
-TEST(BeamSearch, AtTheLastStepTheLikeliestTextCounts) {
+TEST(BeamSearch, at_the_last_step_the_likeliest_text_counts) {
   // 1 is always the likeliest, the end (2) always the second: the beams fill up with ends just when the length does.
   const NextLogits model = [](const GenerationStep& step) {
     return scores_of(std::vector(static_cast<size_t>(step.input_ids.size(0)), std::vector<float>{-9, 1, 0.3F, -2}));

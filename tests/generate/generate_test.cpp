@@ -42,7 +42,7 @@ std::vector<std::string> names(const LogitsProcessorList& list) {
   return out;
 }
 
-TEST(Generate, H212_ScoresComeOneAStepAndTheCacheIsOneBehind) {
+TEST(Generate, H212_scores_come_one_a_step_and_the_cache_is_one_behind) {
   int64_t seen = 0;
   const NextLogits model = follows(circle, 5);
   const auto counting = [&](const GenerationStep& step) {
@@ -62,7 +62,7 @@ TEST(Generate, H212_ScoresComeOneAStepAndTheCacheIsOneBehind) {
   EXPECT_THAT(generate(model, ids_of({{0}}), config_of(R"({"max_new_tokens": 1})")).scores, IsEmpty());
 }
 
-TEST(Generate, H213_RowsThatEndedGoOnWithPadding) {
+TEST(Generate, H213_rows_that_ended_go_on_with_padding) {
   const auto run = [](const char* config) {
     return rows_of(generate(follows(circle, 5), ids_of({{0}, {2}}), config_of(config)).sequences);
   };
@@ -74,7 +74,7 @@ TEST(Generate, H213_RowsThatEndedGoOnWithPadding) {
   EXPECT_THAT(warnings, Contains(HasSubstr("Setting `pad_token_id` to `eos_token_id`:4")));
 }
 
-TEST(Generate, H214_TheEndMayBeOneTokenOrSeveral) {
+TEST(Generate, H214_the_end_may_be_one_token_or_several) {
   const auto run = [](const char* config) {
     return rows_of(generate(follows(circle, 5), ids_of({{0}}), config_of(config)).sequences);
   };
@@ -84,7 +84,7 @@ TEST(Generate, H214_TheEndMayBeOneTokenOrSeveral) {
               ElementsAre(ElementsAre(0, 1, 2)));
 }
 
-TEST(Generate, H215_SamplingWarpsInOrderAndRepeatsRows) {
+TEST(Generate, H215_sampling_warps_in_order_and_repeats_rows) {
   const GenerationConfig config =
       config_of(R"({"do_sample": true, "temperature": 0.5, "top_k": 3, "top_p": 0.9, "typical_p": 0.9,
     "epsilon_cutoff": 0.01, "eta_cutoff": 0.01, "min_p": 0.1, "repetition_penalty": 1.1, "renormalize_logits": true})");
@@ -99,7 +99,7 @@ TEST(Generate, H215_SamplingWarpsInOrderAndRepeatsRows) {
       ElementsAre(ElementsAre(0, 1), ElementsAre(0, 1), ElementsAre(3, 4), ElementsAre(3, 4)));
 }
 
-TEST(Generate, SamplingIsPyTorchsStream) {
+TEST(Generate, sampling_is_pytorchs_stream) {
   // torch.manual_seed(7); torch.multinomial(torch.tensor([[.1, .2, .3, .4]] * 3), 1) three times over
   Generator generator(7);
   const Tensor scores = scores_of({{.1f, .2f, .3f, .4f}, {.1f, .2f, .3f, .4f}, {.1f, .2f, .3f, .4f}}).log();
@@ -108,7 +108,7 @@ TEST(Generate, SamplingIsPyTorchsStream) {
   EXPECT_THAT(drawn, ElementsAre(ElementsAre(1, 2, 3), ElementsAre(1, 0, 3), ElementsAre(3, 3, 3)));
 }
 
-TEST(Generate, H216_SettingsThatChangeNothingMakeNoWarper) {
+TEST(Generate, H216_settings_that_change_nothing_make_no_warper) {
   EXPECT_THAT(
       names(logits_processors_of(config_of(R"({"do_sample": true, "temperature": 1.0, "top_k": 0, "top_p": 1.0})"), 1, {})),
       IsEmpty());
@@ -126,7 +126,7 @@ TEST(Generate, H216_SettingsThatChangeNothingMakeNoWarper) {
   EXPECT_EQ(kept(R"({"do_sample": true, "top_k": 1, "num_beams": 2, "eos_token_id": [1, 2, 3]})"), 4);
 }
 
-TEST(Generate, H228_NewTokensCountFromThePrompt) {
+TEST(Generate, H228_new_tokens_count_from_the_prompt) {
   const NextLogits model = follows(circle, 5);
   const Tensor nine = zeros({1, 9}, DType::int64);
   EXPECT_EQ(generate(model, nine, config_of(R"({"max_new_tokens": 3})")).sequences.size(1), 12);
@@ -140,7 +140,7 @@ TEST(Generate, H228_NewTokensCountFromThePrompt) {
   EXPECT_THAT(warnings_of([&] { generate(model, nine, config_of(R"({"max_new_tokens": 3})")); }), IsEmpty());
 }
 
-TEST(Generate, H230_LengthsThatCannotBe) {
+TEST(Generate, H230_lengths_that_cannot_be) {
   const NextLogits model = follows(circle, 5);
   const Tensor four = zeros({1, 4}, DType::int64);
   EXPECT_THAT(error_of([&] { generate(model, four, config_of(R"({"max_length": 4})")); }),
@@ -152,7 +152,7 @@ TEST(Generate, H230_LengthsThatCannotBe) {
                   "Unfeasible length constraints: `min_length` (9) is larger than the maximum possible length (6)")));
 }
 
-TEST(Generate, H232_ThereMustBeSomethingToBeginWith) {
+TEST(Generate, H232_there_must_be_something_to_begin_with) {
   EXPECT_THAT(error_of([] { generate(follows(circle, 5), {}, config_of(R"({"max_new_tokens": 3})")); }),
               HasSubstr("there are no input_ids, and `bos_token_id` is not set"));
   EXPECT_THAT(
@@ -160,7 +160,7 @@ TEST(Generate, H232_ThereMustBeSomethingToBeginWith) {
       HasSubstr("int64 [batch, length], but are [4]"));
 }
 
-TEST(Generate, H234_TheMaskIsMadeFromThePadding) {
+TEST(Generate, H234_the_mask_is_made_from_the_padding) {
   const Tensor ids = ids_of({{9, 9, 1}, {1, 2, 3}});
   EXPECT_THAT(rows_of(attention_mask_of(ids, 9, {4})), ElementsAre(ElementsAre(0, 0, 1), ElementsAre(1, 1, 1)));
   EXPECT_THAT(rows_of(attention_mask_of(ids, 9, {4, 9})), Each(ElementsAre(1, 1, 1))) << "the padding ends texts";
@@ -179,7 +179,7 @@ TEST(Generate, H234_TheMaskIsMadeFromThePadding) {
   EXPECT_THAT(last, ElementsAre(ElementsAre(0, 0, 1, 1), ElementsAre(1, 1, 1, 1)));
 }
 
-TEST(Generate, H235_CustomCriteriaStandBesideTheSettings) {
+TEST(Generate, H235_custom_criteria_stand_beside_the_settings) {
   GenerateOptions options;
   options.criteria.push_back(
       {"Twenty", [](const Tensor& ids) { return std::vector<bool>(static_cast<size_t>(ids.size(0)), ids.size(1) >= 20); }});
@@ -197,7 +197,7 @@ TEST(Generate, H235_CustomCriteriaStandBesideTheSettings) {
               HasSubstr("a custom logits processor of type RepetitionPenaltyLogitsProcessor"));
 }
 
-TEST(Generate, H236_CriteriaAnswerForEachRow) {
+TEST(Generate, H236_criteria_answer_for_each_row) {
   const Tensor ten = zeros({3, 10}, DType::int64), nine = zeros({3, 9}, DType::int64);
   EXPECT_THAT(max_length_criteria(10)(nine), ElementsAre(false, false, false));
   EXPECT_THAT(max_length_criteria(10)(ten), ElementsAre(true, true, true));
@@ -228,7 +228,7 @@ NextLogits saying(const std::string& text, std::vector<int64_t>& ids) {
   };
 }
 
-TEST(Generate, StopStringsStopWhereTheyAreComplete) {
+TEST(Generate, stop_strings_stop_where_they_are_complete) {
   std::vector<int64_t> ids;
   const NextLogits model = saying("The people of the United States, and then more.", ids);
   GenerationConfig config = config_of(R"({"max_new_tokens": 30, "eos_token_id": 0, "stop_strings": ["nited St"]})");
@@ -242,7 +242,7 @@ TEST(Generate, StopStringsStopWhereTheyAreComplete) {
   EXPECT_THAT(error_of([&] { generate(model, ids_of({{5}}), config, options); }), HasSubstr("an empty string"));
 }
 
-TEST(Generate, TextIsStreamedAsItComes) {
+TEST(Generate, text_is_streamed_as_it_comes) {
   std::vector<int64_t> ids;
   const NextLogits model = saying("caf\u00E9 \U0001F600!", ids);
   std::string text;
@@ -261,7 +261,7 @@ TEST(Generate, TextIsStreamedAsItComes) {
   EXPECT_GT(parts, 2);
 }
 
-TEST(Generate, WithoutACacheTheWholePromptIsAskedEachTime) {
+TEST(Generate, without_a_cache_the_whole_prompt_is_asked_each_time) {
   std::vector<int64_t> lengths;
   const NextLogits model = follows(circle, 5);
   generate(
@@ -274,7 +274,7 @@ TEST(Generate, WithoutACacheTheWholePromptIsAskedEachTime) {
   EXPECT_THAT(lengths, ElementsAre(2, 3, 4));
 }
 
-TEST(Generate, SaysWhatItCannotDo) {
+TEST(Generate, says_what_it_cannot_do) {
   EXPECT_THAT(
       error_of([] {
         generate(follows(circle, 5), ids_of({{0}}), config_of(R"({"penalty_alpha": 0.6, "top_k": 4, "max_new_tokens": 2})"));

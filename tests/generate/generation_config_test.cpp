@@ -28,7 +28,7 @@ std::string invalid(const char* json) {
   return error_of([&] { config_of(json).validate(); });
 }
 
-TEST(GenerationConfig, ReadsAndWritesWhatItWasGiven) {
+TEST(GenerationConfig, reads_and_writes_what_it_was_given) {
   const char* text =
       R"({"eos_token_id": [1, 2], "forced_eos_token_id": 3, "temperature": 0.7, "top_k": 5, "bad_words_ids": [[1], [2, 3]],
     "exponential_decay_length_penalty": [3, 1.5], "sequence_bias": [[[1, 2], -1.5]], "early_stopping": "never", "stop_strings": ["a"],
@@ -46,7 +46,7 @@ TEST(GenerationConfig, ReadsAndWritesWhatItWasGiven) {
   EXPECT_THAT(error_of([] { config_of(R"({"top_k": "five"})"); }), HasSubstr("generation_config.json: `top_k`: "));
 }
 
-TEST(GenerationConfig, ReadsTheEmbeddedModels) {
+TEST(GenerationConfig, reads_the_embedded_models) {
   const GenerationConfig config = GenerationConfig::from_file(test::source_folder() + "/assets/tiny-lm");
   EXPECT_TRUE(config.derived_from_model_config);
   EXPECT_THAT(config.eos_token_id->ids, ElementsAre(0));
@@ -55,7 +55,7 @@ TEST(GenerationConfig, ReadsTheEmbeddedModels) {
               HasSubstr("no generation_config.json in this folder"));
 }
 
-TEST(GenerationConfig, H222_TheModeFollowsFromTheSettings) {
+TEST(GenerationConfig, H222_the_mode_follows_from_the_settings) {
   EXPECT_EQ(mode_of("{}"), "greedy_search");
   EXPECT_EQ(mode_of(R"({"do_sample": true})"), "sample");
   EXPECT_EQ(mode_of(R"({"num_beams": 2})"), "beam_search");
@@ -67,7 +67,7 @@ TEST(GenerationConfig, H222_TheModeFollowsFromTheSettings) {
   EXPECT_EQ(mode_of(R"({"num_beams": 2})", true), "beam_search");
 }
 
-TEST(GenerationConfig, H224_SettingsThatContradictEachOther) {
+TEST(GenerationConfig, H224_settings_that_contradict_each_other) {
   EXPECT_THAT(invalid(R"({"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0, "do_sample": true})"),
               HasSubstr("does not sample"));
   EXPECT_THAT(invalid(R"({"num_beams": 5, "num_beam_groups": 2, "diversity_penalty": 1.0})"),
@@ -85,7 +85,7 @@ TEST(GenerationConfig, H224_SettingsThatContradictEachOther) {
   EXPECT_THAT(config_of(R"({"do_sample": true, "temperature": 0.5})").validate(), IsEmpty());
 }
 
-TEST(GenerationConfig, H225_AConfigWithProblemsIsNotSaved) {
+TEST(GenerationConfig, H225_a_config_with_problems_is_not_saved) {
   const test::TemporaryFolder temporary;
   const std::filesystem::path& folder = temporary.path();
   EXPECT_THAT(error_of([&] { config_of(R"({"temperature": 0.5})").save(folder); }),
@@ -98,7 +98,7 @@ TEST(GenerationConfig, H225_AConfigWithProblemsIsNotSaved) {
   EXPECT_EQ(GenerationConfig::from_file(folder).to_json(), clean.to_json());
 }
 
-TEST(GenerationConfig, H227_DerivedFromAModelsConfig) {
+TEST(GenerationConfig, H227_derived_from_a_models_config) {
   const GenerationConfig config =
       GenerationConfig::from_model_config(R"({"hidden_size": 8, "eos_token_id": 2, "max_length": 50,
     "decoder": {"eos_token_id": 9, "bos_token_id": 7, "hidden_size": 1}, "text_config": {"pad_token_id": 5, "bos_token_id": 6}})");
@@ -110,7 +110,7 @@ TEST(GenerationConfig, H227_DerivedFromAModelsConfig) {
   EXPECT_TRUE(config.derived_from_model_config);
 }
 
-TEST(GenerationConfig, H231_UnknownSettingsAreNamed) {
+TEST(GenerationConfig, H231_unknown_settings_are_named) {
   GenerationConfig config;
   config.set("do_sample", "true");
   config.set("eos_token_id", "[1, 2]");
@@ -121,7 +121,7 @@ TEST(GenerationConfig, H231_UnknownSettingsAreNamed) {
   EXPECT_EQ(config.do_sample, std::nullopt);
 }
 
-TEST(GenerationConfig, ErrorsInAModelsConfigNameTheFile) {
+TEST(GenerationConfig, errors_in_a_models_config_name_the_file) {
   EXPECT_THAT(error_of([] { GenerationConfig::from_model_config(R"({"num_beams": "two"})", "folder/config.json"); }),
               testing::StartsWith("folder/config.json: `num_beams`: "));
   EXPECT_THAT(error_of([] { GenerationConfig::from_model_config("[]", "folder/config.json"); }),
@@ -129,7 +129,7 @@ TEST(GenerationConfig, ErrorsInAModelsConfigNameTheFile) {
 }
 
 // Every setting, with values that make no sense: each is either taken or refused in words. The model is a table that ends its texts.
-TEST(GenerationConfig, HostileValuesOfEverySettingAreFineOrAUserError) {
+TEST(GenerationConfig, hostile_values_of_every_setting_are_fine_or_a_user_error) {
   const char* modes[] = {R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0})",
                          R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "do_sample": true})",
                          R"({"max_new_tokens": 3, "eos_token_id": 4, "pad_token_id": 0, "num_beams": 2})",

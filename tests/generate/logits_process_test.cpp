@@ -44,7 +44,7 @@ std::vector<std::vector<int64_t>> banned(const Tensor& scores) {
 Tensor uniform(int64_t rows, int64_t vocab) { return full({rows, vocab}, 1.0 / static_cast<double>(vocab), DType::float32); }
 Tensor ids_of_length(int64_t rows, int64_t length) { return zeros({rows, length}, DType::int64); }
 
-TEST(LogitsProcessor, H237_MinLengthMasksTheEndUntilTheLengthIsReached) {
+TEST(LogitsProcessor, H237_min_length_masks_the_end_until_the_length_is_reached) {
   const LogitsProcessor min_length = min_length_logits_processor(10, {0});
   EXPECT_THAT(banned(min_length(ids_of_length(4, 5), uniform(4, 20))),
               ElementsAre(ElementsAre(0), ElementsAre(0), ElementsAre(0), ElementsAre(0)));
@@ -58,7 +58,7 @@ TEST(LogitsProcessor, H237_MinLengthMasksTheEndUntilTheLengthIsReached) {
               HasSubstr("`min_length` has to be a non-negative integer, but is -1"));
 }
 
-TEST(LogitsProcessor, H238_RepetitionPenaltyScalesWhatWasSeen) {
+TEST(LogitsProcessor, H238_repetition_penalty_scales_what_was_seen) {
   const Tensor ids = ids_of({{0, 1}, {5, 0}});
   const Tensor scores = scores_of({{-0.5f, 1, 2, 2, 2, 2}, {3, 1, 1, 1, 1, 4}});
   const std::vector<float> before = values(scores);
@@ -72,13 +72,13 @@ TEST(LogitsProcessor, H238_RepetitionPenaltyScalesWhatWasSeen) {
   EXPECT_THAT(error_of([&] { encoder_repetition_penalty_logits_processor(-1, ids); }), HasSubstr("-1.0"));
 }
 
-TEST(LogitsProcessor, RepetitionPenaltyMayLeaveOutThePromptAndIdsPastTheScores) {
+TEST(LogitsProcessor, repetition_penalty_may_leave_out_the_prompt_and_ids_past_the_scores) {
   const Tensor scores = scores_of({{1, 1, 1}});
   EXPECT_THAT(values(repetition_penalty_logits_processor(2.0, 1)(ids_of({{0, 2}}), scores)), ElementsAre(1, 1, 0.5f));
   EXPECT_THAT(values(repetition_penalty_logits_processor(2.0)(ids_of({{0, 9}}), scores)), ElementsAre(0.5f, 1, 1));
 }
 
-TEST(LogitsProcessor, H240_TypicalEpsilonAndEta) {
+TEST(LogitsProcessor, H240_typical_epsilon_and_eta) {
   const Tensor ids = ids_of({{0}});
   const auto log_of = [](std::vector<float> p) {
     for (float& x : p) x = std::log(x);
@@ -91,7 +91,7 @@ TEST(LogitsProcessor, H240_TypicalEpsilonAndEta) {
               ElementsAre(ElementsAre(0, 1, 3)));
 }
 
-TEST(LogitsProcessor, H241_NGramsAreNotRepeated) {
+TEST(LogitsProcessor, H241_n_grams_are_not_repeated) {
   const Tensor ids = ids_of({{1, 1, 2, 1}, {0, 1, 0, 1}});
   EXPECT_THAT(banned(no_repeat_ngram_logits_processor(2)(ids, uniform(2, 3))),
               ElementsAre(ElementsAre(1, 2), ElementsAre(0)));
@@ -104,7 +104,7 @@ TEST(LogitsProcessor, H241_NGramsAreNotRepeated) {
   EXPECT_THAT(error_of([] { no_repeat_ngram_logits_processor(0); }), HasSubstr("strictly positive integer, but is 0"));
 }
 
-TEST(LogitsProcessor, H242_BadWordsAndBiases) {
+TEST(LogitsProcessor, H242_bad_words_and_biases) {
   const Tensor ids = ids_of({{0, 1, 3, 1}, {0, 1, 0, 1}});
   const LogitsProcessor bad = no_bad_words_logits_processor({{1}, {4}, {1, 0}, {0, 1, 2}, {1, 3, 1, 3}}, {4});
   EXPECT_THAT(banned(bad(ids, uniform(2, 5))), ElementsAre(ElementsAre(0, 1, 3), ElementsAre(0, 1, 2)));
@@ -117,7 +117,7 @@ TEST(LogitsProcessor, H242_BadWordsAndBiases) {
   EXPECT_THAT(error_of([] { no_bad_words_logits_processor({}); }), HasSubstr("non-empty"));
 }
 
-TEST(LogitsProcessor, H216_WarpersKeepAtLeastSoMany) {
+TEST(LogitsProcessor, H216_warpers_keep_at_least_so_many) {
   const Tensor ids = ids_of({{0}});
   const Tensor scores = scores_of({{5, 1, 4, 0}});
   EXPECT_THAT(banned(top_k_logits_warper(1)(ids, scores)), ElementsAre(ElementsAre(1, 2, 3)));
@@ -135,7 +135,7 @@ TEST(LogitsProcessor, H216_WarpersKeepAtLeastSoMany) {
   EXPECT_THAT(error_of([] { top_p_logits_warper(0.5, 0); }), HasSubstr("`min_tokens_to_keep`"));
 }
 
-TEST(LogitsProcessor, ForcedTokensAreTheOnlyOnes) {
+TEST(LogitsProcessor, forced_tokens_are_the_only_ones) {
   const Tensor scores = scores_of({{3, 2, 1}});
   EXPECT_THAT(values(forced_bos_token_logits_processor(1)(ids_of({{0}}), scores)), ElementsAre(-inf, 0, -inf));
   EXPECT_THAT(values(forced_bos_token_logits_processor(1)(ids_of({{0, 0}}), scores)), ElementsAre(3, 2, 1));
@@ -145,7 +145,7 @@ TEST(LogitsProcessor, ForcedTokensAreTheOnlyOnes) {
               HasSubstr("not in the vocabulary of 3"));
 }
 
-TEST(LogitsProcessor, PrefixesAllowTheirTokens) {
+TEST(LogitsProcessor, prefixes_allow_their_tokens) {
   const LogitsProcessor allowed = prefix_constrained_logits_processor([](int64_t batch, std::span<const int64_t> ids) {
     return batch == 0 ? TokenIds{0, 1} : TokenIds{ids.back()};
   });
@@ -160,7 +160,7 @@ TEST(LogitsProcessor, PrefixesAllowTheirTokens) {
               HasSubstr("returned no token for batch 0"));
 }
 
-TEST(LogitsProcessor, TheRestDoWhatTheirNamesSay) {
+TEST(LogitsProcessor, the_rest_do_what_their_names_say) {
   const Tensor one = ids_of({{0, 0, 0}});
   EXPECT_THAT(values(temperature_logits_warper(0.5)(one, scores_of({{1, -2}}))), ElementsAre(2, -4));
   EXPECT_THAT(values(suppress_tokens_logits_processor({1, 9})(one, scores_of({{1, 2, 3}}))), ElementsAre(1, -inf, 3));

@@ -44,7 +44,7 @@ const nlohmann::json& reference() {
   return read;
 }
 
-TEST(TinyLM, GreedyIdsAreTheReferences) {
+TEST(TinyLM, greedy_ids_are_the_references) {
   for (const auto& entry : reference()) {
     const auto prompt = entry["prompt_ids"].get<std::vector<int64_t>>();
     const auto expected = entry["greedy_ids"].get<std::vector<int64_t>>();
@@ -58,7 +58,7 @@ TEST(TinyLM, GreedyIdsAreTheReferences) {
   }
 }
 
-TEST(TinyLM, LastLogitsAreTheReferences) {
+TEST(TinyLM, last_logits_are_the_references) {
   const GradModeScope no_grad(false);
   for (const auto& entry : reference()) {
     const Tensor ids = ids_of({entry["prompt_ids"].get<std::vector<int64_t>>()});
@@ -72,7 +72,7 @@ TEST(TinyLM, LastLogitsAreTheReferences) {
   }
 }
 
-TEST(TinyLM, ATextStreamsAsItIsDecoded) {
+TEST(TinyLM, a_text_streams_as_it_is_decoded) {
   const Tokenizer tokenizer = Tokenizer::from_file(tiny_lm);
   for (const auto& entry : reference()) {
     std::string text;
@@ -84,7 +84,7 @@ TEST(TinyLM, ATextStreamsAsItIsDecoded) {
   }
 }
 
-TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
+TEST(ModelGenerate, prompts_of_several_lengths_go_on_as_each_alone) {
   const std::vector<std::vector<int64_t>> prompts = {{2799, 560, 268, 260, 530, 462}, {35, 475, 483}, {45}};
   const GenerationConfig config = settings(R"({"max_new_tokens": 12, "eos_token_id": 0, "pad_token_id": 4095})");
   std::vector<std::vector<int64_t>> padded = prompts, masks;
@@ -103,7 +103,7 @@ TEST(ModelGenerate, PromptsOfSeveralLengthsGoOnAsEachAlone) {
   }
 }
 
-TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
+TEST(ModelGenerate, H212_hidden_states_and_attentions_come_by_step) {
   const ModelGenerateOutput out = generate(tiny(), {{arg::input_ids, ids_of({{2799, 560, 268}})}},
                                            settings(R"({"max_new_tokens": 4, "return_dict_in_generate": true,
       "output_hidden_states": true, "output_attentions": true, "output_scores": true, "output_logits": true})"));
@@ -117,7 +117,7 @@ TEST(ModelGenerate, H212_HiddenStatesAndAttentionsComeByStep) {
   EXPECT_EQ(out.past_key_values.length().as_int(), 6) << "of every token but the last";
 }
 
-TEST(ModelGenerate, H244_ACacheGoesOnWhereItEnded) {
+TEST(ModelGenerate, H244_a_cache_goes_on_where_it_ended) {
   const std::string details = R"("return_dict_in_generate": true, "output_logits": true})";
   const Tensor prompt = ids_of({{2799, 560, 268}, {35, 475, 483}});
   const ModelGenerateOutput whole =
@@ -140,7 +140,7 @@ TEST(ModelGenerate, H244_ACacheGoesOnWhereItEnded) {
               HasSubstr("6 ids are in the cache already, of a prompt of 3"));
 }
 
-TEST(ModelGenerate, H244_PaddingOnTheLeftChangesNothing) {
+TEST(ModelGenerate, H244_padding_on_the_left_changes_nothing) {
   const GradModeScope no_grad(false);
   const std::vector<int64_t> prompt = {2799, 560, 268, 260, 530, 462};
   std::vector<int64_t> padded(32, 4095), mask(32, 0);
@@ -153,7 +153,7 @@ TEST(ModelGenerate, H244_PaddingOnTheLeftChangesNothing) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(allclose(plain.logits[i], shifted.logits[i], 1e-5, 1e-5));
 }
 
-TEST(ModelGenerate, H231_AClassWithoutAHeadNamesThoseWithOne) {
+TEST(ModelGenerate, H231_a_class_without_a_head_names_those_with_one) {
   LoadOptions options;
   options.model_class = "LlamaModel";
   const auto model = from_pretrained(tiny_lm, options);
@@ -163,12 +163,12 @@ TEST(ModelGenerate, H231_AClassWithoutAHeadNamesThoseWithOne) {
               HasSubstr("LlamaModel has no language modelling head; of this architecture there is LlamaForCausalLM"));
 }
 
-TEST(ModelGenerate, H228_WithoutAPromptItBeginsWithBos) {
+TEST(ModelGenerate, H228_without_a_prompt_it_begins_with_bos) {
   EXPECT_THAT(rows_of(generate(tiny(), {}, settings(R"({"max_new_tokens": 23, "bos_token_id": 0})")).sequences),
               ElementsAre(SizeIs(24)));
 }
 
-TEST(ModelGenerate, H229_AnEncoderDecoderBeginsWithItsStartToken) {
+TEST(ModelGenerate, H229_an_encoder_decoder_begins_with_its_start_token) {
   const auto model = from_config(Config::from_json(
       R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 40, "d_model": 16,
     "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8,
@@ -189,7 +189,7 @@ TEST(ModelGenerate, H229_AnEncoderDecoderBeginsWithItsStartToken) {
 }
 
 // torch.manual_seed(seed); model.generate(ids of the first prompt, do_sample=True, max_new_tokens=12, ...), transformers 5.22.
-TEST(TinyLM, SamplingDrawsWhatTransformersDraws) {
+TEST(TinyLM, sampling_draws_what_transformers_draws) {
   struct Case {
     uint64_t seed;
     const char* settings;
@@ -229,7 +229,7 @@ ModelInputs embedded_inputs(const std::string& beside) {
   return in;
 }
 
-TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
+TEST(InputsEmbeds, the_text_is_what_transformers_makes_of_them) {
   struct Case {
     const char* beside;  // which input_ids are given too
     uint64_t seed;
@@ -251,7 +251,7 @@ TEST(InputsEmbeds, TheTextIsWhatTransformersMakesOfThem) {
   }
 }
 
-TEST(InputsEmbeds, OfIdsGiveTheTextOfTheIds) {
+TEST(InputsEmbeds, of_ids_give_the_text_of_the_ids) {
   const Tensor ids = ids_of({embedded_ids[0]});
   const Tensor embeds = embedding(*get_input_embeddings(tiny()).weight, ids);
   const GenerationConfig config = settings(R"({"max_new_tokens": 20, "return_dict_in_generate": true,
@@ -274,7 +274,7 @@ TEST(InputsEmbeds, OfIdsGiveTheTextOfTheIds) {
   }
 }
 
-TEST(InputsEmbeds, GoOnFromACacheThatHoldsTheFirstOfThem) {
+TEST(InputsEmbeds, go_on_from_a_cache_that_holds_the_first_of_them) {
   const Tensor embeds = tiny_embeds().narrow(0, 0, 1);
   const ModelGenerateOutput first = generate(tiny(), {{arg::inputs_embeds, embeds}},
                                              settings(R"({"max_new_tokens": 3, "return_dict_in_generate": true})"));
@@ -285,7 +285,7 @@ TEST(InputsEmbeds, GoOnFromACacheThatHoldsTheFirstOfThem) {
   EXPECT_EQ(rows_of(cat({first.sequences, rest.sequences}, 1)), rows_of(whole.sequences));
 }
 
-TEST(InputsEmbeds, AreReadByTheEncoderOfAnEncoderDecoder) {
+TEST(InputsEmbeds, are_read_by_the_encoder_of_an_encoder_decoder) {
   const auto model = from_config(Config::from_json(
       R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 40, "d_model": 16, "d_kv": 8,
     "d_ff": 24, "num_layers": 1, "num_heads": 2, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0})"));
@@ -304,7 +304,7 @@ TEST(InputsEmbeds, AreReadByTheEncoderOfAnEncoderDecoder) {
             "of them");
 }
 
-TEST(InputsEmbeds, ThatDoNotFitAreErrors) {
+TEST(InputsEmbeds, that_do_not_fit_are_errors) {
   const auto error = [](ModelInputs in, const char* text = R"({"max_new_tokens": 3})") {
     return error_of([&] { generate(tiny(), in, settings(text)); });
   };
@@ -332,7 +332,7 @@ TEST(InputsEmbeds, ThatDoNotFitAreErrors) {
       HasSubstr("an assistant reads input_ids, found inputs_embeds"));
 }
 
-TEST(InputsEmbeds, WhatLooksAtThePromptsIdsIsWarnedOf) {
+TEST(InputsEmbeds, what_looks_at_the_prompts_ids_is_warned_of) {
   const auto warnings = generate_test::warnings_of([] {
     generate(tiny(), embedded_inputs("none"),
              settings(R"({"max_new_tokens": 2, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2, "pad_token_id": 0})"));
@@ -342,7 +342,7 @@ TEST(InputsEmbeds, WhatLooksAtThePromptsIdsIsWarnedOf) {
 }
 
 // transformers takes the prompt of a model without an encoder for what encoder penalties look at.
-TEST(ModelGenerate, EncoderPenaltiesLookAtThePromptWhereThereIsNoEncoder) {
+TEST(ModelGenerate, encoder_penalties_look_at_the_prompt_where_there_is_no_encoder) {
   const Tensor ids = ids_of({{2799, 560, 268, 260, 530, 462}});
   const auto plain = rows_of(generate(tiny(), {{arg::input_ids, ids}}, settings(R"({"max_new_tokens": 12})")).sequences);
   const auto never = rows_of(
@@ -364,7 +364,7 @@ std::shared_ptr<PretrainedModel> wide_gpt2(uint64_t seed = 11) {
   return model;
 }
 
-TEST(BestLogit, GreedyTextIsThatOfAllLogits) {
+TEST(BestLogit, greedy_text_is_that_of_all_logits) {
   const auto model = wide_gpt2();
   for (const auto& prompts : std::vector<std::vector<std::vector<int64_t>>>{{{5}}, {{1, 2, 3}, {7, 8, 9}}, {{8999, 0, 4}}}) {
     const std::string text = R"({"max_new_tokens": 40, "return_dict_in_generate": true)";
@@ -375,7 +375,7 @@ TEST(BestLogit, GreedyTextIsThatOfAllLogits) {
   }
 }
 
-TEST(BestLogit, IsOfTheWholeProductAndOthersAreLeftOut) {
+TEST(BestLogit, is_of_the_whole_product_and_others_are_left_out) {
   const GradModeScope no_grad(false);
   const auto model = wide_gpt2();
   const Child<Linear>& head = *model->output_embeddings();
@@ -402,7 +402,7 @@ TEST(BestLogit, IsOfTheWholeProductAndOthersAreLeftOut) {
   EXPECT_TRUE(best(head, hidden).equal(head(hidden)));
 }
 
-TEST(BestLogit, IsNotAskedForWhereLogitsAreLookedAt) {
+TEST(BestLogit, is_not_asked_for_where_logits_are_looked_at) {
   std::vector<bool> asked;
   const NextLogits next = [&](const GenerationStep& step) {
     asked.push_back(step.best_alone);

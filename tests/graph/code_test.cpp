@@ -39,18 +39,18 @@ class Golden : public testing::TestWithParam<json> {
   Graph graph() const { return parse_graph(expected("symbols") + expected("text")); }
 };
 
-TEST_P(Golden, TheTextReadsBack) {
+TEST_P(Golden, the_text_reads_back) {
   const Graph g = graph();
   EXPECT_EQ(g.str(), expected("text"));
   std::string why;
   EXPECT_TRUE(same_graph(g, parse_graph(text_with_symbols(g)), &why, true)) << why;
 }
 
-TEST_P(Golden, TheGraphIsFormattedAsPyTorchDoes) { EXPECT_EQ(graph().format_graph(), expected("format")); }
+TEST_P(Golden, the_graph_is_formatted_as_pytorch_does) { EXPECT_EQ(graph().format_graph(), expected("format")); }
 
-TEST_P(Golden, TheCodeIsPyTorchs) { EXPECT_EQ(python_code(graph()), expected("code")); }
+TEST_P(Golden, the_code_is_pytorchs) { EXPECT_EQ(python_code(graph()), expected("code")); }
 
-TEST_P(Golden, TheReadableFormIsPyTorchs) {
+TEST_P(Golden, the_readable_form_is_pytorchs) {
   const GraphModule module = module_of(graph(), expected("class_name"));
   EXPECT_EQ(module.print_readable(), expected("readable"));
   CodeOptions all;
@@ -67,7 +67,7 @@ TEST_P(Golden, TheReadableFormIsPyTorchs) {
 INSTANTIATE_TEST_SUITE_P(Traced, Golden, testing::ValuesIn(Golden::load()),
                          [](const auto& info) { return info.param.at("name").template get<std::string>(); });
 
-TEST(Code, TheSourceLineOfANodeIsShown) {
+TEST(Code, the_source_line_of_a_node_is_shown) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});

@@ -25,7 +25,7 @@ Graph example() {
     return (%end, {'n': inf}))");
 }
 
-TEST(Tabular, IsThatOfPyTorch) {
+TEST(Tabular, is_that_of_pytorch) {
   EXPECT_EQ(tabular(example()),
             R"(opcode         name    target           args                  kwargs
 -------------  ------  ---------------  --------------------  -------------------------
@@ -37,7 +37,7 @@ call_method    end     to               (add, torch.float16)  {'text': '</script
 output         output  output           ((end, {'n': inf}),)  {})");
 }
 
-TEST(Dot, HasNodesAndEdges) {
+TEST(Dot, has_nodes_and_edges) {
   const std::string dot = to_dot(example());
   EXPECT_THAT(dot, HasSubstr("digraph \"graph\" {"));
   EXPECT_THAT(dot, HasSubstr("\"add\" [label=\"add\\naten.add.Tensor\\nf32[s0, 3]\""));
@@ -49,7 +49,7 @@ TEST(Dot, HasNodesAndEdges) {
   EXPECT_THAT(to_dot(example(), options), Not(HasSubstr("unused")));
 }
 
-TEST(Json, HoldsNodesArgumentsUsersValuesAndSymbols) {
+TEST(Json, holds_nodes_arguments_users_values_and_symbols) {
   const auto j = nlohmann::json::parse(to_json(example(), 1));
   const auto expected = nlohmann::json::parse(R"([
     {"name": "x", "op": "placeholder", "target": "x", "args": [], "kwargs": {}, "users": ["add"], "val": "f32[s0, 3]"},
@@ -71,7 +71,7 @@ TEST(Json, HoldsNodesArgumentsUsersValuesAndSymbols) {
   EXPECT_EQ(j["symbols"][0]["example"], 5);
 }
 
-TEST(Html, IsOneSelfContainedPage) {
+TEST(Html, is_one_self_contained_page) {
   DrawOptions options;
   options.name = "a <graph> & more";
   const std::string html = to_html(example(), options);
@@ -83,7 +83,7 @@ TEST(Html, IsOneSelfContainedPage) {
   EXPECT_THAT(html, HasSubstr("\\u003c/script>"));
 }
 
-TEST(Html, AnEmptyGraphIsAPageToo) { EXPECT_THAT(to_html(Graph()), HasSubstr("const boxes=[];")); }
+TEST(Html, an_empty_graph_is_a_page_too) { EXPECT_THAT(to_html(Graph()), HasSubstr("const boxes=[];")); }
 
 }  // namespace
 }  // namespace calque

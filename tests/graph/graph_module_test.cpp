@@ -48,7 +48,7 @@ Graph net_graph() {
     return %sin)");
 }
 
-TEST(GraphModule, T001_AGraphBuiltByHandRuns) {
+TEST(GraphModule, T001_a_graph_built_by_hand_runs) {
   auto net = std::make_shared<Net>();
   Graph g;
   Node* x = g.placeholder("in");
@@ -65,12 +65,12 @@ TEST(GraphModule, T001_AGraphBuiltByHandRuns) {
   EXPECT_TRUE(equal(gm({input}).to_tensor(), (*net)(input)));
 }
 
-TEST(GraphModule, T003_AnEmptyGraphGivesNone) {
+TEST(GraphModule, T003_an_empty_graph_gives_none) {
   GraphModule gm{Graph()};
   EXPECT_TRUE(gm({}).is_none());
 }
 
-TEST(GraphModule, T025_DeepCopyIsIndependent) {
+TEST(GraphModule, T025_deep_copy_is_independent) {
   auto gm = std::make_shared<GraphModule>(Net(), net_graph());
   const std::shared_ptr<GraphModule> copy = deep_copy(*gm);
   copy->graph().find_nodes(NodeKind::call_function, "torch.sin").at(0)->set_target("torch.neg");
@@ -80,7 +80,7 @@ TEST(GraphModule, T025_DeepCopyIsIndependent) {
   copy->graph().lint();
 }
 
-TEST(GraphModule, ItsNodesForgetItWhenTheyLeave) {
+TEST(GraphModule, its_nodes_forget_it_when_they_leave) {
   Net root;
   Graph taken;
   {
@@ -99,7 +99,7 @@ TEST(GraphModule, ItsNodesForgetItWhenTheyLeave) {
   taken.lint();  // asks an owner for "bias"
 }
 
-TEST(GraphModule, TakesOnlyWhatTheGraphRefersTo) {
+TEST(GraphModule, takes_only_what_the_graph_refers_to) {
   const auto net = std::make_shared<Net>();
   GraphModule gm(*net, net_graph());
   std::vector<std::string> names;
@@ -113,14 +113,14 @@ TEST(GraphModule, TakesOnlyWhatTheGraphRefersTo) {
               HasSubstr("referenced target lin but that target was not provided"));
 }
 
-TEST(GraphModule, NestedTensorsComeUnderTheSamePath) {
+TEST(GraphModule, nested_tensors_come_under_the_same_path) {
   const Net net;
   GraphModule gm(net, parse_graph("%w = get_attr[lin.weight]\nreturn %w"));
   EXPECT_TRUE(gm({}).to_tensor().is_same(net.get_parameter("lin.weight")));
   EXPECT_EQ(gm.str().substr(0, 40), "GraphModule(\n  (lin): Module()\n)\n\n\n\ndef ");
 }
 
-TEST(GraphModule, KeywordsTakeTheirPlaceholders) {
+TEST(GraphModule, keywords_take_their_placeholders) {
   GraphModule gm(
       parse_graph("%x = placeholder\n%y = placeholder(2)\n%z = placeholder(3)\n%a = operator.sub(%x, %y)\n%b = "
                   "operator.mul(%a, %z)\nreturn %b"));
@@ -131,7 +131,7 @@ TEST(GraphModule, KeywordsTakeTheirPlaceholders) {
   EXPECT_THAT(error_of([&] { gm.call({1}, {{"x", 5}}); }), HasSubstr("multiple values for argument 'x'"));
 }
 
-TEST(GraphModule, NestedInputsAndOutputsByTheirSpecs) {
+TEST(GraphModule, nested_inputs_and_outputs_by_their_specs) {
   Graph g = parse_graph(
       "%a_1 = placeholder\n%a_2 = placeholder\n%b_1 = placeholder\n%s = operator.add(%a_1, %a_2)\n%p = operator.mul(%s, "
       "%b_1)\nreturn (%s, %p)");
@@ -149,7 +149,7 @@ TEST(GraphModule, NestedInputsAndOutputsByTheirSpecs) {
   EXPECT_THAT(gm.code(), HasSubstr("return pytree.tree_unflatten((s, p), self._out_spec)"));
 }
 
-TEST(GraphModule, T051_SubmodulesByPath) {
+TEST(GraphModule, T051_submodules_by_path) {
   GraphModule gm(Net(), net_graph());
   EXPECT_TRUE(gm.add_submodule("deep.er.affine", std::make_shared<Affine>()));
   EXPECT_NE(gm.find_submodule("deep.er.affine"), nullptr);
@@ -166,7 +166,7 @@ TEST(GraphModule, T051_SubmodulesByPath) {
   EXPECT_THAT(error_of([&] { gm.graph().lint(); }), HasSubstr("no.such.path references a nonexistent attribute"));
 }
 
-TEST(GraphModule, T052_UnusedSubmodulesGoParametersStay) {
+TEST(GraphModule, T052_unused_submodules_go_parameters_stay) {
   GraphModule gm(Net(), net_graph());
   gm.add_submodule("unused.inner", std::make_shared<Affine>());
   gm.register_buffer("kept", numbers({2}));
@@ -178,7 +178,7 @@ TEST(GraphModule, T052_UnusedSubmodulesGoParametersStay) {
   EXPECT_THROW(gm.get_buffer("bias"), UserError);
 }
 
-TEST(GraphModule, FunctionsMayCallSubmodulesThatTheyAreGiven) {
+TEST(GraphModule, functions_may_call_submodules_that_they_are_given) {
   const auto choose = std::make_shared<const Function>("mine.choose", [](const Values& args, const Kwargs&) -> Value {
     return call_module_value(args.at(args.at(0).to_bool() ? 1 : 2), args.at(3).to_items());
   });
@@ -201,7 +201,7 @@ TEST(GraphModule, FunctionsMayCallSubmodulesThatTheyAreGiven) {
   EXPECT_THAT(gm.print_readable(), HasSubstr("    class no(torch.nn.Module):\n        def forward(self, x):\n"));
 }
 
-TEST(GraphModule, T028_CodeReleasesValuesAfterTheirLastUse) {
+TEST(GraphModule, T028_code_releases_values_after_their_last_use) {
   Graph g = parse_graph(R"(
     %a = placeholder
     %b = placeholder

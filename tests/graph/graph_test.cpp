@@ -28,7 +28,7 @@ std::vector<std::string> names(const Graph& g) {
 using test::error_of;
 Tensor numbers() { return arange(6, DType::float32).view({2, 3}) - 2; }
 
-TEST(Names, T007_ExplicitNamesNeverCollideWithGeneratedOnes) {
+TEST(Names, T007_explicit_names_never_collide_with_generated_ones) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.create_node(NodeKind::call_module, "linear_mod", {x}, {}, "foo_1_1");
@@ -45,7 +45,7 @@ TEST(Names, T007_ExplicitNamesNeverCollideWithGeneratedOnes) {
 }
 
 // The names are those that torch.fx gives.
-TEST(Names, AreMadeFromTargetsByFxsRules) {
+TEST(Names, are_made_from_targets_by_fxs_rules) {
   Graph g;
   Node* x = g.placeholder("x");
   EXPECT_EQ(g.call_function("aten.add.Tensor", {x, x})->name(), "add_tensor");
@@ -61,7 +61,7 @@ TEST(Names, AreMadeFromTargetsByFxsRules) {
   EXPECT_EQ(g.placeholder("inputIds")->name(), "input_ids");
 }
 
-TEST(Names, T008_SnakeCaseOfTheTargetThatStaysUntouched) {
+TEST(Names, T008_snake_case_of_the_target_that_stays_untouched) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.call_module("activations.snake_case", {x});
@@ -76,7 +76,7 @@ TEST(Names, T008_SnakeCaseOfTheTargetThatStaysUntouched) {
   EXPECT_EQ(d->target().text(), "max");
 }
 
-TEST(Graph, T004_AnOutputTupleKeepsItsStructure) {
+TEST(Graph, T004_an_output_tuple_keeps_its_structure) {
   Graph g;
   Node* x = g.placeholder("x");
   g.output(tuple({x, g.call_function("operator.add", {x, x})}));
@@ -86,7 +86,7 @@ TEST(Graph, T004_AnOutputTupleKeepsItsStructure) {
   EXPECT_TRUE(equal(result.to_items()[1].to_tensor(), numbers() + numbers()));
 }
 
-TEST(Graph, DictInputAndATupleWithADictAsOutput) {
+TEST(Graph, dict_input_and_a_tuple_with_a_dict_as_output) {
   Graph g;
   Node* d = g.placeholder("d");
   Node* a = g.call_function("operator.getitem", {d, "a"});
@@ -97,7 +97,7 @@ TEST(Graph, DictInputAndATupleWithADictAsOutput) {
   EXPECT_TRUE(equal(result.to_items()[1].to_dict().find("b")->to_tensor(), numbers()));
 }
 
-TEST(Graph, ANamedTupleKeepsItsTypeAndFields) {
+TEST(Graph, a_named_tuple_keeps_its_type_and_fields) {
   Graph g;
   Node* x = g.placeholder("x");
   g.output(StructValue{"collections.namedtuple", "\"my.Pair\"", {"first", "second"}, {x, g.call_method("neg", {x})}});
@@ -108,7 +108,7 @@ TEST(Graph, ANamedTupleKeepsItsTypeAndFields) {
   EXPECT_TRUE(equal(s.items[1].to_tensor(), numbers().neg()));
 }
 
-TEST(Graph, T010_GraphCopyInlinesOneGraphAfterAnother) {
+TEST(Graph, T010_graph_copy_inlines_one_graph_after_another) {
   Graph first;
   first.output(first.call_function("torch.relu", {first.placeholder("x")}));
   Graph second;
@@ -123,7 +123,7 @@ TEST(Graph, T010_GraphCopyInlinesOneGraphAfterAnother) {
   EXPECT_TRUE(equal(Interpreter(both).run({numbers()}).to_tensor(), numbers().relu().neg()));
 }
 
-TEST(Users, T012_AUserCountsOnce) {
+TEST(Users, T012_a_user_counts_once) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.call_function("torch.relu", {x});
@@ -137,7 +137,7 @@ TEST(Users, T012_AUserCountsOnce) {
   EXPECT_FALSE(y->users().contains(z));
 }
 
-TEST(Users, SettingArgumentsMovesAUserToTheEnd) {
+TEST(Users, setting_arguments_moves_a_user_to_the_end) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
@@ -146,7 +146,7 @@ TEST(Users, SettingArgumentsMovesAUserToTheEnd) {
   EXPECT_THAT(names(x->users().list()), ElementsAre("neg", "relu"));
 }
 
-TEST(Users, AreFoundInsideEveryKindOfContainer) {
+TEST(Users, are_found_inside_every_kind_of_container) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
@@ -158,7 +158,7 @@ TEST(Users, AreFoundInsideEveryKindOfContainer) {
   EXPECT_EQ(n->str(), "%getitem = operator.getitem(%x, (slice(None, %x, None), [{'k': %x}]), k=struct('t', '', f=%x))");
 }
 
-TEST(Users, T014_ReplaceAllUsesThenErase) {
+TEST(Users, T014_replace_all_uses_then_erase) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
@@ -174,7 +174,7 @@ TEST(Users, T014_ReplaceAllUsesThenErase) {
   EXPECT_TRUE(relu->erased());
 }
 
-TEST(Users, ReplacingMayPropagateMetaOnlyOntoANodeWithoutAny) {
+TEST(Users, replacing_may_propagate_meta_only_onto_a_node_without_any) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
@@ -187,7 +187,7 @@ TEST(Users, ReplacingMayPropagateMetaOnlyOntoANodeWithoutAny) {
   EXPECT_THAT(error_of([&] { neg->replace_all_uses_with(relu, {}, true); }), HasSubstr("already has meta"));
 }
 
-TEST(Users, T015_ReplaceInputChangesThatNodeOnly) {
+TEST(Users, T015_replace_input_changes_that_node_only) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
@@ -198,7 +198,7 @@ TEST(Users, T015_ReplaceInputChangesThatNodeOnly) {
   EXPECT_TRUE(equal(Interpreter(g).run({in * 2, in}).to_tensor(), in.relu()));
 }
 
-TEST(Users, T016_UpdateArgAndUpdateKwarg) {
+TEST(Users, T016_update_arg_and_update_kwarg) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
@@ -212,7 +212,7 @@ TEST(Users, T016_UpdateArgAndUpdateKwarg) {
   EXPECT_THAT(error_of([&] { c->update_arg(1, y); }), HasSubstr("out of range"));
 }
 
-TEST(Users, T017_InsertArg) {
+TEST(Users, T017_insert_arg) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y");
@@ -226,7 +226,7 @@ TEST(Users, T017_InsertArg) {
   EXPECT_THAT(error_of([&] { out->insert_arg(4, y); }), HasSubstr("between 0 and"));
 }
 
-TEST(Users, AHundredThousandUsersAndInputsAreCheap) {
+TEST(Users, a_hundred_thousand_users_and_inputs_are_cheap) {
   Graph g;
   Node* x = g.placeholder("x");
   Values all;
@@ -248,7 +248,7 @@ TEST(Users, AHundredThousandUsersAndInputsAreCheap) {
   EXPECT_EQ(g.size(), 3U);
 }
 
-TEST(Order, T019_PrependMovesANode) {
+TEST(Order, T019_prepend_moves_a_node) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* add = g.call_function("operator.add", {x, 1});
@@ -261,7 +261,7 @@ TEST(Order, T019_PrependMovesANode) {
   EXPECT_EQ(Interpreter(g).run({numbers()}).to_items().size(), 2U);
 }
 
-TEST(Order, InsertionPointsAreThoseOfFx) {
+TEST(Order, insertion_points_are_those_of_fx) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
@@ -290,7 +290,7 @@ TEST(Order, InsertionPointsAreThoseOfFx) {
   EXPECT_THAT(error_of([&] { static_cast<void>(other.inserting_after(x)); }), HasSubstr("not in this graph"));
 }
 
-TEST(Order, ManyInsertionsAtOnePlaceKeepTheOrderKnown) {
+TEST(Order, many_insertions_at_one_place_keep_the_order_known) {
   for (const bool after : {false, true}) {
     Graph g;
     Node* x = g.placeholder("x");
@@ -306,7 +306,7 @@ TEST(Order, ManyInsertionsAtOnePlaceKeepTheOrderKnown) {
   }
 }
 
-TEST(Order, NodesMayBeErasedWhileGoingThroughThem) {
+TEST(Order, nodes_may_be_erased_while_going_through_them) {
   Graph g;
   Node* x = g.placeholder("x");
   for (int i = 0; i < 10; ++i) g.call_function("operator.neg", {x});
@@ -321,7 +321,7 @@ TEST(Order, NodesMayBeErasedWhileGoingThroughThem) {
   EXPECT_EQ(g.size(), 1U);
 }
 
-TEST(Order, TopologicalSortMovesOnlyWhatMust) {
+TEST(Order, topological_sort_moves_only_what_must) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.call_function("torch.relu", {x});
@@ -337,14 +337,14 @@ TEST(Order, TopologicalSortMovesOnlyWhatMust) {
   EXPECT_THAT(error_of([&] { g.topological_sort(); }), HasSubstr("depends on itself"));
 }
 
-TEST(Lint, T020_ErasingAUsedNodeIsRefused) {
+TEST(Lint, T020_erasing_a_used_node_is_refused) {
   Graph g;
   Node* x = g.placeholder("x");
   g.output(x);
   EXPECT_EQ(error_of([&] { g.erase_node(x); }), "Tried to erase Node x but it still had 1 users in the graph: output");
 }
 
-TEST(Lint, T021_ACopyWithoutMappingIsFound) {
+TEST(Lint, T021_a_copy_without_mapping_is_found) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* relu = g.call_function("torch.relu", {x});
@@ -353,7 +353,7 @@ TEST(Lint, T021_ACopyWithoutMappingIsFound) {
   EXPECT_THAT(error_of([&] { copy.lint(); }), HasSubstr("does not belong to this Graph"));
 }
 
-TEST(Lint, T022_UseBeforeDefinitionIsFound) {
+TEST(Lint, T022_use_before_definition_is_found) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.call_function("torch.relu", {x});
@@ -363,7 +363,7 @@ TEST(Lint, T022_UseBeforeDefinitionIsFound) {
   EXPECT_THAT(error_of([&] { g.lint(); }), HasSubstr("was used before it has been defined"));
 }
 
-TEST(Lint, AForeignNodeThatIsGoneDoesNotDangle) {
+TEST(Lint, a_foreign_node_that_is_gone_does_not_dangle) {
   Graph g;
   {
     Graph other;
@@ -372,7 +372,7 @@ TEST(Lint, AForeignNodeThatIsGoneDoesNotDangle) {
   EXPECT_TRUE(g.output_node()->args()[0].is_none());
 }
 
-TEST(Lint, T024_ADictKeyCannotBeANode) {
+TEST(Lint, T024_a_dict_key_cannot_be_a_node) {
   Graph g;
   Node* x = g.placeholder("x");
   EXPECT_THAT(error_of([&] { g.output(dict({{x, 1}})); }), HasSubstr("cannot contain a Node"));
@@ -381,7 +381,7 @@ TEST(Lint, T024_ADictKeyCannotBeANode) {
   g.lint();
 }
 
-TEST(Copy, T025_ADeepCopyIsIndependent) {
+TEST(Copy, T025_a_deep_copy_is_independent) {
   Graph g;
   Node* x = g.placeholder("x");
   g.output(g.call_function("torch.relu", {x}));
@@ -391,7 +391,7 @@ TEST(Copy, T025_ADeepCopyIsIndependent) {
   EXPECT_TRUE(equal(Interpreter(g).run({numbers()}).to_tensor(), numbers().relu()));
 }
 
-TEST(Copy, T026_ALongChainIsCopiedWithItsUsers) {
+TEST(Copy, T026_a_long_chain_is_copied_with_its_users) {
   Graph g;
   Node* x = g.placeholder("x");
   for (int i = 0; i < 50000; ++i) x = g.call_function("torch.relu", {x});
@@ -406,7 +406,7 @@ TEST(Copy, T026_ALongChainIsCopiedWithItsUsers) {
   EXPECT_TRUE(same_graph(g, copy));
 }
 
-TEST(Copy, AMovedGraphKeepsItsNodes) {
+TEST(Copy, a_moved_graph_keeps_its_nodes) {
   Graph g;
   Node* x = g.placeholder("x");
   Graph moved = std::move(g);
@@ -416,7 +416,7 @@ TEST(Copy, AMovedGraphKeepsItsNodes) {
 }
 
 // The expected text is what torch.fx 2.13 prints for the same graph.
-TEST(Print, T027_AGraphAsPyTorchPrintsIt) {
+TEST(Print, T027_a_graph_as_pytorch_prints_it) {
   Graph g;
   Node* x = g.create_node(NodeKind::placeholder, "x", {3}, {}, {}, "torch.Tensor");
   Node* w = g.get_attr("lin.weight");
@@ -440,7 +440,7 @@ TEST(Print, T027_AGraphAsPyTorchPrintsIt) {
     return {'a': getitem, 'b': [add_tensor]})");
 }
 
-TEST(Hooks, T060_CreateEraseAndReplaceHooksFire) {
+TEST(Hooks, T060_create_erase_and_replace_hooks_fire) {
   Graph g;
   std::string log;
   const int a = g.on_create([&](Node& n) { log += "create1 " + n.name() + ";"; });
@@ -461,7 +461,7 @@ TEST(Hooks, T060_CreateEraseAndReplaceHooksFire) {
   EXPECT_TRUE(g.hooks()->create.empty() && g.hooks()->erase.empty() && g.hooks()->replace.empty());
 }
 
-TEST(Equality, IsUpToNames) {
+TEST(Equality, is_up_to_names) {
   Graph a;
   Node* x = a.placeholder("x");
   a.output(a.call_function("torch.add", {x, 1}));
@@ -476,7 +476,7 @@ TEST(Equality, IsUpToNames) {
   EXPECT_THAT(why, HasSubstr("total"));
 }
 
-TEST(Find, ByKindAndTarget) {
+TEST(Find, by_kind_and_target) {
   Graph g;
   Node* x = g.placeholder("x");
   g.call_function("torch.relu", {x});

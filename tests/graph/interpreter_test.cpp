@@ -33,7 +33,7 @@ Graph chain() {
   return g;
 }
 
-TEST(Interpreter, T041_AnOverriddenRunNodeSeesEveryNode) {
+TEST(Interpreter, T041_an_overridden_run_node_sees_every_node) {
   struct Recording : Interpreter {
     using Interpreter::Interpreter;
     std::map<std::string, Value> seen;
@@ -46,14 +46,14 @@ TEST(Interpreter, T041_AnOverriddenRunNodeSeesEveryNode) {
   EXPECT_TRUE(equal(run.seen.at("output").to_tensor(), (numbers() + 1).relu().neg()));
 }
 
-TEST(Interpreter, T043_AnInitialEnvironmentSkipsNodes) {
+TEST(Interpreter, T043_an_initial_environment_skips_nodes) {
   const Graph g = chain();
   const Node* add = g.find_node("add");
   const Tensor given = full({2, 3}, 5.0);
   EXPECT_TRUE(equal(Interpreter(g).run({numbers()}, {{add, given}}).to_tensor(), given.neg()));
 }
 
-TEST(Interpreter, T044_AfterRunOnlyTheOutputIsKept) {
+TEST(Interpreter, T044_after_run_only_the_output_is_kept) {
   const Graph g = chain();
   Interpreter run(g);
   run.run({numbers()});
@@ -64,7 +64,7 @@ TEST(Interpreter, T044_AfterRunOnlyTheOutputIsKept) {
   EXPECT_EQ(keeping.num_values(), 5U);
 }
 
-TEST(Interpreter, T045_PlaceholdersHaveDefaults) {
+TEST(Interpreter, T045_placeholders_have_defaults) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* y = g.placeholder("y", 3.5);
@@ -76,14 +76,14 @@ TEST(Interpreter, T045_PlaceholdersHaveDefaults) {
   EXPECT_THAT(error_of([&] { Interpreter(g).run({1, 2, 3}); }), HasSubstr("takes 2 inputs, found 3"));
 }
 
-TEST(Interpreter, StarredPlaceholdersTakeTheRest) {
+TEST(Interpreter, starred_placeholders_take_the_rest) {
   Graph g;
   g.placeholder("x");
   g.output(g.placeholder("*args"));
   EXPECT_EQ(Interpreter(g).run({1, 2, 3}).str(), "[2, 3]");
 }
 
-TEST(Interpreter, AnErrorShowsTheNode) {
+TEST(Interpreter, an_error_shows_the_node) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* bad = g.call_function("aten.mm.default", {x, x});
@@ -94,7 +94,7 @@ TEST(Interpreter, AnErrorShowsTheNode) {
   EXPECT_THAT(text, HasSubstr("interpreter_test.cpp:"));
 }
 
-TEST(Interpreter, UnknownFunctionsAreListedTogether) {
+TEST(Interpreter, unknown_functions_are_listed_together) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.call_function("mine.first", {x});
@@ -105,12 +105,12 @@ TEST(Interpreter, UnknownFunctionsAreListedTogether) {
   EXPECT_THAT(text, HasSubstr("mine.second.default"));
 }
 
-TEST(Interpreter, AnEmptyGraphGivesNone) {
+TEST(Interpreter, an_empty_graph_gives_none) {
   const Graph g;
   EXPECT_TRUE(Interpreter(g).run().is_none());
 }
 
-TEST(Interpreter, FunctionsOfTheUsersOwn) {
+TEST(Interpreter, functions_of_the_users_own) {
   int calls = 0;
   const auto twice = std::make_shared<const Function>("mine.twice", [&](const Values& args, const Kwargs&) -> Value {
     ++calls;
@@ -128,7 +128,7 @@ TEST(Interpreter, FunctionsOfTheUsersOwn) {
                UserError);
 }
 
-TEST(Transformer, T047_WithoutOverridesTheProgramIsTheSame) {
+TEST(Transformer, T047_without_overrides_the_program_is_the_same) {
   Graph g = chain();
   g.find_node("add")->meta.stack_trace = std::make_shared<const std::string>("File \"user.py\", line 3");
   const Graph out = Transformer(g).transform();
@@ -138,7 +138,7 @@ TEST(Transformer, T047_WithoutOverridesTheProgramIsTheSame) {
   EXPECT_EQ(*out.find_node("add")->meta.stack_trace, "File \"user.py\", line 3");
 }
 
-TEST(Transformer, StackTracesAreKept) {
+TEST(Transformer, stack_traces_are_kept) {
   Graph g = chain();
   const auto trace = std::make_shared<const std::string>("File \"user.py\", line 3, in forward\n  return x");
   for (Node* n : g.nodes()) n->meta.stack_trace = trace;
@@ -148,7 +148,7 @@ TEST(Transformer, StackTracesAreKept) {
     for (const Node* n : out->nodes()) EXPECT_EQ(n->meta.stack_trace, trace) << n->name();
 }
 
-TEST(Transformer, T048_OverridesSwapOperators) {
+TEST(Transformer, T048_overrides_swap_operators) {
   struct Swap : Transformer {
     using Transformer::Transformer;
     Value call_function(const Target& target, const Values& args, const Kwargs& kwargs) override {
@@ -166,7 +166,7 @@ TEST(Transformer, T048_OverridesSwapOperators) {
   EXPECT_TRUE(equal(Interpreter(out).run({numbers()}).to_tensor(), numbers().neg().sigmoid()));
 }
 
-TEST(PythonFunctions, WorkOnPlainNumbersAsPythonDoes) {
+TEST(PythonFunctions, work_on_plain_numbers_as_python_does) {
   EXPECT_EQ(run_function("operator.floordiv", {-7, 2}).to_int(), -4);
   EXPECT_EQ(run_function("operator.mod", {-7, 2}).to_int(), 1);
   EXPECT_EQ(run_function("operator.truediv", {7, 2}).to_float(), 3.5);
@@ -201,7 +201,7 @@ TEST(PythonFunctions, WorkOnPlainNumbersAsPythonDoes) {
   EXPECT_THAT(error_of([] { run_function("math.floor", {}); }), HasSubstr("math.floor: 0 arguments are too few"));
 }
 
-TEST(PythonFunctions, WorkOnSymbolicNumbers) {
+TEST(PythonFunctions, work_on_symbolic_numbers) {
   const auto env = ShapeEnv::make();
   const SymInt s = env->create_size(6, "x, dimension 0");
   EXPECT_EQ(run_function("operator.mul", {s, 2}).str(), "2*s0");
@@ -212,7 +212,7 @@ TEST(PythonFunctions, WorkOnSymbolicNumbers) {
   EXPECT_EQ(run_function("operator.mul", {run_function("torch.sym_float", {s}), 0.5}).str(), "0.5*ToFloat(s0)");
 }
 
-TEST(PythonFunctions, WorkOnSymbolicFloats) {
+TEST(PythonFunctions, work_on_symbolic_floats) {
   const auto env = ShapeEnv::make();
   const Value f = run_function("torch.sym_float", {env->create_size(6, "x, dimension 0")});
   EXPECT_EQ(run_function("operator.add", {f, 0.5}).str(), "ToFloat(s0) + 0.5");
@@ -223,7 +223,7 @@ TEST(PythonFunctions, WorkOnSymbolicFloats) {
   EXPECT_EQ(run_function("builtins.max", {1, 1.0}).kind(), Value::Kind::integer);
 }
 
-TEST(PythonFunctions, WorkOnTensors) {
+TEST(PythonFunctions, work_on_tensors) {
   const Tensor x = numbers();
   const auto tensor = [&](std::string_view name, const Values& args) { return run_function(name, args).to_tensor(); };
   EXPECT_TRUE(equal(tensor("operator.sub", {2, x}), 2 - x));
@@ -243,7 +243,7 @@ TEST(PythonFunctions, WorkOnTensors) {
   EXPECT_EQ(y.index_by({0, 2}).item().to_double(), 7);
 }
 
-TEST(Methods, OfTensorsAndDicts) {
+TEST(Methods, of_tensors_and_dicts) {
   const Tensor x = numbers();
   EXPECT_EQ(call_method("size", {x}).str(), "(2, 3)");
   EXPECT_EQ(call_method("size", {x, -1}).to_int(), 3);

@@ -32,7 +32,7 @@ std::vector<std::string> names(const Graph& g) {
 
 // ---- dead code --------------------------------------------------------------------------------------------------------
 
-TEST(DeadCode, T054_PlaceholdersStayTheirDeadUsersGo) {
+TEST(DeadCode, T054_placeholders_stay_their_dead_users_go) {
   Graph g = parse_graph("%x = placeholder\n%y = placeholder\n%a = operator.add(%y, 7)\n%b = operator.mul(%a, 2)\nreturn %x");
   EXPECT_TRUE(eliminate_dead_code(g));
   EXPECT_THAT(names(g), ElementsAre("x", "y", "output"));
@@ -54,7 +54,7 @@ TEST(DeadCode, calls_that_nobody_knows_stay) {
 }
 
 // The row also names collectives and profiler ranges: calls that nobody knows, above.
-TEST(DeadCode, T055_WritesRandomNumbersAndWhatAPredicateNamesStay) {
+TEST(DeadCode, T055_writes_random_numbers_and_what_a_predicate_names_stay) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %y = placeholder
@@ -78,7 +78,7 @@ struct Quiet : Typed<Quiet> {
   Tensor forward(const Tensor& x) { return x; }
 };
 
-TEST(DeadCode, T056_AssertionsAndModulesWithSideEffectsStay) {
+TEST(DeadCode, T056_assertions_and_modules_with_side_effects_stay) {
   GraphModule gm({{"noisy", std::make_shared<Noisy>()}, {"quiet", std::make_shared<Quiet>()}}, parse_graph(R"(
     %x = placeholder
     %noisy = call_module[noisy](%x)
@@ -93,7 +93,7 @@ TEST(DeadCode, T056_AssertionsAndModulesWithSideEffectsStay) {
 
 // ---- common subexpressions --------------------------------------------------------------------------------------------
 
-TEST(CommonSubexpressions, T057_EqualChainsBecomeOne) {
+TEST(CommonSubexpressions, T057_equal_chains_become_one) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %cos = aten.cos.default(%x)
@@ -113,7 +113,7 @@ TEST(CommonSubexpressions, T057_EqualChainsBecomeOne) {
   EXPECT_TRUE(equal(Interpreter(g).run({x}).to_tensor(), before.to_tensor()));
 }
 
-TEST(CommonSubexpressions, T058_DefaultsAreFilledIn) {
+TEST(CommonSubexpressions, T058_defaults_are_filled_in) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %a = aten.sum.dim_IntList(%x, [1])
@@ -130,7 +130,7 @@ TEST(CommonSubexpressions, T058_DefaultsAreFilledIn) {
   EXPECT_EQ(g.find_node("t")->str(), "%t = aten.add.Tensor(%s, %a)");
 }
 
-TEST(CommonSubexpressions, T059_RandomAndBannedOperatorsStay) {
+TEST(CommonSubexpressions, T059_random_and_banned_operators_stay) {
   const char* text = R"(
     %x = placeholder
     %a = aten.rand_like.default(%x)
@@ -147,12 +147,12 @@ TEST(CommonSubexpressions, T059_RandomAndBannedOperatorsStay) {
   EXPECT_THAT(names(g), ElementsAre("x", "a", "b", "c", "e", "f", "output"));
 }
 
-TEST(CommonSubexpressions, ResultsStaySeparate) {
+TEST(CommonSubexpressions, results_stay_separate) {
   Graph g = parse_graph("%x = placeholder\n%a = aten.cos.default(%x)\n%b = aten.cos.default(%x)\nreturn (%a, %b)");
   EXPECT_FALSE(eliminate_common_subexpressions(g));
 }
 
-TEST(CommonSubexpressions, ReadsOnEitherSideOfAWriteStay) {
+TEST(CommonSubexpressions, reads_on_either_side_of_a_write_stay) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %a = aten.cos.default(%x)
@@ -176,7 +176,7 @@ TEST(CommonSubexpressions, ReadsOnEitherSideOfAWriteStay) {
 
 // ---- constants --------------------------------------------------------------------------------------------------------
 
-TEST(Constants, WhatDependsOnTheModulesTensorsAloneIsComputed) {
+TEST(Constants, what_depends_on_the_modules_tensors_alone_is_computed) {
   GraphModule gm({{"w", numbers(3, 4)}, {"b", numbers(1, 3)}}, parse_graph(R"(
     %x = placeholder
     %w = get_attr[w]
@@ -201,7 +201,7 @@ TEST(Constants, WhatDependsOnTheModulesTensorsAloneIsComputed) {
   EXPECT_FALSE(fold_constants(gm));
 }
 
-TEST(Constants, WrittenTensorsAreNot) {
+TEST(Constants, written_tensors_are_not) {
   GraphModule gm({{"steps", zeros({2})}}, parse_graph(R"(
     %x = placeholder
     %steps = get_attr[steps]
@@ -216,7 +216,7 @@ TEST(Constants, WrittenTensorsAreNot) {
 
 // ---- shapes -----------------------------------------------------------------------------------------------------------
 
-TEST(Shapes, T049_TensorMetaHasTheRealRunsGeometry) {
+TEST(Shapes, T049_tensor_meta_has_the_real_runs_geometry) {
   struct Scale : Typed<Scale> {
     Tensor forward(const Tensor& x) { return x * 2; }
   };
@@ -244,7 +244,7 @@ TEST(Shapes, T049_TensorMetaHasTheRealRunsGeometry) {
   for (const Node* n : gm.graph().nodes()) EXPECT_NE(n->meta.find("tensor_meta"), nullptr) << n->name();
 }
 
-TEST(Shapes, T050_AggregatesHoldMetadataInTheTensorsPlaces) {
+TEST(Shapes, T050_aggregates_hold_metadata_in_the_tensors_places) {
   const auto both = std::make_shared<const Function>("mine.both", [](const Values&, const Kwargs&) -> Value {
     return tuple({3, zeros({})});
   });
@@ -257,7 +257,7 @@ TEST(Shapes, T050_AggregatesHoldMetadataInTheTensorsPlaces) {
   EXPECT_EQ(items[1].to_struct().items[0].str(), "()");
 }
 
-TEST(Shapes, OfSymbolicInputs) {
+TEST(Shapes, of_symbolic_inputs) {
   Graph g =
       parse_graph("%x = placeholder\n%y = aten.cat.default([%x, %x], 1)\n%z = aten.sum.dim_IntList(%y, [0])\nreturn %z");
   const auto env = ShapeEnv::make();
@@ -270,7 +270,7 @@ TEST(Shapes, OfSymbolicInputs) {
 
 // ---- splitting --------------------------------------------------------------------------------------------------------
 
-TEST(Split, IntoSubmodulesThatComputeTheSame) {
+TEST(Split, into_submodules_that_compute_the_same) {
   GraphModule gm({{"w", numbers(2, 3)}, {"quiet.inner", std::make_shared<Quiet>()}}, parse_graph(R"(
     %x = placeholder
     %y = placeholder
@@ -292,7 +292,7 @@ TEST(Split, IntoSubmodulesThatComputeTheSame) {
   EXPECT_NE(split->find_submodule("submod_0.quiet_inner"), nullptr);
 }
 
-TEST(Split, ByAPredicate) {
+TEST(Split, by_a_predicate) {
   GraphModule gm(parse_graph(
       "%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.cos(%b)\n%d = torch.relu(%c)\nreturn %d"));
   const auto split = split_by(gm, [](const Node& n) { return n.target().str() == "torch.relu"; });
@@ -300,7 +300,7 @@ TEST(Split, ByAPredicate) {
   EXPECT_TRUE(equal((*split)({numbers(2, 3)}).to_tensor(), gm({numbers(2, 3)}).to_tensor()));
 }
 
-TEST(Split, ACycleIsAnError) {
+TEST(Split, a_cycle_is_an_error) {
   GraphModule gm(parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.cos(%b)\nreturn %c"));
   EXPECT_THAT(error_of([&] { split_module(gm, [](const Node& n) { return n.name() == "b" ? 1 : 0; }); }),
               HasSubstr("cycle exists between partitions"));
@@ -319,7 +319,7 @@ Pass replacing(std::string name, const char* from, const char* to) {
           }};
 }
 
-TEST(PassManager, T071_RunsPassesInOrderAndNamesTheOneThatFails) {
+TEST(PassManager, T071_runs_passes_in_order_and_names_the_one_that_fails) {
   const auto module = [] {
     return GraphModule(parse_graph("%x = placeholder\n%y = operator.add(%x, %x)\n%z = operator.add(%x, %y)\nreturn %z"));
   };
@@ -349,7 +349,7 @@ TEST(PassManager, an_exception_of_another_library_keeps_the_name_of_its_pass) {
   EXPECT_THAT(text, HasSubstr("index 7"));
 }
 
-TEST(PassManager, T072_ConstraintsSortPasses) {
+TEST(PassManager, T072_constraints_sort_passes) {
   const auto pass = [](const char* name) { return Pass{name, [](GraphModule&) { return false; }}; };
   PassManager stable({pass("a"), pass("b"), pass("c")});
   stable.solve_constraints();

@@ -8,7 +8,7 @@
 namespace calque {
 namespace {
 
-TEST(PythonNames, EveryOperatorOfTorchHasAFunctionOrAMethod) {
+TEST(PythonNames, every_operator_of_torch_has_a_function_or_a_method) {
   constexpr std::string_view method = "torch.Tensor.";
   for (const Operator* op : all_operators()) {
     if (op->schema().name_space != "aten") continue;
@@ -17,7 +17,7 @@ TEST(PythonNames, EveryOperatorOfTorchHasAFunctionOrAMethod) {
   }
 }
 
-TEST(PythonNames, AFunctionIsPrintedAsPyTorchPrintsIt) {
+TEST(PythonNames, a_function_is_printed_as_pytorch_prints_it) {
   const auto printed = [](std::string_view name) { return get_function(name)->name(); };
   EXPECT_EQ(printed("torch.nn.functional.linear"), "torch._C._nn.linear");
   EXPECT_EQ(printed("torch.nn.functional.one_hot"), "torch._C._nn.one_hot");
@@ -29,14 +29,14 @@ TEST(PythonNames, AFunctionIsPrintedAsPyTorchPrintsIt) {
   EXPECT_EQ(printed("torch.relu"), "torch.relu");
 }
 
-TEST(PythonNames, PythonsOperatorsNameTheirs) {
+TEST(PythonNames, pythons_operators_name_theirs) {
   EXPECT_EQ(find_python_alias("operator.truediv")->op->packet(), "aten::div");
   EXPECT_EQ(find_python_alias("operator.ilshift")->op->packet(), "aten::__ilshift__");
   EXPECT_EQ(find_python_alias("torch.Tensor.T.__get__")->op->name(), "aten::numpy_T");
   EXPECT_EQ(find_python_alias("operator.nothing"), nullptr);
 }
 
-TEST(PythonNames, AWrongNameIsRefusedWhenTheStanzaIsRegistered) {
+TEST(PythonNames, a_wrong_name_is_refused_when_the_stanza_is_registered) {
   Library mine("python_names");
   const auto message = [](auto&& what) -> std::string {
     try {

@@ -58,7 +58,7 @@ void expect_same(const Value& found, const Value& expected) {
   }
 }
 
-TEST(Regions, T358_BecomeCallsAsPyTorchs) {
+TEST(Regions, T358_become_calls_as_pytorchs) {
   for (const json& program : programs()) {
     SCOPED_TRACE(program.at("name").get<std::string>());
     Tensor x = rand({4, 4});
@@ -85,7 +85,7 @@ TEST(Regions, T358_BecomeCallsAsPyTorchs) {
   }
 }
 
-TEST(Regions, T359_SequentialSplitIsAChainAndInliningBringsTheGraphBack) {
+TEST(Regions, T359_sequential_split_is_a_chain_and_inlining_brings_the_graph_back) {
   for (const json& program : programs()) {
     SCOPED_TRACE(program.at("name").get<std::string>());
     const auto module = original(program);
@@ -103,7 +103,7 @@ TEST(Regions, T359_SequentialSplitIsAChainAndInliningBringsTheGraphBack) {
   }
 }
 
-TEST(Regions, PartsOfASplitEnterAndLeaveWhatIsOpen) {
+TEST(Regions, parts_of_a_split_enter_and_leave_what_is_open) {
   for (const json& program : programs())
     for (const json& c : program.at("splits")) {
       SCOPED_TRACE(program.at("name").get<std::string>());
@@ -117,13 +117,13 @@ TEST(Regions, PartsOfASplitEnterAndLeaveWhatIsOpen) {
     }
 }
 
-TEST(Regions, NumbersOfPartsMustNotGoDown) {
+TEST(Regions, numbers_of_parts_must_not_go_down) {
   const auto module = original(programs()[0]);
   int64_t next = 10;
   EXPECT_THROW(split_module(*module, [&](const Node&) { return next--; }), UserError);
 }
 
-TEST(Regions, AnErrorPutsTheThreadBack) {
+TEST(Regions, an_error_puts_the_thread_back) {
   const Graph graph = parse_graph(
       "%x : f32[3] = placeholder\n"
       "%_set_grad_enabled = torch._C._set_grad_enabled(False)\n"

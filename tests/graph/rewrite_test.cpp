@@ -24,7 +24,7 @@ void expect_same(const Graph& found, std::string_view expected) {
   EXPECT_TRUE(same_graph(found, parse_graph(expected), &why)) << why << "\n" << found.str();
 }
 
-TEST(Rewrite, T061_ASingleMatch) {
+TEST(Rewrite, T061_a_single_match) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %neg = torch.neg(%x)
@@ -47,7 +47,7 @@ TEST(Rewrite, T061_ASingleMatch) {
   EXPECT_TRUE(equal(Interpreter(g).run({numbers()}).to_tensor(), numbers() + numbers().relu()));
 }
 
-TEST(Rewrite, T062_EveryMatchIsReplaced) {
+TEST(Rewrite, T062_every_match_is_replaced) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %a = placeholder
@@ -67,7 +67,7 @@ TEST(Rewrite, T062_EveryMatchIsReplaced) {
   EXPECT_TRUE(g.find_nodes(NodeKind::call_function, "torch.cat").empty());
 }
 
-TEST(Rewrite, T063_InternalNodesMayNotBeUsedOutside) {
+TEST(Rewrite, T063_internal_nodes_may_not_be_used_outside) {
   const char* text = R"(
     %x = placeholder
     %relu = torch.relu(%x)
@@ -87,7 +87,7 @@ TEST(Rewrite, T063_InternalNodesMayNotBeUsedOutside) {
             1U);
 }
 
-TEST(Rewrite, T064_OverlappingMatchesAreReplacedOnce) {
+TEST(Rewrite, T064_overlapping_matches_are_replaced_once) {
   Graph g = parse_graph(
       "%x = placeholder\n%a = torch.sigmoid(%x)\n%b = torch.sigmoid(%a)\n%c = torch.sigmoid(%b)\n%d = "
       "torch.sigmoid(%c)\nreturn %d");
@@ -98,7 +98,7 @@ TEST(Rewrite, T064_OverlappingMatchesAreReplacedOnce) {
   expect_same(g, "%x = placeholder\n%a = torch.neg(%x)\n%b = torch.neg(%a)\nreturn %b");
 }
 
-TEST(Rewrite, T065_PlaceholdersMatchAnyNode) {
+TEST(Rewrite, T065_placeholders_match_any_node) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %a = operator.add(%x, 3)
@@ -115,7 +115,7 @@ TEST(Rewrite, T065_PlaceholdersMatchAnyNode) {
   expect_same(g, "%x = placeholder\n%a = operator.add(%x, 3)\nreturn %a");
 }
 
-TEST(Rewrite, T066_SeveralOutputs) {
+TEST(Rewrite, T066_several_outputs) {
   const char* text = R"(
     %x = placeholder
     %relu = torch.relu(%x)
@@ -137,7 +137,7 @@ struct Part : Typed<Part> {
   Tensor forward(const Tensor& x) { return x.relu(); }
 };
 
-TEST(Rewrite, T067_SubmodulesComeAndGo) {
+TEST(Rewrite, T067_submodules_come_and_go) {
   GraphModule gm(
       {{"linear", std::make_shared<Part>()}, {"sigmoid", std::make_shared<Part>()}, {"shared", std::make_shared<Part>()}},
       parse_graph(R"(
@@ -165,7 +165,7 @@ TEST(Rewrite, T067_SubmodulesComeAndGo) {
   EXPECT_TRUE(equal(gm({numbers()}).to_tensor(), numbers().relu() * 2 + numbers().relu()));
 }
 
-TEST(Rewrite, T068_FiltersSeeMatchGraphAndPattern) {
+TEST(Rewrite, T068_filters_see_match_graph_and_pattern) {
   const char* text =
       "%x = placeholder\n%s = placeholder\n%a = aten.add.Tensor(%x, %s)\n%b = aten.add.Tensor(%a, 3)\nreturn %b";
   const char* pattern = "%x = placeholder\n%y = placeholder\n%a = aten.add.Tensor(%x, %y)\nreturn %a";
@@ -184,7 +184,7 @@ TEST(Rewrite, T068_FiltersSeeMatchGraphAndPattern) {
   EXPECT_EQ(&replaced[0].replacements[0]->graph(), &g);
 }
 
-TEST(Rewrite, T069_PositionKeywordAndDefaultsAreOne) {
+TEST(Rewrite, T069_position_keyword_and_defaults_are_one) {
   Graph g = parse_graph("%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], stride=[2, 2])\nreturn %p");
   EXPECT_TRUE(replace_pattern(g, "%x = placeholder\n%p = aten.max_pool2d.default(%x, [2, 2], [2, 2], [1, 1])\nreturn %p",
                               "%x = placeholder\n%r = aten.relu.default(%x)\nreturn %r")
@@ -195,7 +195,7 @@ TEST(Rewrite, T069_PositionKeywordAndDefaultsAreOne) {
             1U);
 }
 
-TEST(Rewrite, T070_AFailedCandidateIsRolledBackWhole) {
+TEST(Rewrite, T070_a_failed_candidate_is_rolled_back_whole) {
   Graph g = parse_graph(R"(
     %x = placeholder
     %a = placeholder
@@ -216,7 +216,7 @@ TEST(Rewrite, T070_AFailedCandidateIsRolledBackWhole) {
   EXPECT_EQ(g.find_nodes(NodeKind::call_function, "operator.add").size(), 1U);
 }
 
-TEST(Rewrite, AMatchThatWouldDependOnItselfIsNone) {
+TEST(Rewrite, a_match_that_would_depend_on_itself_is_none) {
   Graph g = parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.sin(%a)\n%c = torch.neg(%b)\nreturn (%a, %c)");
   EXPECT_TRUE(replace_pattern(g,
                               "%x = placeholder\n%y = placeholder\n%a = torch.relu(%x)\n%c = torch.neg(%y)\nreturn (%a, %c)",
@@ -224,7 +224,7 @@ TEST(Rewrite, AMatchThatWouldDependOnItselfIsNone) {
                   .empty());
 }
 
-TEST(Rewrite, AReplacementMayBeMadeForEachMatch) {
+TEST(Rewrite, a_replacement_may_be_made_for_each_match) {
   Graph g = parse_graph("%x = placeholder\n%a = torch.relu(%x)\n%b = torch.relu(%a)\nreturn %b");
   ReplaceOptions options;
   int made = 0;
@@ -238,7 +238,7 @@ TEST(Rewrite, AReplacementMayBeMadeForEachMatch) {
   expect_same(g, "%x = placeholder\n%a = torch.sin(%x)\n%b = torch.cos(%a)\nreturn %b");
 }
 
-TEST(Rewrite, LiteralsMayBeIgnored) {
+TEST(Rewrite, literals_may_be_ignored) {
   Graph g = parse_graph("%x = placeholder\n%a = operator.add(%x, 3)\nreturn %a");
   const char* pattern = "%x = placeholder\n%a = operator.add(%x, 1)\nreturn %a";
   const char* replacement = "%x = placeholder\n%a = torch.neg(%x)\nreturn %a";
@@ -248,7 +248,7 @@ TEST(Rewrite, LiteralsMayBeIgnored) {
   EXPECT_EQ(replace_pattern(g, pattern, replacement, options).size(), 1U);
 }
 
-TEST(Rewrite, PatternsThatCannotBeFoundAreRefused) {
+TEST(Rewrite, patterns_that_cannot_be_found_are_refused) {
   EXPECT_THAT(error_of([] { SubgraphMatcher{Graph()}; }), HasSubstr("empty"));
   const Graph dead = parse_graph("%x = placeholder\n%a = torch.relu(%x)\nreturn %x");
   EXPECT_THAT(error_of([&] { SubgraphMatcher{dead}; }), HasSubstr("dead code"));

@@ -28,13 +28,13 @@ Graph program() {
 
 using test::error_of;
 
-TEST(SingleNodes, RunOnRealValues) {
+TEST(SingleNodes, run_on_real_values) {
   const Graph g = program();
   const Tensor a = rand({2, 2}), b = rand({2, 2});
   EXPECT_TRUE(equal(run_node(*g.find_node("add"), {a, b}, {{"alpha", 2}}).to_tensor(), add(a, b, 2)));
 }
 
-TEST(SingleNodes, RunOnFakeValues) {
+TEST(SingleNodes, run_on_fake_values) {
   const Graph g = program();
   const Value v = fake_value(*g.find_node("mm"));
   EXPECT_TRUE(v.to_tensor().is_fake());
@@ -44,7 +44,7 @@ TEST(SingleNodes, RunOnFakeValues) {
   EXPECT_THAT(error_of([&] { fake_value(*g.find_node("add")); }), HasSubstr("the input neg of add has no fake value"));
 }
 
-TEST(SingleNodes, AnErrorShowsTheNodeAndWhatItWasGiven) {
+TEST(SingleNodes, an_error_shows_the_node_and_what_it_was_given) {
   const Graph g = program();
   const std::string text = error_of([&] { run_node(*g.find_node("mm"), {rand({2, 3}), rand({2, 2})}); });
   EXPECT_THAT(text, HasSubstr("while executing %mm : f32[2, 2] = aten.mm.default(%x, %y)"));
@@ -52,7 +52,7 @@ TEST(SingleNodes, AnErrorShowsTheNodeAndWhatItWasGiven) {
   EXPECT_THAT(error_of([&] { run_node(*g.find_node("x"), {}); }), HasSubstr("a placeholder has no value of its own"));
 }
 
-TEST(SingleNodes, RealValuesAreComputedOnDemandAndKept) {
+TEST(SingleNodes, real_values_are_computed_on_demand_and_kept) {
   const Graph g = program();
   const Tensor x = rand({2, 3}), y = rand({3, 2});
   RealValues values(g, {x, y});
@@ -72,13 +72,13 @@ TEST(SingleNodes, RealValuesAreComputedOnDemandAndKept) {
   EXPECT_THAT(error_of([&] { missing.of(*g.find_node("mm")); }), HasSubstr("while executing %y"));
 }
 
-TEST(SingleNodes, AttributesComeFromTheOwner) {
+TEST(SingleNodes, attributes_come_from_the_owner) {
   GraphModule module(Attributes{{"w", Attribute(ones({2}))}},
                      parse_graph("%w = get_attr[w]\n%neg = aten.neg.default(%w)\nreturn %neg\n"));
   EXPECT_TRUE(equal(RealValues(module.graph(), {}).of(*module.graph().find_node("neg")).to_tensor(), -ones({2})));
 }
 
-TEST(SingleNodes, CallsAreCounted) {
+TEST(SingleNodes, calls_are_counted) {
   const Graph g = program();
   EXPECT_EQ(count_calls(g), 4U);
   const auto counts = count_targets(g);
@@ -86,7 +86,7 @@ TEST(SingleNodes, CallsAreCounted) {
   EXPECT_EQ(counts.size(), 4U);
 }
 
-TEST(SingleNodes, TheCounterSeesCallsAboveOrBelowComposites) {
+TEST(SingleNodes, the_counter_sees_calls_above_or_below_composites) {
   const Tensor x = rand({2, 3}), w = rand({4, 3});
   CallCounter above(ModeSlot::pre_dispatch), below;
   {

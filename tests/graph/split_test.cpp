@@ -39,7 +39,7 @@ SplitOptions options_of(const std::string& name) {
   return options;
 }
 
-TEST(Split, GivesPyTorchsModules) {
+TEST(Split, gives_pytorchs_modules) {
   std::ifstream in(test::source_folder() + "/tests/graph/golden/split.json");
   const json golden = json::parse(in);
   size_t compared = 0;

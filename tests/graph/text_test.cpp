@@ -31,7 +31,7 @@ void expect_round_trip(const Graph& g) {
   EXPECT_TRUE(same_graph(g, back, &why, true)) << why;
 }
 
-TEST(Text, EveryKindOfValueReadsBack) {
+TEST(Text, every_kind_of_value_reads_back) {
   Graph g;
   Node* x = g.placeholder("x");
   const double inf = std::numeric_limits<double>::infinity();
@@ -90,7 +90,7 @@ TEST(Text, EveryKindOfValueReadsBack) {
   expect_round_trip(g);
 }
 
-TEST(Text, EveryKindOfNodeReadsBack) {
+TEST(Text, every_kind_of_node_reads_back) {
   const char* text =
       "%x : f32[2, 3] = placeholder\n"
       "%ids : i64[4]cuda:0 as 'torch.Tensor' = placeholder[input.ids](None)\n"
@@ -112,7 +112,7 @@ TEST(Text, EveryKindOfNodeReadsBack) {
   expect_round_trip(g);
 }
 
-TEST(Text, SymbolsWithRangesAndExamplesReadBack) {
+TEST(Text, symbols_with_ranges_and_examples_read_back) {
   const char* text =
       "symbol s0 in [2, inf] = 7\n"
       "symbol s1 in [0, 512] = 3\n"
@@ -188,7 +188,7 @@ bool srepr_reads_back(ShapeEnv& env, const Value& v) {
   }
 }
 
-TEST(Text, RandomExpressionsReadBack) {
+TEST(Text, random_expressions_read_back) {
   size_t read = 0;
   for (unsigned seed = 0; seed < 20000; ++seed) {
     const std::string expression = RandomExpression(seed).make(1 + static_cast<int>(seed % 4));
@@ -209,20 +209,20 @@ TEST(Text, RandomExpressionsReadBack) {
   EXPECT_GT(read, 5000U);
 }
 
-TEST(Text, SymbolsOfAGivenEnvironmentAreUsed) {
+TEST(Text, symbols_of_a_given_environment_are_used) {
   const auto env = ShapeEnv::make();
   const SymInt s = env->create_size(5, "x, dimension 0");
   const Graph g = parse_graph("%x : f32[" + s.str() + "] = placeholder\nreturn %x", env);
   EXPECT_TRUE(identical(g.find_node("x")->meta.val.to_tensor().sym_sizes()[0], s));
 }
 
-TEST(Text, CommentsAndLinesOfAnyWidth) {
+TEST(Text, comments_and_lines_of_any_width) {
   const Graph g = parse_graph(
       "# a comment\n\n  %x = placeholder  # the input\r\n\t%y = operator.add(%x,\n      [1,\n 2])\n# end\nreturn %y # done");
   EXPECT_EQ(g.str(), "%x = placeholder\n%y = operator.add(%x, [1, 2])\nreturn %y\n");
 }
 
-TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
+TEST(Text, what_is_no_graph_is_refused_with_its_place) {
   EXPECT_EQ(error_of("%x = placeholder\n%y = operator.add(%x, %z)\n"),
             "graph text, line 2, column 23: %z is not defined above, found '%z)'");
   EXPECT_THAT(error_of("%x = placeholder\n%x = placeholder"), HasSubstr("line 2, column 2: %x is defined twice"));
@@ -257,7 +257,7 @@ TEST(Text, WhatIsNoGraphIsRefusedWithItsPlace) {
 }
 
 // Any damage gives a graph or a UserError, never anything else.
-TEST(Text, DamagedTextIsAnErrorOrAGraph) {
+TEST(Text, damaged_text_is_an_error_or_a_graph) {
   const std::string text =
       "symbol s0 in [2, inf] = 7\n%x : f32[s0, 3][3, 1] = placeholder\n%y : (f32[2*s0], None) = aten.add.Tensor(%x, {'a': "
       "[1, 2.5, (1+2j)]}, alpha=slice(None, -1, None))\n"

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-TEST(ConfigFile, OlderFilesAreWrittenAsTransformersWritesThem) {
+TEST(ConfigFile, older_files_are_written_as_transformers_writes_them) {
   std::ifstream in(golden("configs.json"));
   int compared = 0;
   for (const auto& row : nlohmann::json::parse(in)) {
@@ -29,7 +29,7 @@ TEST(ConfigFile, OlderFilesAreWrittenAsTransformersWritesThem) {
   EXPECT_GE(compared, 6);
 }
 
-TEST(ConfigFile, H246_WhatIsWritten) {
+TEST(ConfigFile, H246_what_is_written) {
   const Config config = test_config(
       "BaseModel", R"("_commit_hash": "abc", "attn_implementation": "eager", "return_dict": true, "wide": true)");
   const std::string text = config.to_json_string();
@@ -55,7 +55,7 @@ TEST(ConfigFile, H246_WhatIsWritten) {
   EXPECT_THAT(config.to_json_string(false), HasSubstr("\"return_dict\": true"));
 }
 
-TEST(ConfigFile, H247_SavedAndReadAgain) {
+TEST(ConfigFile, H247_saved_and_read_again) {
   const Config config =
       test_config("BaseModel", R"("hidden": 9, "other": {"b": [1, 2.5, null], "a": "é"}, "num_labels": 3)");
   Folder folder;
@@ -71,7 +71,7 @@ TEST(ConfigFile, H247_SavedAndReadAgain) {
   EXPECT_THAT(error_of([&] { config.save(folder / "file"); }), HasSubstr("should be a directory, not a file"));
 }
 
-TEST(ConfigFile, H248_WhatIsNoJson) {
+TEST(ConfigFile, H248_what_is_no_json) {
   Folder folder;
   for (const char* bad : {"{\"a\": ", "\xff\xfe", "[]", ""}) {
     folder.write("config.json", bad);
@@ -81,7 +81,7 @@ TEST(ConfigFile, H248_WhatIsNoJson) {
   }
 }
 
-TEST(ConfigFile, H249_ValuesThatCountInstead) {
+TEST(ConfigFile, H249_values_that_count_instead) {
   Config config = test_config("BaseModel");
   const Config::Items unused =
       config.update({{"hidden", 7}, {"output_attentions", true}, {"foo", false}, {"torch_dtype", "float16"}, {"width", 8}});
@@ -93,7 +93,7 @@ TEST(ConfigFile, H249_ValuesThatCountInstead) {
   EXPECT_EQ(unused[1].first, "torch_dtype");
 }
 
-TEST(ConfigFile, H250_Labels) {
+TEST(ConfigFile, H250_labels) {
   Config config = test_config("BaseModel", R"("num_labels": 5)");
   EXPECT_EQ(config.num_labels(), 5);
   EXPECT_EQ(config.find("id2label")->str(), "{0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2', 3: 'LABEL_3', 4: 'LABEL_4'}");
@@ -115,7 +115,7 @@ TEST(ConfigFile, H250_Labels) {
               HasSubstr("expected an object from numbers to names"));
 }
 
-TEST(ConfigFile, H253_OtherNamesOfAKey) {
+TEST(ConfigFile, H253_other_names_of_a_key) {
   Config config = test_config("BaseModel", R"("width": 7)");
   EXPECT_EQ(config.integer("hidden"), 7);
   EXPECT_EQ(config.integer("width"), 7);
@@ -125,7 +125,7 @@ TEST(ConfigFile, H253_OtherNamesOfAKey) {
   EXPECT_THAT(config.to_json_string(), testing::Not(HasSubstr("width")));
 }
 
-TEST(ConfigFile, H255_AConfigurationInside) {
+TEST(ConfigFile, H255_a_configuration_inside) {
   register_test_models();
   Config config = Config::from_json(
       R"({"model_type": "composite", "text_config": {"model_type": "calque-test", "hidden": 6, "return_dict": true,
@@ -143,7 +143,7 @@ TEST(ConfigFile, H255_AConfigurationInside) {
   EXPECT_EQ(config.nested("absent").items().size(), 0u);
 }
 
-TEST(ConfigFile, H256_FilesForAVersion) {
+TEST(ConfigFile, H256_files_for_a_version) {
   Folder folder;
   folder.write(
       "config.json",
@@ -158,7 +158,7 @@ TEST(ConfigFile, H256_FilesForAVersion) {
   EXPECT_EQ(Config::from_file(folder.path()).integer("hidden"), 1);
 }
 
-TEST(ConfigFile, H257_UpdatesAsText) {
+TEST(ConfigFile, H257_updates_as_text) {
   Config config = test_config("BaseModel");
   config.update_from_string("hidden=10,ratio=0.2,wide=false,kind=cls_index");
   EXPECT_EQ(config.integer("hidden"), 10);
@@ -175,7 +175,7 @@ TEST(ConfigFile, H257_UpdatesAsText) {
   EXPECT_THAT(error_of([&] { config.update_from_string("hidden"); }), HasSubstr("key=value"));
 }
 
-TEST(ConfigFile, H258_GenerationSettingsAreWarnedOf) {
+TEST(ConfigFile, H258_generation_settings_are_warned_of) {
   Folder folder;
   {
     const Warnings warnings;
@@ -191,7 +191,7 @@ TEST(ConfigFile, H258_GenerationSettingsAreWarnedOf) {
   EXPECT_EQ(Config::from_file(folder.path()).integer("min_length"), 3);
 }
 
-TEST(ConfigFile, H259_KeysThatEveryConfigurationHas) {
+TEST(ConfigFile, H259_keys_that_every_configuration_has) {
   const Config config = test_config(
       "BaseModel", R"("return_dict": false, "output_hidden_states": true, "output_attentions": true, "torchscript": true,
     "torch_dtype": "float16", "pruned_heads": {"0": [1]}, "tie_word_embeddings": false, "is_decoder": true, "cross_attention_hidden_size": 128,
@@ -223,20 +223,20 @@ TEST(ConfigFile, H259_KeysThatEveryConfigurationHas) {
   EXPECT_EQ(Config::from_json(config.to_json_string()), Config::from_json(config.to_json_string()));
 }
 
-TEST(ConfigFile, H260_TuplesForTorchscript) {
+TEST(ConfigFile, H260_tuples_for_torchscript) {
   EXPECT_TRUE(test_config("BaseModel").use_return_dict());
   EXPECT_FALSE(test_config("BaseModel", R"("torchscript": true, "return_dict": true)").use_return_dict());
   EXPECT_FALSE(test_config("BaseModel", R"("return_dict": false)").use_return_dict());
 }
 
-TEST(ConfigFile, NumbersThatJsonHasNoWordFor) {
+TEST(ConfigFile, numbers_that_json_has_no_word_for) {
   const Config config = test_config("BaseModel", R"("low": -Infinity, "high": {"__float__": "Infinity"}, "none": [NaN])");
   EXPECT_EQ(config.number("low"), -std::numeric_limits<double>::infinity());
   EXPECT_EQ(config.number("high"), std::numeric_limits<double>::infinity());
   EXPECT_THAT(config.to_json_string(), HasSubstr("\"low\": {\n    \"__float__\": \"-Infinity\"\n  }"));
 }
 
-TEST(ConfigFile, ValuesThatCannotBe) {
+TEST(ConfigFile, values_that_cannot_be) {
   EXPECT_THAT(error_of([] { test_config("BaseModel", R"("problem_type": "guessing")"); }),
               HasSubstr("\"problem_type\" is 'guessing', expected regression"));
   EXPECT_THAT(

@@ -23,7 +23,7 @@ void save_as(const Folder& folder, DType dtype, const std::string& named = "") {
   folder.tensors("model.safetensors", tensors);
 }
 
-TEST(DTypes, H065_AskedForOrAsTheFileIs) {
+TEST(DTypes, H065_asked_for_or_as_the_file_is) {
   Folder half, whole;
   save_as(half, DType::float16);
   save_as(whole, DType::float32);
@@ -35,7 +35,7 @@ TEST(DTypes, H065_AskedForOrAsTheFileIs) {
   EXPECT_EQ(parameter_dtype(*from_pretrained(whole.path())), DType::float32);
 }
 
-TEST(DTypes, TheConfigsDTypeCounts) {
+TEST(DTypes, the_configs_d_type_counts) {
   Folder folder;
   save_as(folder, DType::float32, "bfloat16");
   const auto model = from_pretrained(folder.path());
@@ -45,7 +45,7 @@ TEST(DTypes, TheConfigsDTypeCounts) {
   EXPECT_EQ(model->config().dtype(), DType::bfloat16);
 }
 
-TEST(DTypes, H067_IntegersDoNotSay) {
+TEST(DTypes, H067_integers_do_not_say) {
   const auto model = new_model("BaseModel");
   NamedTensors tensors{{"a_counter", ones({2}, DType::int64)}};
   for (const auto& item : tensors_of(*model)) tensors.push_back(item);
@@ -53,7 +53,7 @@ TEST(DTypes, H067_IntegersDoNotSay) {
   EXPECT_EQ(Checkpoint::of({{"a", ones({2}, DType::int64)}}).dtype(), DType::int64);
 }
 
-TEST(DTypes, H068_WhatIsNoDType) {
+TEST(DTypes, H068_what_is_no_d_type) {
   EXPECT_EQ(dtype_option("auto"), std::nullopt);
   EXPECT_EQ(dtype_option("float16"), DType::float16);
   EXPECT_THAT(error_of([] { dtype_option("four"); }),
@@ -62,7 +62,7 @@ TEST(DTypes, H068_WhatIsNoDType) {
               HasSubstr("LlamaForCausalLM cannot be instantiated under dtype int64, as it is not a floating-point dtype"));
 }
 
-TEST(DTypes, H069_ModelsFromAConfig) {
+TEST(DTypes, H069_models_from_a_config) {
   const Config config = test_config("BaseModel");
   EXPECT_EQ(parameter_dtype(*from_config(config)), DType::float32);
   EXPECT_EQ(parameter_dtype(*from_config(config, {.dtype = DType::float16})), DType::float16);
@@ -70,7 +70,7 @@ TEST(DTypes, H069_ModelsFromAConfig) {
   EXPECT_EQ(default_dtype(), DType::float32);
 }
 
-TEST(DTypes, TheDefaultOfAThreadIsPutBack) {
+TEST(DTypes, the_default_of_a_thread_is_put_back) {
   {
     const DefaultDTypeScope scope(DType::bfloat16);
     EXPECT_EQ(zeros({1}).dtype(), DType::bfloat16);
@@ -80,7 +80,7 @@ TEST(DTypes, TheDefaultOfAThreadIsPutBack) {
   EXPECT_EQ(default_dtype(), DType::float32);
 }
 
-TEST(DTypes, H070_TheConfigNamesIt) {
+TEST(DTypes, H070_the_config_names_it) {
   const auto model = new_model("BaseModel", R"("dtype": "float16")");
   EXPECT_EQ(parameter_dtype(*model), DType::float16);
   Folder folder;
@@ -89,7 +89,7 @@ TEST(DTypes, H070_TheConfigNamesIt) {
   EXPECT_EQ(Config::from_file(folder.path()).dtype(), DType::float16);
 }
 
-TEST(DTypes, H071_PartsThatStayFloat32) {
+TEST(DTypes, H071_parts_that_stay_float32) {
   Folder folder;
   save_as(folder, DType::float32);
   const auto model = from_pretrained(folder.path(), {.dtype = DType::float16});
@@ -97,14 +97,14 @@ TEST(DTypes, H071_PartsThatStayFloat32) {
     EXPECT_EQ(tensor.dtype(), name.starts_with("kept.") ? DType::float32 : DType::float16) << name;
 }
 
-TEST(DTypes, H072_OnlyFloat16AsksForThem) {
+TEST(DTypes, H072_only_float16_asks_for_them) {
   Folder folder;
   save_as(folder, DType::float32);
   const auto model = from_pretrained(folder.path(), {.dtype = DType::bfloat16});
   for (const auto& [name, tensor] : model->named_parameters()) EXPECT_EQ(tensor.dtype(), DType::bfloat16) << name;
 }
 
-TEST(DTypes, H074_ShardsAndTheirIndex) {
+TEST(DTypes, H074_shards_and_their_index) {
   const auto model = new_model("BaseModel");
   Folder folder;
   folder.write("config.json", R"({"model_type": "calque-test", "architectures": ["BaseModel"]})");
@@ -126,7 +126,7 @@ TEST(DTypes, H074_ShardsAndTheirIndex) {
   EXPECT_EQ(parameter_dtype(*from_pretrained(folder.path())), DType::float16);
 }
 
-TEST(DTypes, H075_TheDTypeOfAModel) {
+TEST(DTypes, H075_the_d_type_of_a_model) {
   struct Mixed : Module {
     Mixed() {
       register_parameter("a", ones({1}, DType::int32), false);
@@ -145,7 +145,7 @@ TEST(DTypes, H075_TheDTypeOfAModel) {
   EXPECT_THAT(error_of([] { parameter_dtype(Module()); }), HasSubstr("no parameters, and so no dtype"));
 }
 
-TEST(DTypes, H076_BytesOfADType) {
+TEST(DTypes, H076_bytes_of_ad_type) {
   EXPECT_EQ(item_size(DType::float32), 4u);
   EXPECT_EQ(item_size(DType::bfloat16), 2u);
   EXPECT_EQ(item_size(DType::int64), 8u);
@@ -154,7 +154,7 @@ TEST(DTypes, H076_BytesOfADType) {
   EXPECT_EQ(item_size(DType::float8_e4m3fn), 1u);
 }
 
-TEST(DTypes, H077_TheMemoryOfAModel) {
+TEST(DTypes, H077_the_memory_of_a_model) {
   const auto model = new_model("BufferModel");
   const int64_t parameters = 2 * (25 + 5) * 4;
   EXPECT_EQ(memory_footprint(*model, false), parameters);
@@ -163,7 +163,7 @@ TEST(DTypes, H077_TheMemoryOfAModel) {
   EXPECT_EQ(memory_footprint(*from_config(model->config(), {.dtype = DType::bfloat16}), false), parameters / 2);
 }
 
-TEST(DTypes, H078_TheParametersOfAModel) {
+TEST(DTypes, H078_the_parameters_of_a_model) {
   EXPECT_EQ(num_parameters(*new_model("TiedBaseModel")), 25 + 5 + 5);
   const auto llama = from_pretrained(golden("tiny"));
   const int64_t all = num_parameters(*llama);
@@ -172,7 +172,7 @@ TEST(DTypes, H078_TheParametersOfAModel) {
   EXPECT_EQ(num_parameters(*llama, true), all - 20 * 8);
 }
 
-TEST(DTypes, H079_OperationsOfAModel) {
+TEST(DTypes, H079_operations_of_a_model) {
   const auto llama = from_pretrained(golden("tiny"));
   ModelInputs inputs;
   inputs.set(arg::input_ids, zeros({2, 5}, DType::int64));

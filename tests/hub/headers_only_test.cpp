@@ -45,7 +45,7 @@ std::string write_model(const TemporaryFolder& folder, const char* dtype, const 
   return file;
 }
 
-TEST(HeadersOnly, NoWeightIsRead) {
+TEST(HeadersOnly, no_weight_is_read) {
   for (const char* dtype : {"F32", "BF16"})
     for (const char* ties : {R"(, "tie_word_embeddings": true)", R"(, "tie_word_embeddings": false)"}) {
       SCOPED_TRACE(std::string(dtype) + ties);
@@ -61,14 +61,14 @@ TEST(HeadersOnly, NoWeightIsRead) {
     }
 }
 
-TEST(HeadersOnly, WithValuesTheyAreRead) {
+TEST(HeadersOnly, with_values_they_are_read) {
   TemporaryFolder folder;
   const std::string file = write_model(folder, "F32", R"(, "tie_word_embeddings": true)");
   const auto model = from_pretrained(folder.path());
   EXPECT_GE(bytes_read_of(file), vocabulary * width * 4) << "compared, to know whether they are tied";
 }
 
-TEST(HeadersOnly, WhatIsMissingAndWhatDoesNotFitIsSaidAllTheSame) {
+TEST(HeadersOnly, what_is_missing_and_what_does_not_fit_is_said_all_the_same) {
   TemporaryFolder folder;
   write_model(folder, "F32", R"(, "head_dim": 16)");
   const LoadedModel loaded = load_pretrained(folder.path(), {.values = false});

@@ -38,7 +38,7 @@ class HubCache : public testing::Test {
   int count_ = 0;
 };
 
-TEST_F(HubCache, H278_AFileIsInTheSnapshotThatMainStandsFor) {
+TEST_F(HubCache, H278_a_file_is_in_the_snapshot_that_main_stands_for) {
   EXPECT_EQ(repo_folder_name("org/name"), "models--org--name");
   const CacheEntry found = try_to_load_from_cache("org/name", "config.json", options());
   EXPECT_EQ(found.state, CacheState::found);
@@ -50,7 +50,7 @@ TEST_F(HubCache, H278_AFileIsInTheSnapshotThatMainStandsFor) {
   EXPECT_NE(model->generation_config_json, "");
 }
 
-TEST_F(HubCache, H279_Revisions) {
+TEST_F(HubCache, H279_revisions) {
   add("config.json", golden("tiny/config.json"), other_commit);
   cache_.write("models--org--name/refs/refs/pr/1", other_commit);
   cache_.write("models--org--name/refs/v1.0", other_commit);
@@ -67,7 +67,7 @@ TEST_F(HubCache, H279_Revisions) {
   EXPECT_THAT(error_of([&] { resolve_revision("org/name", options("../../x")); }), HasSubstr("leads out of the cache"));
 }
 
-TEST_F(HubCache, H280_KnownAbsence) {
+TEST_F(HubCache, H280_known_absence) {
   cache_.write("models--org--name/.no_exist/" + commit + "/tokenizer.json", "");
   EXPECT_EQ(try_to_load_from_cache("org/name", "tokenizer.json", options()).state, CacheState::known_absent);
   EXPECT_EQ(try_to_load_from_cache("org/name", "vocab.json", options()).state, CacheState::not_cached);
@@ -78,7 +78,7 @@ TEST_F(HubCache, H280_KnownAbsence) {
   EXPECT_THAT(error_of([&] { files.at("vocab.json"); }), HasSubstr("it is not in the cached files"));
 }
 
-TEST_F(HubCache, H283_AFolderCountsBeforeTheCache) {
+TEST_F(HubCache, H283_a_folder_counts_before_the_cache) {
   Folder here;
   const fs::path before = fs::current_path();
   fs::current_path(here.path());
@@ -93,7 +93,7 @@ TEST_F(HubCache, H283_AFolderCountsBeforeTheCache) {
   EXPECT_THAT(sub, HasSubstr("a file named sub/config.json"));
 }
 
-TEST_F(HubCache, H284_NotThereAndNotFetched) {
+TEST_F(HubCache, H284_not_there_and_not_fetched) {
   const std::string text = error_of([&] { from_pretrained("org/other", load_options()); });
   EXPECT_THAT(text, HasSubstr("there is no folder of that name, and it is not in the cache of the hub"));
   EXPECT_THAT(text, HasSubstr("Calque does not connect to the hub"));
@@ -109,7 +109,7 @@ TEST_F(HubCache, H284_NotThereAndNotFetched) {
   }
 }
 
-TEST_F(HubCache, H285_ShardsOfOneSnapshot) {
+TEST_F(HubCache, H285_shards_of_one_snapshot) {
   fs::remove(cache_ / ("models--org--name/snapshots/" + commit + "/model.safetensors"));
   for (const auto& entry : fs::directory_iterator(golden("tiny_sharded")))
     if (entry.path().filename().string().starts_with("model")) add(entry.path().filename().string(), entry.path());
@@ -120,7 +120,7 @@ TEST_F(HubCache, H285_ShardsOfOneSnapshot) {
               HasSubstr("a file named model-00003-of-00003.safetensors"));
 }
 
-TEST(HubCacheNames, H286_NamesOfRepositories) {
+TEST(HubCacheNames, H286_names_of_repositories) {
   for (const char* good : {"foo", "foo/bar", "123", "Foo-BAR_foo.bar123", "a/b"})
     EXPECT_NO_THROW(validate_repo_id(good)) << good;
   const std::string long_name(97, 'a');
@@ -132,7 +132,7 @@ TEST(HubCacheNames, H286_NamesOfRepositories) {
   }
 }
 
-TEST_F(HubCache, H287_BrokenLinksAndPlainFiles) {
+TEST_F(HubCache, H287_broken_links_and_plain_files) {
   cache_.write("models--org--name/snapshots/" + commit + "/plain.txt", "plain");
   cache_.write("models--org--name/snapshots/" + commit + "/.DS_Store", "");
   cache_.write("models--org--name/snapshots/.DS_Store", "");
@@ -154,7 +154,7 @@ TEST_F(HubCache, H287_BrokenLinksAndPlainFiles) {
   EXPECT_THAT(scan.problems[0], HasSubstr("model.safetensors: its blob is missing"));
 }
 
-TEST(HubCacheNames, WhereTheCacheIs) {
+TEST(HubCacheNames, where_the_cache_is) {
   const Environment a("HF_HUB_CACHE", std::nullopt), b("HUGGINGFACE_HUB_CACHE", std::nullopt),
       c("TRANSFORMERS_CACHE", std::nullopt);
   const Environment d("HF_HOME", std::nullopt), e("XDG_CACHE_HOME", std::nullopt), f("HOME", "/home/someone");

@@ -30,7 +30,7 @@ LoadedModel load_into(const std::string& model_class, const NamedTensors& tensor
   return load_pretrained(test_config(model_class, extra_json), StateDict(tensors), options);
 }
 
-TEST(Keys, ReportsAreThoseOfTransformers) {
+TEST(Keys, reports_are_those_of_transformers) {
   std::ifstream in(golden("reports.json"));
   const nlohmann::json expected = nlohmann::json::parse(in);
   const Warnings quiet;
@@ -86,7 +86,7 @@ TEST(Keys, ReportsAreThoseOfTransformers) {
   }
 }
 
-TEST(Keys, H051_ABaseModelsFileWithAHeadInItIsCorrupt) {
+TEST(Keys, H051_a_base_models_file_with_a_head_in_it_is_corrupt) {
   const auto base = new_model("BaseModel");
   NamedTensors tensors = tensors_of(*base);
   tensors.emplace_back("linear2.weight", ones({5, 5}));
@@ -95,7 +95,7 @@ TEST(Keys, H051_ABaseModelsFileWithAHeadInItIsCorrupt) {
   EXPECT_THAT(text, HasSubstr("\"linear2.weight\""));
 }
 
-TEST(Keys, ABaseModelsFileIntoAHeadModel) {
+TEST(Keys, a_base_models_file_into_a_head_model) {
   const auto base = new_model("BaseModel");
   const Warnings quiet;
   // linear is a name of the head too; without its prefix the file is the base model's.
@@ -105,7 +105,7 @@ TEST(Keys, ABaseModelsFileIntoAHeadModel) {
   EXPECT_THAT(loaded.report.missing_keys, ElementsAre("linear.weight", "linear.bias", "linear2.weight", "linear2.bias"));
 }
 
-TEST(Keys, H052_AHeadModelsFileIntoTheBaseModel) {
+TEST(Keys, H052_a_head_models_file_into_the_base_model) {
   const auto head = new_model("HeadModel");
   const Warnings warnings;
   const LoadedModel loaded = load_pretrained(test_config("HeadModel"), head->state_dict(), {.model_class = "BaseModel"});
@@ -117,7 +117,7 @@ TEST(Keys, H052_AHeadModelsFileIntoTheBaseModel) {
   EXPECT_FALSE(warnings.any("UNEXPECTED")) << "the file is of another class";
 }
 
-TEST(Keys, H053_AnExtraTensorIsWarnedOf) {
+TEST(Keys, H053_an_extra_tensor_is_warned_of) {
   const auto base = new_model("BaseModel");
   NamedTensors tensors = tensors_of(*base);
   tensors.emplace_back("added_key", ones({3}));
@@ -127,7 +127,7 @@ TEST(Keys, H053_AnExtraTensorIsWarnedOf) {
   EXPECT_TRUE(warnings.any("added_key | UNEXPECTED"));
 }
 
-TEST(Keys, H056_KeysThatAnArchitectureIgnores) {
+TEST(Keys, H056_keys_that_an_architecture_ignores) {
   const auto head = new_model("HeadModel");
   NamedTensors tensors = without(tensors_of(*head), {"linear2.weight", "linear2.bias"});
   tensors.emplace_back("extra.pooler.weight", ones({3}));
@@ -140,7 +140,7 @@ TEST(Keys, H056_KeysThatAnArchitectureIgnores) {
       << "it is initialised all the same";
 }
 
-TEST(Keys, H057_BuffersThatAModelComputesItself) {
+TEST(Keys, H057_buffers_that_a_model_computes_itself) {
   const auto model = new_model("BufferModel");
   NamedTensors tensors = tensors_of(*model);
   tensors.emplace_back("ids", arange(9, DType::int64));
@@ -151,7 +151,7 @@ TEST(Keys, H057_BuffersThatAModelComputesItself) {
   EXPECT_TRUE(stripped.report.empty()) << stripped.report.table();
 }
 
-TEST(Keys, H058_AnotherShapeIsAnError) {
+TEST(Keys, H058_another_shape_is_an_error) {
   const auto head = new_model("HeadModel");
   const std::string text = error_of([&] { load_into("HeadModel", tensors_of(*head), {}, R"("num_labels": 42)"); });
   EXPECT_THAT(text, HasSubstr("size mismatch for linear.weight: copying a param with shape torch.Size([2, 5]) from "
@@ -160,7 +160,7 @@ TEST(Keys, H058_AnotherShapeIsAnError) {
   EXPECT_THAT(text, HasSubstr("ignore_mismatched_sizes"));
 }
 
-TEST(Keys, H059_H060_OtherShapesMayBeIgnored) {
+TEST(Keys, H059_H060_other_shapes_may_be_ignored) {
   const auto head = new_model("HeadModel");
   const Warnings warnings;
   const LoadedModel loaded =
@@ -178,11 +178,11 @@ TEST(Keys, H059_H060_OtherShapesMayBeIgnored) {
   EXPECT_LT(loaded.model->get_parameter("linear.weight").abs().max().item_as<double>(), 0.02 * 6);
 }
 
-TEST(Keys, H061_PackedWeights) {
+TEST(Keys, H061_packed_weights) {
   CALQUE_NOT_APPLICABLE("packed 4-bit weights come with quantisation; until then they are a shape that does not fit");
 }
 
-TEST(Keys, H062_MissingKeysAreInitialisedAndWarnedOf) {
+TEST(Keys, H062_missing_keys_are_initialised_and_warned_of) {
   const auto base = new_model("BaseModel");
   const Warnings warnings;
   const LoadedModel loaded = load_into("HeadModel", prefixed(tensors_of(*base), "base."));
@@ -193,7 +193,7 @@ TEST(Keys, H062_MissingKeysAreInitialisedAndWarnedOf) {
     EXPECT_LT(loaded.model->get_parameter(name).abs().max().item_as<double>(), 0.02 * 6) << name;
 }
 
-TEST(Keys, H063_AFileWithoutAnyOfItsTensors) {
+TEST(Keys, H063_a_file_without_any_of_its_tensors) {
   const auto model = new_model("BufferModel");
   const Warnings quiet;
   const LoadedModel loaded = load_into("BufferModel", {{"unrelated", ones({1})}});
@@ -204,7 +204,7 @@ TEST(Keys, H063_AFileWithoutAnyOfItsTensors) {
   EXPECT_TRUE(tied.model->get_parameter("linear.weight").is_same(tied.model->get_parameter("linear_2.weight")));
 }
 
-TEST(Keys, H064_AFileOfAModelWithHeadsIntoItsBase) {
+TEST(Keys, H064_a_file_of_a_model_with_heads_into_its_base) {
   const auto head = new_model("HeadModel");
   Folder folder;
   save_test_model(*head, folder.path());
@@ -214,7 +214,7 @@ TEST(Keys, H064_AFileOfAModelWithHeadsIntoItsBase) {
   EXPECT_THAT(loaded.report.mismatched_keys, IsEmpty());
 }
 
-TEST(Keys, StrictLoading) {
+TEST(Keys, strict_loading) {
   const auto base = new_model("BaseModel");
   const std::string text = error_of([&] { load_into("HeadModel", prefixed(tensors_of(*base), "base."), {.strict = true}); });
   EXPECT_THAT(text, HasSubstr("Error(s) in loading state_dict for HeadModel"));
@@ -222,7 +222,7 @@ TEST(Keys, StrictLoading) {
   EXPECT_TRUE(load_into("BaseModel", tensors_of(*base), {.strict = true}).report.empty());
 }
 
-TEST(Keys, OlderSpellings) {
+TEST(Keys, older_spellings) {
   const auto base = new_model("BaseModel");
   NamedTensors old;
   for (const auto& [name, tensor] : tensors_of(*base))
@@ -232,7 +232,7 @@ TEST(Keys, OlderSpellings) {
   EXPECT_TRUE(same(loaded.model->get_parameter("linear.weight"), base->get_parameter("linear.weight")));
 }
 
-TEST(Keys, AMappingOfTheUser) {
+TEST(Keys, a_mapping_of_the_user) {
   const auto base = new_model("BaseModel");
   NamedTensors other;
   for (const auto& [name, tensor] : tensors_of(*base)) other.emplace_back("dense" + name.substr(6), tensor);
@@ -240,7 +240,7 @@ TEST(Keys, AMappingOfTheUser) {
   EXPECT_TRUE(loaded.report.empty()) << loaded.report.table();
 }
 
-TEST(Keys, LayersShareALineOfTheTable) {
+TEST(Keys, layers_share_a_line_of_the_table) {
   LoadReport report;
   for (int i = 0; i < 12; ++i) report.missing_keys.push_back("h." + std::to_string(i) + ".attn.bias");
   report.missing_keys.push_back("wte.weight");
@@ -251,7 +251,7 @@ TEST(Keys, LayersShareALineOfTheTable) {
 
 // ---- ties -----------------------------------------------------------------------------------------------------------
 
-TEST(Tie, H080_TiedWeightsAreOneTensorAgain) {
+TEST(Tie, H080_tied_weights_are_one_tensor_again) {
   const auto model = new_model("TiedBaseModel");
   Folder folder;
   save_test_model(*model, folder.path());
@@ -261,7 +261,7 @@ TEST(Tie, H080_TiedWeightsAreOneTensorAgain) {
   EXPECT_EQ(loaded.model->parameters().size(), 3u);
 }
 
-TEST(Tie, H081_ABaseFileIntoAHeadThatIsTiedToIt) {
+TEST(Tie, H081_a_base_file_into_a_head_that_is_tied_to_it) {
   const auto base = new_model("BaseModel");
   const Warnings quiet;
   const LoadedModel loaded = load_into("TiedHeadModel", tensors_of(*base));
@@ -270,7 +270,7 @@ TEST(Tie, H081_ABaseFileIntoAHeadThatIsTiedToIt) {
   EXPECT_TRUE(same(loaded.model->get_parameter("decoder.weight"), base->get_parameter("linear.weight")));
 }
 
-TEST(Tie, H088_NothingIsTiedThatIsNotAskedFor) {
+TEST(Tie, H088_nothing_is_tied_that_is_not_asked_for) {
   const auto model = new_model("TiedBaseModel", R"("tie_word_embeddings": false)");
   Folder folder;
   save_test_model(*model, folder.path());
@@ -281,7 +281,7 @@ TEST(Tie, H088_NothingIsTiedThatIsNotAskedFor) {
   EXPECT_EQ(loaded.model->parameters().size(), 4u);
 }
 
-TEST(Tie, ValuesThatDifferAreNotTied) {
+TEST(Tie, values_that_differ_are_not_tied) {
   const auto model = new_model("TiedBaseModel", R"("tie_word_embeddings": false)");
   const Warnings warnings;
   const LoadedModel loaded = load_into("TiedBaseModel", tensors_of(*model));
@@ -290,7 +290,7 @@ TEST(Tie, ValuesThatDifferAreNotTied) {
   EXPECT_FALSE(loaded.model->config().flag("tie_word_embeddings"));
 }
 
-TEST(Tie, H091_TiedOutputsAreNotInitialised) {
+TEST(Tie, H091_tied_outputs_are_not_initialised) {
   const auto base = new_model("BaseModel");
   const Warnings quiet;
   NamedTensors tensors = tensors_of(*base);
@@ -304,7 +304,7 @@ TEST(Tie, H091_TiedOutputsAreNotInitialised) {
 }
 
 // Every class that there is: what it says is tied, is shared, and each sharing group keeps one name when those are left out.
-TEST(Tie, H092_DeclaredTiesAreTheTiesThatThereAre) {
+TEST(Tie, H092_declared_ties_are_the_ties_that_there_are) {
   for (const auto& architecture : model_registry().architectures()) {
     for (const ModelClass& entry : architecture->classes) {
       SCOPED_TRACE(entry.name);

@@ -31,7 +31,7 @@ Tensor logits_of(PretrainedModel& model) {
 
 double worst(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item_as<double>(); }
 
-TEST(Load, TheLogitsAreThoseOfTransformers) {
+TEST(Load, the_logits_are_those_of_transformers) {
   const auto model = from_pretrained(golden("tiny"));
   EXPECT_LT(worst(logits_of(*model), SafetensorsFile::open(golden("tiny_expected.safetensors").string()).tensor("logits")),
             1e-6);
@@ -39,7 +39,7 @@ TEST(Load, TheLogitsAreThoseOfTransformers) {
   EXPECT_EQ(model->class_name(), "LlamaForCausalLM");
 }
 
-TEST(Load, WeightsStayMapped) {
+TEST(Load, weights_stay_mapped) {
   const auto model = from_pretrained(golden("tiny"));
   for (const auto& [name, tensor] : model->named_parameters()) {
     EXPECT_TRUE(tensor.storage()->is_read_only()) << name;
@@ -47,14 +47,14 @@ TEST(Load, WeightsStayMapped) {
   }
 }
 
-TEST(Load, NothingIsAllocatedForParametersThatAreLoaded) {
+TEST(Load, nothing_is_allocated_for_parameters_that_are_loaded) {
   const MetaParametersScope scope;
   const Linear linear(3, 4);
   EXPECT_EQ(linear.weight->device().type, DeviceType::meta);
   EXPECT_TRUE(linear.weight->requires_grad());
 }
 
-TEST(Load, H001_WhichFileCounts) {
+TEST(Load, H001_which_file_counts) {
   const auto model = new_model("BaseModel");
   const NamedTensors tensors = tensors_of(*model);
   const std::string index = R"({"metadata": {}, "weight_map": {"linear.weight": "part.FORM"}})";
@@ -84,7 +84,7 @@ TEST(Load, H001_WhichFileCounts) {
                                           "or pytorch_model.bin.index.json"));
 }
 
-TEST(Load, H002_SafetensorsMayBeLeftAside) {
+TEST(Load, H002_safetensors_may_be_left_aside) {
   Folder folder;
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
   folder.copy(golden("tiny/config.json"), "config.json");
@@ -97,7 +97,7 @@ TEST(Load, H002_SafetensorsMayBeLeftAside) {
               HasSubstr("no file named model.safetensors or model.safetensors.index.json found in directory"));
 }
 
-TEST(Load, H005_AWeightFileNamedDirectly) {
+TEST(Load, H005_a_weight_file_named_directly) {
   const Config config = Config::from_file(golden("tiny"));
   const auto expected = from_pretrained(golden("tiny"));
   for (const char* file :
@@ -112,7 +112,7 @@ TEST(Load, H005_AWeightFileNamedDirectly) {
               HasSubstr("no config.json beside it: give a config, or name a folder"));
 }
 
-TEST(Load, H006_ASubfolder) {
+TEST(Load, H006_a_subfolder) {
   Folder folder;
   folder.copy(golden("tiny"), "bert");
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
@@ -123,7 +123,7 @@ TEST(Load, H006_ASubfolder) {
               HasSubstr("leads out of the model's folder"));
 }
 
-TEST(Load, H007_ShardsInASubfolder) {
+TEST(Load, H007_shards_in_a_subfolder) {
   Folder folder;
   folder.copy(golden("tiny_sharded"), "bert");
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
@@ -131,7 +131,7 @@ TEST(Load, H007_ShardsInASubfolder) {
   expect_equal_models(*from_pretrained(folder.path(), {.subfolder = "bert"}), *from_pretrained(golden("tiny")));
 }
 
-TEST(Load, H008_AStateDictInMemory) {
+TEST(Load, H008_a_state_dict_in_memory) {
   const auto model = new_model("HeadModel");
   const LoadedModel loaded = load_pretrained(model->config(), model->state_dict());
   EXPECT_TRUE(loaded.report.empty());
@@ -141,14 +141,14 @@ TEST(Load, H008_AStateDictInMemory) {
   }
 }
 
-TEST(Load, H010_PicklesOfBothKinds) {
+TEST(Load, H010_pickles_of_both_kinds) {
   const auto expected = from_pretrained(golden("tiny"));
   const Config config = Config::from_file(golden("tiny"));
   for (const char* file : {"pickles/zip.bin", "pickles/legacy.bin", "pickles/big_endian.bin"})
     expect_equal_models(*from_pretrained(golden(file), {.config = config}), *expected);
 }
 
-TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
+TEST(Load, H012_pickles_that_ask_for_more_are_refused) {
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
   const auto refused = [&](const std::string& bytes) {
@@ -169,7 +169,7 @@ TEST(Load, H012_PicklesThatAskForMoreAreRefused) {
   EXPECT_THAT(refused(read_file(golden("pickles/zip.bin")).substr(0, 9000)), HasSubstr("unable to load weights"));
 }
 
-TEST(Load, H014_TensorsOfOneStorageShareIt) {
+TEST(Load, H014_tensors_of_one_storage_share_it) {
   const Checkpoint checkpoint = Checkpoint::open(checkpoint_at(golden("pickles/views.bin")));
   ASSERT_EQ(checkpoint.tensors().size(), 3u);
   const Tensor whole = checkpoint.tensors()[0].second, part = checkpoint.tensors()[1].second,
@@ -180,7 +180,7 @@ TEST(Load, H014_TensorsOfOneStorageShareIt) {
   EXPECT_EQ(part.device().type, DeviceType::cpu);
 }
 
-TEST(Load, H015_AGitLfsPointer) {
+TEST(Load, H015_a_git_lfs_pointer) {
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 7312\n";
@@ -196,7 +196,7 @@ TEST(Load, H015_AGitLfsPointer) {
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr((folder / "pytorch_model.bin").string()));
 }
 
-TEST(Load, H016_TheFormatInTheMetadata) {
+TEST(Load, H016_the_format_in_the_metadata) {
   const auto model = new_model("BaseModel");
   Folder folder;
   save_test_model(*model, folder.path());
@@ -211,7 +211,7 @@ TEST(Load, H016_TheFormatInTheMetadata) {
   expect_equal_models(*from_pretrained(folder.path()), *model);
 }
 
-TEST(Load, H017_FilesOfMlx) {
+TEST(Load, H017_files_of_mlx) {
   const auto model = new_model("BaseModel");
   Folder folder;
   save_test_model(*model, folder.path());
@@ -219,7 +219,7 @@ TEST(Load, H017_FilesOfMlx) {
   expect_equal_models(*from_pretrained(folder.path()), *model);
 }
 
-TEST(Load, QuantisedWeightsAreRefusedByName) {
+TEST(Load, quantised_weights_are_refused_by_name) {
   const auto said = [](const std::string& quantised) {
     const Folder folder;
     fs::copy(golden("tiny"), folder.path(), fs::copy_options::recursive);
@@ -236,11 +236,11 @@ TEST(Load, QuantisedWeightsAreRefusedByName) {
   EXPECT_EQ(said(R"("quantization_config": null)"), "");
 }
 
-TEST(Load, H020_ConstructingWantsAConfig) {
+TEST(Load, H020_constructing_wants_a_config) {
   CALQUE_NOT_APPLICABLE("a model's constructor takes a Config; nothing else compiles");
 }
 
-TEST(Load, H021_AConfigOfAnotherArchitecture) {
+TEST(Load, H021_a_config_of_another_architecture) {
   register_test_models();
   Folder folder;
   const auto model = new_model("BaseModel");
@@ -255,7 +255,7 @@ TEST(Load, H021_AConfigOfAnotherArchitecture) {
   EXPECT_EQ(loaded->config().model_type(), "calque-test");
 }
 
-TEST(Load, H023_OnlyWhatIsMissingIsInitialised) {
+TEST(Load, H023_only_what_is_missing_is_initialised) {
   const auto model = new_model("HeadModel");
   for (const auto& [missing, tensor] : tensors_of(*model)) {
     const LoadedModel loaded = load_pretrained(model->config(), StateDict(without(tensors_of(*model), {missing})));
@@ -273,7 +273,7 @@ TEST(Load, H023_OnlyWhatIsMissingIsInitialised) {
   }
 }
 
-TEST(Load, H024_MissingPartsAreInitialisedAsTransformersDoes) {
+TEST(Load, H024_missing_parts_are_initialised_as_transformers_does) {
   // The same seed gives the same numbers: nothing else is drawn, in the same order.
   const SafetensorsFile expected = SafetensorsFile::open(golden("initialised.safetensors").string());
   const Warnings quiet;
@@ -301,7 +301,7 @@ TEST(Load, H024_MissingPartsAreInitialisedAsTransformersDoes) {
         << name;
 }
 
-TEST(Load, H024_InsideTheScopeNothingIsInitialised) {
+TEST(Load, H024_inside_the_scope_nothing_is_initialised) {
   manual_seed(3);
   const Tensor first = rand({4});
   manual_seed(3);
@@ -315,7 +315,7 @@ TEST(Load, H024_InsideTheScopeNothingIsInitialised) {
   EXPECT_EQ(after.weight->device().type, DeviceType::cpu);
 }
 
-TEST(Load, AParameterThatTheConstructorMadeIsKept) {
+TEST(Load, a_parameter_that_the_constructor_made_is_kept) {
   const auto model = new_model("ScaledModel");
   const Warnings quiet;
   const LoadedModel loaded =
@@ -325,7 +325,7 @@ TEST(Load, AParameterThatTheConstructorMadeIsKept) {
   EXPECT_EQ(loaded.model->get_parameter("scale").min().item_as<double>(), 2.5);
 }
 
-TEST(Load, H025_TheGenerationConfigComesWithTheModel) {
+TEST(Load, H025_the_generation_config_comes_with_the_model) {
   EXPECT_EQ(from_pretrained(golden("tiny"))->generation_config_json, read_file(golden("tiny/generation_config.json")));
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
@@ -334,7 +334,7 @@ TEST(Load, H025_TheGenerationConfigComesWithTheModel) {
   EXPECT_EQ(from_pretrained(folder.path())->generation_config_json, "");
 }
 
-TEST(Load, H026_HowAttentionIsComputed) {
+TEST(Load, H026_how_attention_is_computed) {
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "foo"}); }),
               HasSubstr("the only possible values are \"eager\""));
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.attention = "flash_attention_2"}); }),
@@ -347,14 +347,14 @@ TEST(Load, H026_HowAttentionIsComputed) {
               HasSubstr("BufferModel does not support attention \"sdpa\""));
 }
 
-TEST(Load, H027_WeightsBecomeContiguous) {
+TEST(Load, H027_weights_become_contiguous) {
   const Config config = Config::from_file(golden("tiny"));
   const auto model = from_pretrained(golden("pickles/transposed.bin"), {.config = config});
   EXPECT_TRUE(model->get_parameter("lm_head.weight").is_contiguous());
   expect_equal_models(*model, *from_pretrained(golden("tiny")));
 }
 
-TEST(Load, H048_ShardsIntoAModelThatIsThere) {
+TEST(Load, H048_shards_into_a_model_that_is_there) {
   const auto expected = from_pretrained(golden("tiny"));
   const auto model = from_config(expected->config());
   const IncompatibleKeys keys = load_sharded_checkpoint(*model, golden("tiny_sharded"));
@@ -378,7 +378,7 @@ TEST(Load, H048_ShardsIntoAModelThatIsThere) {
   EXPECT_EQ(find_sharded_checkpoint(both / "both", false).files[0].extension(), ".bin");
 }
 
-TEST(Load, H049_EveryFormGivesTheSameModel) {
+TEST(Load, H049_every_form_gives_the_same_model) {
   const auto expected = from_pretrained(golden("tiny"));
   expect_equal_models(*from_pretrained(golden("tiny_sharded")), *expected);
   // transformers 4.40 made its own from the same seed.
@@ -391,7 +391,7 @@ TEST(Load, H049_EveryFormGivesTheSameModel) {
   expect_equal_models(*from_pretrained(folder.path()), *expected);
 }
 
-TEST(Load, Variants) {
+TEST(Load, variants) {
   EXPECT_EQ(with_variant("model.safetensors", "fp16"), "model.fp16.safetensors");
   EXPECT_EQ(with_variant("model.safetensors.index.json", "fp16"), "model.safetensors.index.fp16.json");
   Folder folder;
@@ -404,14 +404,14 @@ TEST(Load, Variants) {
               HasSubstr("there is model.safetensors, without the variant fp16"));
 }
 
-TEST(LoadErrors, AWrongFolder) {
+TEST(LoadErrors, a_wrong_folder) {
   Folder folder;
   EXPECT_THAT(error_of([&] { from_pretrained(folder / "nowhere"); }), HasSubstr("there is no such path"));
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
               HasSubstr("does not appear to have a file named config.json. It has no files"));
 }
 
-TEST(LoadErrors, AMissingShard) {
+TEST(LoadErrors, a_missing_shard) {
   Folder folder;
   folder.copy(golden("tiny_sharded"), "model");
   fs::remove(folder / "model/model-00002-of-00003.safetensors");
@@ -420,7 +420,7 @@ TEST(LoadErrors, AMissingShard) {
   EXPECT_THAT(text, HasSubstr("2 of its 3 shards are there"));
 }
 
-TEST(LoadErrors, AnIndexThatIsNone) {
+TEST(LoadErrors, an_index_that_is_none) {
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
   const auto refused = [&](const std::string& index) {
@@ -433,7 +433,7 @@ TEST(LoadErrors, AnIndexThatIsNone) {
   EXPECT_THAT(refused(R"({"weight_map": {"a": "../x.safetensors"}})"), HasSubstr("leads out of the folder"));
 }
 
-TEST(LoadErrors, ACutOffDownload) {
+TEST(LoadErrors, a_cut_off_download) {
   Folder folder;
   folder.copy(golden("tiny/config.json"), "config.json");
   const std::string whole = read_file(golden("tiny/model.safetensors"));
@@ -445,7 +445,7 @@ TEST(LoadErrors, ACutOffDownload) {
   }
 }
 
-TEST(LoadErrors, AnUnknownArchitecture) {
+TEST(LoadErrors, an_unknown_architecture) {
   Folder folder;
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
   folder.write("config.json", R"({"model_type": "llamma", "architectures": ["LlammaForCausalLM"]})");
@@ -456,7 +456,7 @@ TEST(LoadErrors, AnUnknownArchitecture) {
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("\"model_type\" is missing in Calque. It has"));
 }
 
-TEST(LoadErrors, AnUnknownClass) {
+TEST(LoadErrors, an_unknown_class) {
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.model_class = "LlamaForCasualLM"}); }),
               HasSubstr("there is no model class LlamaForCasualLM; of llama there are LlamaModel, LlamaForCausalLM"));
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.task = "juggling"}); }),
@@ -464,7 +464,7 @@ TEST(LoadErrors, AnUnknownClass) {
   EXPECT_EQ(from_pretrained(golden("tiny"), {.task = "causal-lm"})->class_name(), "LlamaForCausalLM");
 }
 
-TEST(LoadErrors, ASettingThatThereIsNot) {
+TEST(LoadErrors, a_setting_that_there_is_not) {
   EXPECT_THAT(error_of([] {
                 from_pretrained(golden("tiny"), {.config_updates = {{"hiden_size", 3}}});
               }),

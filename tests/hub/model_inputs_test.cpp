@@ -35,7 +35,7 @@ std::string error_of(PretrainedModel& model, const ModelInputs& inputs) {
   return "";
 }
 
-TEST(NamedInputs, AreReadByTypedName) {
+TEST(NamedInputs, are_read_by_typed_name) {
   const Tensor ids = tensor({{1, 2}}, DType::int64), pixels = ones({1, 3, 2, 2});
   ModelInputs in{{arg::input_ids, ids}, {arg::use_cache, true}, {arg::logits_to_keep, 1}};
   in.set(pixel_values, pixels);
@@ -47,7 +47,7 @@ TEST(NamedInputs, AreReadByTypedName) {
   EXPECT_EQ(in.get("use_cache").str(), "True");
 }
 
-TEST(NamedInputs, WhatIsNotGivenIsEmpty) {
+TEST(NamedInputs, what_is_not_given_is_empty) {
   ModelInputs in{{arg::input_ids, Tensor()}, {arg::use_cache, std::nullopt}, {arg::past_key_values, KeyValueCache()}};
   EXPECT_TRUE(in.items().empty());
   EXPECT_FALSE(in[arg::input_ids].defined());
@@ -60,7 +60,7 @@ TEST(NamedInputs, WhatIsNotGivenIsEmpty) {
   EXPECT_FALSE(in.has("use_cache"));
 }
 
-TEST(NamedInputs, KeywordsAreInTheOrderOfTheClass) {
+TEST(NamedInputs, keywords_are_in_the_order_of_the_class) {
   const ModelInputs in{{arg::labels, ones({1})}, {arg::use_cache, true}, {arg::input_ids, ones({1})}};
   const ModelArgument taken[] = {arg::input_ids, arg::attention_mask, arg::labels};
   const Kwargs kwargs = in.to_kwargs(taken);
@@ -69,7 +69,7 @@ TEST(NamedInputs, KeywordsAreInTheOrderOfTheClass) {
   EXPECT_EQ(kwargs[1].first, "labels");
 }
 
-TEST(NamedInputs, AnArgumentThatTheClassDoesNotTakeIsAnErrorThatListsWhatItTakes) {
+TEST(NamedInputs, an_argument_that_the_class_does_not_take_is_an_error_that_lists_what_it_takes) {
   const auto model = small_bert("BertForNextSentencePrediction");
   const Tensor ids = tensor({{1, 2, 3}}, DType::int64);
   EXPECT_EQ(error_of(*model, {{arg::input_ids, ids}, {arg::bbox, ids}}),
@@ -82,7 +82,7 @@ TEST(NamedInputs, AnArgumentThatTheClassDoesNotTakeIsAnErrorThatListsWhatItTakes
   EXPECT_EQ(error_of(*model, {{arg::input_ids, ids}, {arg::labels, tensor({1}, DType::int64)}}), "");
 }
 
-TEST(NamedInputs, ValuesGivenByNameHaveTheKindThatTheClassSays) {
+TEST(NamedInputs, values_given_by_name_have_the_kind_that_the_class_says) {
   const GradModeScope no_grad(false);
   const auto model = small_bert("BertLMHeadModel");
   const Tensor ids = tensor({{1, 2, 3, 4}}, DType::int64);
@@ -95,7 +95,7 @@ TEST(NamedInputs, ValuesGivenByNameHaveTheKindThatTheClassSays) {
   EXPECT_EQ(error_of(*model, {{"input_ids", 3}}).substr(0, 20), "argument input_ids: ");
 }
 
-TEST(NamedInputs, AnotherKindThanTheNamesIsSaidWhereItIsRead) {
+TEST(NamedInputs, another_kind_than_the_names_is_said_where_it_is_read) {
   const ModelInputs in{{"use_cache", ones({1})}};
   try {
     static_cast<void>(in[arg::use_cache]);

@@ -34,7 +34,7 @@ TEST(Sharding, H039_one_file_when_all_fits) {
   EXPECT_EQ(shown(plan), (Shown{{"pytorch_model.bin", {"0.weight", "1.weight", "2.weight", "3.weight"}}}));
 }
 
-TEST(Sharding, H040_300kB_gives_two_shards) {
+TEST(Sharding, H040_300k_b_gives_two_shards) {
   for (const int version : {4, 5}) {
     const ShardPlan plan = plan_shards(four_weights(), {parse_file_size("300kB"), "pytorch_model.bin", version});
     EXPECT_EQ(plan.total_size, 340000U);

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(TieWeights, H089_AnOutputLayerTakesTheEmbeddings) {
+TEST(TieWeights, H089_an_output_layer_takes_the_embeddings) {
   const Embedding embedding(7, 3);
   Linear output(3, 5);
   const Tensor bias = output.bias->detach().clone();
@@ -42,7 +42,7 @@ struct CrossBlock : Module {
   CrossBlock() { register_module("cross", std::make_shared<Linear>(3, 3)); }
 };
 
-TEST(TieWeights, H090_AnEncoderTakesTheDecodersWeights) {
+TEST(TieWeights, H090_an_encoder_takes_the_decoders_weights) {
   Module encoder, decoder;
   const auto encoder_layers = std::make_shared<Module>(), decoder_layers = std::make_shared<Module>();
   encoder.register_module("layers", encoder_layers);
@@ -74,7 +74,7 @@ TEST(TieWeights, H090_AnEncoderTakesTheDecodersWeights) {
 }
 
 // transformers 5 has no such tie, and its models are silent about it.
-TEST(TieWeights, AConfigurationThatTiesEncoderAndDecoderIsWarnedOf) {
+TEST(TieWeights, a_configuration_that_ties_encoder_and_decoder_is_warned_of) {
   const auto json = [](const char* tie) {
     return R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 20, "d_model": 8, "d_kv": 4,
       "d_ff": 8, "num_layers": 1, "num_heads": 2, "tie_encoder_decoder": )" +
@@ -93,7 +93,7 @@ TEST(TieWeights, AConfigurationThatTiesEncoderAndDecoderIsWarnedOf) {
   EXPECT_FALSE(model->get_parameter("encoder" + query).is_same(model->get_parameter("decoder" + query)));
 }
 
-TEST(TieWeights, H090_TreesThatAreTooDeep) {
+TEST(TieWeights, H090_trees_that_are_too_deep) {
   const auto chain = [] {
     auto top = std::make_shared<Module>();
     Module* at = top.get();

@@ -206,7 +206,7 @@ TYPED_TEST(AttentionTest, ThreadsDoNotChangeTheResult) {
   set_num_threads(before);
 }
 
-TEST(Attention, NanInAKeyReachesEveryRowThatSeesIt) {
+TEST(Attention, nan_in_a_key_reaches_every_row_that_sees_it) {
   std::vector<float> q(2 * 4, 1), k(3 * 4, 1), v(3 * 4, 1), out(2 * 4);
   k[4 * 1] = std::numeric_limits<float>::quiet_NaN();
   Attention<float> g;

@@ -219,7 +219,7 @@ TYPED_TEST(GemmTest, SameBitsEveryTimeForAThreadCount) {
   set_num_threads(before);
 }
 
-TEST(Gemm, BetaZeroIgnoresTheOldContents) {
+TEST(Gemm, beta_zero_ignores_the_old_contents) {
   const float a = 2, b = 3;
   float c = std::numeric_limits<float>::quiet_NaN();
   Gemm<float> g;
@@ -229,7 +229,7 @@ TEST(Gemm, BetaZeroIgnoresTheOldContents) {
   EXPECT_EQ(c, 6);
 }
 
-TEST(Gemm, NanAndInfinityStayInTheirRow) {
+TEST(Gemm, nan_and_infinity_stay_in_their_row) {
   for (const int64_t m : {2, 40}) {
     constexpr int64_t n = 50, k = 40;
     std::vector<float> a(static_cast<size_t>(m * k), 1), b(k * n, 1), c(static_cast<size_t>(m * n));
@@ -246,7 +246,7 @@ TEST(Gemm, NanAndInfinityStayInTheirRow) {
 }
 
 // Instructions for bfloat16 take subnormal numbers for 0. PyTorch multiplies with them above 4096 multiplications only.
-TEST(Gemm, InfinityTimesASubnormalIsInfinityInSmallProducts) {
+TEST(Gemm, infinity_times_a_subnormal_is_infinity_in_small_products) {
   struct Shape {
     int64_t m, n, k;
   };

@@ -60,7 +60,7 @@ std::vector<T> values(const Tensor& t) {
   return {data, data + t.numel()};
 }
 
-TEST(RandomGolden, EveryCallAnswersAsPyTorchDid) {
+TEST(RandomGolden, every_call_answers_as_pytorch_did) {
   std::ifstream script(golden + "random.script");
   std::ifstream file(golden + "random.bin", std::ios::binary);
   const std::vector<uint8_t> expected{std::istreambuf_iterator<char>(file), {}};
@@ -85,7 +85,7 @@ TEST(RandomGolden, EveryCallAnswersAsPyTorchDid) {
   EXPECT_EQ(at, expected.size());
 }
 
-TEST(Generator, KnownFirstNumbersOfMt19937) {
+TEST(Generator, known_first_numbers_of_mt19937) {
   Generator g(5489);
   EXPECT_EQ(g.random(), 3499211612U);
   EXPECT_EQ(g.random(), 581869302U);
@@ -93,14 +93,14 @@ TEST(Generator, KnownFirstNumbersOfMt19937) {
   EXPECT_EQ(g.random(), 4123659995U);  // the ten thousandth, which the C++ standard fixes
 }
 
-TEST(Generator, SeedKeepsAll64BitsButTheLow32ChooseTheStream) {
+TEST(Generator, seed_keeps_all64_bits_but_the_low32_choose_the_stream) {
   Generator a(7);
   Generator b((1ULL << 40) + 7);
   EXPECT_EQ(b.initial_seed(), (1ULL << 40) + 7);
   EXPECT_EQ(a.random64(), b.random64());
 }
 
-TEST(Generator, StateRestoresStreamAndCachedSample) {
+TEST(Generator, state_restores_stream_and_cached_sample) {
   Generator g(3);
   const Tensor three = empty({3});
   normal_kernel(three, 0, 1, &g);
@@ -116,7 +116,7 @@ TEST(Generator, StateRestoresStreamAndCachedSample) {
   EXPECT_EQ(values<float>(first), values<float>(second));
 }
 
-TEST(Generator, CloneContinuesOnItsOwn) {
+TEST(Generator, clone_continues_on_its_own) {
   Generator g(11);
   g.random();
   const auto copy = g.clone();
@@ -125,7 +125,7 @@ TEST(Generator, CloneContinuesOnItsOwn) {
   EXPECT_EQ(copy->random64(), next);
 }
 
-TEST(Generator, RefusesBytesThatAreNoState) {
+TEST(Generator, refuses_bytes_that_are_no_state) {
   Generator g(1);
   const std::vector<uint8_t> before = g.get_state();
   EXPECT_EQ(error_of([&] { g.set_state(std::vector<uint8_t>(10)); }),
@@ -142,7 +142,7 @@ TEST(Generator, RefusesBytesThatAreNoState) {
   EXPECT_EQ(g.get_state(), before);
 }
 
-TEST(Generator, ManualSeedRestartsTheDefaultGenerator) {
+TEST(Generator, manual_seed_restarts_the_default_generator) {
   manual_seed(5);
   const Tensor a = empty({20});
   uniform_kernel(a, 0, 1, nullptr);
@@ -154,7 +154,7 @@ TEST(Generator, ManualSeedRestartsTheDefaultGenerator) {
   EXPECT_NE(default_generator().seed(), default_generator().seed());
 }
 
-TEST(Random, ConcurrentFillsEachTakeAWholeRun) {
+TEST(Random, concurrent_fills_each_take_a_whole_run) {
   Generator g(9);
   std::vector<std::vector<int64_t>> drawn(4);
   {
@@ -177,7 +177,7 @@ TEST(Random, ConcurrentFillsEachTakeAWholeRun) {
   }
 }
 
-TEST(Random, ATransposedOutputIsFilledInMemoryOrder) {
+TEST(Random, a_transposed_output_is_filled_in_memory_order) {
   Generator g(1);
   const Tensor plain = empty({3, 4});
   uniform_kernel(plain, 0, 1, &g);
@@ -187,7 +187,7 @@ TEST(Random, ATransposedOutputIsFilledInMemoryOrder) {
   EXPECT_EQ(values<float>(plain), values<float>(base));
 }
 
-TEST(Random, EveryInstructionSetGivesTheSameNormals) {
+TEST(Random, every_instruction_set_gives_the_same_normals) {
   Generator g(1);
   for (int round = 0; round < 2000; ++round) {
     float a[box_muller_block];
@@ -199,7 +199,7 @@ TEST(Random, EveryInstructionSetGivesTheSameNormals) {
   }
 }
 
-TEST(Random, EmptyOutputsDrawNothingButAreChecked) {
+TEST(Random, empty_outputs_draw_nothing_but_are_checked) {
   Generator g(1);
   const auto before = g.get_state();
   uniform_kernel(empty({0, 3}), 0, 1, &g);
@@ -211,7 +211,7 @@ TEST(Random, EmptyOutputsDrawNothingButAreChecked) {
             "random_: to - 1 = 256 is out of bounds for uint8");
 }
 
-TEST(Random, FloatRangesBeyondTheExactIntegersWarn) {
+TEST(Random, float_ranges_beyond_the_exact_integers_warn) {
   Generator g(1);
   const uint64_t before = warning_count();
   random_from_to_kernel(empty({3}), 0, 1 << 20, &g);
@@ -220,7 +220,7 @@ TEST(Random, FloatRangesBeyondTheExactIntegersWarn) {
   EXPECT_EQ(warning_count(), before + 1);
 }
 
-TEST(Random, LargePermutationsCountEveryElementOnce) {
+TEST(Random, large_permutations_count_every_element_once) {
   Generator g(1);
   const Tensor t = empty({100000}, DType::int32);
   randperm_kernel(t, &g);
@@ -231,7 +231,7 @@ TEST(Random, LargePermutationsCountEveryElementOnce) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST(RandomErrors, NameOperatorArgumentAndValue) {
+TEST(RandomErrors, name_operator_argument_and_value) {
   Generator g(1);
   const auto f32 = empty({3});
   const auto f16 = empty({3}, DType::float16);
@@ -275,7 +275,7 @@ TEST(RandomErrors, NameOperatorArgumentAndValue) {
             "strides [0]); clone() it first");
 }
 
-TEST(RandomErrors, MultinomialChecksWeightsAndCounts) {
+TEST(RandomErrors, multinomial_checks_weights_and_counts) {
   Generator g(1);
   const auto weights = [](std::initializer_list<float> w) { return tensor_of<float>(w, {static_cast<int64_t>(w.size())}); };
   const auto draw = [&](const Tensor& w, int64_t n, bool replacement) {

@@ -32,7 +32,7 @@ int64_t whole(const Tensor& weight, const Tensor& x, const Tensor& bias) {
   return linear(x, weight, bias).argmax(-1).item_as<int64_t>();
 }
 
-TEST(RowScreen, FindsTheLargestRowOfTheWholeProduct) {
+TEST(RowScreen, finds_the_largest_row_of_the_whole_product) {
   std::mt19937 random(1);
   int64_t told = 0, asked = 0;
   for (const auto& [rows, size] :
@@ -53,7 +53,7 @@ TEST(RowScreen, FindsTheLargestRowOfTheWholeProduct) {
   EXPECT_GT(told, asked * 3 / 4);
 }
 
-TEST(RowScreen, RowsOfVeryDifferentSizesAndOutliers) {
+TEST(RowScreen, rows_of_very_different_sizes_and_outliers) {
   std::mt19937 random(2);
   const int64_t rows = 4000, size = 128;
   Tensor weight = normal(random, rows, size);
@@ -74,7 +74,7 @@ TEST(RowScreen, RowsOfVeryDifferentSizesAndOutliers) {
   EXPECT_GT(told, 100);
 }
 
-TEST(RowScreen, DoesNotTellWhereRoundingWould) {
+TEST(RowScreen, does_not_tell_where_rounding_would) {
   std::mt19937 random(3);
   const int64_t rows = 500, size = 96;
   Tensor weight = normal(random, rows, size);
@@ -94,7 +94,7 @@ TEST(RowScreen, DoesNotTellWhereRoundingWould) {
   EXPECT_EQ(screened(RowScreen(weight, {}), zeros({1, size}), rows), -1);
 }
 
-TEST(RowScreen, NumbersThatAreNone) {
+TEST(RowScreen, numbers_that_are_none) {
   std::mt19937 random(4);
   const int64_t rows = 300, size = 32;
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();

@@ -64,6 +64,13 @@ class Reader {
     return end;
   }
 
+  // Behind the colon of `case a::b:`. A list of enumerators is no logic.
+  size_t end_of_label() const {
+    size_t end = find(":", at_);
+    while (end + 1 < text_.size() && text_[end + 1] == ':') end = find(":", end + 2);
+    return end + 1;
+  }
+
   void read_token() {
     const char c = peek();
     const bool is_word = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -83,6 +90,7 @@ class Reader {
       while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) ++end;
     }
     end = std::min(end, text_.size());
+    if (text_.compare(at_, end - at_, "case") == 0) return skip_to(end_of_label());
     const auto word = words_.emplace(text_.substr(at_, end - at_), static_cast<int>(words_.size())).first->second;
     tokens_.push_back({word, line_, static_cast<int>(files_.size()) - 1});
     skip_to(end);

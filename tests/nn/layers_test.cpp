@@ -26,13 +26,13 @@ struct Mlp : Typed<Mlp> {
   Tensor forward(const Tensor& x) { return down(up(x).relu()); }
 };
 
-TEST(Layers, AModuleOfLayersPrintsAsPyTorchDoes) {
+TEST(Layers, a_module_of_layers_prints_as_pytorch_does) {
   EXPECT_EQ(Mlp().str(),
             "Mlp(\n  (up): Linear(in_features=4, out_features=8, bias=True)\n  (down): Linear(in_features=8, "
             "out_features=4, bias=True)\n)");
 }
 
-TEST(Layers, NamesAreThoseOfPyTorchAndOfDerivedClassesTheirOwn) {
+TEST(Layers, names_are_those_of_pytorch_and_of_derived_classes_their_own) {
   struct Special : Typed<Special, Linear> {
     using Typed::Typed;
   };
@@ -43,7 +43,7 @@ TEST(Layers, NamesAreThoseOfPyTorchAndOfDerivedClassesTheirOwn) {
   EXPECT_EQ(Sequential().type_name(), "torch.nn.modules.container.Sequential");
 }
 
-TEST(Layers, ForwardMayBeCalledByPyTorchsArgumentNames) {
+TEST(Layers, forward_may_be_called_by_pytorchs_argument_names) {
   MultiheadAttention attention(4, 2);
   const Tensor x = randn({3, 1, 4});
   const Value out = attention.call({x, x, x}, {{"average_attn_weights", false}});
@@ -52,13 +52,13 @@ TEST(Layers, ForwardMayBeCalledByPyTorchsArgumentNames) {
   EXPECT_EQ(attention.argument_names()[3], "key_padding_mask");
 }
 
-TEST(Layers, OnTheMetaDeviceNothingIsAllocated) {
+TEST(Layers, on_the_meta_device_nothing_is_allocated) {
   const Linear layer(1 << 20, 1 << 20, true, {.device = Device(DeviceType::meta)});
   EXPECT_EQ(layer.weight->device().type, DeviceType::meta);
   EXPECT_EQ(layer.weight->size(0), 1 << 20);
 }
 
-TEST(Layers, ConvolutionOptionsAreChecked) {
+TEST(Layers, convolution_options_are_checked) {
   EXPECT_EQ(error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }), "in_channels must be divisible by groups");
   EXPECT_EQ(error_of([] { Conv2d(4, 3, 3, {.groups = 2}); }), "out_channels must be divisible by groups");
   EXPECT_EQ(error_of([] { Conv2d(4, 4, 3, {.stride = 2, .padding = "same"}); }),
@@ -68,7 +68,7 @@ TEST(Layers, ConvolutionOptionsAreChecked) {
               testing::HasSubstr("padding_mode must be one of"));
 }
 
-TEST(Layers, WrongSettingsAreRefused) {
+TEST(Layers, wrong_settings_are_refused) {
   EXPECT_EQ(error_of([] { Dropout(1.5); }), "dropout probability has to be between 0 and 1, but got 1.5");
   EXPECT_EQ(error_of([] { GroupNorm(2, 5); }), "num_channels (5) must be divisible by num_groups (2)");
   EXPECT_EQ(error_of([] { Embedding(3, 4, {.padding_idx = 3}); }), "Padding_idx must be within num_embeddings");
@@ -90,7 +90,7 @@ TEST(Layers, WrongSettingsAreRefused) {
             "either size or scale_factor should be defined");
 }
 
-TEST(Layers, BatchNormLoadsCheckpointsThatDoNotCountBatches) {
+TEST(Layers, batch_norm_loads_checkpoints_that_do_not_count_batches) {
   BatchNorm2d layer(3);
   StateDict state = layer.state_dict();
   state.erase("num_batches_tracked");
@@ -100,7 +100,7 @@ TEST(Layers, BatchNormLoadsCheckpointsThatDoNotCountBatches) {
   layer.load_state_dict(state);
 }
 
-TEST(Layers, EmbeddingFromPretrainedKeepsTheTensor) {
+TEST(Layers, embedding_from_pretrained_keeps_the_tensor) {
   const Tensor table = randn({5, 3});
   const auto frozen = Embedding::from_pretrained(table);
   EXPECT_TRUE(frozen->weight->is_same(table));
@@ -108,7 +108,7 @@ TEST(Layers, EmbeddingFromPretrainedKeepsTheTensor) {
   EXPECT_TRUE(equal((*frozen)(tensor_of<int64_t>({4}, {1})).select(0, 0), table.select(0, 4)));
 }
 
-TEST(Containers, SequentialCallsItsModulesInTurn) {
+TEST(Containers, sequential_calls_its_modules_in_turn) {
   manual_seed(1);
   Sequential net({std::make_shared<Linear>(4, 3), std::make_shared<ReLU>(), std::make_shared<Linear>(3, 2)});
   const Tensor x = randn({2, 4});
@@ -120,13 +120,13 @@ TEST(Containers, SequentialCallsItsModulesInTurn) {
   EXPECT_EQ(error_of([&] { net[3]; }), "Sequential: index 3 is out of range");
 }
 
-TEST(Containers, SequentialUnderGivenNames) {
+TEST(Containers, sequential_under_given_names) {
   Sequential net(std::vector<std::pair<std::string, std::shared_ptr<Module>>>{{"fc", std::make_shared<Linear>(4, 3)},
                                                                               {"act", std::make_shared<ReLU>()}});
   EXPECT_EQ(net.str(), "Sequential(\n  (fc): Linear(in_features=4, out_features=3, bias=True)\n  (act): ReLU()\n)");
 }
 
-TEST(Containers, ListsCanBeChanged) {
+TEST(Containers, lists_can_be_changed) {
   ModuleList list;
   for (int i = 1; i <= 3; ++i) list.emplace<Linear>(1, i);
   list.insert(1, std::make_shared<ReLU>());
@@ -139,7 +139,7 @@ TEST(Containers, ListsCanBeChanged) {
   EXPECT_EQ(list[2].class_name(), "Identity");
 }
 
-TEST(Containers, ParametersPrintTheirTypeAndSize) {
+TEST(Containers, parameters_print_their_type_and_size) {
   EXPECT_EQ(ParameterList({ones({2, 3}), ones({2})}).str(),
             "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x3]\n    (1): Parameter containing: "
             "[torch.float32 of size 2]\n)");
@@ -149,7 +149,7 @@ TEST(Containers, ParametersPrintTheirTypeAndSize) {
   EXPECT_EQ(names(ParameterDict({{"b", ones({2})}, {"a", ones({1})}}).state_dict()), (Names{"b", "a"}));
 }
 
-TEST(Containers, AreCopiedWithWhatTheyHold) {
+TEST(Containers, are_copied_with_what_they_hold) {
   const auto net = std::make_shared<Sequential>(
       std::vector<std::shared_ptr<Module>>{std::make_shared<Mlp>(), std::make_shared<ModuleList>()});
   const auto copy = deep_copy(*net);
@@ -160,14 +160,14 @@ TEST(Containers, AreCopiedWithWhatTheyHold) {
   copy->at<Mlp>(0)(ones({1, 4}));
 }
 
-TEST(Containers, DictsHoldModulesByKey) {
+TEST(Containers, dicts_hold_modules_by_key) {
   ModuleDict dict({{"relu", std::make_shared<ReLU>()}, {"linear", std::make_shared<Linear>(2, 2)}});
   EXPECT_TRUE(dict.contains("linear"));
   EXPECT_EQ(dict["relu"].class_name(), "ReLU");
   EXPECT_EQ(error_of([&] { dict["gelu"]; }), "ModuleDict has no attribute `gelu`");
 }
 
-TEST(Init, OrthogonalRowsOrColumnsAreOrthonormal) {
+TEST(Init, orthogonal_rows_or_columns_are_orthonormal) {
   const Tensor wide = empty({3, 5}), tall = empty({5, 3});
   init::orthogonal_(wide);
   init::orthogonal_(tall);
@@ -175,7 +175,7 @@ TEST(Init, OrthogonalRowsOrColumnsAreOrthonormal) {
   EXPECT_TRUE(allclose(tall.t().matmul(tall), eye(3), 1e-5, 1e-6));
 }
 
-TEST(Init, TruncatedNormalStaysWithinItsBounds) {
+TEST(Init, truncated_normal_stays_within_its_bounds) {
   const Tensor t = empty({10000});
   init::trunc_normal_(t, 0, 1, -0.5, 2);
   EXPECT_GE(t.min().item_as<double>(), -0.5);

@@ -55,20 +55,20 @@ std::vector<std::string> names(const Named& named) {
 }
 using Names = std::vector<std::string>;
 
-TEST(Module, CallsForwardTypedAndByValues) {
+TEST(Module, calls_forward_typed_and_by_values) {
   Net net;
   EXPECT_EQ(values(net(row(1, 2))), (std::vector<float>{30, 60}));
   EXPECT_EQ(values(net.call({row(1, 2)}).to_tensor()), (std::vector<float>{30, 60}));
   EXPECT_EQ(values(net.call({}, {{"input", row(1, 2)}}).to_tensor()), (std::vector<float>{30, 60}));
 }
 
-TEST(Module, DefaultArgumentsOfForwardServeValueCalls) {
+TEST(Module, default_arguments_of_forward_serve_value_calls) {
   Scale scale(2, 3);
   EXPECT_EQ(values(scale.call({row(1, 2)}).to_tensor()), (std::vector<float>{3, 6}));
   EXPECT_EQ(values(scale.call({row(1, 2)}, {{"times", 2}}).to_tensor()), (std::vector<float>{9, 18}));
 }
 
-TEST(Module, WrongArgumentsAreNamed) {
+TEST(Module, wrong_arguments_are_named) {
   Scale scale(2);
   EXPECT_EQ(error_of([&] { scale.call({}); }), "Scale.forward() missing required argument: 'input'");
   EXPECT_EQ(error_of([&] {
@@ -87,7 +87,7 @@ TEST(Module, WrongArgumentsAreNamed) {
   EXPECT_EQ(error_of([] { Module().call({}); }), "Module [Module] is missing the required \"forward\" function");
 }
 
-TEST(Module, NamesAreCheckedAtRegistration) {
+TEST(Module, names_are_checked_at_registration) {
   Net net;
   EXPECT_EQ(error_of([&] { net.register_parameter("a.b", row(1, 2)); }),
             "Net: parameter name can't contain \".\", got: a.b");
@@ -98,7 +98,7 @@ TEST(Module, NamesAreCheckedAtRegistration) {
   EXPECT_EQ(error_of([&] { net.block->register_buffer("gain", row(1, 2)); }), "Block: attribute 'gain' already exists");
 }
 
-TEST(Module, AParameterRequiresGradientsABufferDoesNot) {
+TEST(Module, a_parameter_requires_gradients_a_buffer_does_not) {
   Scale scale(2);
   EXPECT_TRUE(scale.weight->requires_grad());
   EXPECT_FALSE(scale.shift->requires_grad());
@@ -110,7 +110,7 @@ TEST(Module, AParameterRequiresGradientsABufferDoesNot) {
   EXPECT_EQ(names(scale.named_parameters()), (Names{"weight", "n"}));
 }
 
-TEST(Module, TraversalGoesInTheOrderOfRegistration) {
+TEST(Module, traversal_goes_in_the_order_of_registration) {
   Net net;
   EXPECT_EQ(names(net.named_parameters()),
             (Names{"block.gain", "block.first.weight", "block.second.weight", "head.weight"}));
@@ -122,7 +122,7 @@ TEST(Module, TraversalGoesInTheOrderOfRegistration) {
   EXPECT_EQ(names(net.block->named_parameters("p", false)), Names{"p.gain"});
 }
 
-TEST(Module, SharedModulesAndTiedTensorsCountOnceUnlessAsked) {
+TEST(Module, shared_modules_and_tied_tensors_count_once_unless_asked) {
   Net net;
   net.register_module("again", net.get_submodule_ptr("head"));
   net.head->weight = *net.block->first->weight;
@@ -136,7 +136,7 @@ TEST(Module, SharedModulesAndTiedTensorsCountOnceUnlessAsked) {
   EXPECT_TRUE(net.state_dict().at("head.weight").is_same(net.block->first->weight));
 }
 
-TEST(Module, LooksUpByPath) {
+TEST(Module, looks_up_by_path) {
   Net net;
   EXPECT_EQ(&net.get_submodule(""), &net);
   EXPECT_EQ(net.get_submodule("block.second").class_name(), "Scale");
@@ -151,7 +151,7 @@ TEST(Module, LooksUpByPath) {
   EXPECT_EQ(error_of([&] { net.get_buffer("block.first.nothing"); }), "Scale has no attribute `nothing`");
 }
 
-TEST(Module, AReplacedChildIsWhatForwardCalls) {
+TEST(Module, a_replaced_child_is_what_forward_calls) {
   struct Negate : Typed<Negate> {
     Tensor forward(const Tensor& x) { return x.neg(); }
   };
@@ -167,13 +167,13 @@ TEST(Module, AReplacedChildIsWhatForwardCalls) {
   EXPECT_EQ(error_of([&] { net(row(1, 2)); }), "the child module first is None");
 }
 
-TEST(Module, AReplacedTensorIsWhatForwardReads) {
+TEST(Module, a_replaced_tensor_is_what_forward_reads) {
   Net net;
   net.set_tensor("head.weight", full({2}, 10.0));
   EXPECT_EQ(values(net(row(1, 2))), (std::vector<float>{60, 120}));
 }
 
-TEST(Module, ADerivedForwardIsCalledThroughTheBase) {
+TEST(Module, a_derived_forward_is_called_through_the_base) {
   struct Twice : Typed<Twice, Scale> {
     using Typed<Twice, Scale>::Typed;
     Tensor forward(const Tensor& x) { return mul(Scale::forward(x), full({1}, 2.0)); }
@@ -185,7 +185,7 @@ TEST(Module, ADerivedForwardIsCalledThroughTheBase) {
   EXPECT_EQ(values((*base)(row(1, 2))), (std::vector<float>{10, 20}));
 }
 
-TEST(Module, PrintsAsPyTorchDoes) {
+TEST(Module, prints_as_pytorch_does) {
   struct WithExtra : Typed<WithExtra> {
     std::string extra_repr() const override { return "a=1\nb=2"; }
     void forward() {}
@@ -199,7 +199,7 @@ TEST(Module, PrintsAsPyTorchDoes) {
             "b=2\n  )\n)");
 }
 
-TEST(Module, LoadsAStateDict) {
+TEST(Module, loads_a_state_dict) {
   Net net, other;
   const GradModeScope no_grad(false);
   for (const auto& [name, tensor] : other.state_dict()) tensor.fill_(7);
@@ -210,7 +210,7 @@ TEST(Module, LoadsAStateDict) {
   EXPECT_TRUE(net.head->weight->is_same(other.head->weight));
 }
 
-TEST(Module, LoadingReportsEverythingThatDoesNotFitAndWritesNothing) {
+TEST(Module, loading_reports_everything_that_does_not_fit_and_writes_nothing) {
   Net net;
   StateDict state = net.state_dict();
   for (const auto& [name, tensor] : StateDict(state)) state.set(name, full_like(tensor, 9));
@@ -232,7 +232,7 @@ TEST(Module, LoadingReportsEverythingThatDoesNotFitAndWritesNothing) {
   EXPECT_EQ(values(net.block->first->weight), (std::vector<float>{9, 9}));
 }
 
-TEST(Module, BuffersThatDoNotPersistAreNotInTheStateDict) {
+TEST(Module, buffers_that_do_not_persist_are_not_in_the_state_dict) {
   Scale scale(2);
   scale.register_buffer("cache", row(1, 2), false);
   EXPECT_EQ(names(scale.state_dict()), (Names{"weight", "shift"}));
@@ -243,7 +243,7 @@ TEST(Module, BuffersThatDoNotPersistAreNotInTheStateDict) {
               testing::HasSubstr("Unexpected key(s) in state_dict: \"cache\". "));
 }
 
-TEST(Module, ConvertsDtypesAndKeepsIdentity) {
+TEST(Module, converts_dtypes_and_keeps_identity) {
   Net net;
   net.head->weight = *net.block->first->weight;
   const Tensor before = net.head->weight;
@@ -263,7 +263,7 @@ TEST(Module, ConvertsDtypesAndKeepsIdentity) {
   EXPECT_EQ(before.device().type, DeviceType::cpu);
 }
 
-TEST(Module, TrainEvalAndApplyReachEveryModule) {
+TEST(Module, train_eval_and_apply_reach_every_module) {
   Net net;
   net.eval();
   for (Module* m : net.modules()) EXPECT_FALSE(m->training());
@@ -272,7 +272,7 @@ TEST(Module, TrainEvalAndApplyReachEveryModule) {
   EXPECT_EQ(order, (Names{"Scale", "Scale", "Block", "Scale", "Net"}));
 }
 
-TEST(Module, DeepCopyIsIndependentAndKeepsWhatIsShared) {
+TEST(Module, deep_copy_is_independent_and_keeps_what_is_shared) {
   const auto net = std::make_shared<Net>();
   net->head->weight = *net->block->first->weight;
   net->register_module("again", net->get_submodule_ptr("head"));
@@ -294,7 +294,7 @@ TEST(Module, DeepCopyIsIndependentAndKeepsWhatIsShared) {
   EXPECT_THAT(error_of([&] { Net second(*net); }), testing::HasSubstr("use deep_copy()"));
 }
 
-TEST(Module, HooksSeeAndChangeArgumentsAndResults) {
+TEST(Module, hooks_see_and_change_arguments_and_results) {
   Net net;
   Names log;
   HookHandle pre =
@@ -321,7 +321,7 @@ TEST(Module, HooksSeeAndChangeArgumentsAndResults) {
   EXPECT_EQ(values(net(row(1, 2))), (std::vector<float>{30, 60}));
 }
 
-TEST(Module, HooksMarkedAlwaysRunWhenForwardThrows) {
+TEST(Module, hooks_marked_always_run_when_forward_throws) {
   Scale scale(2);
   int calls = 0;
   scale.register_forward_hook(
@@ -341,7 +341,7 @@ TEST(Module, HooksMarkedAlwaysRunWhenForwardThrows) {
   EXPECT_EQ(warning_count(), warnings + 1);
 }
 
-TEST(Module, StateDictHooks) {
+TEST(Module, state_dict_hooks) {
   Scale scale(2);
   scale.register_state_dict_post_hook(
       [](Module&, StateDict& state, const std::string& prefix) { state.rename(prefix + "weight", prefix + "w"); });
@@ -359,7 +359,7 @@ TEST(Module, StateDictHooks) {
   scale.load_state_dict(scale.state_dict());
 }
 
-TEST(Module, ObserversSeeCallsAndMayAnswerThem) {
+TEST(Module, observers_see_calls_and_may_answer_them) {
   struct Recorder : ModuleObserver {
     Names log;
     std::string leaf;
@@ -389,7 +389,7 @@ TEST(Module, ObserversSeeCallsAndMayAnswerThem) {
   EXPECT_EQ(recorder.log, Names{});
 }
 
-TEST(Module, FunctionalCallUsesOtherTensorsAndPutsBackItsOwn) {
+TEST(Module, functional_call_uses_other_tensors_and_puts_back_its_own) {
   Net net;
   const Tensor own = net.head->weight;
   const Value out = functional_call(net, {{"head.weight", full({2}, 1.0)}, {"block.first.shift", ones({2})}}, {row(1, 2)});
@@ -405,7 +405,7 @@ TEST(Module, FunctionalCallUsesOtherTensorsAndPutsBackItsOwn) {
             "'block.second.shift', 'block.second.weight'.");
 }
 
-TEST(Module, FunctionalCallFollowsTiedWeights) {
+TEST(Module, functional_call_follows_tied_weights) {
   Net net;
   net.head->weight = *net.block->first->weight;
   EXPECT_EQ(values(functional_call(net, {{"head.weight", ones({2})}}, {row(1, 2)}).to_tensor()), (std::vector<float>{3, 6}));
@@ -436,7 +436,7 @@ struct Pair : Typed<Pair> {
   }
 };
 
-TEST(Module, StructuredArgumentsAndResults) {
+TEST(Module, structured_arguments_and_results) {
   Pair pair;
   pair.register_forward_hook([](Module&, const Values& args, const Kwargs&, const Value&) -> std::optional<Value> {
     EXPECT_LE(args.size(), 4U);

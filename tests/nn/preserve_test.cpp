@@ -11,7 +11,7 @@
 namespace calque {
 namespace {
 
-TEST(CloneInput, KeepsStridesAlignmentAndTheNeedOfGradients) {
+TEST(CloneInput, keeps_strides_alignment_and_the_need_of_gradients) {
   const Tensor base = rand({6, 8});
   for (const Tensor& t : {base, base.t(), base.slice(1, 1, 7, 2), base.select(0, 3), base.slice(0, 1),
                           base.view({2, 3, 8}).permute({2, 0, 1}), base.select(0, 0).select(0, 5)}) {
@@ -28,21 +28,21 @@ TEST(CloneInput, KeepsStridesAlignmentAndTheNeedOfGradients) {
   EXPECT_TRUE(clone_input(parameter).is_leaf());
 }
 
-TEST(CloneInput, SharedElementsBecomeAPlainClone) {
+TEST(CloneInput, shared_elements_become_a_plain_clone) {
   const Tensor t = rand({3, 1}).expand({3, 4});
   const Tensor copy = clone_input(t);
   EXPECT_TRUE(equal(copy, t));
   EXPECT_EQ(clone_input(empty({0, 3})).numel(), 0);
 }
 
-TEST(CloneInput, OneTensorTwiceStaysOne) {
+TEST(CloneInput, one_tensor_twice_stays_one) {
   const Tensor t = rand({3});
   const Values copies = clone_inputs(list({t, 5, tuple({t})})).to_items();
   EXPECT_EQ(&copies[0].to_tensor().impl(), &copies[2].to_items()[0].to_tensor().impl());
   EXPECT_EQ(copies[1].to_int(), 5);
 }
 
-TEST(Preserve, TheRandomStreamGoesOnFromWhereItWas) {
+TEST(Preserve, the_random_stream_goes_on_from_where_it_was) {
   manual_seed(3);
   const Tensor first = rand({4});
   manual_seed(3);
@@ -53,7 +53,7 @@ TEST(Preserve, TheRandomStreamGoesOnFromWhereItWas) {
   EXPECT_TRUE(equal(rand({4}), first));
 }
 
-TEST(Preserve, ParametersAndBuffersComeBack) {
+TEST(Preserve, parameters_and_buffers_come_back) {
   const auto module = std::make_shared<Sequential>();
   module->append(std::make_shared<Linear>(3, 3));
   module->append(std::make_shared<BatchNorm1d>(3));

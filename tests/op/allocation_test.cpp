@@ -45,7 +45,7 @@ int most_allocations(F&& call) {
   return most;
 }
 
-TEST(Allocation, ACallAllocatesItsResultAlone) {
+TEST(Allocation, a_call_allocates_its_result_alone) {
   const Tensor a = randn({8}), b = randn({8}), m = randn({4, 4}), big = randn({300, 300});
   constexpr int tensor_and_storage = 2;
   EXPECT_LE(most_allocations([&] { return add(a, b); }), tensor_and_storage);
@@ -57,7 +57,7 @@ TEST(Allocation, ACallAllocatesItsResultAlone) {
   EXPECT_LE(most_allocations([&] { return m.transpose(0, 1); }), 1);
 }
 
-TEST(Allocation, ACallWhoseResultIsDroppedReusesItsMemory) {
+TEST(Allocation, a_call_whose_result_is_dropped_reuses_its_memory) {
   const Tensor a = randn({8}), b = randn({8});
   for (int i = 0; i < 20; ++i) add(a, b);
   const int before = allocations;
@@ -65,7 +65,7 @@ TEST(Allocation, ACallWhoseResultIsDroppedReusesItsMemory) {
   EXPECT_EQ(allocations, before);
 }
 
-TEST(Allocation, IsCounted) {
+TEST(Allocation, is_counted) {
   const int before = allocations;
   void* volatile p = std::malloc(10);
   std::free(p);

@@ -8,7 +8,7 @@
 namespace calque {
 namespace {
 
-TEST(Autocast, CastsByOperator) {
+TEST(Autocast, casts_by_operator) {
   const Tensor x = rand({3, 4}), w = rand({4, 5});
   {
     const AutocastScope autocast;
@@ -30,7 +30,7 @@ TEST(Autocast, CastsByOperator) {
   EXPECT_EQ(mm(x, w).dtype(), DType::float32);
 }
 
-TEST(Autocast, Nests) {
+TEST(Autocast, nests) {
   const Tensor x = rand({3, 3});
   const AutocastScope outer(DeviceType::cpu, DType::float16);
   EXPECT_EQ(mm(x, x).dtype(), DType::float16);
@@ -45,7 +45,7 @@ TEST(Autocast, Nests) {
   EXPECT_EQ(autocast_region().dtype, DType::float16);
 }
 
-TEST(Autocast, RemembersCastsOfParameters) {
+TEST(Autocast, remembers_casts_of_parameters) {
   Tensor w = rand({3, 3});
   w.requires_grad_();
   const Tensor x = rand({3, 3});
@@ -60,7 +60,7 @@ TEST(Autocast, RemembersCastsOfParameters) {
   EXPECT_TRUE(equal(mm(x, w), zeros({3, 3}, DType::bfloat16)));
 }
 
-TEST(Autocast, RefusesWhatItDoesNotKnow) {
+TEST(Autocast, refuses_what_it_does_not_know) {
   const Tensor x = rand({3, 3});
   {
     const AutocastScope wide(DeviceType::cpu, DType::float64);

@@ -135,11 +135,11 @@ void expect_repeats(const std::vector<Case>& cases) {
     }
 }
 
-TEST(Determinism, MatrixProductsRepeatTheirBits) { expect_repeats(products()); }
-TEST(Determinism, ConvolutionsRepeatTheirBits) { expect_repeats(convolutions()); }
-TEST(Determinism, AttentionReductionsAndNormsRepeatTheirBits) { expect_repeats(others()); }
+TEST(Determinism, matrix_products_repeat_their_bits) { expect_repeats(products()); }
+TEST(Determinism, convolutions_repeat_their_bits) { expect_repeats(convolutions()); }
+TEST(Determinism, attention_reductions_and_norms_repeat_their_bits) { expect_repeats(others()); }
 
-TEST(Determinism, ABusyPoolDoesNotChangeTheBits) {
+TEST(Determinism, a_busy_pool_does_not_change_the_bits) {
   const ThreadsGuard guard;
   set_num_threads(3);
   std::vector<Case> cases = products();

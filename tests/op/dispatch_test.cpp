@@ -18,7 +18,7 @@ std::vector<float> values_of(const Tensor& t) {
   return {c.data_as<float>(), c.data_as<float>() + c.numel()};
 }
 
-TEST(Dispatch, TypedAndByNameGiveTheSame) {
+TEST(Dispatch, typed_and_by_name_give_the_same) {
   const Tensor a = floats({1, 2, 3});
   const Tensor b = floats({10, 20, 30});
   EXPECT_EQ(values_of(add(a, b)), (std::vector<float>{11, 22, 33}));
@@ -28,7 +28,7 @@ TEST(Dispatch, TypedAndByNameGiveTheSame) {
   EXPECT_EQ(values_of(1 - a), (std::vector<float>{0, -1, -2}));
 }
 
-TEST(Dispatch, InPlaceWritesThroughAndAdvancesTheVersion) {
+TEST(Dispatch, in_place_writes_through_and_advances_the_version) {
   const Tensor a = floats({1, 2});
   const uint32_t before = a.version();
   const Tensor r = a.add_(floats({1, 1}));
@@ -37,19 +37,19 @@ TEST(Dispatch, InPlaceWritesThroughAndAdvancesTheVersion) {
   EXPECT_GT(a.version(), before);
 }
 
-TEST(Dispatch, OutIsResizedAndFilled) {
+TEST(Dispatch, out_is_resized_and_filled) {
   const Tensor out = make_tensor(IntList{0}, DType::float32);
   call("aten::add.out", {floats({1, 2}), floats({3, 4})}, {{"out", out}});
   EXPECT_EQ(values_of(out), (std::vector<float>{4, 6}));
 }
 
-TEST(Dispatch, ResolvesOverloadsByArguments) {
+TEST(Dispatch, resolves_overloads_by_arguments) {
   EXPECT_EQ(resolve_overload("aten::add", {floats({1}), floats({1})}).name(), "aten::add.Tensor");
   EXPECT_EQ(resolve_overload("aten::add", {floats({1}), 2}).name(),
             "aten::add.Tensor");  // as PyTorch: the number is wrapped
 }
 
-TEST(Dispatch, UnknownOperatorsAndArgumentsAreNamed) {
+TEST(Dispatch, unknown_operators_and_arguments_are_named) {
   try {
     call("aten::add.Tensr", {});
     FAIL();
@@ -83,7 +83,7 @@ class RedirectingMode : public Mode {  // every add becomes a mul
   }
 };
 
-TEST(Modes, CountCallsBelowCompositeExpansion) {
+TEST(Modes, count_calls_below_composite_expansion) {
   CountingMode mode;
   const Tensor a = floats({1, 2});
   {
@@ -95,7 +95,7 @@ TEST(Modes, CountCallsBelowCompositeExpansion) {
   EXPECT_EQ(mode.names, (std::vector<std::string>{"aten::div.Tensor", "aten::add.Tensor"}));
 }
 
-TEST(Modes, RedirectAndNest) {
+TEST(Modes, redirect_and_nest) {
   RedirectingMode redirect;
   CountingMode count;
   const Tensor a = floats({2, 3});
@@ -105,7 +105,7 @@ TEST(Modes, RedirectAndNest) {
   EXPECT_EQ(count.names[0], "aten::mul.Tensor");
 }
 
-TEST(Modes, PushOrderMattersOnlyWithinASlot) {
+TEST(Modes, push_order_matters_only_within_a_slot) {
   struct Named : Mode {
     Named(ModeSlot s, std::string n, std::vector<std::string>& log) : slot_(s), name_(std::move(n)), log_(log) {}
     ModeSlot slot() const override { return slot_; }
@@ -128,7 +128,7 @@ TEST(Modes, PushOrderMattersOnlyWithinASlot) {
   EXPECT_EQ(log, (std::vector<std::string>{"function", "recorder"}));
 }
 
-TEST(Dispatch, MetaTensorsAnswerFromTheRuleAlone) {
+TEST(Dispatch, meta_tensors_answer_from_the_rule_alone) {
   const Tensor a =
       make_tensor(Meta{{SymInt(2), SymInt(3)}, {SymInt(3), SymInt(1)}, DType::float32, Device(DeviceType::meta), false});
   const Tensor r = a * a;
@@ -137,7 +137,7 @@ TEST(Dispatch, MetaTensorsAnswerFromTheRuleAlone) {
   EXPECT_THROW(static_cast<void>(r.data()), UserError);
 }
 
-TEST(Dispatch, GradientStateIsCarried) {
+TEST(Dispatch, gradient_state_is_carried) {
   const Tensor a = floats({1, 2});
   a.set_requires_grad();
   EXPECT_TRUE((a + a).requires_grad());

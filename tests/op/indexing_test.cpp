@@ -52,29 +52,29 @@ std::vector<int64_t> strides_of(const Tensor& t) { return {t.strides().begin(), 
 
 using test::error_of;
 
-TEST(Index, PicksRowsByALongVectorNegativesFromTheEnd) {
+TEST(Index, picks_rows_by_a_long_vector_negatives_from_the_end) {
   EXPECT_THAT(read<float>(index_of(counting({3, 2}), {longs({2, -3, 2}, {3})})), ElementsAre(4, 5, 0, 1, 4, 5));
 }
-TEST(Index, BroadcastsSeveralIndexTensors) {
+TEST(Index, broadcasts_several_index_tensors) {
   const Tensor out = index_of(counting({3, 4}), {longs({0, 2}, {2, 1}), longs({1, 3}, {2})});
   EXPECT_THAT(sizes_of(out), ElementsAre(2, 2));
   EXPECT_THAT(read<float>(out), ElementsAre(1, 3, 9, 11));
 }
-TEST(Index, PutsSeparatedIndicesFirst) {
+TEST(Index, puts_separated_indices_first) {
   const Tensor out = index_of(counting({2, 3, 4}), {longs({0, 1}, {2}), Tensor(), longs({3, 0}, {2})});
   EXPECT_THAT(sizes_of(out), ElementsAre(2, 3));
   EXPECT_THAT(read<float>(out), ElementsAre(3, 7, 11, 12, 16, 20));
 }
-TEST(Index, KeepsTheOrderOfMemoryOfAPermutedTensor) {
+TEST(Index, keeps_the_order_of_memory_of_a_permuted_tensor) {
   const Tensor self = make_view(counting({4, 3, 2}), {2, 3, 4}, {1, 2, 6}, 0);
   const Tensor out = index_of(self, {Tensor(), longs({0, 2, 1, 0, 1}, {5})});
   EXPECT_THAT(sizes_of(out), ElementsAre(2, 5, 4));
   EXPECT_THAT(strides_of(out), ElementsAre(1, 2, 10));
 }
-TEST(Index, ExpandsMasks) {
+TEST(Index, expands_masks) {
   EXPECT_THAT(read<float>(index_of(counting({2, 2}), {bools({1, 0, 1, 1}, {2, 2})})), ElementsAre(0, 2, 3));
 }
-TEST(Index, NamesTheIndexTheDimensionAndTheSize) {
+TEST(Index, names_the_index_the_dimension_and_the_size) {
   EXPECT_THAT(error_of([] {
                 index_of(counting({3, 2}), {Tensor(), longs({0, 2}, {2})});
               }),
@@ -91,34 +91,34 @@ TEST(Index, NamesTheIndexTheDimensionAndTheSize) {
               HasSubstr("could not be broadcast together with shapes [2], [3]"));
 }
 
-TEST(IndexPut, AccumulatesEqualIndices) {
+TEST(IndexPut, accumulates_equal_indices) {
   const std::vector<Tensor> where{longs({1, 1, 0}, {3})};
   EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), true)),
               ElementsAre(4, 3));
   EXPECT_THAT(read<float>(index_put(floats({0, 0}, {2}), TensorList(where), floats({1, 2, 4}, {3}), false)),
               ElementsAre(4, 2));
 }
-TEST(IndexPut, InPlaceWritesThroughAView) {
+TEST(IndexPut, in_place_writes_through_a_view) {
   const Tensor base = counting({2, 3});
   const Tensor column = make_view(base, {2}, {3}, 1);
   const std::vector<Tensor> where{longs({1}, {1})};
   index_put_(column, TensorList(where), floats({9}, {}), false);
   EXPECT_THAT(read<float>(base), ElementsAre(0, 1, 2, 3, 9, 5));
 }
-TEST(IndexPut, RefusesValuesOfAnotherDtype) {
+TEST(IndexPut, refuses_values_of_another_dtype) {
   const std::vector<Tensor> where{longs({1}, {1})};
   EXPECT_THAT(error_of([&] { index_put(counting({2}), TensorList(where), longs({1}, {1}), false); }),
               HasSubstr("got float32 for the destination and int64 for the source"));
 }
 
-TEST(Gather, FollowsTheIndexAlongOneDimension) {
+TEST(Gather, follows_the_index_along_one_dimension) {
   EXPECT_THAT(read<float>(gather(counting({2, 3}), 1, longs({2, 0, 1, 1}, {2, 2}))), ElementsAre(2, 0, 4, 4));
   EXPECT_THAT(error_of([] {
                 gather(counting({2, 3}), 1, longs({3}, {1, 1}));
               }),
               HasSubstr("gather: index 3 is out of bounds for dimension 1 with size 3"));
 }
-TEST(Scatter, ReducesIntoSelf) {
+TEST(Scatter, reduces_into_self) {
   const Tensor index = longs({0, 0, 2}, {3});
   EXPECT_THAT(read<float>(scatter_add(counting({3}), 0, index, floats({1, 2, 3}, {3}))), ElementsAre(3, 1, 5));
   EXPECT_THAT(read<float>(scatter_reduce(floats({10, 10, 10}, {3}), 0, index, floats({1, 3, 4}, {3}), "mean", false)),
@@ -127,7 +127,7 @@ TEST(Scatter, ReducesIntoSelf) {
               HasSubstr("must be either sum, prod, mean, amax or amin, got median"));
 }
 
-TEST(Embedding, NamesTheRowThatIsMissing) {
+TEST(Embedding, names_the_row_that_is_missing) {
   EXPECT_THAT(read<float>(embedding(counting({3, 2}), longs({2, 0}, {1, 2}))), ElementsAre(4, 5, 0, 1));
   EXPECT_THAT(error_of([] {
                 embedding(counting({3, 2}), longs({3}, {1}));
@@ -135,13 +135,13 @@ TEST(Embedding, NamesTheRowThatIsMissing) {
               HasSubstr("embedding: index 3 is out of bounds for dimension 0 with size 3"));
 }
 
-TEST(Nonzero, LaysColumnsOutContiguously) {
+TEST(Nonzero, lays_columns_out_contiguously) {
   const Tensor out = nonzero(bools({0, 1, 1, 0, 0, 1}, {2, 3}));
   EXPECT_THAT(sizes_of(out), ElementsAre(3, 2));
   EXPECT_THAT(strides_of(out), ElementsAre(1, 3));
   EXPECT_THAT(read<int64_t>(out), ElementsAre(0, 1, 0, 2, 1, 2));
 }
-TEST(Nonzero, OfAFakeTensorHasAnUnbackedSize) {
+TEST(Nonzero, of_a_fake_tensor_has_an_unbacked_size) {
   const auto env = ShapeEnv::make();
   const SymInt n = env->create_symbol(5, {2, 100}, "x, dimension 0");
   const Tensor fake = make_tensor(Meta{{n}, {1}, DType::float32, Device{}}, true);
@@ -150,7 +150,7 @@ TEST(Nonzero, OfAFakeTensorHasAnUnbackedSize) {
   EXPECT_FALSE(env->hint(out.sym_sizes()[0]).has_value());
   EXPECT_TRUE(identical(out.sym_sizes()[1], 1));
 }
-TEST(Nonzero, OfAFakeTensorWithoutEnvironmentIsDataDependent) {
+TEST(Nonzero, of_a_fake_tensor_without_environment_is_data_dependent) {
   const Tensor fake = make_tensor(Meta{{5}, {1}, DType::float32, Device{}}, true);
   try {
     nonzero(fake);
@@ -160,13 +160,13 @@ TEST(Nonzero, OfAFakeTensorWithoutEnvironmentIsDataDependent) {
   }
 }
 
-TEST(Sort, PutsNaNLastAndKeepsShortLinesStable) {
+TEST(Sort, puts_nan_last_and_keeps_short_lines_stable) {
   const auto [values, indices] = sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, false);
   EXPECT_THAT(read<int64_t>(indices), ElementsAre(2, 4, 3, 0, 5, 1));
   EXPECT_THAT(read<int64_t>(std::get<1>(sort(floats({2, NAN, -0.0F, 1, 0, 2}, {6}), 0, true))),
               ElementsAre(1, 0, 5, 3, 2, 4));
 }
-TEST(Sort, LongLinesAgreeWithTheLibrary) {
+TEST(Sort, long_lines_agree_with_the_library) {
   for (const int64_t n : {1, 95, 96, 1000, 5000}) {
     Tensor t = make_tensor({n}, DType::float32);
     uint32_t state = 7;
@@ -179,12 +179,12 @@ TEST(Sort, LongLinesAgreeWithTheLibrary) {
     EXPECT_EQ(read<float>(std::get<0>(sort(t, 0, false))), expected);
   }
 }
-TEST(Topk, TakesTheBestFirst) {
+TEST(Topk, takes_the_best_first) {
   const auto [values, indices] = topk(floats({1, 5, 3, NAN, 4}, {5}), 3, -1, true, true);
   EXPECT_THAT(read<int64_t>(indices), ElementsAre(3, 1, 4));
   EXPECT_THAT(error_of([] { topk(counting({3}), 4, -1, true, true); }), HasSubstr("k is 4, dimension 0 has size 3"));
 }
-TEST(Unique, CountsAndInverts) {
+TEST(Unique, counts_and_inverts) {
   const auto [values, inverse, counts] = unique_consecutive(longs({1, 1, 2, 1}, {4}), true, true, std::nullopt);
   EXPECT_THAT(read<int64_t>(values), ElementsAre(1, 2, 1));
   EXPECT_THAT(read<int64_t>(inverse), ElementsAre(0, 0, 1, 2));

@@ -8,7 +8,7 @@
 namespace calque {
 namespace {
 
-TEST(MetaDevice, ATensorWithDataGoesThere) {
+TEST(MetaDevice, a_tensor_with_data_goes_there) {
   const Device meta(DeviceType::meta);
   const Tensor x = rand({2, 3}).t();
   for (const Tensor& y : {_to_copy(x, {}, {}, meta), call("aten::to.device", {x, meta, DType::float64}).to_tensor(),

@@ -59,7 +59,7 @@ const bool registered = [] {
   return true;
 }();
 
-TEST(Opcheck, TellsOneUlpFromThree) {
+TEST(Opcheck, tells_one_ulp_from_three) {
   const float a[] = {1.0F, 2.0F};
   float b[] = {1.0F, 2.0F};
   Elements x{reinterpret_cast<const char*>(a), DType::float32, {2}, {1}, 0};
@@ -75,7 +75,7 @@ TEST(Opcheck, TellsOneUlpFromThree) {
   EXPECT_FALSE(compare(x, y, {reinterpret_cast<const char*>(reference), sizeof reference}, Check::pointwise, "", nullptr));
 }
 
-TEST(Opcheck, TellsZerosApartAndTakesNanForNan) {
+TEST(Opcheck, tells_zeros_apart_and_takes_nan_for_nan) {
   const float a[] = {0.0F}, b[] = {-0.0F}, n[] = {std::numeric_limits<float>::quiet_NaN()};
   const auto one = [](const float* p) { return Elements{reinterpret_cast<const char*>(p), DType::float32, {1}, {1}, 0}; };
   EXPECT_TRUE(compare(one(a), one(b), {}, Check::pointwise, "", nullptr));
@@ -84,7 +84,7 @@ TEST(Opcheck, TellsZerosApartAndTakesNanForNan) {
   EXPECT_TRUE(compare(one(n), one(a), {}, Check::pointwise, "", nullptr));
 }
 
-TEST(Opcheck, HoldsBfloat16ToPyTorchsRounding) {
+TEST(Opcheck, holds_bfloat16_to_pytorchs_rounding) {
   const BFloat16 a[] = {BFloat16(1.0F)}, b[] = {BFloat16(1.0078125F)};
   Elements x{reinterpret_cast<const char*>(a), DType::bfloat16, {1}, {1}, 0};
   Elements y{reinterpret_cast<const char*>(b), DType::bfloat16, {1}, {1}, 0};
@@ -96,7 +96,7 @@ TEST(Opcheck, HoldsBfloat16ToPyTorchsRounding) {
   EXPECT_TRUE(with(1.00390625 + 0x1p-20));
 }
 
-TEST(Opcheck, AveragesTheErrorsOfSums) {
+TEST(Opcheck, averages_the_errors_of_sums) {
   Report report;
   report.op = "sum";
   const float good[] = {1.0F}, off[] = {1.0F + 8 * 0x1p-23F};

@@ -46,7 +46,7 @@ class Opgen : public testing::Test {
   const fs::path folder_ = fs::temp_directory_path() / ("calque-opgen-" + std::to_string(::getpid()));
 };
 
-TEST_F(Opgen, CommentsAndStringsAreNoStanzas) {
+TEST_F(Opgen, comments_and_strings_are_no_stanzas) {
   const auto [status, said] = run(R"cpp(
     // aten.def("in_a_comment(Tensor self) -> Tensor");
     /* aten.def("in_a_long_comment(Tensor self) -> Tensor")
@@ -63,7 +63,7 @@ TEST_F(Opgen, CommentsAndStringsAreNoStanzas) {
   EXPECT_THAT(functions(), Not(HasSubstr("commented_out")));
 }
 
-TEST_F(Opgen, LayoutDoesNotMatter) {
+TEST_F(Opgen, layout_does_not_matter) {
   const auto [status, said] = run(R"cpp(
     aten.def(
             "add."
@@ -82,7 +82,7 @@ TEST_F(Opgen, LayoutDoesNotMatter) {
   EXPECT_THAT(methods(), HasSubstr("Tensor add_(const Tensor& other, "));
 }
 
-TEST_F(Opgen, FunctionsThatWouldBeOneFailTheBuild) {
+TEST_F(Opgen, functions_that_would_be_one_fail_the_build) {
   const std::string two = R"cpp(
     aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite(f);
     aten.def("var.correction(Tensor self, int[1]? dim=None) -> Tensor") @.composite(g);
@@ -101,14 +101,14 @@ TEST_F(Opgen, FunctionsThatWouldBeOneFailTheBuild) {
               HasSubstr("Tensor var_correction(const Tensor& self, OptionalList<int64_t> dim = std::nullopt, "));
 }
 
-TEST_F(Opgen, AnOperatorHasOneStanza) {
+TEST_F(Opgen, an_operator_has_one_stanza) {
   const auto [status, said] =
       run(R"(aten.def("relu(Tensor self) -> Tensor");)", R"(aten.def("relu(Tensor self) -> Tensor");)");
   EXPECT_NE(status, 0);
   EXPECT_THAT(said, HasSubstr("more.cpp: aten::relu is defined twice"));
 }
 
-TEST_F(Opgen, AnAliasHasTheFormsOfItsTarget) {
+TEST_F(Opgen, an_alias_has_the_forms_of_its_target) {
   const auto [status, said] = run(R"cpp(
                                     aten.alias("arccos", "acos");
                                     aten.alias("clip", "clamp");  // .alias("commented", "out")
@@ -128,13 +128,13 @@ TEST_F(Opgen, AnAliasHasTheFormsOfItsTarget) {
   EXPECT_LT(registered.find("register_more(aten)"), registered.find("register_things(aten)")) << "the target comes first";
 }
 
-TEST_F(Opgen, AnAliasOfNothingFailsTheBuild) {
+TEST_F(Opgen, an_alias_of_nothing_fails_the_build) {
   const auto [status, said] = run(R"(aten.alias("arccos", "accos");)");
   EXPECT_NE(status, 0);
   EXPECT_THAT(said, HasSubstr("things.cpp: arccos is an alias of accos, which is no operator"));
 }
 
-TEST_F(Opgen, DefaultsAreThoseOfTheSchema) {
+TEST_F(Opgen, defaults_are_those_of_the_schema) {
   const auto [status, said] = run(R"cpp(
     aten.def(
         "f(Tensor x, int[2] stride=1, bool[3] mask=[True, False, True], float eps=1e-05, str mode='nearest', "

@@ -26,14 +26,14 @@ concept WritesAPlainTensor = requires(T x, T y) { tanh(x, y); };
 template <class T>
 concept WritesAnOut = requires(T x, T y) { tanh(x, out(y)); };
 
-TEST(Out, IsSaidAtTheCall) {
+TEST(Out, is_said_at_the_call) {
   static_assert(!WritesAPlainTensor<Tensor> && WritesAnOut<Tensor>);
   const Tensor x = filled({3}, DType::float32), y = filled({3}, DType::float32);
   EXPECT_TRUE(tanh(x, out(y)).is_same(y));
   EXPECT_TRUE(equal(y, x.tanh()));
 }
 
-TEST(Out, DtypesMustMatchUnlessTheOperatorCasts) {
+TEST(Out, dtypes_must_match_unless_the_operator_casts) {
   const Tensor x = filled({3}, DType::float32);
   EXPECT_TRUE(refuses("aten::abs.out", {x}, filled({3}, DType::float64), "expected out= of dtype float32"));
   EXPECT_FALSE(refuses("aten::exp.out", {x}, filled({3}, DType::float64), ""));
@@ -41,27 +41,27 @@ TEST(Out, DtypesMustMatchUnlessTheOperatorCasts) {
   EXPECT_FALSE(refuses("aten::eq.Tensor_out", {x, x}, filled({3}, DType::int64), ""));
 }
 
-TEST(Out, AWiderOneHoldsWhatWasComputedInTheNarrowDtype) {
+TEST(Out, a_wider_one_holds_what_was_computed_in_the_narrow_dtype) {
   const Tensor out = filled({1}, DType::float64);
   call("aten::exp.out", {filled({1}, DType::float32)}, {{"out", out}});
   const double v = *out.data_as<double>();
   EXPECT_EQ(v, static_cast<double>(static_cast<float>(v)));
 }
 
-TEST(Out, ReductionsComputeInItsDtype) {
+TEST(Out, reductions_compute_in_its_dtype) {
   const Tensor x = filled({100000}, DType::float16);
   const Tensor out = filled({}, DType::float32);
   call("aten::sum.IntList_out", {x, list({0})}, {{"out", out}});
   EXPECT_EQ(*out.data_as<float>(), 200000.0F);  // more than float16 holds
 }
 
-TEST(Out, MayNotShareMemoryWithWhatIsGatheredFrom) {
+TEST(Out, may_not_share_memory_with_what_is_gathered_from) {
   const Tensor x = filled({3}, DType::float32);
   EXPECT_TRUE(refuses("aten::gather.out", {x, 0, filled({3}, DType::int64)}, x, "single memory location"));
   EXPECT_TRUE(refuses("aten::cat.out", {list({x, x})}, x, "single memory location"));
 }
 
-TEST(Out, ElementsThatShareMemoryMayBeFilledButNotWritten) {
+TEST(Out, elements_that_share_memory_may_be_filled_but_not_written) {
   const Tensor one = filled({1}, DType::float32);
   const Tensor many = one.expand({3});
   EXPECT_NO_THROW(many.fill_(Scalar(5)));
@@ -69,13 +69,13 @@ TEST(Out, ElementsThatShareMemoryMayBeFilledButNotWritten) {
   EXPECT_THROW(many.add_(filled({3}, DType::float32)), UserError);
 }
 
-TEST(Out, AddbmmMayResizeSelf) {
+TEST(Out, addbmm_may_resize_self) {
   const Tensor self = filled({1}, DType::float32);
   call("aten::addbmm_", {self, filled({2, 3, 4}, DType::float32), filled({2, 4, 5}, DType::float32)});
   EXPECT_EQ(str(self.sizes()), "[3, 5]");
 }
 
-TEST(Copy, Uint64FromTwoToThe63On) {
+TEST(Copy, uint64_from_two_to_the63_on) {
   const Tensor big = filled({1}, DType::uint64);
   *big.mutable_data_as<uint64_t>() = 0xF000000000000000U;
   const Tensor f = big.to(DType::float64);

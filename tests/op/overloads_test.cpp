@@ -23,7 +23,7 @@ Value argument(const std::string& kind) {
   return "mean";
 }
 
-TEST(Overloads, AreResolvedAsPyTorchResolvesThem) {
+TEST(Overloads, are_resolved_as_pytorch_resolves_them) {
   std::ifstream in(test::source_folder() + "/tests/op/golden/overloads.tsv");
   ASSERT_TRUE(in);
   std::string line;

@@ -27,7 +27,7 @@ std::vector<float> values(const Tensor& t) {
 }
 using test::error_of;
 
-TEST(Views, ShareStorage) {
+TEST(Views, share_storage) {
   const Tensor x = range({2, 3, 4});
   for (const Tensor& v : {x.view({4, 6}), x.transpose(0, 2), x.select(1, 2), x.slice(2, 1, 3), x.unsqueeze(0),
                           x.expand({5, 2, 3, 4}), x.diagonal()})
@@ -36,7 +36,7 @@ TEST(Views, ShareStorage) {
   EXPECT_EQ(x.index_by({1, 1, 3}).item_as<float>(), 7);
 }
 
-TEST(Views, InferOneDimension) {
+TEST(Views, infer_one_dimension) {
   EXPECT_THAT(list(range({2, 3, 4}).view({-1, 6}).sizes()), ElementsAre(4, 6));
   EXPECT_THAT(error_of([] { range({2, 3}).view({-1, -1}); }), HasSubstr("view: only one dimension can be inferred"));
   EXPECT_THAT(error_of([] {
@@ -49,7 +49,7 @@ TEST(Views, InferOneDimension) {
               HasSubstr("view: cannot reshape tensor of 0 elements into shape [0, -1]"));
 }
 
-TEST(Views, ReshapeCopiesOnlyWhereAViewCannotBe) {
+TEST(Views, reshape_copies_only_where_a_view_cannot_be) {
   const Tensor x = range({2, 3, 4});
   EXPECT_EQ(x.transpose(1, 2).reshape({2, 2, 2, 3}).storage().get(), x.storage().get());
   const Tensor copied = x.transpose(0, 1).reshape({-1});
@@ -58,7 +58,7 @@ TEST(Views, ReshapeCopiesOnlyWhereAViewCannotBe) {
   EXPECT_THAT(error_of([&] { x.transpose(0, 1).view({24}); }), HasSubstr("Use reshape(...) instead"));
 }
 
-TEST(Views, SlicesClampTheirBounds) {
+TEST(Views, slices_clamp_their_bounds) {
   const Tensor x = range({10});
   EXPECT_THAT(list(x.slice(0, -3).sizes()), ElementsAre(3));
   EXPECT_THAT(list(x.slice(0, 8, 100).sizes()), ElementsAre(2));
@@ -68,7 +68,7 @@ TEST(Views, SlicesClampTheirBounds) {
   EXPECT_THAT(error_of([&] { x.slice(0, 0, 5, 0); }), HasSubstr("slice step must be positive, found 0"));
 }
 
-TEST(Views, ErrorsNameOperatorAndArgument) {
+TEST(Views, errors_name_operator_and_argument) {
   const Tensor x = range({2, 3});
   EXPECT_THAT(error_of([&] { x.select(0, 2); }),
               HasSubstr("select: index 2 out of range for tensor of size [2, 3] at dimension 0"));
@@ -90,7 +90,7 @@ TEST(Views, ErrorsNameOperatorAndArgument) {
           "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1"));
 }
 
-TEST(Cat, PromotesAndSkipsEmptyVectors) {
+TEST(Cat, promotes_and_skips_empty_vectors) {
   const Tensor x = range({2, 2});
   const Tensor joined = cat({make_tensor({0}, DType::float64), x, x}, 1);
   EXPECT_EQ(joined.dtype(), DType::float64);
@@ -98,7 +98,7 @@ TEST(Cat, PromotesAndSkipsEmptyVectors) {
   EXPECT_EQ(joined.index_by({1, 2}).item_as<double>(), 2);
 }
 
-TEST(Cat, StridedAndDensePathsAgree) {
+TEST(Cat, strided_and_dense_paths_agree) {
   const Tensor x = range({3, 5, 4});
   for (int64_t d = 0; d < 3; ++d) {
     const Tensor dense = cat({x, x, x}, d);
@@ -108,13 +108,13 @@ TEST(Cat, StridedAndDensePathsAgree) {
   }
 }
 
-TEST(Cat, KeepsChannelsLast) {
+TEST(Cat, keeps_channels_last) {
   const Tensor x = range({2, 3, 4, 5}).contiguous(MemoryFormat::channels_last);
   EXPECT_THAT(list(cat({x, x}, 1).strides()), ElementsAre(120, 1, 30, 6));
   EXPECT_THAT(list(cat({x, range({2, 3, 4, 5})}, 1).strides()), ElementsAre(120, 20, 5, 1));
 }
 
-TEST(Pad, ModesAndCrops) {
+TEST(Pad, modes_and_crops) {
   const Tensor x = range({1, 1, 4});
   EXPECT_THAT(values(pad(x, {1, 2})), ElementsAre(0, 0, 1, 2, 3, 0, 0));
   EXPECT_THAT(values(pad(x, {2, 1}, "reflect")), ElementsAre(2, 1, 0, 1, 2, 3, 2));
@@ -127,7 +127,7 @@ TEST(Pad, ModesAndCrops) {
               HasSubstr("reflection_pad1d: Padding size should be less than the corresponding input dimension"));
 }
 
-TEST(Shaping, Rearranges) {
+TEST(Shaping, rearranges) {
   const Tensor x = range({2, 3});
   EXPECT_THAT(values(x.roll({1}, {1})), ElementsAre(2, 0, 1, 5, 3, 4));
   EXPECT_THAT(values(x.roll({-2})), ElementsAre(2, 3, 4, 5, 0, 1));
@@ -138,7 +138,7 @@ TEST(Shaping, Rearranges) {
   EXPECT_THAT(values(x.repeat_interleave(2, 0)), ElementsAre(0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5));
 }
 
-TEST(Subscript, TakesViews) {
+TEST(Subscript, takes_views) {
   const Tensor x = range({2, 3, 4});
   EXPECT_THAT(list(x[0].sizes()), ElementsAre(3, 4));
   EXPECT_THAT(list(x[-1].index_by({ellipsis, Slice(0, none, 2)}).strides()), ElementsAre(4, 2));
@@ -149,7 +149,7 @@ TEST(Subscript, TakesViews) {
   EXPECT_THAT(error_of([&] { x.index_by({0, 0, 0, 0}); }), HasSubstr("too many indices for tensor of dimension 3"));
 }
 
-TEST(Subscript, WritesThroughViews) {
+TEST(Subscript, writes_through_views) {
   const Tensor x = range({2, 3});
   set_by(x, {Slice(), 1}, 9);
   x.set_by({0}, range({1, 3}));

@@ -7,7 +7,7 @@
 namespace calque {
 namespace {
 
-TEST(Value, ASymbolicNumberIsNotAPlainOne) {
+TEST(Value, a_symbolic_number_is_not_a_plain_one) {
   const auto env = ShapeEnv::make();
   const SymInt s = env->create_size(5, "x, dimension 0");
   const Value v(s);
@@ -24,7 +24,7 @@ TEST(Value, ASymbolicNumberIsNotAPlainOne) {
   EXPECT_TRUE(env->guards().empty());
 }
 
-TEST(Print, SymbolicSizesOfAFakeTensorAreShownAsExpressions) {
+TEST(Print, symbolic_sizes_of_a_fake_tensor_are_shown_as_expressions) {
   const auto env = ShapeEnv::make();
   const SymInt s = env->create_size(5, "x, dimension 0");
   const Tensor t = make_tensor(Meta{{s, 3}, {3, 1}, DType::int64, Device{}}, true);

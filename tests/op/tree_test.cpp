@@ -50,7 +50,7 @@ std::vector<std::string> path_texts(const TreeSpec& spec) {
   return out;
 }
 
-TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
+TEST(Tree, every_golden_spec_round_trips_byte_for_byte) {
   std::ifstream in(test::source_folder() + "/tests/op/golden/tree.jsonl");
   ASSERT_TRUE(in);
   std::string line;
@@ -89,7 +89,7 @@ TEST(Tree, EveryGoldenSpecRoundTripsByteForByte) {
   EXPECT_GE(built, 140);
 }
 
-TEST(Tree, LeavesComeInOrderAndGoBack) {
+TEST(Tree, leaves_come_in_order_and_go_back) {
   const Value tree = tuple({1, list({"a", None{}}), dict({{"k", tuple({2.5})}})});
   const auto [leaves, spec] = tree_flatten(tree);
   EXPECT_EQ(list(leaves).str(), "[1, 'a', None, 2.5]");
@@ -97,21 +97,21 @@ TEST(Tree, LeavesComeInOrderAndGoBack) {
   EXPECT_TRUE(tree_unflatten(leaves, spec).equals(tree));
 }
 
-TEST(Tree, SlicesNoneAndTensorsAreLeaves) {
+TEST(Tree, slices_none_and_tensors_are_leaves) {
   const Tensor t = make_tensor({2}, DType::float32);
   EXPECT_TRUE(tree_structure(SliceValue{1, 2, 3}).is_leaf());
   EXPECT_TRUE(tree_structure(None{}).is_leaf());
   EXPECT_TRUE(tree_structure(t).is_leaf());
 }
 
-TEST(Tree, APredicateMakesLeavesOfContainers) {
+TEST(Tree, a_predicate_makes_leaves_of_containers) {
   const auto is_tuple = [](const Value& v) { return v.kind() == Value::Kind::tuple; };
   const auto [leaves, spec] = tree_flatten(list({tuple({1, 2}), 3}), is_tuple);
   EXPECT_EQ(list(leaves).str(), "[(1, 2), 3]");
   EXPECT_EQ(spec, TreeSpec::list({leaf, leaf}));
 }
 
-TEST(Tree, EqualityMindsKindKeysOrderAndContext) {
+TEST(Tree, equality_minds_kind_keys_order_and_context) {
   EXPECT_EQ(TreeSpec::list({leaf}), TreeSpec::list({leaf}));
   EXPECT_FALSE(TreeSpec::list({leaf}) == TreeSpec::tuple({leaf}));
   EXPECT_FALSE(TreeSpec::list({leaf}) == leaf);
@@ -121,7 +121,7 @@ TEST(Tree, EqualityMindsKindKeysOrderAndContext) {
   EXPECT_EQ(TreeSpec::structure("T", "1", {}, {leaf}), TreeSpec::structure("T", "1", {"x"}, {leaf}));
 }
 
-TEST(Tree, MapKeepsTheStructure) {
+TEST(Tree, map_keeps_the_structure) {
   const auto twice = [](const Value& v) { return Value(v.to_int() * 2); };
   EXPECT_EQ(tree_map(twice, list({1, tuple({2}), dict({{"a", 3}})})).str(), "[2, (4,), {'a': 6}]");
   const auto pair = [](const Value& a, const Value& b) { return tuple({a, b}); };
@@ -133,7 +133,7 @@ TEST(Tree, MapKeepsTheStructure) {
             "[1, 'x', None]");
 }
 
-TEST(Tree, DictsMatchWhateverTheirKindAndOrder) {
+TEST(Tree, dicts_match_whatever_their_kind_and_order) {
   const TreeSpec spec = tree_structure(dict({{"a", 1}, {"b", 2}}));
   const Value other = DictValue{{{"b", 20}, {"a", list({10})}}, true};
   EXPECT_EQ(list(spec.flatten_up_to(other)).str(), "[[10], 20]");
@@ -146,7 +146,7 @@ TEST(Tree, DictsMatchWhateverTheirKindAndOrder) {
   EXPECT_EQ(list(tree_structure(factory).flatten_up_to(dict({{"a", 1}, {"b", 2}}))).str(), "[2, 1]");
 }
 
-TEST(Tree, AMismatchIsNamedWithItsPlace) {
+TEST(Tree, a_mismatch_is_named_with_its_place) {
   const TreeSpec spec = tree_structure(list({0, dict({{"a", tuple({1, 2})}})}));
   EXPECT_EQ(error_of([&] { spec.flatten_up_to(list({0})); }),
             "tree: at the root: expected builtins.list of 2 children, found builtins.list of 1 child");
@@ -169,13 +169,13 @@ TEST(Tree, AMismatchIsNamedWithItsPlace) {
   EXPECT_THAT(error_of([&] { spec.unflatten({1, 2}); }), HasSubstr("tree_unflatten: expected 3 leaves, found 2"));
 }
 
-TEST(Tree, ADequesLengthMayDiffer) {
+TEST(Tree, a_deques_length_may_differ) {
   const Value a = StructValue{"collections.deque", quoted_context("3"), {}, {1, 2}};
   const Value b = StructValue{"collections.deque", quoted_context("null"), {}, {5, 6}};
   EXPECT_EQ(list(tree_structure(a).flatten_up_to(b)).str(), "[5, 6]");
 }
 
-TEST(Tree, APrefixIsBroadcast) {
+TEST(Tree, a_prefix_is_broadcast) {
   const TreeSpec spec = tree_structure(list({1, tuple({2, 3}), dict({{"a", 4}})}));
   EXPECT_EQ(list(*broadcast_to_and_flatten(0, spec)).str(), "[0, 0, 0, 0]");
   EXPECT_EQ(list(*broadcast_to_and_flatten(list({7, 8, dict({{"a", 9}})}), spec)).str(), "[7, 8, 8, 9]");
@@ -183,7 +183,7 @@ TEST(Tree, APrefixIsBroadcast) {
   EXPECT_FALSE(broadcast_to_and_flatten(tuple({7, 8, 9}), spec).has_value());
 }
 
-TEST(Tree, KeyGetNamesWhatIsMissing) {
+TEST(Tree, key_get_names_what_is_missing) {
   const Value tree = list({dict({{"a", 1}})});
   EXPECT_EQ(key_get(tree, {{TreeKey::Kind::index, 0}, {TreeKey::Kind::mapping, "a"}}).to_int(), 1);
   EXPECT_EQ(error_of([&] {
@@ -197,7 +197,7 @@ TEST(Tree, KeyGetNamesWhatIsMissing) {
   EXPECT_EQ(error_of([&] { (void)key_get(1, {{TreeKey::Kind::attribute, "x"}}); }), "tree: the root is int and has no .x");
 }
 
-TEST(Tree, ModelOutputsDropTheirNoneFields) {
+TEST(Tree, model_outputs_drop_their_none_fields) {
   const Value out = StructValue{"m.Output", "", {"loss", "logits", "past"}, {None{}, 1, None{}}};
   const auto [leaves, spec] = tree_flatten(out);
   EXPECT_EQ(list(leaves).str(), "[1]");
@@ -206,12 +206,12 @@ TEST(Tree, ModelOutputsDropTheirNoneFields) {
   EXPECT_EQ(key_get(out, spec.paths()[0]).to_int(), 1);
 }
 
-TEST(Tree, ANamedtuplePrintsUnderItsOwnName) {
+TEST(Tree, a_namedtuple_prints_under_its_own_name) {
   EXPECT_EQ(namedtuple("m.Point", {"x", "y"}, {1, 2}).str(), "Point(x=1, y=2)");
   EXPECT_EQ(error_of([] { namedtuple("m.P", {"x"}, {}); }), "namedtuple m.P: 1 fields for 0 items");
 }
 
-TEST(Tree, UnknownTypesSurviveWithAnyContext) {
+TEST(Tree, unknown_types_survive_with_any_context) {
   for (const char* context :
        {R"("null")", R"("not json")", R"({"a": [1, 2.5, null, true], "b": "\u00e9"})", "null", "7", R"([["x"], []])",
         R"("{\"k\": 1e-07}")", "18446744073709551615", "[18446744073709551615]", "-1"}) {
@@ -227,7 +227,7 @@ TEST(Tree, UnknownTypesSurviveWithAnyContext) {
 
 std::string wrapped(const std::string& body) { return "[1, " + body + "]"; }
 
-TEST(Tree, ABadTextIsRefusedWithItsPosition) {
+TEST(Tree, a_bad_text_is_refused_with_its_position) {
   EXPECT_EQ(error_of([] { treespec_loads(""); }), "tree spec: the text is not valid JSON at byte 1 of 0");
   EXPECT_EQ(error_of([] { treespec_loads("[1, {\"type\": nul}]"); }),
             "tree spec: the text is not valid JSON at byte 17 of 18");
@@ -258,7 +258,7 @@ TEST(Tree, ABadTextIsRefusedWithItsPosition) {
   EXPECT_THAT(error_of([&] { treespec_loads(list_key); }), HasSubstr("a dict key must be a string"));
 }
 
-TEST(Tree, DeepNestingIsRefusedNotFollowed) {
+TEST(Tree, deep_nesting_is_refused_not_followed) {
   std::string text;
   for (int i = 0; i < 100000; ++i) text += '[';
   EXPECT_THAT(error_of([&] { treespec_loads(text); }), HasSubstr("nested deeper than"));
@@ -277,7 +277,7 @@ TEST(Tree, DeepNestingIsRefusedNotFollowed) {
 }
 
 // Everything that is done with a spec takes time in proportion to its size; these would not end otherwise.
-TEST(Tree, ManyLeavesAreReadPrintedAndCompared) {
+TEST(Tree, many_leaves_are_read_printed_and_compared) {
   constexpr size_t many = 400'000;
   const Value flat = list(Values(many, Value(1)));
   const TreeSpec spec = tree_structure(flat);
@@ -293,7 +293,7 @@ TEST(Tree, ManyLeavesAreReadPrintedAndCompared) {
   EXPECT_EQ(broadcast_to_and_flatten(1, spec)->size(), many);
 }
 
-TEST(Tree, ManyKeysAreMatchedInAnyOrder) {
+TEST(Tree, many_keys_are_matched_in_any_order) {
   constexpr int many = 200'000;
   std::vector<std::pair<Value, Value>> forward, backward;
   for (int i = 0; i < many; ++i) {
@@ -312,7 +312,7 @@ TEST(Tree, ManyKeysAreMatchedInAnyOrder) {
 }
 
 // A key and its text differ, and so do numbers of different kinds.
-TEST(Tree, KeysOfDifferentKindsAreNotMixedUp) {
+TEST(Tree, keys_of_different_kinds_are_not_mixed_up) {
   const TreeSpec spec = tree_structure(dict({{1, "int"}, {"1", "text"}, {1.0, "float"}, {true, "bool"}}));
   const Values found = spec.flatten_up_to(dict({{true, "b"}, {1.0, "f"}, {"1", "t"}, {1, "i"}}));
   std::string all;
@@ -320,7 +320,7 @@ TEST(Tree, KeysOfDifferentKindsAreNotMixedUp) {
   EXPECT_EQ(all, "itfb");
 }
 
-TEST(Tree, ManyNodesDeepDownAreReadInLinearTime) {
+TEST(Tree, many_nodes_deep_down_are_read_in_linear_time) {
   Value v = list(Values(50'000, list({1})));
   for (int i = 0; i < 400; ++i) v = list({v});
   const TreeSpec spec = tree_structure(v);
@@ -328,14 +328,14 @@ TEST(Tree, ManyNodesDeepDownAreReadInLinearTime) {
   EXPECT_EQ(spec.num_leaves(), 50'000u);
 }
 
-TEST(Tree, AContextMayHaveManyMembers) {
+TEST(Tree, a_context_may_have_many_members) {
   std::string context = "{";
   for (int i = 0; i < 100'000; ++i) context += (i ? ", \"m" : "\"m") + std::to_string(i) + "\": " + std::to_string(i);
   const std::string text = R"([1, {"type": "my.Type", "context": )" + context + R"(}, "children_spec": []}])";
   EXPECT_EQ(treespec_dumps(treespec_loads(text)), text);
 }
 
-TEST(Tree, OfMembersWithOneNameTheLastCounts) {
+TEST(Tree, of_members_with_one_name_the_last_counts) {
   std::string context = R"({"a": 1)", expected = R"({"a": 3)";
   for (int i = 0; i < 40; ++i) {
     context += ", \"m" + std::to_string(i) + "\": 0";
@@ -347,7 +347,7 @@ TEST(Tree, OfMembersWithOneNameTheLastCounts) {
   EXPECT_EQ(treespec_dumps(treespec_loads(whole(context + R"(, "m30": 2, "a": 3)"))), whole(expected));
 }
 
-TEST(Tree, MessagesAboutLargeTreesAreShort) {
+TEST(Tree, messages_about_large_trees_are_short) {
   const Value flat = list(Values(100'000, Value(1)));
   const TreeSpec spec = tree_structure(flat);
   EXPECT_LT(error_of([&] { spec.unflatten(Values(1, Value(1))); }).size(), 1100u);
@@ -358,13 +358,13 @@ TEST(Tree, MessagesAboutLargeTreesAreShort) {
             1100u);
 }
 
-TEST(Tree, KeysWithoutAJsonFormAreRefused) {
+TEST(Tree, keys_without_a_json_form_are_refused) {
   const TreeSpec spec = tree_structure(dict({{tuple({1}), 2}}));
   EXPECT_EQ(error_of([&] { treespec_dumps(spec); }), "treespec_dumps: a dict key of kind tuple has no JSON form");
   EXPECT_EQ(error_of([&] { treespec_dumps(tree_structure(dict({{"\xff", 2}}))); }), "treespec: a string is not valid UTF-8");
 }
 
-TEST(Tree, NamedtupleFieldsComeFromTheFile) {
+TEST(Tree, namedtuple_fields_come_from_the_file) {
   const TreeSpec spec = tree_structure(namedtuple("m.P", {"x", "y"}, {1, 2}));
   const NamedTupleFields fields = namedtuple_fields(spec);
   EXPECT_EQ(fields.at("m.P"), (std::vector<std::string>{"x", "y"}));

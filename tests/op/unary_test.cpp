@@ -29,21 +29,21 @@ std::vector<float> values(const Tensor& t) { return {t.data_as<float>(), t.data_
 
 using test::error_of;
 
-TEST(Unary, IntegersBecomeTheDefaultFloat) {
+TEST(Unary, integers_become_the_default_float) {
   const Tensor y = exp(longs({0, 1}));
   EXPECT_EQ(y.dtype(), DType::float32);
   EXPECT_FLOAT_EQ(values(y)[1], 2.7182817F);
   EXPECT_EQ(abs(longs({-3})).dtype(), DType::int64);
 }
 
-TEST(Unary, RoundingHalvesGoToEvenAndKeepTheSignOfZero) {
+TEST(Unary, rounding_halves_go_to_even_and_keep_the_sign_of_zero) {
   const std::vector<float> y = values(round(floats({0.5F, 1.5F, 2.5F, -0.2F})));
   EXPECT_EQ(y, (std::vector<float>{0, 2, 2, -0.0F}));
   EXPECT_TRUE(std::signbit(y[3]));
   EXPECT_EQ(values(round(floats({1.2345F}), 2)), (std::vector<float>{1.23F}));
 }
 
-TEST(Unary, ExpCoversTheWholeRange) {
+TEST(Unary, exp_covers_the_whole_range) {
   const std::vector<float> y = values(exp(floats({-inf, inf, -104, -100, 88.7F, 89, 0, -0.0F})));
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], inf);
@@ -56,7 +56,7 @@ TEST(Unary, ExpCoversTheWholeRange) {
   EXPECT_TRUE(std::isnan(values(exp(floats({nan})))[0]));
 }
 
-TEST(Unary, ErrorsNameTheOperatorAndTheDtype) {
+TEST(Unary, errors_name_the_operator_and_the_dtype) {
   EXPECT_EQ(error_of([] { abs(bools({true})); }), "\"abs\" not implemented for 'bool'\n  in aten::abs(self: bool[1])");
   EXPECT_EQ(error_of([] { gelu(longs({1})); }),
             "\"gelu\" not implemented for 'int64'\n  in aten::gelu(self: int64[1], approximate: 'none')");
@@ -66,7 +66,7 @@ TEST(Unary, ErrorsNameTheOperatorAndTheDtype) {
             std::string::npos);
 }
 
-TEST(Activation, GeluKeepsItsDigitsInTheTail) {
+TEST(Activation, gelu_keeps_its_digits_in_the_tail) {
   // 0.5 * x * erfc(-x / sqrt(2)) in more digits than float32 has
   EXPECT_FLOAT_EQ(values(gelu(floats({-4})))[0], -1.2668497e-4F);
   EXPECT_FLOAT_EQ(values(gelu(floats({-6})))[0], -5.9195257e-9F);
@@ -80,7 +80,7 @@ TEST(Activation, GeluKeepsItsDigitsInTheTail) {
             std::string::npos);
 }
 
-TEST(Activation, ReluKeepsNanAndNegativeZero) {
+TEST(Activation, relu_keeps_nan_and_negative_zero) {
   const std::vector<float> y = values(relu(floats({-1, -0.0F, nan, 2})));
   EXPECT_EQ(y[0], 0);
   EXPECT_TRUE(std::signbit(y[1]));
@@ -88,7 +88,7 @@ TEST(Activation, ReluKeepsNanAndNegativeZero) {
   EXPECT_EQ(y[3], 2);
 }
 
-TEST(Activation, ClampPromotesAndPropagatesNan) {
+TEST(Activation, clamp_promotes_and_propagates_nan) {
   EXPECT_EQ(clamp(longs({1, 5}), Scalar(0.5)).dtype(), DType::float32);
   EXPECT_TRUE(std::isnan(values(clamp(floats({1}), Scalar(static_cast<double>(nan)), Scalar(2)))[0]));
   EXPECT_EQ(values(clamp(floats({-1, 3}), Scalar(5), Scalar(2))), (std::vector<float>{2, 2}));
@@ -96,7 +96,7 @@ TEST(Activation, ClampPromotesAndPropagatesNan) {
   EXPECT_NE(error_of([] { clamp_(longs({1}), Scalar(0.5)); }).find("can't be cast"), std::string::npos);
 }
 
-TEST(Activation, GluHalvesADimension) {
+TEST(Activation, glu_halves_a_dimension) {
   const Tensor y = glu(floats({1, 2, 0, 0}), 0);
   EXPECT_EQ(values(y), (std::vector<float>{0.5F, 1}));
   EXPECT_NE(error_of([] {
@@ -105,7 +105,7 @@ TEST(Activation, GluHalvesADimension) {
             std::string::npos);
 }
 
-TEST(Ternary, WhereTakesNumbersAndPromotes) {
+TEST(Ternary, where_takes_numbers_and_promotes) {
   const Tensor c = bools({true, false});
   EXPECT_EQ(where(c, longs({1, 2}), Scalar(2.5)).dtype(), DType::float32);
   EXPECT_EQ(values(where(c, Scalar(1), Scalar(2.5))), (std::vector<float>{1, 2.5F}));
@@ -113,7 +113,7 @@ TEST(Ternary, WhereTakesNumbersAndPromotes) {
             std::string::npos);
 }
 
-TEST(Ternary, MaskedFillIsContiguousAndChecksTheValue) {
+TEST(Ternary, masked_fill_is_contiguous_and_checks_the_value) {
   const Tensor x = transpose(zeros({2, 3}), 0, 1);
   EXPECT_EQ(str(masked_fill(x, bools({true, false}), Scalar(1)).strides()), "[2, 1]");
   EXPECT_NE(error_of([] { masked_fill(make_tensor({2}, DType::int8), bools({true, false}), Scalar(300)); }), "");
@@ -121,7 +121,7 @@ TEST(Ternary, MaskedFillIsContiguousAndChecksTheValue) {
             std::string::npos);
 }
 
-TEST(Ternary, EqualAndCloseCompareWholeTensors) {
+TEST(Ternary, equal_and_close_compare_whole_tensors) {
   EXPECT_TRUE(equal(floats({1, 2}), floats({1, 2})));
   EXPECT_FALSE(equal(floats({nan}), floats({nan})));
   EXPECT_FALSE(equal(floats({1}), longs({1})));
@@ -130,7 +130,7 @@ TEST(Ternary, EqualAndCloseCompareWholeTensors) {
   EXPECT_NE(error_of([] { is_nonzero(floats({1, 2})); }).find("more than one value is ambiguous"), std::string::npos);
 }
 
-TEST(Asserts, SayWhatDiffers) {
+TEST(Asserts, say_what_differs) {
   const Tensor x = floats({1, 2});
   EXPECT_NO_THROW(call("aten::_assert_tensor_metadata", {x}, {{"dtype", DType::float32}}));
   EXPECT_NE(error_of([&] {
@@ -144,7 +144,7 @@ TEST(Asserts, SayWhatDiffers) {
   EXPECT_EQ(sym_numel(x).as_int(), 2);
 }
 
-TEST(Dropout, EvaluationIsTheIdentityAndTrainingScales) {
+TEST(Dropout, evaluation_is_the_identity_and_training_scales) {
   const Tensor x = ones({1000});
   EXPECT_TRUE(dropout(x, 0.5, false).is_same(x));
   manual_seed(7);

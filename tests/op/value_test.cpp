@@ -13,7 +13,7 @@ using Kind = Value::Kind;
 
 using test::error_of;
 
-TEST(Value, KnowsTheKindOfWhatItWasMadeFrom) {
+TEST(Value, knows_the_kind_of_what_it_was_made_from) {
   EXPECT_EQ(Value().kind(), Kind::none);
   EXPECT_EQ(Value(Tensor()).kind(), Kind::none);
   EXPECT_EQ(Value(true).kind(), Kind::boolean);
@@ -40,7 +40,7 @@ TEST(Value, KnowsTheKindOfWhatItWasMadeFrom) {
   for (int k = 0; k <= static_cast<int>(Kind::structure); ++k) EXPECT_FALSE(Value::kind_name(static_cast<Kind>(k)).empty());
 }
 
-TEST(Value, NumbersConvertAsSchemaArgumentsDo) {
+TEST(Value, numbers_convert_as_schema_arguments_do) {
   EXPECT_EQ(Value(true).to_int(), 1);
   EXPECT_EQ(Value(7).to_float(), 7.0);
   EXPECT_EQ(Value(true).to_float(), 1.0);
@@ -55,7 +55,7 @@ TEST(Value, NumbersConvertAsSchemaArgumentsDo) {
   EXPECT_FALSE(Value().to_tensor_or_none().defined());
 }
 
-TEST(Value, AWrongKindIsNamed) {
+TEST(Value, a_wrong_kind_is_named) {
   EXPECT_EQ(error_of([] { (void)Value(2.5).to_int(); }), "expected an int, found float 2.5");
   EXPECT_EQ(error_of([] { (void)Value(1).to_bool(); }), "expected a bool, found int 1");
   EXPECT_EQ(error_of([] { (void)Value("x").to_float(); }), "expected a float, found str 'x'");
@@ -78,7 +78,7 @@ TEST(Value, AWrongKindIsNamed) {
   EXPECT_LT(shown.size(), 120U);
 }
 
-TEST(Value, PrintsAsPython) {
+TEST(Value, prints_as_python) {
   EXPECT_EQ(Value().str(), "None");
   EXPECT_EQ(Value(true).str(), "True");
   EXPECT_EQ(Value(-3).str(), "-3");
@@ -103,7 +103,7 @@ TEST(Value, PrintsAsPython) {
   EXPECT_EQ(list({tensor_of<float>({1.0F}, {1})}).str(), "[tensor([1.])]");
 }
 
-TEST(Value, StringsPrintWithPythonsQuotesAndEscapes) {
+TEST(Value, strings_print_with_pythons_quotes_and_escapes) {
   EXPECT_EQ(Value("it's").str(), "\"it's\"");
   EXPECT_EQ(Value("say \"hi\"").str(), "'say \"hi\"'");
   EXPECT_EQ(Value("both ' and \"").str(), "'both \\' and \"'");
@@ -114,7 +114,7 @@ TEST(Value, StringsPrintWithPythonsQuotesAndEscapes) {
   EXPECT_EQ(Value("\xff\xc3").str(), "'\\xff\\xc3'");
 }
 
-TEST(Value, EqualityComparesKindStructureAndValue) {
+TEST(Value, equality_compares_kind_structure_and_value) {
   EXPECT_TRUE(Value(1).equals(1));
   EXPECT_FALSE(Value(1).equals(1.0));
   EXPECT_FALSE(Value(1).equals(true));
@@ -131,14 +131,14 @@ TEST(Value, EqualityComparesKindStructureAndValue) {
   EXPECT_FALSE(Value(StructValue{"T", "c", {"x"}, {1}}).equals(StructValue{"U", "c", {"x"}, {1}}));
 }
 
-TEST(Value, TensorsAreEqualByIdentity) {
+TEST(Value, tensors_are_equal_by_identity) {
   const Tensor a = tensor_of<float>({1.0F}, {1});
   const Tensor b = tensor_of<float>({1.0F}, {1});
   EXPECT_TRUE(Value(a).equals(Value(a)));
   EXPECT_FALSE(Value(a).equals(Value(b)));
 }
 
-TEST(Value, OrderCountsInOrderedDictsOnly) {
+TEST(Value, order_counts_in_ordered_dicts_only) {
   const std::vector<std::pair<Value, Value>> ab = {{"a", 1}, {"b", 2}};
   const std::vector<std::pair<Value, Value>> ba = {{"b", 2}, {"a", 1}};
   EXPECT_TRUE(dict(ab).equals(dict(ba)));
@@ -148,13 +148,13 @@ TEST(Value, OrderCountsInOrderedDictsOnly) {
   EXPECT_FALSE(dict(ab).equals(dict({{"a", 1}, {"c", 2}})));
 }
 
-TEST(Value, ADictFindsItsStringKeys) {
+TEST(Value, a_dict_finds_its_string_keys) {
   const Value d = dict({{1, 10}, {"a", 20}});
   EXPECT_EQ(d.to_dict().find("a")->to_int(), 20);
   EXPECT_EQ(d.to_dict().find("1"), nullptr);
 }
 
-TEST(Value, CopiesShareTheirContainer) {
+TEST(Value, copies_share_their_container) {
   const Value a = list(Values(1000, Value(1)));
   const Value b = a;
   EXPECT_EQ(a.to_items().data(), b.to_items().data());

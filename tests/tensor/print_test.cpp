@@ -70,7 +70,7 @@ class DefaultDType {
   DType before_;
 };
 
-TEST(Print, EveryGoldenCaseIsPyTorchsText) {
+TEST(Print, every_golden_case_is_pytorchs_text) {
   std::ifstream in(test::source_folder() + "/tests/tensor/golden/print.jsonl");
   ASSERT_TRUE(in);
   std::string line;
@@ -86,9 +86,9 @@ TEST(Print, EveryGoldenCaseIsPyTorchsText) {
   EXPECT_GE(cases, 900);
 }
 
-TEST(Print, AnUndefinedTensorIsNone) { EXPECT_EQ(TensorBase().str(), "None"); }
+TEST(Print, an_undefined_tensor_is_none) { EXPECT_EQ(TensorBase().str(), "None"); }
 
-TEST(Print, MisalignedDataOfABorrowedStorageIsRead) {
+TEST(Print, misaligned_data_of_a_borrowed_storage_is_read) {
   auto bytes = std::make_shared<std::vector<unsigned char>>(9);
   const float values[] = {1.5F, -2.0F};
   std::memcpy(bytes->data() + 1, values, sizeof values);
@@ -96,7 +96,7 @@ TEST(Print, MisalignedDataOfABorrowedStorageIsRead) {
   EXPECT_EQ(t.str(), "tensor([ 1.5000, -2.0000])");
 }
 
-TEST(Print, OptionsApplyWithinTheirScopeOnly) {
+TEST(Print, options_apply_within_their_scope_only) {
   const TensorBase t = make_tensor({1}, DType::float64);
   *t.mutable_data_as<double>() = 1.23456;
   {
@@ -107,7 +107,7 @@ TEST(Print, OptionsApplyWithinTheirScopeOnly) {
   EXPECT_EQ(get_printoptions(), PrintOptions{});
 }
 
-TEST(Print, NegativeOptionsAreRefused) {
+TEST(Print, negative_options_are_refused) {
   try {
     set_printoptions({.precision = -1, .sci_mode = {}});
     FAIL();

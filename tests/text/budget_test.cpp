@@ -62,7 +62,7 @@ std::string not_decoded(const Nlohmann& json, const std::vector<int64_t>& ids) {
 const std::string many_a(20'000, 'a');
 const TextLimits few_steps{.steps = 1'000'000, .steps_per_byte = 100};
 
-TEST(TextLimits, NormalizersMayNotMakeATextGrowWithoutEnd) {
+TEST(TextLimits, normalizers_may_not_make_a_text_grow_without_end) {
   EXPECT_THAT(refused(with("normalizer", sequence("normalizers", 30, replace("a", "aaaaaaaaaa"))), "a"),
               AllOf(StartsWith("folder/tokenizer.json: normalizer 7: the text grew too long: a text of 1 byte may take"),
                     HasSubstr("TextLimits::memory")));
@@ -77,7 +77,7 @@ TEST(TextLimits, NormalizersMayNotMakeATextGrowWithoutEnd) {
               HasSubstr("too many steps for a text of 20000 bytes"));
 }
 
-TEST(TextLimits, PreTokenizersMayNotMakeATextGrowWithoutEnd) {
+TEST(TextLimits, pre_tokenizers_may_not_make_a_text_grow_without_end) {
   const Nlohmann byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
   EXPECT_THAT(refused(with("pre_tokenizer", sequence("pretokenizers", 40, byte_level)), "a"),
               HasSubstr("the text grew too long"));
@@ -89,7 +89,7 @@ TEST(TextLimits, PreTokenizersMayNotMakeATextGrowWithoutEnd) {
 }
 
 // Each match is quick, or slow but within what one match might take; the text is not.
-TEST(TextLimits, StepsArePaidForTheWholeText) {
+TEST(TextLimits, steps_are_paid_for_the_whole_text) {
   EXPECT_THAT(refused(with("pre_tokenizer", split("(?:a+)+$")), std::string(60, 'a') + "b"),
               StartsWith("folder/tokenizer.json: pre-tokenizer 1: too many steps for a text of 61 bytes"));
   // Every place tries many alternatives.
@@ -111,14 +111,14 @@ TEST(TextLimits, StepsArePaidForTheWholeText) {
               HasSubstr("too many steps"));
 }
 
-TEST(TextLimits, WaysToTryAreMemory) {
+TEST(TextLimits, ways_to_try_are_memory) {
   // Each turn leaves two ways to try.
   const Tokenizer tokenizer = made(with("pre_tokenizer", split("(?:a|b)*c")), {.memory = 10'000, .memory_per_byte = 10});
   EXPECT_THAT(test::error_of([&] { tokenizer.encode(many_a); }), HasSubstr("grew too long"));
   EXPECT_EQ(made(with("pre_tokenizer", split("(?:a|b)*c"))).encode(many_a.substr(0, 500)).size(), 500u);
 }
 
-TEST(TextLimits, AddedTokensAreLookedForInLinearTime) {
+TEST(TextLimits, added_tokens_are_looked_for_in_linear_time) {
   const auto token = [](const std::string& content, bool strip) {
     return Nlohmann{{"id", 9},         {"content", content},  {"single_word", false}, {"lstrip", strip},
                     {"rstrip", strip}, {"normalized", false}, {"special", false}};
@@ -141,7 +141,7 @@ TEST(TextLimits, AddedTokensAreLookedForInLinearTime) {
 }
 
 // A token behind another's white space, which the other took in.
-TEST(Tokenizer, AnAddedTokenInWhiteSpaceThatIsTakenIsNone) {
+TEST(Tokenizer, an_added_token_in_white_space_that_is_taken_is_none) {
   const Nlohmann json = with("added_tokens", Nlohmann::parse(R"([
     {"id": 4, "content": "<r>", "lstrip": false, "rstrip": true, "normalized": false, "special": false},
     {"id": 5, "content": " ", "lstrip": true, "rstrip": false, "normalized": false, "special": false}])"));
@@ -153,7 +153,7 @@ TEST(Tokenizer, AnAddedTokenInWhiteSpaceThatIsTakenIsNone) {
   EXPECT_THAT(made(lower).encode("A<R>  ").offsets, ElementsAre(testing::Pair(0, 1), testing::Pair(1, 6)));
 }
 
-TEST(TextLimits, TokensOfTheModelMayNotOutgrowTheText) {
+TEST(TextLimits, tokens_of_the_model_may_not_outgrow_the_text) {
   // An unknown character is a token of any length.
   Nlohmann json = letters();
   const std::string unknown(100'000, '?');
@@ -173,7 +173,7 @@ TEST(TextLimits, TokensOfTheModelMayNotOutgrowTheText) {
   EXPECT_THAT(refused(json, many_a), StartsWith("folder/tokenizer.json: model: "));
 }
 
-TEST(TextLimits, PostProcessorsMayNotRepeatATextWithoutEnd) {
+TEST(TextLimits, post_processors_may_not_repeat_a_text_without_end) {
   const auto one = [](const char* kind, const char* id) { return Nlohmann{{kind, {{"id", id}, {"type_id", 0}}}}; };
   Nlohmann processor = {{"type", "TemplateProcessing"},
                         {"single", Nlohmann(std::vector<Nlohmann>(2'000, one("Sequence", "A")))},
@@ -189,7 +189,7 @@ TEST(TextLimits, PostProcessorsMayNotRepeatATextWithoutEnd) {
   EXPECT_THAT(refused(with("post_processor", sequence("processors", 2'000, bert)), many_a), HasSubstr("post-processor"));
 }
 
-TEST(TextLimits, DecodersMayNotMakeATextGrowWithoutEnd) {
+TEST(TextLimits, decoders_may_not_make_a_text_grow_without_end) {
   EXPECT_THAT(not_decoded(with("decoder", sequence("decoders", 30, replace("a", "aaaaaaaaaa"))), {0}),
               StartsWith("folder/tokenizer.json: decoder 8: too many steps for 1 id"));
   EXPECT_THAT(not_decoded(with("decoder", sequence("decoders", 2, replace("a", std::string(10'000, 'a')))), {0}),
@@ -207,7 +207,7 @@ TEST(TextLimits, DecodersMayNotMakeATextGrowWithoutEnd) {
 }
 
 // Each of these ids is cheap enough alone; decode refuses them together, and so does a stream.
-TEST(TextLimits, AStreamHasOneBudget) {
+TEST(TextLimits, a_stream_has_one_budget) {
   const Tokenizer tokenizer = made(with("decoder", sequence("decoders", 50'000, {{"type", "Fuse"}})));
   StreamDecoder stream(tokenizer);
   const auto all_of_them = [&] {
@@ -220,7 +220,7 @@ TEST(TextLimits, AStreamHasOneBudget) {
 }
 
 // Bytes that never become a character are held until the end; looking at all of them each time would take the square.
-TEST(TextLimits, HeldIdsAreDecodedNowAndThen) {
+TEST(TextLimits, held_ids_are_decoded_now_and_then) {
   Nlohmann json = with("decoder", sequence("decoders", 1, {{"type", "ByteFallback"}}));
   json["model"]["byte_fallback"] = true;
   json["model"]["vocab"]["<0xC3>"] = 4;
@@ -236,7 +236,7 @@ TEST(TextLimits, HeldIdsAreDecodedNowAndThen) {
   EXPECT_EQ(stream.push(5), "é") << "what is held for a moment comes at once";
 }
 
-TEST(TextLimits, WrongKindsInATokenizersConfigurationNameTheFile) {
+TEST(TextLimits, wrong_kinds_in_a_tokenizers_configuration_name_the_file) {
   for (const auto& [config, found] :
        std::vector<std::pair<std::string, std::string>>{{R"({"bos_token": 5})", "bos_token: at byte 14: expected a string"},
                                                         {R"({"eos_token": ["a"]})", "eos_token"},
@@ -254,7 +254,7 @@ TEST(TextLimits, WrongKindsInATokenizersConfigurationNameTheFile) {
   }
 }
 
-TEST(TextLimits, SuffixesAreDecodedInLinearTime) {
+TEST(TextLimits, suffixes_are_decoded_in_linear_time) {
   Nlohmann json = with("decoder", {{"type", "BPEDecoder"}, {"suffix", "a"}});
   const std::string long_token(1 << 21, 'a');
   json["model"]["vocab"][long_token] = 4;
@@ -263,7 +263,7 @@ TEST(TextLimits, SuffixesAreDecodedInLinearTime) {
   EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{1, 4}), "b");
 }
 
-TEST(TextLimits, CountsOfTheFileAreChecked) {
+TEST(TextLimits, counts_of_the_file_are_checked) {
   Nlohmann json = letters();
   json["truncation"] = {{"max_length", int64_t{1'000'000'000'000}}, {"stride", 0}};
   json["padding"] = {{"strategy", {{"Fixed", int64_t{1'000'000'000'000}}}}, {"pad_id", -5}};
@@ -285,7 +285,7 @@ TEST(TextLimits, CountsOfTheFileAreChecked) {
               AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("model_max_length must be a number of tokens")));
 }
 
-TEST(TextLimits, AreTheCallersToSet) {
+TEST(TextLimits, are_the_callers_to_set) {
   const Nlohmann json = with("normalizer", replace("a", std::string(100, 'a')));
   EXPECT_EQ(made(json).encode_ids("a").size(), 100u);
   EXPECT_THAT(test::error_of([&] { made(json, {.memory = 500, .memory_per_byte = 10}).encode_ids("a"); }),
@@ -299,7 +299,7 @@ TEST(TextLimits, AreTheCallersToSet) {
 }
 
 // After an error the tokenizer works as before.
-TEST(TextLimits, AnErrorLeavesNothingBehind) {
+TEST(TextLimits, an_error_leaves_nothing_behind) {
   const Tokenizer tokenizer = made(with("normalizer", replace("(?:a+)+!", "b", "Regex")));
   EXPECT_THAT(test::error_of([&] { tokenizer.encode(std::string(60, 'a')); }), HasSubstr("too many steps"));
   EXPECT_THAT(tokenizer.encode_ids("aa!a"), ElementsAre(1, 0));

@@ -30,7 +30,7 @@ std::vector<std::string> matches(std::string_view expression, std::string_view t
   return matches(*regex_pattern(expression, budget, false), text);
 }
 
-TEST(TextRegex, RepeatsGreedilyLazilyAndForGood) {
+TEST(TextRegex, repeats_greedily_lazily_and_for_good) {
   EXPECT_THAT(matches("a+", "aab a"), ElementsAre("aa", "a"));
   EXPECT_THAT(matches("a+?b", "aab"), ElementsAre("aab"));
   EXPECT_THAT(matches("<.+?>", "<a><b>"), ElementsAre("<a>", "<b>"));
@@ -41,7 +41,7 @@ TEST(TextRegex, RepeatsGreedilyLazilyAndForGood) {
   EXPECT_THAT(matches("(?>a|ab)c", "abc"), ElementsAre());
 }
 
-TEST(TextRegex, LooksAround) {
+TEST(TextRegex, looks_around) {
   EXPECT_THAT(matches(R"(\s+(?!\S)|\s+)", "a   b"), ElementsAre("  ", " "));
   EXPECT_THAT(matches(R"((?<=\d)[a-z]+)", "1ab cd"), ElementsAre("ab"));
   EXPECT_THAT(matches(R"((?<!a)b)", "ab bb"), ElementsAre("b", "b"));
@@ -49,7 +49,7 @@ TEST(TextRegex, LooksAround) {
   EXPECT_THAT(matches("^a|b$", "a\na b\nb"), ElementsAre("a", "a", "b", "b"));
 }
 
-TEST(TextRegex, KnowsSetsOfCharacters) {
+TEST(TextRegex, knows_sets_of_characters) {
   EXPECT_THAT(matches(R"([^\s\p{L}]+)", "a1\u00E9-2 "), ElementsAre("1", "-2"));
   EXPECT_THAT(matches(R"([\p{L}&&[^a-c]]+)", "abcdef\u00E9"), ElementsAre("def\u00E9"));
   EXPECT_THAT(matches(R"([a-c[x-z]]+)", "axdyz"), ElementsAre("ax", "yz"));
@@ -62,7 +62,7 @@ TEST(TextRegex, KnowsSetsOfCharacters) {
   EXPECT_THAT(matches(R"((?i:'S|[d-f]+))", "'s'\u017F DEf"), ElementsAre("'s", "'\u017F", "DEf"));
 }
 
-TEST(TextRegex, RefusesWhatItDoesNotKnow) {
+TEST(TextRegex, refuses_what_it_does_not_know) {
   const auto error = [](const char* expression) {
     return test::error_of([&] {
       ExpressionBudget budget;
@@ -81,11 +81,11 @@ TEST(TextRegex, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(error(std::string(1000, '(').c_str()), HasSubstr("too deep"));
 }
 
-TEST(TextRegex, GivesUpInsteadOfHanging) {
+TEST(TextRegex, gives_up_instead_of_hanging) {
   EXPECT_THAT(test::error_of([] { matches("(?:a+)+$", std::string(60, 'a') + "b"); }), HasSubstr("too many steps"));
 }
 
-TEST(TextRegex, KnowsWhatMayMatchNothing) {
+TEST(TextRegex, knows_what_may_match_nothing) {
   for (const char* expression :
        {"(?:a|)+", "(?:a?b?)*", "(?:(?=a))+", "(?:(?>a*))+", "(?:^\\b)*", "(?:a{0,3}){2,}", "(?:a{0})+"})
     EXPECT_THAT(test::error_of([&] { matches(expression, "a"); }), HasSubstr("may match nothing")) << expression;
@@ -94,7 +94,7 @@ TEST(TextRegex, KnowsWhatMayMatchNothing) {
 }
 
 // Alternatives are written out in one go, empty ones too.
-TEST(TextRegex, AlternativesMayBeManyAndEmpty) {
+TEST(TextRegex, alternatives_may_be_many_and_empty) {
   EXPECT_THAT(matches("a||b", "ab"), ElementsAre("a", ""));
   EXPECT_THAT(matches("(?:ab|cd|ef)g|h", "abg cdg efg h ab"), ElementsAre("abg", "cdg", "efg", "h"));
   std::string many = "x0";
@@ -104,7 +104,7 @@ TEST(TextRegex, AlternativesMayBeManyAndEmpty) {
 }
 
 // What may not be larger: one expression, and all of a file together.
-TEST(TextRegex, RefusesExpressionsBeforeTheyGrow) {
+TEST(TextRegex, refuses_expressions_before_they_grow) {
   const auto error = [](const std::string& expression) { return test::error_of([&] { matches(expression, "a"); }); };
   EXPECT_THAT(error(std::string(100'000, '|')), HasSubstr("too long at character"));
   EXPECT_THAT(error(std::string(1'000'000, 'a')), HasSubstr("of 1000000 characters: too long at character 5000"));
@@ -123,7 +123,7 @@ TEST(TextRegex, RefusesExpressionsBeforeTheyGrow) {
 }
 
 // Possessive repetitions and look-around run inside one another.
-TEST(TextRegex, RefusesRunsInsideTooManyRuns) {
+TEST(TextRegex, refuses_runs_inside_too_many_runs) {
   const auto error = [](const std::string& expression) { return test::error_of([&] { matches(expression, "aaa"); }); };
   std::string stacked = "(?:ab)";
   for (int i = 0; i < 200; ++i) stacked += "?+";
@@ -136,7 +136,7 @@ TEST(TextRegex, RefusesRunsInsideTooManyRuns) {
   EXPECT_EQ(error(fine), "");
 }
 
-TEST(SplitPattern, HandWrittenMatchersSplitAsTheirExpressions) {
+TEST(SplitPattern, hand_written_matchers_split_as_their_expressions) {
   std::mt19937 random(1);
   const std::u32string alphabet =
       U"aZ\u00E9\u4E2D\u017F'stTmMdDrReEvVlL019\u0663\u00BD \u00A0\t\n\r\u2028\u3000!?-\"\u2019\U0001F600\u0301_<>\x01";

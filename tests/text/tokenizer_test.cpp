@@ -63,7 +63,7 @@ std::string refused(const Nlohmann& json) {
   return error_of([&] { from(json); });
 }
 
-TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
+TEST(Tokenizer, agrees_with_the_tokenizers_library) {
   std::ifstream golden(test::source_folder() + "/tests/text/golden/tokenizers.jsonl");
   int kinds = 0;
   for (std::string line; std::getline(golden, line); ++kinds) {
@@ -89,7 +89,7 @@ TEST(Tokenizer, AgreesWithTheTokenizersLibrary) {
   EXPECT_GE(kinds, 24);
 }
 
-TEST(Tokenizer, ReproducesTheReferenceOfTheEmbeddedModel) {
+TEST(Tokenizer, reproduces_the_reference_of_the_embedded_model) {
   std::ifstream file(tiny_folder + "/reference.json");
   for (const Nlohmann& entry : Nlohmann::parse(file)) {
     EXPECT_EQ(tiny().encode_ids(entry["prompt"].get<std::string>()), entry["prompt_ids"].get<std::vector<int64_t>>());
@@ -97,7 +97,7 @@ TEST(Tokenizer, ReproducesTheReferenceOfTheEmbeddedModel) {
   }
 }
 
-TEST(Tokenizer, KnowsItsTokens) {
+TEST(Tokenizer, knows_its_tokens) {
   EXPECT_EQ(tiny().vocab_size(), 4096u);
   EXPECT_EQ(tiny().token_to_id("<|endoftext|>"), 0);
   EXPECT_EQ(tiny().id_to_token(0), "<|endoftext|>");
@@ -112,7 +112,7 @@ TEST(Tokenizer, KnowsItsTokens) {
   EXPECT_EQ(tiny().model_max_length(), 512);
 }
 
-TEST(Tokenizer, OffsetsNameWholeCharactersOfTheTextGiven) {
+TEST(Tokenizer, offsets_name_whole_characters_of_the_text_given) {
   Nlohmann json = small();
   json["model"]["merges"].erase(3);
   const Tokenizer tokenizer = from(json);
@@ -123,7 +123,7 @@ TEST(Tokenizer, OffsetsNameWholeCharactersOfTheTextGiven) {
               ElementsAre(Pair(0, 2), Pair(2, 3), Pair(2, 3), Pair(3, 5)));
 }
 
-TEST(Tokenizer, TakesWrongUtf8AsPythonReplacesIt) {
+TEST(Tokenizer, takes_wrong_utf8_as_python_replaces_it) {
   const std::string replacement = "\uFFFD";
   EXPECT_EQ(tiny().encode_ids("a\xFFz"), tiny().encode_ids("a" + replacement + "z"));
   EXPECT_EQ(tiny().encode_ids("\xE2\x82z"), tiny().encode_ids(replacement + "z"));  // cut off: one
@@ -135,7 +135,7 @@ TEST(Tokenizer, TakesWrongUtf8AsPythonReplacesIt) {
   EXPECT_THAT(e.offsets.back(), Pair(1, 2)) << "bytes of the text given, not of the repaired one";
 }
 
-TEST(Tokenizer, StreamsWholeCharactersOnly) {
+TEST(Tokenizer, streams_whole_characters_only) {
   const std::string text = "na\u00EFve \U0001F600\U0001F468\u200D\U0001F469 end";
   StreamDecoder decoder(tiny());
   std::string out;
@@ -153,14 +153,14 @@ TEST(Tokenizer, StreamsWholeCharactersOnly) {
   EXPECT_EQ(decoder.finish(), "\uFFFD");
 }
 
-TEST(Tokenizer, LongWordsAreNotQuadratic) {
+TEST(Tokenizer, long_words_are_not_quadratic) {
   const std::string word(1 << 20, 'a');
   EXPECT_EQ(tiny().decode(tiny().encode_ids(word)), word);
   const std::string spaces(1 << 20, ' ');
   EXPECT_EQ(tiny().decode(tiny().encode_ids(spaces)), spaces);
 }
 
-TEST(Tokenizer, ThreadsShareOne) {
+TEST(Tokenizer, threads_share_one) {
   const std::vector<int64_t> expected = tiny().encode_ids("It was the best of times, it was the worst of times.");
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
@@ -175,7 +175,7 @@ TEST(Tokenizer, ThreadsShareOne) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Tokenizer, BatchesAreItsLines) {
+TEST(Tokenizer, batches_are_its_lines) {
   const std::vector<std::string> texts{"one", "", "two words"};
   const auto batch = tiny().encode_batch(texts);
   ASSERT_EQ(batch.size(), 3u);
@@ -183,7 +183,7 @@ TEST(Tokenizer, BatchesAreItsLines) {
   EXPECT_EQ(batch[2].ids, tiny().encode("two words").ids);
 }
 
-TEST(Tokenizer, PairsGetTheTypesOfTheTemplate) {
+TEST(Tokenizer, pairs_get_the_types_of_the_template) {
   Nlohmann json = small();
   json["post_processor"] = Nlohmann::parse(R"({"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "!", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
@@ -199,7 +199,7 @@ TEST(Tokenizer, PairsGetTheTypesOfTheTemplate) {
   EXPECT_THAT(tokenizer.encode("c", {.add_special_tokens = false}).ids, ElementsAre(2));
 }
 
-TEST(Tokenizer, SaysWhatItDoesNotSupport) {
+TEST(Tokenizer, says_what_it_does_not_support) {
   Nlohmann json = small();
   json["model"] = {{"type", "Unigram"}, {"vocab", Nlohmann::array()}};
   EXPECT_THAT(refused(json), AllOf(HasSubstr("tokenizer.json"), HasSubstr("the model \"Unigram\" is not supported")));
@@ -223,7 +223,7 @@ TEST(Tokenizer, SaysWhatItDoesNotSupport) {
   EXPECT_THAT(refused(json), AllOf(HasSubstr("(a)\\1"), HasSubstr("a back-reference")));
 }
 
-TEST(Tokenizer, RefusesWrongFiles) {
+TEST(Tokenizer, refuses_wrong_files) {
   EXPECT_THAT(error_of([] { Tokenizer::from_json("{"); }), HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of([] { Tokenizer::from_json("[]"); }), HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of([] { Tokenizer::from_json("{}"); }), HasSubstr("model"));
@@ -252,13 +252,13 @@ TEST(Tokenizer, RefusesWrongFiles) {
   EXPECT_THAT(refused(json), HasSubstr("a merge is two tokens with a space between them"));
 }
 
-TEST(Tokenizer, ReadsMergesAsLines) {
+TEST(Tokenizer, reads_merges_as_lines) {
   Nlohmann json = small();
   json["model"]["merges"] = {"#version: 0.2", "a b", "ab c"};
   EXPECT_THAT(from(json).encode_ids("abcab"), ElementsAre(8, 7));
 }
 
-TEST(Tokenizer, AddedTokensTakeInTheirWhiteSpace) {
+TEST(Tokenizer, added_tokens_take_in_their_white_space) {
   Nlohmann json = small();
   json["added_tokens"] = Nlohmann::parse(R"([
     {"id": 11, "content": "<m>", "lstrip": true, "rstrip": true, "single_word": false, "normalized": false, "special": true},

@@ -294,7 +294,7 @@ TEST(MakeFx, T110_a_branch_leaves_a_guard_that_can_be_checked) {
 }
 
 // Sizes that PyTorch's guards refuse and the graph does not need to: with pytorch_guards they are refused here too.
-TEST(MakeFx, PyTorchGuardsRefuseWhatPyTorchRefuses) {
+TEST(MakeFx, pytorch_guards_refuse_what_pytorch_refuses) {
   using Real = ProducedGuards::RealTensor;
   MakeFxOptions asking = symbolic;
   asking.pytorch_guards = true;

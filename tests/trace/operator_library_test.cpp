@@ -19,7 +19,7 @@ void load_once() {
   (void)done;
 }
 
-TEST(OperatorLibrary, AnswersByNameAndInItsDerivedForms) {
+TEST(OperatorLibrary, answers_by_name_and_in_its_derived_forms) {
   load_once();
   const Tensor x = tensor_of<float>({1, -2, 3, 4}, {2, 2}), g = tensor_of<float>({0, 1, -1, 100}, {2, 2});
   const Tensor expected = mul(x, sigmoid(g));
@@ -34,7 +34,7 @@ TEST(OperatorLibrary, AnswersByNameAndInItsDerivedForms) {
   EXPECT_TRUE(allclose(call("my::gate_twice", {x, g}).to_tensor(), mul(expected, sigmoid(g))));
 }
 
-TEST(OperatorLibrary, RefusesWhatItsRuleRefuses) {
+TEST(OperatorLibrary, refuses_what_its_rule_refuses) {
   load_once();
   try {
     call("my::gate", {zeros({2, 3}), zeros({2, 4})});
@@ -45,7 +45,7 @@ TEST(OperatorLibrary, RefusesWhatItsRuleRefuses) {
   }
 }
 
-TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
+TEST(OperatorLibrary, is_recorded_as_one_node_and_its_composite_as_its_parts) {
   load_once();
   const TracedGraph traced = make_fx(
       [](const Tensor& x, const Tensor& g) {
@@ -60,7 +60,7 @@ TEST(OperatorLibrary, IsRecordedAsOneNodeAndItsCompositeAsItsParts) {
   EXPECT_TRUE(allclose(Interpreter(traced.graph()).run({x, g}).to_tensor(), full({4, 5}, 0.25)));
 }
 
-TEST(OperatorLibrary, SaysWhatIsWrongWithAFileThatIsNone) {
+TEST(OperatorLibrary, says_what_is_wrong_with_a_file_that_is_none) {
   EXPECT_THROW(load_operator_library("/no/such/library.so"), UserError);
   EXPECT_THROW(load_operator_library(library_path()), UserError);  // its operators exist already
 }

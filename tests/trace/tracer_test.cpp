@@ -64,7 +64,7 @@ struct Lines : Typed<Lines> {
   }
 };
 
-TEST(Tracer, ACallOfAModuleKnowsItsLine) {
+TEST(Tracer, a_call_of_a_module_knows_its_line) {
   Lines module;
   const auto traced = symbolic_trace(module);
   EXPECT_EQ(traced->graph().find_node("up")->meta.location.line(), module.first + 1);
@@ -72,7 +72,7 @@ TEST(Tracer, ACallOfAModuleKnowsItsLine) {
   EXPECT_EQ(traced->graph().find_node("down")->meta.location.line(), module.first + 3);
 }
 
-TEST(Tracer, RecordsWhatTheUserWrote) {
+TEST(Tracer, records_what_the_user_wrote) {
   Mlp m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
@@ -88,7 +88,7 @@ TEST(Tracer, RecordsWhatTheUserWrote) {
   gm->graph().lint();
 }
 
-TEST(Tracer, ReflectedOperatorsComeAsInPython) {
+TEST(Tracer, reflected_operators_come_as_in_python) {
   const auto f = [](const Tensor& x) {
     const Tensor left = 1 - x;
     return left * (2 < x) / 3;
@@ -105,7 +105,7 @@ TEST(Tracer, ReflectedOperatorsComeAsInPython) {
   EXPECT_TRUE(same((*gm)({x}).to_tensor(), f(x)));
 }
 
-TEST(Tracer, IndexingIsGetitemAndSetitem) {
+TEST(Tracer, indexing_is_getitem_and_setitem) {
   const auto f = [](const Tensor& x) {
     const Tensor y = x.clone();
     y.set_by({0}, x.index_by({ellipsis, Slice(1, none, 2), none})[1].sum());
@@ -118,14 +118,14 @@ TEST(Tracer, IndexingIsGetitemAndSetitem) {
   EXPECT_TRUE(same((*gm)({x}).to_tensor(), f(x)));
 }
 
-TEST(Tracer, FunctionsOfSizesAreRecordedToo) {
+TEST(Tracer, functions_of_sizes_are_recorded_too) {
   const auto f = [](const Tensor& x) { return x * Scalar(sym_sqrt(sym_float(x.sym_size(0)))); };
   const auto gm = symbolic_trace(traceable(f, {"x"}));
   EXPECT_THAT(listed(gm->graph()), HasSubstr("torch._sym_sqrt("));
   EXPECT_TRUE(same((*gm)({numbers({4, 2})}).to_tensor(), numbers({4, 2}) * 2.0));
 }
 
-TEST(Tracer, SizesAreRecordedAsCallsAndComputedWith) {
+TEST(Tracer, sizes_are_recorded_as_calls_and_computed_with) {
   const auto f = [](const Tensor& x) {
     const SymInt rows = x.sym_size(0);
     const Tensor y = x.view({rows * x.sym_size(1), -1});
@@ -145,7 +145,7 @@ TEST(Tracer, SizesAreRecordedAsCallsAndComputedWith) {
   EXPECT_TRUE(same((*gm)({x}).to_tensor(), f(x)));
 }
 
-TEST(Tracer, TuplesAreTakenApart) {
+TEST(Tracer, tuples_are_taken_apart) {
   const auto f = [](const Tensor& x) {
     const auto [values, indices] = max(x, 1);
     const std::vector<Tensor> parts = chunk(x, 2, 1);
@@ -167,7 +167,7 @@ TEST(Tracer, TuplesAreTakenApart) {
   EXPECT_TRUE(same((*gm)({x}).to_items()[0].to_tensor(), std::get<0>(f(x))));
 }
 
-TEST(Tracer, FunctionsHavePythonsNames) {
+TEST(Tracer, functions_have_pythons_names) {
   const auto f = [](const Tensor& x, const Tensor& w) {
     return linear(gelu(x), w).silu().expand({2, -1, -1}).numpy_T().special_expit().add_(1).leaky_relu_(0.5);
   };
@@ -198,7 +198,7 @@ struct OfDict : Typed<OfDict> {
   }
 };
 
-TEST(Tracer, T005_ADictIsIndexedByItsKeys) {
+TEST(Tracer, T005_a_dict_is_indexed_by_its_keys) {
   OfDict m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
@@ -212,7 +212,7 @@ TEST(Tracer, T005_ADictIsIndexedByItsKeys) {
   EXPECT_TRUE(same(getitem(getitem(found, 1), "x").to_tensor(), getitem(getitem(expected, 1), "x").to_tensor()));
 }
 
-TEST(Tracer, T006_ANamedTupleStaysOne) {
+TEST(Tracer, T006_a_named_tuple_stays_one) {
   const auto f = [](const Tensor& x) { return namedtuple("pair.Pair", {"first", "second"}, {x + 1, x * 2}); };
   const auto gm = symbolic_trace(traceable(f, {"x"}));
   const Value found = (*gm)({numbers({2})}), expected = f(numbers({2}));
@@ -222,7 +222,7 @@ TEST(Tracer, T006_ANamedTupleStaysOne) {
   EXPECT_TRUE(same(getitem(found, "second").to_tensor(), getitem(expected, "second").to_tensor()));
 }
 
-TEST(Tracer, T007_ProxiesOfNodesAddToAGraph) {
+TEST(Tracer, T007_proxies_of_nodes_add_to_a_graph) {
   Graph g;
   Node* x = g.placeholder("x");
   Node* a = g.call_function("torch.neg", {x}, {}, "foo_1_1");
@@ -244,7 +244,7 @@ TEST(Tracer, T007_ProxiesOfNodesAddToAGraph) {
   g.lint();
 }
 
-TEST(Tracer, T024_AProxyIsNoKey) {
+TEST(Tracer, T024_a_proxy_is_no_key) {
   const auto f = [](const Tensor& x) { return dict({{x, 1}}); };
   EXPECT_THAT(error_of([&] { symbolic_trace(traceable(f, {"x"})); }), HasSubstr("keys cannot contain a Node"));
   const auto gm = symbolic_trace(traceable([](const Tensor& x) { return dict({{7, x}}); }, {"x"}));
@@ -253,7 +253,7 @@ TEST(Tracer, T024_AProxyIsNoKey) {
 
 // ---- attributes -----------------------------------------------------------------------------------------------------
 
-TEST(Tracer, T029_ATensorMadeOnTheWayIsAConstant) {
+TEST(Tracer, T029_a_tensor_made_on_the_way_is_a_constant) {
   const auto f = [](const Tensor& x) { return x + tensor_of<float>(std::vector<float>{1, 2, 3}, {3}); };
   const auto gm = symbolic_trace(traceable(f, {"x"}));
   EXPECT_EQ(listed(gm->graph()),
@@ -271,7 +271,7 @@ struct Captures : Typed<Captures> {
   Tensor forward(const Tensor& x) { return x + one - other + one; }
 };
 
-TEST(Tracer, T030_OneAttributeForOneTensor) {
+TEST(Tracer, T030_one_attribute_for_one_tensor) {
   Captures m;
   const auto gm = symbolic_trace(m);
   std::vector<std::string> targets;
@@ -294,7 +294,7 @@ struct Outer : Typed<Outer> {
   Tensor forward(const Tensor& x) { return inner(x) + inner->w + inner->b + inner->b; }
 };
 
-TEST(Tracer, T031_ParametersAndBuffersByTheirNames) {
+TEST(Tracer, T031_parameters_and_buffers_by_their_names) {
   Outer m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
@@ -320,7 +320,7 @@ struct Alone : Typed<Alone> {
   Tensor forward(const Tensor& x) { return x + sin(w) + cos(b); }
 };
 
-TEST(Tracer, CallsOnParametersAloneAreRecordedAndOnBuffersWhenAsked) {
+TEST(Tracer, calls_on_parameters_alone_are_recorded_and_on_buffers_when_asked) {
   Alone m;
   EXPECT_THAT(listed(Tracer().trace(m)), testing::AllOf(HasSubstr("torch.sin(%w)"), Not(HasSubstr("torch.cos")),
                                                         HasSubstr("get_attr[_tensor_constant0]")));
@@ -331,7 +331,7 @@ TEST(Tracer, CallsOnParametersAloneAreRecordedAndOnBuffersWhenAsked) {
 
 // ---- derived tracers ------------------------------------------------------------------------------------------------
 
-TEST(Tracer, T032_NoLeavesAndTaggedNodes) {
+TEST(Tracer, T032_no_leaves_and_tagged_nodes) {
   struct All : Tracer {
     bool is_leaf_module(Module&, const std::string&) override { return false; }
     Node* create_node(NodeKind kind, const Target& target, Values args, Kwargs kwargs, std::string_view name,
@@ -353,7 +353,7 @@ TEST(Tracer, T032_NoLeavesAndTaggedNodes) {
               HasSubstr("no in-place call may be traced: add_"));
 }
 
-TEST(Tracer, T033_AnOutArgumentIsRefusedWhenAsked) {
+TEST(Tracer, T033_an_out_argument_is_refused_when_asked) {
   const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x, Out(y)); };
   Tracer tracer;
   tracer.check_mutable_operations = true;
@@ -364,7 +364,7 @@ TEST(Tracer, T033_AnOutArgumentIsRefusedWhenAsked) {
   EXPECT_THAT(listed(Tracer().trace(traceable(f, {"x", "y"}))), HasSubstr("torch.sigmoid(%x, out=%y)"));
 }
 
-TEST(Tracer, CallModuleMayBeOverridden) {
+TEST(Tracer, call_module_may_be_overridden) {
   // Each module that is not a leaf becomes a graph of its own.
   struct Nesting : Tracer {
     std::vector<std::shared_ptr<GraphModule>> made;
@@ -383,7 +383,7 @@ TEST(Tracer, CallModuleMayBeOverridden) {
 
 // ---- wrapped functions ----------------------------------------------------------------------------------------------
 
-TEST(Tracer, T034_AWrappedFunctionIsOneNode) {
+TEST(Tracer, T034_a_wrapped_function_is_one_node) {
   static const auto fused = wrap("tracer_test.fused", [](const Tensor& x, double by) { return (x * by).sin(); });
   static const auto split_up =
       wrap("tracer_test.split_up", [](const Tensor& x) { return std::tuple<Tensor, Tensor>(x + 1, x + 2); });
@@ -415,7 +415,7 @@ struct Branches : Typed<Branches> {
   }
 };
 
-TEST(Tracer, T035_ConcreteArgumentsPickABranchAndAreChecked) {
+TEST(Tracer, T035_concrete_arguments_pick_a_branch_and_are_checked) {
   Branches m;
   const auto gm = symbolic_trace(m, {.concrete_args = {{"y", {}}, {"flag", true}}});
   EXPECT_EQ(listed(gm->graph()),
@@ -450,7 +450,7 @@ struct WithDefaults : Typed<WithDefaults> {
   }
 };
 
-TEST(Tracer, DefaultsAreThePlaceholders) {
+TEST(Tracer, defaults_are_the_placeholders) {
   WithDefaults m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
@@ -467,7 +467,7 @@ TEST(Tracer, DefaultsAreThePlaceholders) {
   EXPECT_TRUE(same(gm->call({x}, {{"scale", 0.5}}).to_tensor(), x));
 }
 
-TEST(Tracer, T036_ATreeOfInputsBecomesOnePlaceholderALeaf) {
+TEST(Tracer, T036_a_tree_of_inputs_becomes_one_placeholder_a_leaf) {
   const auto f = [](const Value& tree, const Tensor& y) {
     const Tensor a = getitem(getitem(tree, "a"), 0).to_tensor();
     const Tensor b = getitem(getitem(getitem(tree, "b"), "second"), 0).to_tensor();
@@ -493,7 +493,7 @@ TEST(Tracer, T036_ATreeOfInputsBecomesOnePlaceholderALeaf) {
   EXPECT_THAT(error_of([&] { (*gm)({list({}), numbers({2})}); }), Not(""));
 }
 
-TEST(Tracer, T036_EmptyContainersAreAllowed) {
+TEST(Tracer, T036_empty_containers_are_allowed) {
   const auto f = [](const Value& nothing, const Tensor& x) { return x + static_cast<int64_t>(nothing.to_items().size()); };
   const auto gm = symbolic_trace(traceable(f, {"nothing", "x"}), {.concrete_args = {{"nothing", list({})}}});
   EXPECT_TRUE(same((*gm)({list({}), numbers({2})}).to_tensor(), numbers({2})));
@@ -501,7 +501,7 @@ TEST(Tracer, T036_EmptyContainersAreAllowed) {
 
 // ---- metadata -------------------------------------------------------------------------------------------------------
 
-TEST(Tracer, T038_EveryNodeKnowsItsLine) {
+TEST(Tracer, T038_every_node_knows_its_line) {
   Mlp m;
   Tracer tracer;
   tracer.record_stack_traces = true;
@@ -526,7 +526,7 @@ struct Twice : Typed<Twice> {
   Tensor forward(const Tensor& x) { return inner(inner(x)).relu(); }
 };
 
-TEST(Tracer, NodesKnowTheirModules) {
+TEST(Tracer, nodes_know_their_modules) {
   Twice m;
   Tracer tracer;
   const Graph g = tracer.trace(m);
@@ -552,7 +552,7 @@ Tensor by_dimension(const Tensor& x) {
   return x.dtype() == DType::float32 ? y : y.to(DType::float32);
 }
 
-TEST(Tracer, WithExamplesAProgramMayLookAtSizes) {
+TEST(Tracer, with_examples_a_program_may_look_at_sizes) {
   const auto gm = symbolic_trace(traceable(by_dimension, {"x"}), {.examples = {{"x", numbers({2, 3})}}});
   EXPECT_EQ(listed(gm->graph()),
             "%x : f32[2, 3] = placeholder\n"
@@ -562,7 +562,7 @@ TEST(Tracer, WithExamplesAProgramMayLookAtSizes) {
   EXPECT_TRUE(same((*gm)({numbers({2, 3})}).to_tensor(), by_dimension(numbers({2, 3}))));
 }
 
-TEST(Tracer, WithSymbolicExamplesSizesStayOpen) {
+TEST(Tracer, with_symbolic_examples_sizes_stay_open) {
   const auto f = [](const Tensor& x) { return x.dim() == 2 ? x.reshape({x.sym_size(0) * x.sym_size(1)}) : x; };
   const auto gm = symbolic_trace(traceable(f, {"x"}), {.examples = {{"x", numbers({2, 3})}}, .symbolic = true});
   EXPECT_THAT(listed(gm->graph()), HasSubstr("operator.mul(%size, %size_1)"));
@@ -578,14 +578,14 @@ struct LooksAtLeaf : Typed<LooksAtLeaf> {
   }
 };
 
-TEST(Tracer, LeafModulesRunOnExamples) {
+TEST(Tracer, leaf_modules_run_on_examples) {
   LooksAtLeaf m;
   const auto gm = symbolic_trace(m, {.examples = {{"x", numbers({2, 3})}}});
   EXPECT_THAT(listed(gm->graph()),
               testing::AllOf(HasSubstr("%up : f32[2, 5] = call_module[up](%x)"), HasSubstr("operator.mul(%up, 2)")));
 }
 
-TEST(Tracer, WhatIsNotKnownIsAnErrorThatSaysWhatToDo) {
+TEST(Tracer, what_is_not_known_is_an_error_that_says_what_to_do) {
   const std::string dimension = error_of([&] { symbolic_trace(traceable(by_dimension, {"x"})); });
   EXPECT_THAT(dimension, testing::AllOf(HasSubstr("the dim of %x = placeholder"), HasSubstr("tracer_test.cpp:"),
                                         HasSubstr("Give example inputs"), HasSubstr("concrete_args"), HasSubstr("wrap()")));
@@ -611,7 +611,7 @@ TEST(Tracer, WhatIsNotKnownIsAnErrorThatSaysWhatToDo) {
   EXPECT_THAT(number, HasSubstr("is %n = placeholder"));
 }
 
-TEST(Tracer, ADerivedTracerMayAnswerForAProxy) {
+TEST(Tracer, a_derived_tracer_may_answer_for_a_proxy) {
   struct Knowing : Tracer {
     bool to_bool(Node&) override { return true; }
     int64_t iter(Node&) override { return 2; }
@@ -620,7 +620,7 @@ TEST(Tracer, ADerivedTracerMayAnswerForAProxy) {
   EXPECT_THAT(listed(g), HasSubstr("return %getitem_1"));
 }
 
-TEST(Tracer, AProxyIsUselessAfterItsTrace) {
+TEST(Tracer, a_proxy_is_useless_after_its_trace) {
   Tensor kept;
   symbolic_trace(traceable([&](const Tensor& x) { return kept = x + 1; }, {"x"}));
   EXPECT_THAT(error_of([&] { kept.dim(); }), HasSubstr("a trace that has ended"));
@@ -630,7 +630,7 @@ TEST(Tracer, AProxyIsUselessAfterItsTrace) {
 
 // ---- traces within traces, again, and beside each other ---------------------------------------------------------------
 
-TEST(Tracer, AGraphModuleTracesToItsOwnGraph) {
+TEST(Tracer, a_graph_module_traces_to_its_own_graph) {
   Mlp m;
   const auto once = symbolic_trace(m);
   const auto twice = symbolic_trace(*once);
@@ -640,7 +640,7 @@ TEST(Tracer, AGraphModuleTracesToItsOwnGraph) {
   EXPECT_EQ(listed(first->graph()), listed(symbolic_trace(*first)->graph()));
 }
 
-TEST(Tracer, ATracerServesOneTraceAtATime) {
+TEST(Tracer, a_tracer_serves_one_trace_at_a_time) {
   Tracer tracer;
   Mlp m;
   const auto f = [&](const Tensor& x) {
@@ -652,7 +652,7 @@ TEST(Tracer, ATracerServesOneTraceAtATime) {
   EXPECT_EQ(tracer.trace(m).size(), 7U);  // and is good for the next
 }
 
-TEST(Tracer, SequentialIsNoLeaf) {
+TEST(Tracer, sequential_is_no_leaf) {
   Sequential m(std::vector<std::shared_ptr<Module>>{std::make_shared<Linear>(3, 3), std::make_shared<Linear>(3, 3)});
   EXPECT_EQ(listed(symbolic_trace(m)->graph()),
             "%input_1 = placeholder[input]\n"
@@ -670,7 +670,7 @@ struct Attends : Typed<Attends> {
   }
 };
 
-TEST(Tracer, ALeafMayGiveSeveralResults) {
+TEST(Tracer, a_leaf_may_give_several_results) {
   Attends m;
   const auto gm = symbolic_trace(m);
   EXPECT_EQ(listed(gm->graph()),
@@ -685,7 +685,7 @@ TEST(Tracer, ALeafMayGiveSeveralResults) {
   EXPECT_TRUE(same((*gm)({x}).to_tensor(), m(x)));
 }
 
-TEST(Tracer, ThreadsTraceBesideEachOther) {
+TEST(Tracer, threads_trace_beside_each_other) {
   Mlp m;
   const std::string expected = listed(symbolic_trace(m)->graph());
   std::vector<std::thread> threads;

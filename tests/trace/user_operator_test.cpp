@@ -37,13 +37,13 @@ class UserOperator : public testing::Test {
   Tensor x = tensor_of<float>({1, 2, 3}, {3});
 };
 
-TEST_F(UserOperator, RunsByNameWithDefaults) {
+TEST_F(UserOperator, runs_by_name_with_defaults) {
   EXPECT_EQ(call("mine::scale", {x}).to_tensor().data_as<float>()[2], 7);
   EXPECT_EQ(call("mine::scale", {x}, {{"factor", 10.0}}).to_tensor().data_as<float>()[0], 11);
   EXPECT_EQ(call("mine::twice", {x}).to_tensor().data_as<float>()[1], 4);
 }
 
-TEST_F(UserOperator, HasInPlaceAndOutForms) {
+TEST_F(UserOperator, has_in_place_and_out_forms) {
   const Tensor y = x.clone();
   EXPECT_TRUE(call("mine::scale_", {y, 3.0}).to_tensor().is_same(y));
   EXPECT_EQ(y.data_as<float>()[0], 4);
@@ -52,7 +52,7 @@ TEST_F(UserOperator, HasInPlaceAndOutForms) {
   EXPECT_EQ(out.data_as<float>()[2], 4);
 }
 
-TEST_F(UserOperator, AnAliasIsItsTargetUnderAnotherName) {
+TEST_F(UserOperator, an_alias_is_its_target_under_another_name) {
   EXPECT_EQ(get_operator("mine::grow.out").schema().str(),
             "mine::grow.out(Tensor self, float factor=2., *, Tensor(a!) out) -> Tensor(a!)");
   EXPECT_EQ(get_operator("mine::grow").alias_of(), &get_operator("mine::scale"));
@@ -69,7 +69,7 @@ TEST_F(UserOperator, AnAliasIsItsTargetUnderAnotherName) {
   EXPECT_NE(g.graph().str().find("mine.scale.default(%arg0_1, 5.0)"), std::string::npos) << g.graph().str();
 }
 
-TEST_F(UserOperator, AnAliasNeedsItsTarget) {
+TEST_F(UserOperator, an_alias_needs_its_target) {
   try {
     Library("mine").alias("shrink", "scael");
     ADD_FAILURE() << "an alias of nothing was registered";
@@ -79,7 +79,7 @@ TEST_F(UserOperator, AnAliasNeedsItsTarget) {
   }
 }
 
-TEST_F(UserOperator, TracesLikeAnyOther) {
+TEST_F(UserOperator, traces_like_any_other) {
   const TracedGraph g = make_fx(
       [](const Tensor& in) {
         return call("mine::scale", {in, 5.0});
@@ -90,7 +90,7 @@ TEST_F(UserOperator, TracesLikeAnyOther) {
       Interpreter(g.graph()).run({tensor_of<float>({1}, {1}).expand({4}).contiguous()}).to_tensor().data_as<float>()[3], 6);
 }
 
-TEST_F(UserOperator, AWrongSignatureIsRefusedAtRegistration) {
+TEST_F(UserOperator, a_wrong_signature_is_refused_at_registration) {
   Library mine("mine");
   try {
     mine.def("wrong(Tensor self, int n) -> Tensor").composite([](const Tensor& self, double) -> Tensor { return self; });
@@ -102,7 +102,7 @@ TEST_F(UserOperator, AWrongSignatureIsRefusedAtRegistration) {
   EXPECT_THROW(mine.def("broken(Tensor self"), UserError);
 }
 
-TEST_F(UserOperator, WithACompositeBodyIsTakenApartThoughItCameAfterTheTable) {
+TEST_F(UserOperator, with_a_composite_body_is_taken_apart_though_it_came_after_the_table) {
   default_decompositions();
   Library late("late");
   late.def("thrice(Tensor self) -> Tensor").composite([](const Tensor& self) -> Tensor { return self + self + self; });

@@ -114,14 +114,14 @@ TEST_P(HostileConfig, answers_or_is_refused) {
   EXPECT_GT(refused, 100);
 }
 
-TEST(ConfigSchemas, EveryArchitectureHasASmallModelHere) {
+TEST(ConfigSchemas, every_architecture_has_a_small_model_here) {
   std::set<std::string> here;
   for (const std::string& name : golden_folders()) here.insert(config_of(name).at("model_type").get<std::string>());
   for (const auto& architecture : model_registry().architectures())
     EXPECT_TRUE(here.contains(architecture->model_type)) << architecture->model_type;
 }
 
-TEST(ConfigSchemas, EveryNumberOfEveryArchitectureHasAKind) {
+TEST(ConfigSchemas, every_number_of_every_architecture_has_a_kind) {
   for (const auto& architecture : model_registry().architectures()) {
     const Json defaults = Json::parse(architecture->defaults);
     for (const auto& [key, value] : defaults.items())
@@ -132,7 +132,7 @@ TEST(ConfigSchemas, EveryNumberOfEveryArchitectureHasAKind) {
 }
 
 // What a model of this architecture needs may be set to what it is; the schema refuses nothing that is right.
-TEST(ConfigSchemas, DefaultsAndSmallModelsAreRight) {
+TEST(ConfigSchemas, defaults_and_small_models_are_right) {
   for (const auto& architecture : model_registry().architectures())
     EXPECT_EQ(error_of([&] {
                 Config(Config::Items{{"model_type", architecture->model_type}});
@@ -161,14 +161,14 @@ class WrongFolder : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(WrongFolder, ZeroHeadsAreRefusedByNameAndFile) {
+TEST_F(WrongFolder, zero_heads_are_refused_by_name_and_file) {
   for (const bool weights : {true, false})
     EXPECT_EQ(
         refusal("bert", {{"num_attention_heads", 0}}, weights),
         (folder_ / "config.json").string() + ": \"num_attention_heads\" is 0, expected an integer from 1 to 2147483647");
 }
 
-TEST_F(WrongFolder, TooManyLayersAreRefusedByNameAndFile) {
+TEST_F(WrongFolder, too_many_layers_are_refused_by_name_and_file) {
   EXPECT_THAT(refusal("bert", {{"num_hidden_layers", int64_t{1000000000000}}}, false),
               HasSubstr("config.json: \"num_hidden_layers\" is 1000000000000, expected an integer from 0 to 4096"));
   const std::string text = refusal("bert", {{"num_hidden_layers", 4000}});
@@ -177,20 +177,20 @@ TEST_F(WrongFolder, TooManyLayersAreRefusedByNameAndFile) {
   EXPECT_THAT(text, HasSubstr(" parameters in 2 layers"));
 }
 
-TEST_F(WrongFolder, AHugeHeadIsRefusedByNameAndFile) {
+TEST_F(WrongFolder, a_huge_head_is_refused_by_name_and_file) {
   const std::string text = refusal("llama", {{"head_dim", 1000000000}});
   EXPECT_THAT(text, HasSubstr("config.json: \"head_dim\" is 1000000000, expected at most 168"));
   EXPECT_THAT(text, HasSubstr("model.safetensors holds "));
 }
 
-TEST_F(WrongFolder, SizesThatMultiplyToMoreThanTheWeightsHoldAreRefusedBeforeAnythingIsAllocated) {
+TEST_F(WrongFolder, sizes_that_multiply_to_more_than_the_weights_hold_are_refused_before_anything_is_allocated) {
   EXPECT_THAT(refusal("bert", {{"hidden_size", 1000000}, {"intermediate_size", 16000000}}),
               testing::ContainsRegex("config.json: BertForPreTraining has [0-9]+ parameters, expected at most"));
   EXPECT_THAT(refusal("xglm", {{"max_position_embeddings", 10000000}, {"d_model", 10000000}}),
               HasSubstr("config.json: a table of max_position_embeddings x d_model has 100000000000000 elements"));
 }
 
-TEST_F(WrongFolder, HeadsThatDoNotShareEvenlyAreRefused) {
+TEST_F(WrongFolder, heads_that_do_not_share_evenly_are_refused) {
   EXPECT_THAT(refusal("bert", {{"num_attention_heads", 5}}),
               HasSubstr("\"hidden_size\" is 16, expected a multiple of num_attention_heads, which is 5"));
   EXPECT_THAT(refusal("llama", {{"num_key_value_heads", 3}}),
@@ -201,19 +201,19 @@ TEST_F(WrongFolder, HeadsThatDoNotShareEvenlyAreRefused) {
               HasSubstr("\"hidden_size\" is 16, expected at least num_attention_heads, which is 17"));
 }
 
-TEST_F(WrongFolder, LayerTypesThatDoNotCountAreRefused) {
+TEST_F(WrongFolder, layer_types_that_do_not_count_are_refused) {
   for (const Json& types : {Json::parse("[[[\"global\"], 9223372036854775807]]"), Json::parse("[[[\"global\"]]]"), Json(3),
                             Json::parse("[[[], 9223372036854775807], [[\"global\"], 2]]"), Json::parse("[[[3], 2]]")})
     EXPECT_THAT(refusal("gpt_neo", {{"attention_types", types}}), HasSubstr("config.json: \"attention_types\"")) << types;
 }
 
-TEST_F(WrongFolder, TokensAreIdsOrListsOfThem) {
+TEST_F(WrongFolder, tokens_are_ids_or_lists_of_them) {
   EXPECT_THAT(refusal("llama", {{"eos_token_id", Json::array()}}),
               HasSubstr("\"eos_token_id\" is [], expected a token's id, or a list of one or more"));
   EXPECT_EQ(refusal("llama", {{"eos_token_id", {1, 2}}, {"bos_token_id", nullptr}, {"pad_token_id", -1}}), "");
 }
 
-TEST_F(WrongFolder, MoreLabelsThanCanBeNamedAreRefused) {
+TEST_F(WrongFolder, more_labels_than_can_be_named_are_refused) {
   Json config = config_of("bert");
   config.erase("id2label");
   config.erase("label2id");
@@ -221,7 +221,7 @@ TEST_F(WrongFolder, MoreLabelsThanCanBeNamedAreRefused) {
   EXPECT_THAT(error_of([&] { Config::from_json(config.dump()); }), HasSubstr("\"num_labels\" is 1099511627776"));
 }
 
-TEST(ConfigSchemas, AModelWithoutWeightsFitsIntoTheMachineOrTheLimit) {
+TEST(ConfigSchemas, a_model_without_weights_fits_into_the_machine_or_the_limit) {
   Config config = Config::from_file(folder_of("bert"));
   EXPECT_THAT(error_of([&] { from_config(config, {.max_parameters = 1000}); }), HasSubstr("max_parameters says so"));
   config.set("intermediate_size", 200000000);
@@ -229,7 +229,7 @@ TEST(ConfigSchemas, AModelWithoutWeightsFitsIntoTheMachineOrTheLimit) {
   EXPECT_THAT(error_of([&] { from_config(config); }), HasSubstr("this machine has "));
 }
 
-TEST(ConfigSchemas, WhatIsSetLaterIsCheckedWhenAModelIsMade) {
+TEST(ConfigSchemas, what_is_set_later_is_checked_when_a_model_is_made) {
   Config config = Config::from_file(folder_of("bert"));
   config.set("num_attention_heads", 0);
   EXPECT_THAT(error_of([&] { model_registry().find_class("BertModel")->make(config); }),

@@ -122,7 +122,7 @@ class GoldenModel : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(GoldenModel, AnswersAsTransformers) {
+TEST_P(GoldenModel, answers_as_transformers) {
   for (const auto& [name, one] : cases) {
     SCOPED_TRACE(name);
     const std::shared_ptr<PretrainedModel> model = load(one.attention);
@@ -130,7 +130,7 @@ TEST_P(GoldenModel, AnswersAsTransformers) {
   }
 }
 
-TEST_P(GoldenModel, EagerAndFusedAttentionAgree) {
+TEST_P(GoldenModel, eager_and_fused_attention_agree) {
   for (const auto& [name, one] : cases) {
     if (one.attention != "sdpa") continue;
     SCOPED_TRACE(name);
@@ -139,7 +139,7 @@ TEST_P(GoldenModel, EagerAndFusedAttentionAgree) {
 }
 
 // Rows and positions again, so that there are three rows of nine tokens where there were two of seven.
-TEST_P(GoldenModel, ExportsWithDynamicSizes) {
+TEST_P(GoldenModel, exports_with_dynamic_sizes) {
   const std::shared_ptr<PretrainedModel> model = from_pretrained(folder);
   const Dim batch("batch", 1, 64), length("length", 2, 16), target("target", 2, 16);
   Kwargs small, large;
@@ -167,7 +167,7 @@ TEST_P(GoldenModel, ExportsWithDynamicSizes) {
 }
 
 // A table of sines ends somewhere; positions do not.
-TEST(Models, SinusoidalPositionsHaveNoLongestText) {
+TEST(Models, sinusoidal_positions_have_no_longest_text) {
   const GradModeScope no_grad(false);
   for (const char* name : {"m2m_100", "xglm"}) {
     SCOPED_TRACE(name);
@@ -193,7 +193,7 @@ TEST(Models, SinusoidalPositionsHaveNoLongestText) {
 }
 
 // Where transformers' own views of no tokens are ambiguous, the sizes are known here.
-TEST(Models, TextsOfNoTokensAndOfOne) {
+TEST(Models, texts_of_no_tokens_and_of_one) {
   for (const char* name : {"llama", "gpt2"}) {
     const auto model = from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / name);
     for (const int64_t length : {0, 1}) {
