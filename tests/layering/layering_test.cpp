@@ -58,8 +58,9 @@ TEST(Layering, tests_are_named_in_one_style) {
     std::ifstream in(file.path());
     std::string line;
     for (std::smatch match; std::getline(in, line);)
-      if (std::regex_match(line, match, declares))
+      if (std::regex_match(line, match, declares)) {
         EXPECT_TRUE(std::regex_match(match[2].str(), style)) << file.path().filename() << ": " << match[2];
+      }
   }
 }
 
