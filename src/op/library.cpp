@@ -11,6 +11,7 @@
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/derived_schema.h"
 #include "op/rule/geometry.h"
+#include "op/run.h"
 #include "op/table.h"
 
 namespace calque {
@@ -201,50 +202,60 @@ void write_result(const Tensor& result, const Tensor& target) { kernel::copy(res
 
 }  // namespace op_detail
 
-void OpBuilder::check_types(const std::vector<std::string_view>& parameters) const {
+void OpBuilder::set(Operator::Form form, Erased rule, Erased kernel, Erased eager, Operator::Run run,
+                    const op_detail::Calls& calls) {
   const Schema& s = op_->schema();
-  if (parameters.size() != s.arguments.size())
-    throw UserError(op_->name() + ": the function takes " + std::to_string(parameters.size()) +
+  const ArgumentList& parameters = calls.arguments;
+  if (parameters.count != s.arguments.size())
+    throw UserError(op_->name() + ": the function takes " + std::to_string(parameters.count) +
                     " parameters, the schema has " + std::to_string(s.arguments.size()));
-  for (size_t i = 0; i < parameters.size(); ++i)
-    if (s.arguments[i].type.cpp_type() != parameters[i])
+  for (size_t i = 0; i < parameters.count; ++i)
+    if (s.arguments[i].type.cpp_type() != parameters.types[i]->name)
       throw UserError(op_->name() + ": parameter " + std::to_string(i) + " ('" + s.arguments[i].name + "') must be " +
                       s.arguments[i].type.cpp_type() + " for schema type " + s.arguments[i].type.str() + ", found " +
-                      std::string(parameters[i]));
-}
-
-void OpBuilder::set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
-                    Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake) {
+                      std::string(parameters.types[i]->name));
   op_->form_ = form;
   op_->rule_ = rule;
   op_->kernel_ = kernel;
   op_->eager_ = eager;
-  op_->boxed_eager_ = boxed_eager;
-  op_->boxed_fake_ = boxed_fake;
+  op_->run_ = run;
+  op_->calls_ = &calls;
 }
 
-void OpBuilder::add_tag(Operator& op, Tag tag) { op.tags_ |= uint64_t{1} << static_cast<unsigned>(tag); }
+OpBuilder& OpBuilder::add_tags(uint64_t tags) {
+  op_->tags_ |= tags;
+  return *this;
+}
 
-Operator& OpBuilder::add_derived(Operator::Form form, Schema schema, const Derived& functions) {
-  if (!functions.eager) throw UserError(op_->name() + ": this operator has no in-place or out= form to derive");
+Operator& OpBuilder::add_derived(Operator::Form form, Schema schema) {
+  const bool in_place = form == Operator::Form::in_place;
+  const op_detail::Calls* calls = op_->calls_;
+  const bool by_calls = op_->form_ == Operator::Form::composite || op_->form_ == Operator::Form::own;
+  Operator::Write write = nullptr;
+  Operator::Run run = nullptr;
+  if (calls && op_->form_ == Operator::Form::compute) {
+    if (calls->meta)
+      write = in_place ? op_detail::write_in_place : op_detail::write_out;
+    else if (!in_place && calls->outputs > 0)
+      run = op_detail::run_outs;
+  } else if (calls && by_calls && calls->gives_tensor) {
+    write = in_place ? op_detail::write_result_in_place : op_detail::write_result_out;
+  }
+  if (in_place && (!calls || (calls->arguments.tensors & 1) == 0)) write = nullptr;
+  if (!write && !run) throw UserError(op_->name() + ": this operator has no in-place or out= form to derive");
   Operator& d = OperatorTable::instance().add(std::move(schema));
   // The form derived from a composite one is composite itself: it is made of operator calls.
-  const bool by_calls = op_->form_ == Operator::Form::composite || op_->form_ == Operator::Form::own;
   d.form_ = by_calls ? Operator::Form::composite : form;
   d.base_ = op_;
   d.family_ = op_->family_;
-  d.eager_ = functions.eager;
-  d.boxed_eager_ = functions.boxed_eager;
-  d.boxed_fake_ = functions.boxed_fake;
-  add_tag(d, form == Operator::Form::in_place ? Tag::in_place : Tag::out);
-  if (form == Operator::Form::in_place) op_->in_place_ = &d;
+  d.write_ = write;
+  d.run_ = run;
+  d.tags_ |= mask(in_place ? Tag::in_place : Tag::out);
+  if (in_place) op_->in_place_ = &d;
   return d;
 }
 
-OpBuilder& OpBuilder::wraps_numbers() {
-  add_tag(*op_, Tag::wraps_numbers);
-  return *this;
-}
+OpBuilder& OpBuilder::wraps_numbers() { return add_tags(mask(Tag::wraps_numbers)); }
 
 namespace {
 
@@ -255,6 +266,8 @@ void check_printed(const Operator& op, std::string_view printed) {
 }
 
 }  // namespace
+
+void OpBuilder::add_fact(Operator& op, Tag tag) { op.tags_ |= mask(tag); }
 
 void OpBuilder::add_fact(Operator& op, PythonAlias alias) {
   check_printed(op, alias.printed);
@@ -278,11 +291,11 @@ OpBuilder& OpBuilder::python_alias(std::string_view name, std::string_view print
 }
 
 Operator& OpBuilder::add_in_place(std::string_view name) {
-  return add_derived(Operator::Form::in_place, derive_in_place(op_->schema(), name), in_place_);
+  return add_derived(Operator::Form::in_place, derive_in_place(op_->schema(), name));
 }
 
 Operator& OpBuilder::add_out(std::string_view spec) {
-  return add_derived(Operator::Form::out, derive_out(op_->schema(), spec), out_);
+  return add_derived(Operator::Form::out, derive_out(op_->schema(), spec));
 }
 
 OpBuilder Library::def(std::string_view schema) {
@@ -304,9 +317,6 @@ void Library::alias(std::string_view name, std::string_view target) {
     second.family_ = family_;
     second.form_ = Operator::Form::composite;
     second.alias_of_ = op;
-    second.eager_ = op->eager_;
-    second.boxed_eager_ =
-        second.boxed_fake_ = [](const Operator& o, const Values& args) { return dispatch(*o.alias_of(), args); };
   }
 }
 

@@ -9,6 +9,7 @@
 #include "calque/base/error.h"
 #include "calque/op/bind_arguments.h"
 #include "calque/op/library.h"
+#include "calque/op/mode.h"
 #include "op/table.h"
 #include "op/well_known.h"
 
@@ -42,23 +43,6 @@ bool has_number_for_tensor(const Schema& schema, const Values& positional,
   for (const auto& [name, value] : keyword)
     if (clashes(schema.arguments[*schema.find_argument(name)], value)) return true;
   return false;
-}
-
-Value explained(Operator::Boxed run, const Operator& op, const Values& args) {
-  try {
-    return run(op, args);
-  } catch (UserError& e) {
-    op_detail::explain(e, op, args);
-    throw;
-  } catch (const std::bad_alloc&) {
-    UserError e("out of memory: the call needs more than there is");
-    op_detail::explain(e, op, args);
-    throw e;
-  } catch (const std::length_error&) {
-    UserError e("out of memory: the call needs a list longer than there can be");
-    op_detail::explain(e, op, args);
-    throw e;
-  }
 }
 
 }  // namespace
@@ -178,13 +162,38 @@ const Operator& resolve_overload(std::string_view name, const Values& positional
 std::string Operator::packet() const { return schema_.name_space + "::" + schema_.name; }
 
 Value Operator::run_eager(const Values& args) const {
-  if (!boxed_eager_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without an implementation");
-  return explained(boxed_eager_, *this, args);
+  if (!alias_of_ && !has_kernel())
+    throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without an implementation");
+  return run_boxed(args, false);
 }
 
 Value Operator::run_fake(const Values& args) const {
-  if (!boxed_fake_) throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without a shape rule");
-  return explained(boxed_fake_, *this, args);
+  if (!alias_of_ && !has_kernel())
+    throw UserError(ErrorKind::unsupported_operator, name_ + ": registered without a shape rule");
+  return run_boxed(args, true);
+}
+
+Value Operator::run_boxed(const Values& args, bool fake) const {
+  try {
+    if (alias_of_) return dispatch(*alias_of_, args);
+    const ArgumentList& given = (base_ ? *base_ : *this).calls().arguments;
+    const size_t count = base_ ? schema_.arguments.size() : given.count;
+    UnboxedArguments unboxed(count);
+    for (size_t i = 0; i < given.count; ++i) unboxed.add(*given.types[i], args[i]);
+    for (size_t i = given.count; i < count; ++i) unboxed.add(Argument<const Tensor&>::type, args[i]);  // out=
+    return write_ ? Value(write_(*this, unboxed.at(), fake)) : run_(*this, unboxed.at(), fake);
+  } catch (UserError& e) {
+    op_detail::explain(e, *this, args);
+    throw;
+  } catch (const std::bad_alloc&) {
+    UserError e("out of memory: the call needs more than there is");
+    op_detail::explain(e, *this, args);
+    throw e;
+  } catch (const std::length_error&) {
+    UserError e("out of memory: the call needs a list longer than there can be");
+    op_detail::explain(e, *this, args);
+    throw e;
+  }
 }
 
 }  // namespace calque

@@ -269,6 +269,9 @@ struct Same {
 
 }  // namespace
 
+Value::Value(const Value& other) = default;
+Value& Value::operator=(const Value& other) = default;
+
 Value::Value(std::string s) : v_(std::make_shared<const std::string>(std::move(s))) {}
 Value::Value(SliceValue s) : v_(std::make_shared<const SliceValue>(std::move(s))) {}
 Value::Value(ListValue l) : v_(std::make_shared<const ListValue>(std::move(l))) {}

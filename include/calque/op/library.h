@@ -12,6 +12,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -88,59 +90,6 @@ bool needs_grad(const T& x) {
     return false;
 }
 
-template <class T>
-void check_overlap_with(const Operator& op, const Tensor& written, const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    if (x.defined()) check_overlap(op, written, x);
-  } else if constexpr (std::is_same_v<T, TensorList>) {
-    for (const Tensor& t : x)
-      if (t.defined()) check_overlap(op, written, t);
-  }
-}
-
-template <class T>
-bool shares_memory_with(const Tensor& written, const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>)
-    return x.defined() && shares_memory(written, x);
-  else if constexpr (std::is_same_v<T, TensorList>) {
-    for (const Tensor& t : x)
-      if (t.defined() && shares_memory(written, t)) return true;
-    return false;
-  } else
-    return false;
-}
-
-template <class T>
-bool is_same_as(const Tensor& written, const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>)
-    return x.is_same(written);
-  else if constexpr (std::is_same_v<T, TensorList>) {
-    for (const Tensor& t : x)
-      if (t.is_same(written)) return true;
-    return false;
-  } else
-    return false;
-}
-
-// Tag::unshared_out.
-template <class T>
-void check_unshared_with(const Operator& op, const Tensor& written, const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    if (x.defined()) check_unshared(op, written, x);
-  } else if constexpr (std::is_same_v<T, TensorList>) {
-    for (const Tensor& t : x)
-      if (t.defined()) check_unshared(op, written, t);
-  }
-}
-
-// Tag::dtype_from_out: an argument as the rule and kernel of the out= form see it.
-template <class T>
-T argument_for_out(const Operator& base, T x, const Tensor& out) {
-  if constexpr (std::is_same_v<T, std::optional<DType>>)
-    if (!x && out.defined() && base.has_tag(Tag::dtype_from_out)) return out.dtype();
-  return x;
-}
-
 // How a rule's answer becomes tensors.
 template <class M>
 struct Outputs;
@@ -194,16 +143,101 @@ Target cast(Source f) {
   return reinterpret_cast<Target>(f);
 }
 
-// ---- trampolines: one instantiation per distinct signature, shared by all operators of it --------------------------
+// ---- calls by the addresses of the arguments ------------------------------------------------------------------------
+// How functions of one signature are called where the signature is not known. What operators of all signatures do alike
+// (calls by Values, fake calls, in-place and out= forms) is ordinary code over this, in op/run.cpp.
+struct Calls {
+  using Function = Operator::ErasedFunction;
+  const ArgumentList& arguments;
+  // compute(): the outputs, one or (null, then) several; and how many, 0 for a list.
+  Meta (*meta)(Function rule, Arguments at) = nullptr;
+  void (*metas)(Function rule, Arguments at, std::vector<Meta>& outputs) = nullptr;
+  size_t outputs = 1;
+  void (*kernel)(Function kernel, Arguments at, TensorList outputs) = nullptr;
+  // The other forms: a rule or a kernel, and its result.
+  Value (*call)(Function function, Arguments at) = nullptr;
+  bool gives_tensor = false;
+};
+
+template <class K, class M, class Indices, class... A>
+struct ComputeCalls;
+template <class K, class M, size_t... i, class... A>
+struct ComputeCalls<K, M, std::index_sequence<i...>, A...> {
+  static Meta meta(Calls::Function rule, [[maybe_unused]] Arguments at) {
+    return cast<Meta (*)(A...)>(rule)(argument_at<A>(at[i])...);
+  }
+  static void metas(Calls::Function rule, [[maybe_unused]] Arguments at, std::vector<Meta>& outputs) {
+    M made = cast<M (*)(A...)>(rule)(argument_at<A>(at[i])...);
+    if constexpr (std::is_same_v<M, std::vector<Meta>>)
+      outputs = std::move(made);
+    else
+      outputs.assign(made.begin(), made.end());
+  }
+  static void kernel(Calls::Function kernel, [[maybe_unused]] Arguments at, TensorList outputs) {
+    if constexpr (std::is_same_v<M, std::vector<Meta>>)
+      cast<void (*)(KernelArg<K, A>..., TensorList)>(kernel)(argument_at<A>(at[i])..., outputs);
+    else
+      kernel_for(kernel, at, outputs, std::make_index_sequence<Outputs<M>::count>{});
+  }
+  template <size_t>
+  using Output = const K&;
+  template <size_t... o>
+  static void kernel_for(Calls::Function kernel, [[maybe_unused]] Arguments at, TensorList outputs,
+                         std::index_sequence<o...>) {
+    cast<void (*)(KernelArg<K, A>..., Output<o>...)>(kernel)(argument_at<A>(at[i])..., outputs[o]...);
+  }
+  static constexpr Calls make() {
+    Calls calls{ArgumentTypes<A...>::list};
+    if constexpr (std::is_same_v<M, Meta>)
+      calls.meta = &meta;
+    else
+      calls.metas = &metas;
+    calls.outputs = std::is_same_v<M, std::vector<Meta>> ? 0 : Outputs<M>::count;
+    calls.kernel = &kernel;
+    return calls;
+  }
+  static constexpr Calls calls = make();
+};
+
+template <class R, class... A>
+struct DirectCalls {
+  static constexpr Calls calls{.arguments = ArgumentTypes<A...>::list,
+                               .call = &BoxedResult<R (*)(A...)>::call,
+                               .gives_tensor = std::is_same_v<R, Tensor>};
+};
+
+Tensor make_view_of(const Tensor& self, const View& view);
+std::vector<Tensor> make_views_of(const Tensor& self, const std::vector<View>& views);
+
+template <class V, class Indices, class... A>
+struct ViewCalls;
+template <class V, size_t... i, class... A>
+struct ViewCalls<V, std::index_sequence<i...>, A...> {
+  static Value call(Calls::Function rule, Arguments at) {
+    const V view = cast<V (*)(A...)>(rule)(argument_at<A>(at[i])...);
+    if constexpr (std::is_same_v<V, View>)
+      return Result<Tensor>::box(make_view_of(argument_at<Tensor>(at[0]), view));
+    else
+      return Result<std::vector<Tensor>>::box(make_views_of(argument_at<Tensor>(at[0]), view));
+  }
+  static constexpr Calls calls{.arguments = ArgumentTypes<A...>::list, .call = &call};
+};
+
+// The forms' code over Calls. `fake`: from the shape rule alone.
+Value run_compute(const Operator& op, Arguments at, bool fake);
+Value run_view(const Operator& op, Arguments at, bool fake);
+Value run_direct(const Operator& op, Arguments at, bool fake);
+Value run_mutate(const Operator& op, Arguments at, bool fake);
+
+// ---- typed entries: one instantiation per distinct signature, shared by all operators of it --------------------------
 template <class K, class M, class... A>
 struct Compute {
   using Out = typename Outputs<M>::type;
-  using Rule = M (*)(A...);
 
   static void run_kernel(const Operator& op, const Out& out, A... args) {
     if constexpr (std::is_same_v<M, std::vector<Meta>>)
       cast<void (*)(KernelArg<K, A>..., TensorList)>(op.kernel())(args..., TensorList(out));
-    else if constexpr (Outputs<M>::count == 1 && std::is_same_v<M, Meta>)
+    else if constexpr (std::is_same_v<M, Meta>)
       cast<void (*)(KernelArg<K, A>..., const K&)>(op.kernel())(args..., out);
     else
       run_kernel_on_tuple(op, out, std::make_index_sequence<Outputs<M>::count>{}, args...);
@@ -214,178 +248,32 @@ struct Compute {
   static void run_kernel_on_tuple(const Operator& op, const Out& out, std::index_sequence<i...>, A... args) {
     cast<void (*)(KernelArg<K, A>..., Same<i>...)>(op.kernel())(args..., std::get<i>(out)...);
   }
-  static void finish(const Out& out, A... args) {
-    if (grad_enabled() && (needs_grad<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]]
-      Outputs<M>::each(out, mark_requires_grad);
-  }
 
   static Out eager(const Operator& op, A... args) {
-    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), false);
+    Out out = Outputs<M>::make(cast<M (*)(A...)>(op.rule())(args...), false);
     run_kernel(op, out, args...);
-    finish(out, args...);
+    if (grad_enabled() && (needs_grad<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]]
+      Outputs<M>::each(out, mark_requires_grad);
     return out;
   }
-  static Out fake(const Operator& op, A... args) {
-    Out out = Outputs<M>::make(cast<Rule>(op.rule())(args...), true);
-    finish(out, args...);
-    return out;
-  }
-};
-
-template <class K, class... A>
-struct InPlace;
-template <class K, class... A>
-struct InPlace<K, const Tensor&, A...> {
-  template <bool is_fake>
-  static Tensor run(const Operator& op, const Tensor& self, A... args) {
-    const Operator& base = *op.base();
-    const Meta meta = cast<Meta (*)(const Tensor&, A...)>(base.rule())(self, args...);
-    if (base.has_tag(Tag::resizes_self)) return resize_self<is_fake>(op, meta, self, args...);
-    check_in_place(op, meta, self);
-    if constexpr (!is_fake) {
-      const auto kernel = cast<void (*)(const K&, KernelArg<K, A>..., const K&)>(base.kernel());
-      if (writes_directly(base, meta, self, true)) {
-        (check_overlap_with<std::remove_cvref_t<A>>(op, self, args), ...);
-        kernel(self, args..., self);
-      } else {
-        const Tensor result = make_tensor(meta);
-        kernel(self, args..., result);
-        write_result(result, self);
-      }
-    }
-    self.storage()->bump_version();
-    return self;
-  }
-  template <bool is_fake>
-  static Tensor resize_self(const Operator& op, const Meta& meta, const Tensor& self, A... args) {
-    Tensor result;
-    if constexpr (!is_fake) {
-      result = make_tensor(meta);
-      cast<void (*)(const K&, KernelArg<K, A>..., const K&)>(op.base()->kernel())(self, args..., result);
-    }
-    prepare_out(op, meta, self);
-    if constexpr (!is_fake) write_result(result, self);
-    self.storage()->bump_version();
-    return self;
-  }
-  static Tensor eager(const Operator& op, const Tensor& self, A... args) { return run<false>(op, self, args...); }
-  static Tensor fake(const Operator& op, const Tensor& self, A... args) { return run<true>(op, self, args...); }
-};
-
-template <class K, class... A>
-struct WithOut {
-  template <bool is_fake>
-  static Tensor run(const Operator& op, A... args, const Tensor& out) {
-    const Operator& base = *op.base();
-    const Meta meta = cast<Meta (*)(A...)>(base.rule())(args...);
-    if ((is_same_as<std::remove_cvref_t<A>>(out, args) || ... || false) && resizes(meta, out)) [[unlikely]]
-      return into_input<is_fake>(op, meta, args..., out);
-    prepare_out(op, meta, out);
-    if (base.has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
-    if constexpr (!is_fake) {
-      const auto kernel = cast<void (*)(KernelArg<K, A>..., const K&)>(base.kernel());
-      const bool shared = (shares_memory_with<std::remove_cvref_t<A>>(out, args) || ... || false);
-      if (writes_directly(base, meta, out, false) && (!shared || base.has_tag(Tag::pointwise))) {
-        (check_overlap_with<std::remove_cvref_t<A>>(op, out, args), ...);
-        kernel(args..., out);
-      } else {
-        const Tensor result = make_tensor(meta);
-        kernel(args..., result);
-        write_result(result, out);
-      }
-    }
-    out.storage()->bump_version();
-    return out;
-  }
-  // The result replaces an input of other sizes.
-  template <bool is_fake>
-  static Tensor into_input(const Operator& op, const Meta& meta, A... args, const Tensor& out) {
-    if (op.base()->has_tag(Tag::unshared_out)) (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
-    Tensor result;
-    if constexpr (!is_fake) {
-      result = make_tensor(meta);
-      cast<void (*)(KernelArg<K, A>..., const K&)>(op.base()->kernel())(args..., result);
-    }
-    prepare_out(op, meta, out);
-    if constexpr (!is_fake) write_result(result, out);
-    out.storage()->bump_version();
-    return out;
-  }
-  static Tensor eager(const Operator& op, A... args, const Tensor& out) {
-    return run<false>(op, argument_for_out<A>(*op.base(), args, out)..., out);
-  }
-  static Tensor fake(const Operator& op, A... args, const Tensor& out) {
-    return run<true>(op, argument_for_out<A>(*op.base(), args, out)..., out);
-  }
-};
-
-// Several outputs: computed aside, then written; such operators are not the hot ones.
-template <class K, size_t N, class... A>
-struct WithOuts {
-  template <size_t>
-  using Out = const Tensor&;
-  template <size_t>
-  using KernelOut = const K&;
-  template <size_t... i>
-  struct For {
-    template <bool is_fake>
-    static auto run(const Operator& op, A... args, Out<i>... outs) {
-      const Operator& base = *op.base();
-      const auto metas = cast<std::array<Meta, N> (*)(A...)>(base.rule())(args...);
-      const auto unshared = [&](const Tensor& out) { (check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...); };
-      if constexpr (!is_fake) {  // an out= argument may be an input too, and resizing it would change that
-        const auto resizes_input = [&](const Meta& meta, const Tensor& out) {
-          return (is_same_as<std::remove_cvref_t<A>>(out, args) || ... || false) && resizes(meta, out);
-        };
-        if ((resizes_input(metas[i], outs) || ...)) {
-          if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
-          const std::array<Tensor, N> results{make_tensor(metas[i])...};
-          cast<void (*)(KernelArg<K, A>..., KernelOut<i>...)>(base.kernel())(args..., results[i]...);
-          ((prepare_out(op, metas[i], outs), write_result(results[i], outs), outs.storage()->bump_version()), ...);
-          return std::make_tuple(Tensor(outs)...);
-        }
-      }
-      (prepare_out(op, metas[i], outs), ...);
-      if (base.has_tag(Tag::unshared_out)) (unshared(outs), ...);
-      if constexpr (!is_fake) {
-        const std::array<Tensor, N> results{make_tensor(metas[i])...};
-        cast<void (*)(KernelArg<K, A>..., KernelOut<i>...)>(base.kernel())(args..., results[i]...);
-        (write_result(results[i], outs), ...);
-      }
-      (outs.storage()->bump_version(), ...);
-      return std::make_tuple(Tensor(outs)...);
-    }
-    static auto eager(const Operator& op, A... args, Out<i>... outs) { return run<false>(op, args..., outs...); }
-    static auto fake(const Operator& op, A... args, Out<i>... outs) { return run<true>(op, args..., outs...); }
-  };
-  template <size_t... i>
-  static For<i...> select(std::index_sequence<i...>);
-  using type = decltype(select(std::make_index_sequence<N>{}));
 };
 
 template <class V, class... A>
 struct ViewOf;
-template <class... A>
-struct ViewOf<View, const Tensor&, A...> {
-  static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    const View v = cast<View (*)(const Tensor&, A...)>(op.rule())(self, args...);
-    return make_view(self, v.sizes, v.strides, v.offset);
-  }
-};
-template <class... A>
-struct ViewOf<std::vector<View>, const Tensor&, A...> {
-  static std::vector<Tensor> eager(const Operator& op, const Tensor& self, A... args) {
-    std::vector<Tensor> out;
-    for (const View& v : cast<std::vector<View> (*)(const Tensor&, A...)>(op.rule())(self, args...))
-      out.push_back(make_view(self, v.sizes, v.strides, v.offset));
-    return out;
+template <class V, class... A>
+struct ViewOf<V, const Tensor&, A...> {
+  static auto eager(const Operator& op, const Tensor& self, A... args) {
+    const V view = cast<V (*)(const Tensor&, A...)>(op.rule())(self, args...);
+    if constexpr (std::is_same_v<V, View>)
+      return make_view_of(self, view);
+    else
+      return make_views_of(self, view);
   }
 };
 
 template <class R, class... A>
 struct Direct {  // composite bodies and kernels that allocate their own result
   static R eager(const Operator& op, A... args) { return cast<R (*)(A...)>(op.kernel())(args...); }
-  static R fake(const Operator& op, A... args) { return cast<R (*)(A...)>(op.rule())(args...); }
 };
 
 template <class... A>
@@ -398,18 +286,7 @@ struct Mutate<const Tensor&, A...> {
     self.storage()->bump_version();
     return self;
   }
-  static Tensor fake(const Operator& op, const Tensor& self, A... args) {
-    check_writable(op, self);
-    if (op.rule()) cast<void (*)(const Tensor&, A...)>(op.rule())(self, args...);
-    self.storage()->bump_version();
-    return self;
-  }
 };
-
-template <class R, class... A>
-Value boxed(R (*fn)(const Operator&, A...), const Operator& op, const Values& args) {
-  return call_boxed(fn, op, args, std::index_sequence_for<A...>{});
-}
 
 }  // namespace op_detail
 
@@ -472,35 +349,31 @@ class OpBuilder {
   OpBuilder& wraps_numbers();
   template <class... T>
   OpBuilder& tags(T... tag) {
-    (add_tag(*op_, tag), ...);
-    return *this;
+    return add_tags(mask(tag...));
   }
 
  private:
   friend class Library;
+  using Erased = Operator::ErasedFunction;
   explicit OpBuilder(Operator& op) : op_(&op) {}
 
-  // The functions of a derived form, remembered by compute() for in_place() and out().
-  struct Derived {
-    Operator::ErasedFunction eager = nullptr;
-    Operator::Boxed boxed_eager = nullptr;
-    Operator::Boxed boxed_fake = nullptr;
-  };
-  void check_types(const std::vector<std::string_view>& parameter_names) const;
-  void set(Operator::Form form, Operator::ErasedFunction rule, Operator::ErasedFunction kernel,
-           Operator::ErasedFunction eager, Operator::Boxed boxed_eager, Operator::Boxed boxed_fake);
-  static void add_tag(Operator& op, Tag tag);
-  static void add_fact(Operator& op, Tag tag) { add_tag(op, tag); }
+  template <class... T>
+  static constexpr uint64_t mask(T... tag) {
+    return ((uint64_t{1} << static_cast<unsigned>(tag)) | ... | uint64_t{0});
+  }
+  OpBuilder& add_tags(uint64_t tags);
+  static void add_fact(Operator& op, Tag tag);
   static void add_fact(Operator& op, PythonAlias alias);
   Operator& add_in_place(std::string_view name);
   Operator& add_out(std::string_view spec);
-  Operator& add_derived(Operator::Form form, Schema schema, const Derived& functions);
+  Operator& add_derived(Operator::Form form, Schema schema);
+  // Checks the parameters against the schema first.
+  void set(Operator::Form form, Erased rule, Erased kernel, Erased eager, Operator::Run run, const op_detail::Calls& calls);
 
   template <class M, class... A, class... P>
   void install_compute(M (*rule)(A...), void (*kernel)(P...)) {
     using Last = std::remove_cvref_t<std::tuple_element_t<sizeof...(P) - 1, std::tuple<P...>>>;
     using K = std::conditional_t<std::is_same_v<Last, TensorBase>, TensorBase, Tensor>;
-    using C = op_detail::Compute<K, M, A...>;
     static_assert(sizeof...(P) == sizeof...(A) + op_detail::Outputs<M>::count,
                   "a kernel takes the rule's parameters and then its outputs");
     static_assert(
@@ -510,70 +383,32 @@ class OpBuilder {
                   ...);
         }(std::index_sequence_for<A...>{}),
         "a kernel's parameters must have the types of the rule's");
-    check_types({Argument<A>::name...});
-    set(
-        Operator::Form::compute, op_detail::cast<Operator::ErasedFunction>(rule),
-        op_detail::cast<Operator::ErasedFunction>(kernel), op_detail::cast<Operator::ErasedFunction>(&C::eager),
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&C::eager, op, v); },
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&C::fake, op, v); });
-    if constexpr (std::is_same_v<M, Meta>) {
-      install_in_place<K, A...>();
-      out_ = derived<op_detail::WithOut<K, A...>>();
-    } else if constexpr (!std::is_same_v<M, std::vector<Meta>>) {
-      out_ = derived<typename op_detail::WithOuts<K, op_detail::Outputs<M>::count, A...>::type>();
-    }
-  }
-  template <class K, class First, class... A>
-  void install_in_place() {
-    if constexpr (std::is_same_v<First, const Tensor&>) in_place_ = derived<op_detail::InPlace<K, First, A...>>();
-  }
-  template <class D>
-  Derived derived() {
-    return {op_detail::cast<Operator::ErasedFunction>(&D::eager),
-            [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
-            [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); }};
+    set(Operator::Form::compute, op_detail::cast<Erased>(rule), op_detail::cast<Erased>(kernel),
+        op_detail::cast<Erased>(&op_detail::Compute<K, M, A...>::eager), &op_detail::run_compute,
+        op_detail::ComputeCalls<K, M, std::index_sequence_for<A...>, A...>::calls);
   }
   template <class V, class... A>
   void install_view(V (*rule)(A...)) {
-    using D = op_detail::ViewOf<V, A...>;
-    check_types({Argument<A>::name...});
-    const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };
-    set(Operator::Form::view, op_detail::cast<Operator::ErasedFunction>(rule), nullptr,
-        op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed);
-    add_tag(*op_, Tag::view);
+    set(Operator::Form::view, op_detail::cast<Erased>(rule), nullptr,
+        op_detail::cast<Erased>(&op_detail::ViewOf<V, A...>::eager), &op_detail::run_view,
+        op_detail::ViewCalls<V, std::index_sequence_for<A...>, A...>::calls);
+    add_tags(mask(Tag::view));
   }
   template <class R, class... A>
   void install_direct(Operator::Form form, R (*rule)(A...), R (*kernel)(A...)) {
-    using D = op_detail::Direct<R, A...>;
-    check_types({Argument<A>::name...});
-    set(
-        form, op_detail::cast<Operator::ErasedFunction>(rule), op_detail::cast<Operator::ErasedFunction>(kernel),
-        op_detail::cast<Operator::ErasedFunction>(&D::eager),
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); });
-    if constexpr (std::is_same_v<R, Tensor>) {
-      in_place_ = derived_of_result<true, A...>();
-      out_ = derived_of_result<false, A...>();
-    }
+    set(form, op_detail::cast<Erased>(rule), op_detail::cast<Erased>(kernel),
+        op_detail::cast<Erased>(&op_detail::Direct<R, A...>::eager), &op_detail::run_direct,
+        op_detail::DirectCalls<R, A...>::calls);
   }
-  // In-place and out= forms of an operator whose result exists only as a tensor: compute, then write.
-  template <bool in_place, class... A>
-  Derived derived_of_result();
   template <class... A>
   void install_mutate(void (*rule)(A...), void (*kernel)(A...)) {
-    using D = op_detail::Mutate<A...>;
-    check_types({Argument<A>::name...});
-    set(
-        Operator::Form::mutate, op_detail::cast<Operator::ErasedFunction>(rule),
-        op_detail::cast<Operator::ErasedFunction>(kernel), op_detail::cast<Operator::ErasedFunction>(&D::eager),
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); },
-        [](const Operator& op, const Values& v) { return op_detail::boxed(&D::fake, op, v); });
-    add_tag(*op_, Tag::in_place);
+    set(Operator::Form::mutate, op_detail::cast<Erased>(rule), op_detail::cast<Erased>(kernel),
+        op_detail::cast<Erased>(&op_detail::Mutate<A...>::eager), &op_detail::run_mutate,
+        op_detail::DirectCalls<void, A...>::calls);
+    add_tags(mask(Tag::in_place));
   }
 
   Operator* op_;
-  Derived in_place_;
-  Derived out_;
 };
 
 class Library {
@@ -596,61 +431,54 @@ class Library {
 void load_operator_library(const std::string& path);
 
 // ---- typed calls --------------------------------------------------------------------------------------------------
+// A typed call that meets modes or tensors without data, or whose form has no typed entry.
+struct CallByAddress {
+  const ArgumentList& arguments;
+  Arguments at;
+
+  Values box() const;
+  bool is_for_dispatch() const;  // modes are active, or an argument has no data
+  Value call(const Operator& op, const CallSite& site) const;
+  Tensor call_for_tensor(const Operator& op, const CallSite& site) const;
+  void explain(UserError& e, const Operator& op) const;
+};
+
 // R and A are the types of op/unbox.h in the schema's order; the generated fronts (calque/op/ops.h) spell them out.
 template <class R, class... A>
 R typed_call(const Operator& op, const CallSite& site, A... args) {
-  if (modes_active() || (op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]] {
-    const CallSiteScope scope(site);
-    if constexpr (std::is_void_v<R>)
-      dispatch(op, Values{Argument<A>::box(args)...});
-    else
-      return Result<R>::unbox(dispatch(op, Values{Argument<A>::box(args)...}));
-  } else {
+  const void* const at[] = {static_cast<const void*>(std::addressof(args))..., nullptr};
+  const CallByAddress by_address{ArgumentTypes<A...>::list, at};
+  const Operator& called = op.called();
+  const auto eager = op_detail::cast<R (*)(const Operator&, A...)>(called.eager());
+  if (eager && !modes_active() && !(op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false)) [[likely]] {
     try {
-      const Operator& called = op.called();
-      return op_detail::cast<R (*)(const Operator&, A...)>(called.eager())(called, args...);
+      return eager(called, args...);
     } catch (UserError& e) {
-      op_detail::explain(e, op, Values{Argument<A>::box(args)...});
+      by_address.explain(e, op);
       throw;
     }
   }
+  if constexpr (std::is_void_v<R>)
+    by_address.call(op, site);
+  else if constexpr (std::is_same_v<R, Tensor>)
+    return by_address.call_for_tensor(op, site);
+  else
+    return Result<R>::unbox(by_address.call(op, site));
 }
 
-template <bool is_in_place, class... A>
-struct DerivedOfResult;
-template <class... A>
-struct DerivedOfResult<true, const Tensor&, A...> {
-  static Tensor eager(const Operator& op, const Tensor& self, A... args) {
-    const Tensor result = typed_call<Tensor, const Tensor&, A...>(*op.base(), CallSite(), self, args...);
-    op_detail::check_in_place(op, result.meta(), self);
-    return dispatch(get_operator("aten::copy_"), {self, result, false}).to_tensor();
+// An operator of the table, looked up when it is first called.
+class OperatorByName {
+ public:
+  constexpr explicit OperatorByName(const char* name) : name_(name) {}
+  const Operator& get() {
+    const Operator* op = op_.load(std::memory_order_acquire);
+    return op ? *op : find();
   }
-};
-template <class... A>
-struct DerivedOfResult<false, A...> {
-  static Tensor eager(const Operator& op, A... args, const Tensor& out) {
-    const Tensor result = typed_call<Tensor, A...>(*op.base(), CallSite(), args...);
-    op_detail::prepare_out(op, result.meta(), out);
-    if (op.base()->has_tag(Tag::unshared_out)) (op_detail::check_unshared_with<std::remove_cvref_t<A>>(op, out, args), ...);
-    return dispatch(get_operator("aten::copy_"), {out, result, false}).to_tensor();
-  }
-};
 
-template <bool is_in_place, class... A>
-OpBuilder::Derived OpBuilder::derived_of_result() {
-  if constexpr (is_in_place) {
-    if constexpr (!std::is_same_v<std::tuple_element_t<0, std::tuple<A..., void>>, const Tensor&>)
-      return {};
-    else {
-      using D = DerivedOfResult<true, A...>;
-      const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };
-      return {op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed};
-    }
-  } else {
-    using D = DerivedOfResult<false, A...>;
-    const Operator::Boxed boxed = [](const Operator& op, const Values& v) { return op_detail::boxed(&D::eager, op, v); };
-    return {op_detail::cast<Operator::ErasedFunction>(&D::eager), boxed, boxed};
-  }
-}
+ private:
+  const Operator& find();
+  const char* name_;
+  std::atomic<const Operator*> op_{nullptr};
+};
 
 }  // namespace calque

@@ -13,6 +13,10 @@
 
 namespace calque {
 
+namespace op_detail {
+struct Calls;  // op/library.h
+}
+
 // What passes, modes and trampolines want to know of an operator; they ask for a tag, never for a name.
 enum class Tag : uint8_t {
   random,
@@ -71,7 +75,10 @@ struct PythonAlias {
 class Operator {
  public:
   using ErasedFunction = void (*)();
-  using Boxed = Value (*)(const Operator& op, const Values& args);
+  // Runs with the addresses of the arguments (op/unbox.h): the real thing, or from the shape rule alone.
+  using Run = Value (*)(const Operator& op, const void* const* at, bool fake);
+  // The same for a form that writes one tensor, which it gives.
+  using Write = Tensor (*)(const Operator& op, const void* const* at, bool fake);
 
   enum class Form : uint8_t { compute, view, composite, mutate, own, in_place, out, undefined };
 
@@ -85,7 +92,7 @@ class Operator {
   bool has_tag(Tag t) const { return (tags_ >> static_cast<unsigned>(t) & 1U) != 0; }
   Form form() const { return form_; }
   bool is_composite() const { return form_ == Form::composite; }
-  bool has_kernel() const { return eager_ != nullptr; }
+  bool has_kernel() const { return called().run_ != nullptr || called().write_ != nullptr; }
   // The functional operator that an in-place or out= form was derived from; null otherwise.
   const Operator* base() const { return base_; }
   const Operator* in_place() const { return in_place_; }
@@ -93,10 +100,13 @@ class Operator {
   const Operator* alias_of() const { return alias_of_; }
 
   // For the trampolines and typed fronts; not for general use.
-  ErasedFunction eager() const { return eager_; }
-  const Operator& called() const { return alias_of_ ? *alias_of_ : *this; }  // whose eager() a typed call runs
+  ErasedFunction eager() const { return eager_; }                            // null: called by addresses
+  const Operator& called() const { return alias_of_ ? *alias_of_ : *this; }  // whose functions a typed call runs
   ErasedFunction rule() const { return rule_; }
   ErasedFunction kernel() const { return kernel_; }
+  const op_detail::Calls& calls() const { return *calls_; }  // of rule and kernel
+  Run run() const { return run_; }
+  Write write() const { return write_; }
   // Runs with Values: the real thing, and from the shape rule alone (fake, meta and symbolic tensors).
   Value run_eager(const Values& args) const;
   Value run_fake(const Values& args) const;
@@ -105,6 +115,7 @@ class Operator {
   friend class OpBuilder;
   friend class Library;
   friend class OperatorTable;
+  Value run_boxed(const Values& args, bool fake) const;
   Schema schema_;
   std::string name_;
   std::string python_name_;
@@ -117,8 +128,9 @@ class Operator {
   ErasedFunction eager_ = nullptr;
   ErasedFunction rule_ = nullptr;
   ErasedFunction kernel_ = nullptr;
-  Boxed boxed_eager_ = nullptr;
-  Boxed boxed_fake_ = nullptr;
+  const op_detail::Calls* calls_ = nullptr;
+  Run run_ = nullptr;
+  Write write_ = nullptr;
 };
 
 // "aten::add.Tensor" (or "aten.add.Tensor", "aten.relu.default"). find gives null, get throws with near names.

@@ -1,11 +1,16 @@
-// The correspondence between schema types, C++ parameter types and Values, for typed and boxed calls of one function.
-// Argument<T> says for a C++ parameter type T which schema type it answers to and how to go both ways.
+// The correspondence between schema types, C++ parameter types and Values. Argument<T> says for a C++ parameter type T which
+// schema type it answers to and how to go both ways. A call whose signature is not known where it is handled has the addresses
+// of its arguments beside their ArgumentTypes, so that one piece of code serves all signatures.
 #pragma once
 
-#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,156 +18,161 @@
 
 namespace calque {
 
+// Room for one argument that is made from a Value. Lists own their items here.
+class ArgumentSlot {
+ public:
+  ArgumentSlot() {}  // the room stays as it is
+  ~ArgumentSlot() {
+    if (destroy_) destroy_(room_);
+  }
+  ArgumentSlot(const ArgumentSlot&) = delete;
+  ArgumentSlot& operator=(const ArgumentSlot&) = delete;
+
+  template <class T>
+  const T* make(T value) {
+    static_assert(sizeof(T) <= sizeof room_ && alignof(T) <= alignof(std::max_align_t));
+    const T* made = ::new (static_cast<void*>(room_)) T(std::move(value));
+    if constexpr (!std::is_trivially_destructible_v<T>) destroy_ = [](void* at) { static_cast<T*>(at)->~T(); };
+    return made;
+  }
+
+ private:
+  alignas(std::max_align_t) std::byte room_[64];
+  void (*destroy_)(void*) = nullptr;
+};
+
+// What is to be known of a parameter type at run time.
+struct ArgumentType {
+  std::string_view name;  // as SchemaType::cpp_type says it
+  Value (*box)(const void* argument);
+  const void* (*unbox)(const Value& value, ArgumentSlot& slot);  // where the argument is; it lives as long as both
+  bool (*is_symbolic)(const void* argument);                     // null: it never is
+};
+
 template <class T>
 struct Argument;
 
-// A parameter held by value whose Value conversion needs no extra storage.
-#define CALQUE_SIMPLE_ARGUMENT(TYPE, NAME, CONVERT)                                           \
-  template <>                                                                                 \
-  struct Argument<TYPE> {                                                                     \
-    static constexpr std::string_view name = NAME;                                            \
-    using Holder = std::remove_cvref_t<TYPE>;                                                 \
-    static Holder hold(const Value& v) { return v.CONVERT; }                                  \
-    static TYPE get(const Holder& h) { return h; }                                            \
-    static Value box(TYPE x) { return Value(x); }                                             \
-  };                                                                                          \
-  template <>                                                                                 \
-  struct Argument<std::optional<std::remove_cvref_t<TYPE>>> {                                 \
-    static constexpr std::string_view name = "std::optional<" NAME ">";                       \
-    using Holder = std::optional<std::remove_cvref_t<TYPE>>;                                  \
-    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(v.CONVERT); } \
-    static Holder get(const Holder& h) { return h; }                                          \
-    static Value box(const Holder& x) { return x ? Value(*x) : Value(); }                     \
+#define CALQUE_ARGUMENT(TYPE, BOXED)  \
+  template <>                         \
+  struct Argument<TYPE> {             \
+    static const ArgumentType type;   \
+    static Value box(BOXED argument); \
   };
-CALQUE_SIMPLE_ARGUMENT(const Scalar&, "Scalar", to_scalar())
-CALQUE_SIMPLE_ARGUMENT(int64_t, "int64_t", to_int())
-CALQUE_SIMPLE_ARGUMENT(SymInt, "SymInt", to_sym_int())
-CALQUE_SIMPLE_ARGUMENT(double, "double", to_float())
-CALQUE_SIMPLE_ARGUMENT(bool, "bool", to_bool())
-CALQUE_SIMPLE_ARGUMENT(SymBool, "SymBool", to_sym_bool())
-CALQUE_SIMPLE_ARGUMENT(DType, "DType", to_dtype())
-CALQUE_SIMPLE_ARGUMENT(Device, "Device", to_device())
-CALQUE_SIMPLE_ARGUMENT(Layout, "Layout", to_layout())
-CALQUE_SIMPLE_ARGUMENT(MemoryFormat, "MemoryFormat", to_memory_format())
-#undef CALQUE_SIMPLE_ARGUMENT
+#define CALQUE_ARGUMENTS(TYPE, ELEMENT) \
+  CALQUE_ARGUMENT(TYPE, TYPE)           \
+  CALQUE_ARGUMENT(std::optional<ELEMENT>, const std::optional<ELEMENT>&)
+CALQUE_ARGUMENT(const Tensor&, const Tensor&)  // also Tensor?: an undefined one is None
+CALQUE_ARGUMENTS(const Scalar&, Scalar)
+CALQUE_ARGUMENTS(int64_t, int64_t)
+CALQUE_ARGUMENTS(SymInt, SymInt)
+CALQUE_ARGUMENTS(double, double)
+CALQUE_ARGUMENTS(bool, bool)
+CALQUE_ARGUMENTS(SymBool, SymBool)
+CALQUE_ARGUMENTS(DType, DType)
+CALQUE_ARGUMENTS(Device, Device)
+CALQUE_ARGUMENTS(Layout, Layout)
+CALQUE_ARGUMENTS(MemoryFormat, MemoryFormat)
+CALQUE_ARGUMENT(Generator*, Generator*)
+CALQUE_ARGUMENTS(std::string_view, std::string_view)
+CALQUE_ARGUMENTS(IntList, IntList)
+CALQUE_ARGUMENTS(SymIntList, SymIntList)
+CALQUE_ARGUMENTS(ListRef<double>, ListRef<double>)
+CALQUE_ARGUMENTS(ListRef<Scalar>, ListRef<Scalar>)
+CALQUE_ARGUMENTS(TensorList, TensorList)
+CALQUE_ARGUMENT(BoolMask, const BoolMask&)
+#undef CALQUE_ARGUMENTS
+#undef CALQUE_ARGUMENT
 
-template <>
-struct Argument<const Tensor&> {  // also Tensor?: an undefined one is None
-  static constexpr std::string_view name = "Tensor";
-  using Holder = Tensor;
-  static Holder hold(const Value& v) { return v.to_tensor_or_none(); }
-  static const Tensor& get(const Holder& h) { return h; }
-  static Value box(const Tensor& x) { return Value(x); }
-};
+// The addresses of a call's arguments, in the schema's order.
+using Arguments = const void* const*;
 
-template <>
-struct Argument<Generator*> {
-  static constexpr std::string_view name = "Generator*";
-  using Holder = Generator*;
-  static Holder hold(const Value& v) { return v.is_none() ? nullptr : v.to_generator(); }
-  static Generator* get(Holder h) { return h; }
-  static Value box(Generator* x) { return x ? Value(x) : Value(); }
-};
-
-template <>
-struct Argument<std::string_view> {
-  static constexpr std::string_view name = "std::string_view";
-  using Holder = std::string;
-  static Holder hold(const Value& v) { return v.to_string(); }
-  static std::string_view get(const Holder& h) { return h; }
-  static Value box(std::string_view x) { return Value(x); }
-};
-template <>
-struct Argument<std::optional<std::string_view>> {
-  static constexpr std::string_view name = "std::optional<std::string_view>";
-  using Holder = std::optional<std::string>;
-  static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(v.to_string()); }
-  static std::optional<std::string_view> get(const Holder& h) {
-    return h ? std::optional<std::string_view>(*h) : std::nullopt;
-  }
-  static Value box(std::optional<std::string_view> x) { return x ? Value(*x) : Value(); }
-};
-
-namespace unbox_detail {
-template <class T, class F>
-std::vector<T> convert_items(const Value& v, F&& f) {
-  std::vector<T> out;
-  for (const Value& item : v.to_items()) out.push_back(f(item));
-  return out;
+template <class A>
+const std::remove_cvref_t<A>& argument_at(const void* at) {
+  return *static_cast<const std::remove_cvref_t<A>*>(at);
 }
-template <class List>
-Value box_items(const List& list) {
-  Values items;
-  items.reserve(list.size());
-  for (const auto& x : list) items.push_back(Value(x));
-  return calque::list(std::move(items));
-}
-}  // namespace unbox_detail
 
-#define CALQUE_LIST_ARGUMENT(TYPE, ELEMENT, NAME, CONVERT)                                                  \
-  template <>                                                                                               \
-  struct Argument<TYPE> {                                                                                   \
-    static constexpr std::string_view name = NAME;                                                          \
-    using Holder = std::vector<ELEMENT>;                                                                    \
-    static Holder hold(const Value& v) {                                                                    \
-      return unbox_detail::convert_items<ELEMENT>(v, [](const Value& x) { return x.CONVERT; });             \
-    }                                                                                                       \
-    static TYPE get(const Holder& h) { return h; }                                                          \
-    static Value box(TYPE x) { return unbox_detail::box_items(x); }                                         \
-  };                                                                                                        \
-  template <>                                                                                               \
-  struct Argument<std::optional<TYPE>> {                                                                    \
-    static constexpr std::string_view name = "std::optional<" NAME ">";                                     \
-    using Holder = std::optional<std::vector<ELEMENT>>;                                                     \
-    static Holder hold(const Value& v) { return v.is_none() ? Holder() : Holder(Argument<TYPE>::hold(v)); } \
-    static std::optional<TYPE> get(const Holder& h) { return h ? std::optional<TYPE>(*h) : std::nullopt; }  \
-    static Value box(const std::optional<TYPE>& x) { return x ? Argument<TYPE>::box(*x) : Value(); }        \
-  };
-CALQUE_LIST_ARGUMENT(IntList, int64_t, "IntList", to_int())
-CALQUE_LIST_ARGUMENT(SymIntList, SymInt, "SymIntList", to_sym_int())
-CALQUE_LIST_ARGUMENT(ListRef<double>, double, "ListRef<double>", to_float())
-CALQUE_LIST_ARGUMENT(ListRef<Scalar>, Scalar, "ListRef<Scalar>", to_scalar())
-CALQUE_LIST_ARGUMENT(TensorList, Tensor, "TensorList", to_tensor_or_none())
-#undef CALQUE_LIST_ARGUMENT
+// The parameters of a signature.
+struct ArgumentList {
+  const ArgumentType* const* types;
+  size_t count;
+  // By position: tensors, lists of tensors, and what may be symbolic.
+  uint64_t tensors;
+  uint64_t tensor_lists;
+  uint64_t numbers;
 
-template <>
-struct Argument<BoolMask> {
-  static constexpr std::string_view name = "BoolMask";
-  using Holder = BoolMask;
-  static Holder hold(const Value& v) {
-    BoolMask mask{};
-    const Values& items = v.to_items();
-    for (size_t i = 0; i < items.size() && i < mask.size(); ++i) mask[i] = items[i].to_bool();
-    return mask;
+  static constexpr uint64_t positions(std::initializer_list<bool> which) {
+    uint64_t found = 0;
+    unsigned i = 0;
+    for (const bool is : which) found |= uint64_t{is} << i++;
+    return found;
   }
-  static BoolMask get(const Holder& h) { return h; }
-  static Value box(const BoolMask& x) { return unbox_detail::box_items(x); }
+};
+
+template <class T>
+constexpr bool may_be_symbolic = std::is_same_v<T, SymInt> || std::is_same_v<T, Scalar> || std::is_same_v<T, SymIntList> ||
+                                 std::is_same_v<T, std::optional<SymInt>> || std::is_same_v<T, std::optional<Scalar>> ||
+                                 std::is_same_v<T, std::optional<SymIntList>>;
+
+template <class... A>
+struct ArgumentTypes {
+  static_assert(sizeof...(A) <= 64);
+  static constexpr const ArgumentType* types[] = {&Argument<A>::type..., nullptr};  // there may be no parameters
+  static constexpr ArgumentList list{types, sizeof...(A), ArgumentList::positions({std::is_same_v<A, const Tensor&>...}),
+                                     ArgumentList::positions({std::is_same_v<A, TensorList>...}),
+                                     ArgumentList::positions({may_be_symbolic<std::remove_cvref_t<A>>...})};
+};
+
+// Arguments made from Values, for the life of one call. They refer to the Values' tensors and strings.
+class UnboxedArguments {
+ public:
+  explicit UnboxedArguments(size_t count);
+  ~UnboxedArguments();
+  UnboxedArguments(const UnboxedArguments&) = delete;
+  UnboxedArguments& operator=(const UnboxedArguments&) = delete;
+  void add(const ArgumentType& type, const Value& value);  // UserError where the value does not fit
+  Arguments at() const { return at_; }
+
+ private:
+  static constexpr size_t most_here = 12;  // longer lists are rare
+  alignas(ArgumentSlot) std::byte here_[most_here * sizeof(ArgumentSlot)];
+  const void* at_here_[most_here];
+  ArgumentSlot* slots_;
+  const void** at_;
+  size_t count_ = 0;
 };
 
 // ---- results ------------------------------------------------------------------------------------------------------
 template <class T>
-struct Result {  // Tensor, int64_t, SymInt, double, bool, Scalar
-  static Value box(T x) { return Value(std::move(x)); }
-  static T unbox(const Value& v) {
-    if constexpr (std::is_same_v<T, Tensor>)
-      return v.to_tensor_or_none();
-    else if constexpr (std::is_same_v<T, Scalar>)
-      return v.to_scalar();
-    else
-      return Argument<T>::hold(v);
-  }
-};
+struct Result;
+#define CALQUE_RESULT(TYPE)            \
+  template <>                          \
+  struct Result<TYPE> {                \
+    static Value box(TYPE x);          \
+    static TYPE unbox(const Value& v); \
+  };
+CALQUE_RESULT(Tensor)
+CALQUE_RESULT(Scalar)
+CALQUE_RESULT(int64_t)
+CALQUE_RESULT(SymInt)
+CALQUE_RESULT(double)
+CALQUE_RESULT(bool)
+CALQUE_RESULT(SymBool)
+CALQUE_RESULT(DType)
+CALQUE_RESULT(std::vector<Tensor>)
+#undef CALQUE_RESULT
 template <>
 struct Result<void> {};
-template <>
-struct Result<std::vector<Tensor>> {
-  static Value box(std::vector<Tensor> x) { return unbox_detail::box_items(x); }
-  static std::vector<Tensor> unbox(const Value& v) { return Argument<TensorList>::hold(v); }
-};
 template <class... T>
 struct Result<std::tuple<T...>> {
   static Value box(std::tuple<T...> x) {
-    return std::apply([](auto&... item) { return calque::tuple({Result<T>::box(std::move(item))...}); }, x);
+    return std::apply(
+        [](auto&... item) {
+          Values items;
+          items.reserve(sizeof...(T));
+          (items.push_back(Result<T>::box(std::move(item))), ...);
+          return calque::tuple(std::move(items));
+        },
+        x);
   }
   static std::tuple<T...> unbox(const Value& v) { return unbox(v.to_items(), std::index_sequence_for<T...>{}); }
   template <size_t... i>
@@ -171,16 +181,22 @@ struct Result<std::tuple<T...>> {
   }
 };
 
-// Calls fn(op, args...) with the Values converted to the parameter types.
-template <class R, class Op, class... A, size_t... i>
-Value call_boxed(R (*fn)(const Op&, A...), const Op& op, const Values& args, std::index_sequence<i...>) {
-  std::tuple<typename Argument<A>::Holder...> held{Argument<A>::hold(args[i])...};
-  if constexpr (std::is_void_v<R>) {
-    fn(op, Argument<A>::get(std::get<i>(held))...);
-    return Value();
-  } else {
-    return Result<R>::box(fn(op, Argument<A>::get(std::get<i>(held))...));
+// Calls a function by the addresses of its arguments; the result as a Value, None where there is none.
+template <class Function, class Indices = void>
+struct BoxedResult;
+template <class R, class... A>
+struct BoxedResult<R (*)(A...), void> : BoxedResult<R (*)(A...), std::index_sequence_for<A...>> {};
+template <class R, class... A, size_t... i>
+struct BoxedResult<R (*)(A...), std::index_sequence<i...>> {
+  static Value call(void (*function)(), [[maybe_unused]] Arguments at) {
+    const auto typed = reinterpret_cast<R (*)(A...)>(function);
+    if constexpr (std::is_void_v<R>) {
+      typed(argument_at<A>(at[i])...);
+      return Value();
+    } else {
+      return Result<R>::box(typed(argument_at<A>(at[i])...));
+    }
   }
-}
+};
 
 }  // namespace calque

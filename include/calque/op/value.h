@@ -60,6 +60,11 @@ class Value {
   };
 
   Value() = default;
+  Value(const Value& other);  // not inline: a copy asks for the kind, whoever makes it
+  Value(Value&& other) noexcept = default;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept = default;
+  ~Value() = default;
   Value(None) {}
   Value(bool v) : v_(SymBool(v)) {}
   Value(SymBool v) : v_(v) {}

@@ -256,8 +256,8 @@ class Generator {
       if (wrapping && i == 1) name = "wrapped_scalar(" + name + ")";
       names += ", " + name;
     }
-    return "{\n  static const Operator& op = get_operator(\"" + s.full_name() + "\");\n  return typed_call<" +
-           return_type(s) + types + (method ? ">(op, {where, CallForm::method}" : ">(op, where") + names + ");\n}\n";
+    return "{\n  static constinit OperatorByName op(\"" + s.full_name() + "\");\n  return typed_call<" + return_type(s) +
+           types + (method ? ">(op.get(), {where, CallForm::method}" : ">(op.get(), where") + names + ");\n}\n";
   }
 
   bool has_alias(const std::string& family) const {

@@ -109,6 +109,15 @@ const DecompositionTable& default_decompositions() {
   return decompositions.table();
 }
 
+Decomposition DecompositionBuilder::boxed(void (*body)(), Value (*call)(void (*)(), Arguments),
+                                          const ArgumentList& arguments) {
+  return [body, call, &arguments](const Values& args) -> std::optional<Value> {
+    UnboxedArguments unboxed(arguments.count);
+    for (size_t i = 0; i < arguments.count; ++i) unboxed.add(*arguments.types[i], args[i]);
+    return call(body, unboxed.at());
+  };
+}
+
 void DecompositionBuilder::put(std::string_view name, Decomposition body, size_t arity) {
   const Operator& op = get_operator(aten_name(name));
   if (arity != any_arity && arity != op.schema().arguments.size())

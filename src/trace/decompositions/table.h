@@ -49,13 +49,9 @@ class DecompositionBuilder {
   }
   template <class R, class... A>
   static Decomposition boxed(R (*body)(A...)) {
-    return [body](const Values& args) -> std::optional<Value> { return call(body, args, std::index_sequence_for<A...>{}); };
+    return boxed(reinterpret_cast<void (*)()>(body), &BoxedResult<R (*)(A...)>::call, ArgumentTypes<A...>::list);
   }
-  template <class R, class... A, size_t... i>
-  static Value call(R (*body)(A...), const Values& args, std::index_sequence<i...>) {
-    const std::tuple<typename Argument<A>::Holder...> held{Argument<A>::hold(args[i])...};
-    return Result<R>::box(body(Argument<A>::get(std::get<i>(held))...));
-  }
+  static Decomposition boxed(void (*body)(), Value (*call)(void (*)(), Arguments), const ArgumentList& arguments);
   static Decomposition cast(Decomposition body, Kind kind, bool compute_only);
   static Decomposition promote(Decomposition body, Kind kind, std::vector<size_t> promoted);
   void put(std::string_view name, Decomposition body, size_t arity);
