@@ -96,7 +96,7 @@ void call_guards(Unlifted& program) {
   graph.call_module("_guards_fn", std::move(args))->meta.nn_module_stack = root;
 }
 
-const Tensor* find_constant(const ExportedProgram::Parts& parts, const std::string& path) {
+const Tensor* constant_tensor_at(const ExportedProgram::Parts& parts, const std::string& path) {
   for (const auto& [name, value] : parts.constants)
     if (name == path && value.is_tensor()) return &value.to_tensor();
   return nullptr;
@@ -106,7 +106,7 @@ void set_state(GraphModule& module, const ExportedProgram::Parts& parts) {
   for (const InputSpec& spec : parts.signature.input_specs) {
     if (!is_state(spec.kind)) continue;
     const Tensor* tensor = parts.state_dict.find(spec.target);
-    if (!tensor) tensor = find_constant(parts, spec.target);
+    if (!tensor) tensor = constant_tensor_at(parts, spec.target);
     if (!tensor)
       throw UserError("module(): the input " + spec.arg.name + " refers to " + spec.target +
                       ", which the program does not hold");
