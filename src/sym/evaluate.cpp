@@ -92,7 +92,7 @@ class Evaluator {
     }
     const std::optional<Number> first = run(e->arg(0));
     if (!first) return std::nullopt;
-    if (e->args().size() == 1) return unary(e, *first);
+    if (is_unary(e->kind())) return unary(e, *first);
     const std::optional<Number> second = run(e->arg(1));
     if (!second) return std::nullopt;
     return binary(e, *first, *second);
@@ -144,6 +144,12 @@ class Evaluator {
     return x;
   }
 
+  static bool is_unary(ExprKind kind) {  // a power's exponent is a number of its own
+    return kind == ExprKind::pow || kind == ExprKind::logical_not || kind == ExprKind::to_float ||
+           kind == ExprKind::floor_to_int || kind == ExprKind::ceil_to_int || kind == ExprKind::trunc_to_int ||
+           kind == ExprKind::round_to_int || kind == ExprKind::floor || kind == ExprKind::trunc_to_float ||
+           kind == ExprKind::absolute || kind == ExprKind::opaque_unary;
+  }
   static Number unary(const Expr* e, Number x) {
     switch (e->kind()) {
       case ExprKind::pow:
