@@ -52,7 +52,7 @@ TEST(TinyLM, greedy_ids_are_the_references) {
     config.max_new_tokens = std::ssize(expected) - std::ssize(prompt);
     EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids_of({prompt})}}, config).sequences).at(0), expected)
         << entry["prompt"];
-    config.set(arg::use_cache, false);
+    config.use_cache = false;
     EXPECT_EQ(rows_of(generate(tiny(), {{arg::input_ids, ids_of({prompt})}}, config).sequences).at(0), expected)
         << "without a cache: " << entry["prompt"];
   }
@@ -245,7 +245,7 @@ TEST(InputsEmbeds, the_text_is_what_transformers_makes_of_them) {
     config.pad_token_id = 0;
     EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &generator}).sequences), c.expected)
         << c.beside << " " << c.settings;
-    config.set(arg::use_cache, false);  // transformers takes a cache all the same
+    config.use_cache = false;  // transformers takes a cache all the same
     Generator again(c.seed);
     EXPECT_EQ(rows_of(generate(tiny(), embedded_inputs(c.beside), config, {.generator = &again}).sequences), c.expected);
   }

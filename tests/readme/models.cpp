@@ -13,7 +13,7 @@ int main(int, char** argv) {
   const calque::Tensor input_ids = calque::tensor_of<int64_t>(ids, {1, std::ssize(ids)});
 
   // One forward pass, inputs and outputs under transformers' names.
-  std::cout << calque::str((*model)({{arg::input_ids, input_ids}})["logits"].sizes()) << "\n";
+  std::cout << calque::str((*model)({{calque::arg::input_ids, input_ids}})["logits"].sizes()) << "\n";
 
   // The model as a program for any batch and length, for torch.export.load too.
   const auto sizes = calque::parse_dynamic_shapes({"input_ids=batch,seq"}, {"input_ids"});
@@ -24,5 +24,5 @@ int main(int, char** argv) {
   calque::TextStreamer streamer(tokenizer, [](std::string_view text) { std::cout << text << std::flush; });
   calque::GenerationConfig config = calque::generation_config_of(folder);
   config.max_new_tokens = 32;
-  calque::generate(*model, {{arg::input_ids, input_ids}}, config, {.streamer = &streamer});
+  calque::generate(*model, {{calque::arg::input_ids, input_ids}}, config, {.streamer = &streamer});
 }
