@@ -77,8 +77,7 @@ Nlohmann run(const Nlohmann& c) {
   }
   GenerationConfig settings = GenerationConfig::from_json(c.at("settings").dump());
   const bool states = c.contains("states");
-  if (states)
-    settings.return_dict_in_generate = settings.output_hidden_states = settings.output_attentions = true;
+  if (states) settings.return_dict_in_generate = settings.output_hidden_states = settings.output_attentions = true;
   const ModelGenerateOutput result = generate(*model, inputs, settings, options);
   const Tensor ids = result.sequences.contiguous();
   Nlohmann out = {{"ids", Nlohmann::array()}};
