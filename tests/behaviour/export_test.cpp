@@ -649,8 +649,10 @@ TEST(ExportBehaviour, B336_a_graph_with_a_module_call_is_no_program) {
   Graph& g = parts.graph_module->graph();
   Node* relu = g.find_node("relu");
   parts.graph_module->add_submodule("act", std::make_shared<ReLU>());
-  const auto where = g.inserting_after(relu);
-  relu->replace_all_uses_with(g.call_module("act", {relu}), [&](Node* user) { return user->name() != "act"; });
+  {
+    const auto where = g.inserting_after(relu);
+    relu->replace_all_uses_with(g.call_module("act", {relu}), [&](Node* user) { return user->name() != "act"; });
+  }
   EXPECT_THAT(error_of([&] { ExportedProgram bad(std::move(parts)); }), HasSubstr("call_module"));
 }
 
