@@ -109,7 +109,7 @@ function(calque_collect_sources)
     calque_group("${found}" found)
     if(room STREQUAL "kernel")
       set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "${calque_kernel_options}")
-    elseif(room MATCHES "^(zoo|hub|cli)$")  # say what operators and readers do and wait for them: a third less to compile
+    elseif(room MATCHES "^(zoo|cli)$")  # say what operators do and wait for them: a third less to compile
       set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
     endif()
     if(room MATCHES "^(base|sym|tensor)$")
