@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <vector>
 
 #include "calque/op/index.h"
 #include "calque/op/ops.h"
@@ -154,6 +155,18 @@ TEST(Subscript, writes_through_views) {
   set_by(x, {Slice(), 1}, 9);
   x.set_by({0}, range({1, 3}));
   EXPECT_THAT(values(x), ElementsAre(0, 1, 2, 3, 9, 5));
+}
+
+// PyTorch's values: integers begin and end at integer powers.
+TEST(Factories, logspace_of_integers_cuts_its_ends) {
+  const auto of = [](double start, double end, int64_t steps, double base) {
+    const Tensor t = logspace(start, end, steps, base, DType::int64);
+    return std::vector<int64_t>(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());
+  };
+  EXPECT_THAT(of(4.3, -3, 2, 10), ElementsAre(10000, 0));
+  EXPECT_THAT(of(0, 1.2, 2, 5), ElementsAre(1, 5));
+  EXPECT_THAT(of(1.9, 5.2, 4, 2), ElementsAre(2, 5, 12, 32));
+  EXPECT_THAT(of(-1.5, 4.9, 3, 3), ElementsAre(0, 5, 81));
 }
 
 }  // namespace

@@ -142,8 +142,9 @@ void logspace(const Scalar& start, const Scalar& end, double base, const TensorB
   dispatch_number(out, "logspace", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = std::conditional_t<std::is_same_v<T, double> || is_integral_type<T>, double, float>;
-    const C first = static_cast<C>(start.to_double());
-    const C last = static_cast<C>(end.to_double());
+    // Integers begin and end at integer powers, as in linspace.
+    const C first = is_integral_type<T> ? static_cast<C>(start.to_int()) : static_cast<C>(start.to_double());
+    const C last = is_integral_type<T> ? static_cast<C>(end.to_int()) : static_cast<C>(end.to_double());
     const C step = n > 1 ? (last - first) / static_cast<C>(n - 1) : C(0);
     const C b = static_cast<C>(base);
     if constexpr (std::is_same_v<T, Bool>)
