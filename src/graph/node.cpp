@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/graph.h"
+#include "op/value_items.h"
 
 namespace calque {
 
@@ -74,37 +75,15 @@ void Node::unlink_uses() {
 namespace {
 
 void refuse_node_keys(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& item : value.to_items()) refuse_node_keys(item);
-      return;
-    case Value::Kind::structure:
-      for (const Value& item : value.to_struct().items) refuse_node_keys(item);
-      return;
-    case Value::Kind::dict:
-      for (const auto& [key, item] : value.to_dict().items) {
-        for_each_node(key, [](const Node* n) {
-          throw UserError("Keys for dictionaries used as an argument cannot contain a Node. Got key: " + n->name());
-        });
-        refuse_node_keys(item);
-      }
-      return;
-    case Value::Kind::none:
-    case Value::Kind::boolean:
-    case Value::Kind::integer:
-    case Value::Kind::floating:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node: return;
-  }
+  if (value.kind() == Value::Kind::dict)
+    for (const auto& [key, item] : value.to_dict().items)
+      for_each_node(key, [](const Node* n) {
+        throw UserError("Keys for dictionaries used as an argument cannot contain a Node. Got key: " + n->name());
+      });
+  any_item(value, [](const Value& item) {
+    refuse_node_keys(item);
+    return false;
+  });
 }
 
 // Distinct nodes in order; a long list gets a table.
@@ -296,11 +275,7 @@ bool Node::is_impure(bool impure_random) const {
 
 namespace {
 
-bool has_node(const Value& value) {
-  bool found = false;
-  for_each_node(value, [&](const Node*) { found = true; });
-  return found;
-}
+bool has_node(const Value& value) { return value.is_node() || any_item(value, has_node); }
 
 }  // namespace
 
@@ -319,41 +294,9 @@ Kwargs map_nodes(const Kwargs& kwargs, const NodeFn& fn) {
 }
 
 Value map_nodes(const Value& value, const NodeFn& fn) {
-  switch (value.kind()) {
-    case Value::Kind::node: return fn(value.to_node());
-    case Value::Kind::list: return has_node(value) ? list(map_nodes(value.to_items(), fn)) : value;
-    case Value::Kind::tuple: return has_node(value) ? tuple(map_nodes(value.to_items(), fn)) : value;
-    case Value::Kind::dict: {
-      if (!has_node(value)) return value;
-      DictValue d = value.to_dict();
-      for (auto& [key, item] : d.items) item = map_nodes(item, fn);
-      return Value(std::move(d));
-    }
-    case Value::Kind::structure: {
-      if (!has_node(value)) return value;
-      StructValue s = value.to_struct();
-      s.items = map_nodes(s.items, fn);
-      return Value(std::move(s));
-    }
-    case Value::Kind::slice: {
-      if (!has_node(value)) return value;
-      const SliceValue& s = value.to_slice();
-      return Value(SliceValue{map_nodes(s.start, fn), map_nodes(s.stop, fn), map_nodes(s.step, fn)});
-    }
-    case Value::Kind::none:
-    case Value::Kind::boolean:
-    case Value::Kind::integer:
-    case Value::Kind::floating:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator: break;
-  }
-  return value;
+  if (value.is_node()) return fn(value.to_node());
+  if (!has_node(value)) return value;
+  return map_items(value, [&](const Value& item) { return map_nodes(item, fn); });
 }
 
 }  // namespace calque

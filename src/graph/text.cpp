@@ -72,30 +72,8 @@ std::string tensor_text(const Tensor& t) {
   return "tensor(" + std::string(dtype_abbreviation(t.dtype())) + str(t.sym_sizes()) + ", '" + hex_of(t) + "')";
 }
 
-bool is_symbolic(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
-    // A plain integer too small for a word with a tag is kept as an expression.
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic() && !v.to_sym_int().expr()->is_integer();
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic();
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node:
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-    case Value::Kind::dict:
-    case Value::Kind::structure: break;
-  }
-  return false;
-}
+// A plain integer too large for a word with a tag is kept as an expression.
+bool is_symbolic(const Value& v) { return v.expr() && !v.expr()->is_integer(); }
 
 }  // namespace
 

@@ -34,11 +34,8 @@ static std::vector<Tensor> broadcast(const Tensor& input, const Tensor& target) 
 }
 
 static Tensor reduced(const Tensor& loss, std::string_view reduction) {
-  switch (reduction_enum(reduction)) {
-    case 1: return loss.mean();
-    case 2: return loss.sum();
-    default: return loss;
-  }
+  reduction_enum(reduction);  // refuses other words
+  return reduction == "mean" ? loss.mean() : reduction == "sum" ? loss.sum() : loss;
 }
 
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,

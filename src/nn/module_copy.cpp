@@ -35,10 +35,9 @@ struct ModuleCopies {
     if (copy_tensor) return at->second = copy_tensor(tensor);
     const TensorImpl& from = tensor.impl();
     Tensor made(Ref<TensorImpl>(new TensorImpl(copy(from.storage), tensor.meta(), from.offset)));
-    made.impl().symbolic = from.symbolic;
+    made.impl().take_layout(from);
     made.impl().special = from.special;
     made.impl().requires_grad = from.requires_grad;
-    made.impl().env = from.env;
     made.impl().extra = extra_for_copy(from);
     return at->second = made;
   }

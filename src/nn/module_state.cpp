@@ -216,16 +216,10 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, bool strict, bo
 static void set_data(const Tensor& tensor, const Tensor& data) {
   TensorImpl& to = tensor.impl();
   const TensorImpl& from = data.impl();
-  to.sizes = from.sizes;
-  to.strides = from.strides;
-  to.offset = from.offset;
+  to.take_layout(from);
   to.storage = from.storage;
-  to.dtype = from.dtype;
-  to.device = from.device;
-  to.symbolic = from.symbolic;
   to.special = from.special;
   to.is_view = from.is_view;
-  to.env = from.env;
   to.extra = extra_for_copy(from);
 }
 

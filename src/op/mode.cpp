@@ -39,27 +39,9 @@ class PositionScope {
 };
 
 bool value_is_special(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: return v.to_tensor().impl().special;
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic();
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic();
-    case Value::Kind::list:
-    case Value::Kind::tuple: return std::any_of(v.to_items().begin(), v.to_items().end(), value_is_special);
-    case Value::Kind::none:
-    case Value::Kind::boolean:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node:
-    case Value::Kind::dict:
-    case Value::Kind::structure: break;
-  }
-  return false;
+  if (v.is_tensor()) return v.to_tensor().impl().special;
+  if (v.is_sequence()) return std::any_of(v.to_items().begin(), v.to_items().end(), value_is_special);
+  return v.kind() != Value::Kind::boolean && v.expr();
 }
 
 bool asks_for_no_data(const Values& args) {

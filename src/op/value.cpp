@@ -288,6 +288,13 @@ Value::Value(const Scalar& s) {
   }
 }
 
+const Expr* Value::expr() const {
+  if (kind() == Kind::integer) return to_sym_int().expr();
+  if (kind() == Kind::floating) return to_sym_float().expr();
+  if (kind() == Kind::boolean) return to_sym_bool().expr();
+  return nullptr;
+}
+
 bool Value::to_bool() const { return plain_bool(to_sym_bool(), "a bool"); }
 
 SymBool Value::to_sym_bool() const {

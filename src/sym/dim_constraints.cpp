@@ -36,18 +36,6 @@ bool is_supported(const Expr* e) {
   return !e->is_float() && std::ranges::all_of(e->args(), is_supported);
 }
 
-Comparison comparison_of(ExprKind kind) {
-  switch (kind) {
-    case ExprKind::eq: return Comparison::equal;
-    case ExprKind::ne: return Comparison::unequal;
-    case ExprKind::lt: return Comparison::less;
-    case ExprKind::le: return Comparison::less_equal;
-    case ExprKind::gt: return Comparison::greater;
-    case ExprKind::ge: return Comparison::greater_equal;
-    default: throw InternalError("not a relation");
-  }
-}
-
 int64_t inverse(int64_t a, int64_t modulus) {  // of a, which has no divisor in common with the modulus
   int64_t r0 = modulus, r1 = floor_remainder(a, modulus), x0 = 0, x1 = 1;
   while (r1 != 0) {

@@ -52,15 +52,15 @@ class Evaluator {
     const bool real = a.is_float || b.is_float;
     const bool less = real ? a.as_double() < b.as_double() : a.integer < b.integer;
     const bool equal = real ? a.as_double() == b.as_double() : a.integer == b.integer;
-    switch (kind) {
-      case ExprKind::eq: return equal;
-      case ExprKind::ne: return !equal;
-      case ExprKind::lt: return less;
-      case ExprKind::le: return less || equal;
-      case ExprKind::gt: return real ? a.as_double() > b.as_double() : a.integer > b.integer;
-      case ExprKind::ge: return real ? a.as_double() >= b.as_double() : a.integer >= b.integer;
-      default: throw InternalError("not a relation");
+    switch (comparison_of(kind)) {
+      case Comparison::equal: return equal;
+      case Comparison::unequal: return !equal;
+      case Comparison::less: return less;
+      case Comparison::less_equal: return less || equal;
+      case Comparison::greater: return real ? a.as_double() > b.as_double() : a.integer > b.integer;
+      case Comparison::greater_equal: return real ? a.as_double() >= b.as_double() : a.integer >= b.integer;
     }
+    throw InternalError("a comparison of no kind");
   }
   static void not_zero(Number divisor, const Expr* e) {
     if (divisor.as_double() == 0) throw UserError("evaluating " + e->str() + ": division by zero");

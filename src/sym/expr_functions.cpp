@@ -27,27 +27,27 @@ bool number_of(const Expr* e, double& value) {
 
 template <class T>
 bool compare(ExprKind kind, T a, T b) {
-  switch (kind) {
-    case ExprKind::eq: return a == b;
-    case ExprKind::ne: return a != b;
-    case ExprKind::lt: return a < b;
-    case ExprKind::le: return a <= b;
-    case ExprKind::gt: return a > b;
-    case ExprKind::ge: return a >= b;
-    default: throw InternalError("not a relation");
+  switch (comparison_of(kind)) {
+    case Comparison::equal: return a == b;
+    case Comparison::unequal: return a != b;
+    case Comparison::less: return a < b;
+    case Comparison::less_equal: return a <= b;
+    case Comparison::greater: return a > b;
+    case Comparison::greater_equal: return a >= b;
   }
+  throw InternalError("a comparison of no kind");
 }
 
 ExprKind negated(ExprKind relation) {
-  switch (relation) {
-    case ExprKind::eq: return ExprKind::ne;
-    case ExprKind::ne: return ExprKind::eq;
-    case ExprKind::lt: return ExprKind::ge;
-    case ExprKind::le: return ExprKind::gt;
-    case ExprKind::gt: return ExprKind::le;
-    case ExprKind::ge: return ExprKind::lt;
-    default: throw InternalError("not a relation");
+  switch (comparison_of(relation)) {
+    case Comparison::equal: return ExprKind::ne;
+    case Comparison::unequal: return ExprKind::eq;
+    case Comparison::less: return ExprKind::ge;
+    case Comparison::less_equal: return ExprKind::gt;
+    case Comparison::greater: return ExprKind::le;
+    case Comparison::greater_equal: return ExprKind::lt;
   }
+  throw InternalError("a comparison of no kind");
 }
 
 void sort_unique(std::vector<const Expr*>& args) {
@@ -57,6 +57,11 @@ void sort_unique(std::vector<const Expr*>& args) {
 }
 
 }  // namespace
+
+Comparison comparison_of(ExprKind relation) {
+  if (!is_relation(relation)) throw InternalError("an expression that is no relation was compared");
+  return static_cast<Comparison>(static_cast<int>(relation) - static_cast<int>(ExprKind::eq));
+}
 
 int64_t checked_int(double value, const char* what) {
   if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))

@@ -101,30 +101,29 @@ ValueRange integer_range(FloatRange r, ExprKind rounding) {
 
 std::optional<bool> decide_floats(ExprKind relation, FloatRange a, FloatRange b) {
   const bool less = a.upper<b.lower, more = a.lower> b.upper;
-  switch (relation) {
-    case ExprKind::eq:
+  switch (comparison_of(relation)) {
+    case Comparison::equal:
       if (less || more) return false;
       break;
-    case ExprKind::ne:
+    case Comparison::unequal:
       if (less || more) return true;
       break;
-    case ExprKind::lt:
+    case Comparison::less:
       if (less) return true;
       if (a.lower >= b.upper) return false;
       break;
-    case ExprKind::le:
+    case Comparison::less_equal:
       if (a.upper <= b.lower) return true;
       if (more) return false;
       break;
-    case ExprKind::gt:
+    case Comparison::greater:
       if (more) return true;
       if (a.upper <= b.lower) return false;
       break;
-    case ExprKind::ge:
+    case Comparison::greater_equal:
       if (a.lower >= b.upper) return true;
       if (less) return false;
       break;
-    default: break;
   }
   return std::nullopt;
 }

@@ -334,17 +334,17 @@ Knowledge::Statement Knowledge::statement(ExprKind relation, const Expr* differe
     if (factor > 0) return {Statement::at_least, l.core, q};
     return {Statement::at_most, l.core, checked_mul(q, -1)};
   };
-  switch (relation) {
-    case ExprKind::eq:
-    case ExprKind::ne:
+  switch (comparison_of(relation)) {
+    case Comparison::equal:
+    case Comparison::unequal:
       if (floor_remainder(target, size) != 0) return {relation == ExprKind::eq ? Statement::never : Statement::always};
       return {relation == ExprKind::eq ? Statement::equal : Statement::unequal, l.core, floor_quotient(target, factor)};
-    case ExprKind::le: return at_most(target);
-    case ExprKind::lt: return at_most(checked_add(target, -1));
-    case ExprKind::ge: return at_least(target);
-    case ExprKind::gt: return at_least(checked_add(target, 1));
-    default: throw InternalError("not a relation");
+    case Comparison::less_equal: return at_most(target);
+    case Comparison::less: return at_most(checked_add(target, -1));
+    case Comparison::greater_equal: return at_least(target);
+    case Comparison::greater: return at_least(checked_add(target, 1));
   }
+  throw InternalError("a comparison of no kind");
 }
 
 std::optional<bool> Knowledge::decide_relation(const Expr* e, Premises* premises) {
@@ -357,16 +357,15 @@ std::optional<bool> Knowledge::decide_relation(const Expr* e, Premises* premises
   if (s.kind == Statement::always) return true;
   if (s.kind == Statement::never) return false;
   const ValueRange r = bounds(s.core, premises);
-  switch (s.kind) {
-    case Statement::at_least:
-      if (r.lower >= s.bound) return true;
-      if (r.upper < s.bound) return false;
-      return std::nullopt;
-    case Statement::at_most:
-      if (r.upper <= s.bound) return true;
-      if (r.lower > s.bound) return false;
-      return std::nullopt;
-    default: break;
+  if (s.kind == Statement::at_least) {
+    if (r.lower >= s.bound) return true;
+    if (r.upper < s.bound) return false;
+    return std::nullopt;
+  }
+  if (s.kind == Statement::at_most) {
+    if (r.upper <= s.bound) return true;
+    if (r.lower > s.bound) return false;
+    return std::nullopt;
   }
   const bool is_equality = s.kind == Statement::equal;
   if (!range_contains(r, s.bound)) return !is_equality;

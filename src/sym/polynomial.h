@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "calque/sym/expr.h"
+
 namespace calque {
 
 struct Unsolvable {};
@@ -91,7 +93,6 @@ struct Interval {
 };
 Interval intersect(const Interval& a, const Interval& b);
 
-enum class Comparison { equal, unequal, less, less_equal, greater, greater_equal };
 bool sign_satisfies(Comparison comparison, int sign);  // does a number of this sign compare so with zero?
 // Where q compares so with zero: intervals, ascending and apart.
 std::vector<Interval> solve_comparison(const Quotient& q, Comparison comparison);

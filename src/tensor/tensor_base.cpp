@@ -130,6 +130,22 @@ IntList plain(SymIntList values) {
 
 }  // namespace
 
+void TensorImpl::take_layout(const TensorImpl& from) {
+  sizes = from.sizes;
+  strides = from.strides;
+  offset = from.offset;
+  symbolic = from.symbolic;
+  dtype = from.dtype;
+  device = from.device;
+  env = from.env;
+}
+
+void TensorImpl::take_marks(const TensorImpl& from) {
+  requires_grad = from.requires_grad;
+  is_leaf = from.is_leaf;
+  is_view = from.is_view;
+}
+
 TensorImpl::TensorImpl(Ref<Storage> s, const Meta& meta, SymInt first)
     : sizes(meta.sizes),
       strides(meta.strides),

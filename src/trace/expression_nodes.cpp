@@ -6,15 +6,6 @@ Value value_of(const Expr* e) {
   return e->is_boolean() ? Value(SymBool(e)) : e->is_float() ? Value(SymFloat(e)) : Value(SymInt(e));
 }
 
-const Expr* expression_of(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::boolean: return v.to_sym_bool().expr();
-    case Value::Kind::integer: return v.to_sym_int().expr();
-    case Value::Kind::floating: return v.to_sym_float().expr();
-    default: return nullptr;
-  }
-}
-
 namespace {
 
 const char* opaque_function(OpaqueFunction function) {

@@ -10,8 +10,6 @@
 namespace calque {
 
 Value value_of(const Expr* e);  // the SymInt, SymFloat or SymBool
-// The expression of a symbolic number; null for anything else.
-const Expr* expression_of(const Value& v);
 
 // The function that computes an expression from its parts: "operator.add"; null for symbols and numbers.
 const char* python_function(const Expr* e);

@@ -9,10 +9,10 @@
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "calque/trace/make_fx.h"
+#include "op/value_items.h"
 #include "op/well_known.h"
 #include "trace/fake_cache.h"
 #include "trace/pytorch_guards.h"
-#include "trace/value_items.h"
 
 namespace calque {
 
@@ -269,9 +269,7 @@ Tensor FakeMode::from_tensor(const Tensor& real, const Source& source, const Sym
   Tensor fake(Ref<TensorImpl>(new TensorImpl(
       std::move(storage), Meta{layout.sizes, layout.strides, r.dtype, r.device, false}, layout.storage_offset)));
   TensorImpl& f = fake.impl();
-  f.requires_grad = r.requires_grad;
-  f.is_leaf = r.is_leaf;
-  f.is_view = r.is_view;
+  f.take_marks(r);
   f.wrapped_number = r.wrapped_number;
   auto known = std::make_shared<FakeExtra::Known>(*impl_);
   known->real = real;

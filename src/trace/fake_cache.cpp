@@ -131,11 +131,12 @@ bool FakeCache::find(const std::string& key, const Values& args, Value& out) {
       items.emplace_back(std::move(t));
     }
   }
-  switch (it->second.shape) {
-    case Value::Kind::list: out = list(std::move(items)); break;
-    case Value::Kind::tuple: out = tuple(std::move(items)); break;
-    default: out = std::move(items[0]); break;
-  }
+  if (it->second.shape == Value::Kind::list)
+    out = list(std::move(items));
+  else if (it->second.shape == Value::Kind::tuple)
+    out = tuple(std::move(items));
+  else
+    out = std::move(items[0]);
   return true;
 }
 

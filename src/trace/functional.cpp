@@ -65,25 +65,12 @@ const Tensor& current(FunctionalExtra& x) {
   return x.value;
 }
 
-void take_layout(const Tensor& outer, const Tensor& value) {
-  TensorImpl& o = outer.impl();
-  const TensorImpl& v = value.impl();
-  o.sizes = v.sizes;
-  o.strides = v.strides;
-  o.offset = v.offset;
-  o.symbolic = v.symbolic;
-  o.dtype = v.dtype;
-  o.device = v.device;
-  o.env = v.env;
-}
-
 Tensor make_outer(const std::shared_ptr<FunctionalMode>& mode, std::shared_ptr<Base> base, std::vector<ViewStep> steps,
                   const Tensor& value) {
   Tensor outer(Ref<TensorImpl>(new TensorImpl(base->outer, value.meta(), value.sym_storage_offset())));
   TensorImpl& impl = outer.impl();
   impl.special = true;
-  impl.requires_grad = value.requires_grad();
-  impl.is_leaf = value.is_leaf();
+  impl.take_marks(value.impl());
   impl.is_view = !steps.empty();
   impl.env = value.impl().env;
   auto extra = std::make_shared<FunctionalExtra>(mode);
@@ -329,7 +316,7 @@ Value FunctionalMode::call_inplace_view(const Operator& op, const Values& args, 
   } else {
     commit(outer, out.to_tensor());
   }
-  take_layout(outer, out.to_tensor());
+  outer.impl().take_layout(out.to_tensor().impl());
   return outer;
 }
 
@@ -361,7 +348,7 @@ Value FunctionalMode::call_writing(const Operator& op, const Values& args, const
       throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
-    take_layout(outer, value);
+    outer.impl().take_layout(value.impl());
     given.emplace_back(outer);
   }
   if (gives_others) {

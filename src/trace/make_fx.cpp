@@ -147,7 +147,7 @@ TracedGraph make_fx_values(const std::function<Value(const Values&)>& fn, const 
       value = symbol;
       traced.inputs.push_back({source, symbol});
     }
-    if (value.is_tensor() || expression_of(value)) node->meta.val = snapshot(value);
+    if (value.is_tensor() || value.expr()) node->meta.val = snapshot(value);
     recorder.track(value, node);
     leaves.push_back(std::move(value));
   }

@@ -10,8 +10,10 @@ namespace calque::pytorch_guards {
 
 namespace {
 
-bool yes(SymBool question) { return guard_or(question, false); }
-bool maybe(SymBool question) { return guard_or(question, true); }
+// A question about sizes leaves a guard with its answer, which is why some are asked and the answer is not used. Where data decides,
+// there is no guard: ask says no, ask_or_true says yes.
+bool ask(SymBool question) { return guard_or(question, false); }
+bool ask_or_true(SymBool question) { return guard_or(question, true); }
 
 bool depends_on_data(SymIntList numbers) {
   for (const SymInt n : numbers)
@@ -21,11 +23,11 @@ bool depends_on_data(SymIntList numbers) {
 
 // Both forms of a dense stride are tried: fresh tensors count an empty dimension as one element.
 bool is_contiguous(SymIntList sizes, SymIntList strides) {
-  if (yes(product(sizes) < 2)) return true;
+  if (ask(product(sizes) < 2)) return true;
   SymInt dense = 1, dense_or_one = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (yes(sizes[d] == 1)) continue;
-    if (maybe(strides[d] != dense) && maybe(strides[d] != dense_or_one)) return false;
+    if (ask(sizes[d] == 1)) continue;
+    if (ask_or_true(strides[d] != dense) && ask_or_true(strides[d] != dense_or_one)) return false;
     dense = dense * sizes[d];
     dense_or_one = dense_or_one * sym_max(sizes[d], 1);
   }
@@ -42,8 +44,8 @@ std::vector<size_t> channels_last_order(size_t dims) {
 bool is_channels_last(SymIntList sizes, SymIntList strides) {
   SymInt dense = 1;
   for (const size_t d : channels_last_order(sizes.size())) {
-    if (yes(sizes[d] == 1)) continue;
-    if (maybe(strides[d] != dense)) return false;
+    if (ask(sizes[d] == 1)) continue;
+    if (ask_or_true(strides[d] != dense)) return false;
     dense = dense * sizes[d];
   }
   return true;
@@ -60,11 +62,11 @@ void ask_recorded(const Tensor& t) {
 void ask_result(const Tensor& t) {
   const SymIntList sizes = t.sym_sizes(), strides = t.sym_strides();
   const std::vector<size_t> order = channels_last_order(sizes.size());
-  if (!t.is_symbolic() || order.empty() || maybe(strides[1] == 0)) return;
+  if (!t.is_symbolic() || order.empty() || ask_or_true(strides[1] == 0)) return;
   SymInt least = 0;
   for (const size_t d : order) {
-    if (maybe(sizes[d] == 0) || maybe(strides[d] < least)) return;
-    if (d == 0 && yes(least == strides[1])) return;
+    if (ask_or_true(sizes[d] == 0) || ask_or_true(strides[d] < least)) return;
+    if (d == 0 && ask(least == strides[1])) return;
     least = strides[d] * sizes[d];
   }
 }
@@ -76,11 +78,11 @@ void ask_view(const Tensor& t, SymInts shape) {
   SymInts sizes(t.sym_sizes().begin(), t.sym_sizes().end());
   if (sizes.empty() || shape.empty() || depends_on_data(sizes) || depends_on_data(shape)) return;
   const SymInt numel = product(sizes);
-  if (yes(numel == 0)) return;
+  if (ask(numel == 0)) return;
   SymInt known = 1;
   SymInt* open = nullptr;
   for (SymInt& length : shape)
-    if (yes(length == -1))
+    if (ask(length == -1))
       open = &length;
     else
       known = known * length;
@@ -91,20 +93,20 @@ void ask_view(const Tensor& t, SymInts shape) {
   size_t at = 0;
   for (const SymInt length : shape) {
     if (at >= sizes.size()) return;
-    if (!yes(length == sizes[at])) {
-      while (!yes(sizes[at] % length == 0)) {
+    if (!ask(length == sizes[at])) {
+      while (!ask(sizes[at] % length == 0)) {
         if (at + 1 == sizes.size()) return;  // the view is refused
         sizes[at] = sizes[at] * sizes[at + 1];
         sizes.erase(sizes.begin() + at + 1);
       }
-      if (!yes(sizes[at] == length)) {
+      if (!ask(sizes[at] == length)) {
         sizes.insert(sizes.begin() + at + 1, floor_div(sizes[at], length));
         sizes[at] = length;
       }
     }
     ++at;
   }
-  for (; at < sizes.size(); ++at) yes(sizes[at] == 1);
+  for (; at < sizes.size(); ++at) ask(sizes[at] == 1);
 }
 
 void ask_view_arguments(const Values& args) {
@@ -120,15 +122,15 @@ void ask_convolution(const Values& args) {
   if (input.dtype() != DType::float32 || depends_on_data(input.sym_sizes()) || depends_on_data(weight.sym_sizes())) return;
   const auto any_above_one = [](const Value& list) {
     for (const Value& n : list.to_items())
-      if (!yes(n.to_sym_int() == 1)) return true;
+      if (!ask(n.to_sym_int() == 1)) return true;
     return false;
   };
   const SymInt width = weight.sym_size(-1);
   const SymInt height = weight.dim() == 3 ? SymInt(1) : weight.sym_size(-2);
   const SymInt batch = input.sym_size(0);
-  if (!any_above_one(args[3]) && !any_above_one(args[5]) && !yes(batch >= 16) && !yes(width != 1)) yes(height != 1);
-  if (yes(args[8].to_sym_int() > 1) || (yes(width > 3) && yes(height > 3)) || yes(batch > 1)) return;
-  yes(product(input.sym_sizes()) > 20480);
+  if (!any_above_one(args[3]) && !any_above_one(args[5]) && !ask(batch >= 16) && !ask(width != 1)) ask(height != 1);
+  if (ask(args[8].to_sym_int() > 1) || (ask(width > 3) && ask(height > 3)) || ask(batch > 1)) return;
+  ask(product(input.sym_sizes()) > 20480);
 }
 
 // The groups become a dimension of their own, and the sums are spread over the rest.
@@ -137,7 +139,7 @@ void ask_group_norm(const Values& args) {
   const SymInt groups = args[6].to_sym_int();
   const SymInt each = floor_div(channels, groups);
   ask_view(args[0].to_tensor(), {batch, groups, each, plane});
-  yes(each == 1);
+  ask(each == 1);
 }
 
 // The result lies as the operands do.

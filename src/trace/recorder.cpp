@@ -7,10 +7,10 @@
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
+#include "op/value_items.h"
 #include "op/well_known.h"
 #include "trace/capture_scope.h"
 #include "trace/pytorch_guards.h"
-#include "trace/value_items.h"
 
 namespace calque {
 
@@ -31,32 +31,7 @@ bool any_of_tensors(const Values& args, F&& f) {
   return false;
 }
 
-bool is_symbolic(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic();
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic();
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& item : v.to_items())
-        if (is_symbolic(item)) return true;
-      return false;
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node:
-    case Value::Kind::dict:
-    case Value::Kind::structure: break;
-  }
-  return false;
-}
+bool is_symbolic(const Value& v) { return v.expr() || (v.is_sequence() && any_item(v, is_symbolic)); }
 
 bool is_data_dependent_value(const Operator& op) {
   if (!op.has_tag(Tag::data_dependent)) return false;
@@ -69,9 +44,7 @@ Tensor without_data(const Tensor& t) {
   const TensorImpl& from = t.impl();
   if (!from.special) {
     Tensor copy = make_tensor(t.meta(), true);
-    copy.impl().requires_grad = from.requires_grad;
-    copy.impl().is_leaf = from.is_leaf;
-    copy.impl().is_view = from.is_view;
+    copy.impl().take_marks(from);
     copy.impl().env = from.env;
     copy.impl().extra = extra_for_copy(from);
     return copy;
@@ -79,15 +52,9 @@ Tensor without_data(const Tensor& t) {
   // Every node has one, so that it is made with what is known: the sizes are good, and whose symbols they are.
   Tensor copy(Ref<TensorImpl>(new TensorImpl(from.storage, Meta{{}, {}, from.dtype, from.device, false}, 0)));
   TensorImpl& impl = copy.impl();
-  impl.sizes = from.sizes;
-  impl.strides = from.strides;
-  impl.offset = from.offset;
-  impl.symbolic = from.symbolic;
+  impl.take_layout(from);
+  impl.take_marks(from);
   impl.special = true;
-  impl.requires_grad = from.requires_grad;
-  impl.is_leaf = from.is_leaf;
-  impl.is_view = from.is_view;
-  impl.env = from.env;
   impl.extra = extra_for_copy(from);
   return copy;
 }
@@ -359,32 +326,25 @@ void Recorder::remember(const Expr* e, Node* node) {
 }
 
 void Recorder::track(const Value& value, Node* node, const Value& constants) {
-  switch (value.kind()) {
-    case Value::Kind::tensor: {
-      const Tensor& t = value.to_tensor();
-      tensors_[&t.impl()] = {node, constants.is_tensor() ? constants.to_tensor() : Tensor(), t};
-      if (t.is_symbolic()) unread_.push_back(node);
-      if (const FakeMode* mode = fake_mode_of(t); mode && mode->options().pytorch_guards) pytorch_guards::ask_recorded(t);
-      return;
-    }
-    case Value::Kind::integer: remember(value.to_sym_int().expr(), node); return;
-    case Value::Kind::floating: remember(value.to_sym_float().expr(), node); return;
-    case Value::Kind::boolean: remember(value.to_sym_bool().expr(), node); return;
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      static const FunctionRef getitem = get_function("operator.getitem");
-      const Values& items = value.to_items();
-      for (size_t i = 0; i < items.size(); ++i) {
-        Node* item = graph_.call_function(getitem, {node, i});
-        describe(item);
-        item->meta.val = snapshot(items[i]);
-        const bool parts = constants.kind() == Value::Kind::list || constants.kind() == Value::Kind::tuple;
-        track(items[i], item, parts ? constants.to_items()[i] : Value());
-      }
-      return;
-    }
-    default: return;
+  if (value.is_tensor()) {
+    const Tensor& t = value.to_tensor();
+    tensors_[&t.impl()] = {node, constants.is_tensor() ? constants.to_tensor() : Tensor(), t};
+    if (t.is_symbolic()) unread_.push_back(node);
+    if (const FakeMode* mode = fake_mode_of(t); mode && mode->options().pytorch_guards) pytorch_guards::ask_recorded(t);
+    return;
   }
+  if (value.is_sequence()) {
+    static const FunctionRef getitem = get_function("operator.getitem");
+    const Values& items = value.to_items();
+    for (size_t i = 0; i < items.size(); ++i) {
+      Node* item = graph_.call_function(getitem, {node, i});
+      describe(item);
+      item->meta.val = snapshot(items[i]);
+      track(items[i], item, constants.is_sequence() ? constants.to_items()[i] : Value());
+    }
+    return;
+  }
+  remember(value.expr(), node);
 }
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
@@ -407,25 +367,20 @@ Value Recorder::attribute(const Tensor& t) {
 }
 
 Value Recorder::argument(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: {
-      const Tensor& t = v.to_tensor();
-      if (const auto it = tensors_.find(&t.impl()); it != tensors_.end()) return it->second.node;
-      if (outer_ && outer_->knows(v)) return lifted(v);
-      if (t.impl().wrapped_number && !t.is_fake()) return t.item();
-      if (const auto symbolic = symbolic_number(t)) return argument(*symbolic);
-      if (t.is_fake()) {
-        if (const Tensor real = fake_constant(t); real.defined()) return attribute(real);
-        throw UserError("make_fx: a fake tensor of sizes " + str(t.sym_sizes()) +
-                        " that this trace did not make is used; pass it as an input");
-      }
-      return attribute(t);
-    }
-    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic() ? number(v.to_sym_bool().expr()) : v;
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? number(v.to_sym_int().expr()) : v;
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
-    default: return map_items(v, [&](const Value& item) { return argument(item); });
-  }
+  if (v.is_tensor()) return tensor_argument(v.to_tensor());
+  if (const Expr* e = v.expr()) return number(e);
+  return map_items(v, [&](const Value& item) { return argument(item); });
+}
+
+Value Recorder::tensor_argument(const Tensor& t) {
+  if (const auto it = tensors_.find(&t.impl()); it != tensors_.end()) return it->second.node;
+  if (outer_ && outer_->knows(t)) return lifted(t);
+  if (t.impl().wrapped_number && !t.is_fake()) return t.item();
+  if (const auto symbolic = symbolic_number(t)) return argument(*symbolic);
+  if (!t.is_fake()) return attribute(t);
+  if (const Tensor real = fake_constant(t); real.defined()) return attribute(real);
+  throw UserError("make_fx: a fake tensor of sizes " + str(t.sym_sizes()) +
+                  " that this trace did not make is used; pass it as an input");
 }
 
 // ---- regions --------------------------------------------------------------------------------------------------------
@@ -454,7 +409,7 @@ bool Recorder::knows(const Value& v) {
   bool here = false;
   if (v.is_tensor())
     here = tensors_.contains(&v.to_tensor().impl());
-  else if (const Expr* e = expression_of(v))
+  else if (const Expr* e = v.expr())
     here = numbers_.contains(e) || size_source(e);
   return here || (outer_ && outer_->knows(v));
 }

@@ -39,6 +39,7 @@ class Recorder : public Mode,
   void track(const Value& value, Node* node, const Value& constants = {});
   // A value as an argument of a node.
   Value argument(const Value& v);
+  Value tensor_argument(const Tensor& t);
   bool tracks(const Tensor& t) const { return tensors_.contains(&t.impl()); }
 
   const Graph& recorded() const override { return graph_; }

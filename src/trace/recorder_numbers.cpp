@@ -53,7 +53,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   Values args;
   for (const SymNumber& n : operands) {
     Value v = value_of(n);
-    const Expr* part = expression_of(v);
+    const Expr* part = v.expr();
     if (part && !part->is_integer()) {
       // What came from nowhere in this graph is written from its form when it is used.
       if (part == e || !(numbers_.contains(part) || size_source(part))) return;

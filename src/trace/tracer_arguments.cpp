@@ -4,9 +4,9 @@
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "calque/tensor/wrapped_number.h"
+#include "op/value_items.h"
 #include "trace/expression_nodes.h"
 #include "trace/tracer_state.h"
-#include "trace/value_items.h"
 
 namespace calque {
 
@@ -15,40 +15,6 @@ namespace calque {
 namespace {
 
 bool belongs(const Expr* e, const std::shared_ptr<ShapeEnv>& env) { return e && env && e->env() == env.get(); }
-
-template <class F>
-bool any_item(const Value& v, F&& f) {
-  switch (v.kind()) {
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& item : v.to_items())
-        if (f(item)) return true;
-      return false;
-    case Value::Kind::dict:
-      for (const auto& [key, item] : v.to_dict().items)
-        if (f(item)) return true;
-      return false;
-    case Value::Kind::structure:
-      for (const Value& item : v.to_struct().items)
-        if (f(item)) return true;
-      return false;
-    case Value::Kind::slice: return f(v.to_slice().start) || f(v.to_slice().stop) || f(v.to_slice().step);
-    case Value::Kind::none:
-    case Value::Kind::boolean:
-    case Value::Kind::integer:
-    case Value::Kind::floating:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node: break;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -61,22 +27,17 @@ Node* Tracer::node_of(const Value& proxy) const {
 
 bool Tracer::involves_proxy(const Value& v) {
   State& s = *state_;
-  switch (v.kind()) {
-    case Value::Kind::node: return true;
-    case Value::Kind::tensor: {
-      const TensorImpl* impl = &v.to_tensor().impl();
-      if (s.tensors.contains(impl)) return true;
-      if (const auto it = s.parameters.find(impl); it != s.parameters.end())
-        return node_of(get_attr(it->second, v.to_tensor())) != nullptr;
-      if (!proxy_buffer_attributes) return false;
-      const auto it = s.buffers.find(impl);
-      return it != s.buffers.end() && node_of(get_attr(it->second, v.to_tensor())) != nullptr;
-    }
-    case Value::Kind::integer: return belongs(v.to_sym_int().expr(), s.env);
-    case Value::Kind::floating: return belongs(v.to_sym_float().expr(), s.env);
-    case Value::Kind::boolean: return belongs(v.to_sym_bool().expr(), s.env);
-    default: return any_item(v, [&](const Value& item) { return involves_proxy(item); });
+  if (v.is_node()) return true;
+  if (v.is_tensor()) {
+    const TensorImpl* impl = &v.to_tensor().impl();
+    if (s.tensors.contains(impl)) return true;
+    if (const auto it = s.parameters.find(impl); it != s.parameters.end())
+      return node_of(get_attr(it->second, v.to_tensor())) != nullptr;
+    if (!proxy_buffer_attributes) return false;
+    const auto it = s.buffers.find(impl);
+    return it != s.buffers.end() && node_of(get_attr(it->second, v.to_tensor())) != nullptr;
   }
+  return belongs(v.expr(), s.env) || any_item(v, [&](const Value& item) { return involves_proxy(item); });
 }
 
 bool Tracer::involves_proxy(const Values& args, const Kwargs& kwargs) {
@@ -104,18 +65,13 @@ bool Tracer::has_values(const Values& args, const Kwargs& kwargs) const {
 // ---- arguments ----------------------------------------------------------------------------------------------------------
 
 Value Tracer::create_arg(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: return tensor_arg(v.to_tensor());
-    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic() ? number(v.to_sym_bool().expr()) : v;
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic() ? number(v.to_sym_int().expr()) : v;
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic() ? number(v.to_sym_float().expr()) : v;
-    case Value::Kind::dict:
-      for (const auto& [key, item] : v.to_dict().items)
-        if (key.is_tensor() || key.is_node())
-          throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
-      [[fallthrough]];
-    default: return map_items(v, [&](const Value& item) { return create_arg(item); });
-  }
+  if (v.is_tensor()) return tensor_arg(v.to_tensor());
+  if (const Expr* e = v.expr()) return number(e);
+  if (v.kind() == Value::Kind::dict)
+    for (const auto& [key, item] : v.to_dict().items)
+      if (key.is_tensor() || key.is_node())
+        throw UserError("symbolic_trace: a proxy cannot be the key of a dict; keys cannot contain a Node");
+  return map_items(v, [&](const Value& item) { return create_arg(item); });
 }
 
 Value Tracer::tensor_arg(const Tensor& t) {

@@ -99,7 +99,9 @@ class Value {
   bool is_none() const { return kind() == Kind::none; }
   bool is_tensor() const { return kind() == Kind::tensor; }
   bool is_node() const { return kind() == Kind::node; }
+  bool is_sequence() const { return kind() == Kind::list || kind() == Kind::tuple; }
   bool is_container() const { return kind() >= Kind::list; }
+  const Expr* expr() const;  // of a number that is symbolic, else null
 
   // Each throws a UserError naming the kind found when it does not fit. Numbers convert as schema arguments do:
   // an integer serves as a float, a bool as an integer.

@@ -65,6 +65,9 @@ inline constexpr size_t opaque_function_count = 14;
 const char* opaque_name(OpaqueFunction function);  // "sqrt"
 
 constexpr bool is_relation(ExprKind kind) { return kind >= ExprKind::eq && kind <= ExprKind::ge; }
+// The relations as an enumeration of their own, so that a switch over them is whole; in the same order.
+enum class Comparison : uint8_t { equal, unequal, less, less_equal, greater, greater_equal };
+Comparison comparison_of(ExprKind relation);  // InternalError when it is none
 constexpr bool is_boolean(ExprKind kind) { return kind >= ExprKind::eq; }
 // The class that sympy's srepr would name: "FloorDiv", "StrictLessThan", "OpaqueUnaryFn_sqrt".
 class Expr;

@@ -49,6 +49,11 @@ class TensorImpl {
   static void* operator new(size_t bytes);
   static void operator delete(void* p, size_t bytes) noexcept;
 
+  // From another tensor: its geometry, dtype and device, and whose symbols its sizes are.
+  void take_layout(const TensorImpl& from);
+  // From another tensor: whether it wants a gradient, is a leaf, is a view.
+  void take_marks(const TensorImpl& from);
+
   SymInts sizes;
   SymInts strides;
   SymInt offset = 0;  // in elements

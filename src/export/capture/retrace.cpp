@@ -9,34 +9,21 @@ namespace {
 
 // The leaves of a node's value by which unbacked symbols are found again.
 void add_leaves(const Value& v, const BindingPath& path, std::vector<ResultLeaf>& out) {
-  switch (v.kind()) {
-    case Value::Kind::tensor:
-      out.push_back(
-          {path, TensorGeometry{v.to_tensor().impl().sizes, v.to_tensor().impl().strides, v.to_tensor().impl().offset}});
-      return;
-    case Value::Kind::integer: out.push_back({path, v.to_sym_int()}); return;
-    case Value::Kind::floating: out.push_back({path, v.to_sym_float()}); return;
-    case Value::Kind::boolean: out.push_back({path, v.to_sym_bool()}); return;
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (size_t i = 0; i < v.to_items().size(); ++i) {
-        BindingPath inner = path;
-        inner.push_back(BindingKey::item(static_cast<int64_t>(i)));
-        add_leaves(v.to_items()[i], inner, out);
-      }
-      return;
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node:
-    case Value::Kind::dict:
-    case Value::Kind::structure: return;
+  if (v.is_tensor()) {
+    const TensorImpl& t = v.to_tensor().impl();
+    out.push_back({path, TensorGeometry{t.sizes, t.strides, t.offset}});
+  } else if (v.kind() == Value::Kind::integer) {
+    out.push_back({path, v.to_sym_int()});
+  } else if (v.kind() == Value::Kind::floating) {
+    out.push_back({path, v.to_sym_float()});
+  } else if (v.kind() == Value::Kind::boolean) {
+    out.push_back({path, v.to_sym_bool()});
+  } else if (v.is_sequence()) {
+    for (size_t i = 0; i < v.to_items().size(); ++i) {
+      BindingPath inner = path;
+      inner.push_back(BindingKey::item(static_cast<int64_t>(i)));
+      add_leaves(v.to_items()[i], inner, out);
+    }
   }
 }
 

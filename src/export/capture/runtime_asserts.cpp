@@ -97,35 +97,19 @@ class BindingFinder {
     path_.pop_back();
   }
   void look(const Value& v) {
-    switch (v.kind()) {
-      case Value::Kind::integer: look(v.to_sym_int()); return;
-      case Value::Kind::floating:
-        if (const Expr* e = v.to_sym_float().expr(); e && is_from_data(e)) take(e);
-        return;
-      case Value::Kind::boolean:
-        if (const Expr* e = v.to_sym_bool().expr(); e && e->kind() == ExprKind::eq && is_from_data(e->arg(0)) &&
-                                                    e->arg(1)->is_integer() && e->arg(1)->integer() == 1)
-          take(e->arg(0), BindingKey::to_int());
-        return;
-      case Value::Kind::list:
-      case Value::Kind::tuple:
-        for (size_t i = 0; i < v.to_items().size(); ++i)
-          below(BindingKey::item(static_cast<int64_t>(i)), [&] { look(v.to_items()[i]); });
-        return;
-      case Value::Kind::tensor: look(v.to_tensor()); return;
-      case Value::Kind::none:
-      case Value::Kind::complex:
-      case Value::Kind::string:
-      case Value::Kind::slice:
-      case Value::Kind::dtype:
-      case Value::Kind::device:
-      case Value::Kind::layout:
-      case Value::Kind::memory_format:
-      case Value::Kind::generator:
-      case Value::Kind::node:
-      case Value::Kind::dict:
-      case Value::Kind::structure: return;
+    if (v.is_tensor()) return look(v.to_tensor());
+    if (v.is_sequence()) {
+      for (size_t i = 0; i < v.to_items().size(); ++i)
+        below(BindingKey::item(static_cast<int64_t>(i)), [&] { look(v.to_items()[i]); });
+      return;
     }
+    if (v.kind() == Value::Kind::integer) return look(v.to_sym_int());
+    const Expr* e = v.expr();
+    if (!e) return;
+    if (v.kind() == Value::Kind::floating && is_from_data(e)) take(e);
+    if (v.kind() == Value::Kind::boolean && e->kind() == ExprKind::eq && is_from_data(e->arg(0)) &&
+        e->arg(1)->is_integer() && e->arg(1)->integer() == 1)
+      take(e->arg(0), BindingKey::to_int());
   }
   void look(const Tensor& t) {
     if (!t.is_symbolic()) return;
@@ -325,7 +309,7 @@ class Inserter {
   // An assert of the program itself that says nothing, or nothing new.
   bool drop_assert() {
     const Value condition = current_->args().empty() ? Value() : current_->args()[0];
-    const Expr* e = condition.is_node() ? expression_of(condition.to_node()->meta.val) : nullptr;
+    const Expr* e = condition.is_node() ? condition.to_node()->meta.val.expr() : nullptr;
     const bool is_true = !condition.is_node() && condition.kind() == Value::Kind::boolean && condition.to_sym_bool().plain();
     if (!is_true && !(e && numbers_.contains(e) && asserted_.contains(e))) {
       if (e) asserted_.insert(e);
@@ -352,7 +336,7 @@ class Inserter {
   // A number that is there already takes this one's place; the size of an intermediate is computed from the inputs'.
   bool share_number() {
     const Value& val = current_->meta.val;
-    const Expr* e = expression_of(val);
+    const Expr* e = val.expr();
     if (!e || is_literal(e)) return false;
     const std::vector<const Expr*> symbols = symbols_of(e);
     const auto known = [&](const Expr* s) { return numbers_.contains(s); };

@@ -9,6 +9,7 @@
 #include "calque/file/zip.h"
 #include "export/pt2/pt2_format.h"
 #include "file/tensor_view.h"
+#include "op/value_items.h"
 
 namespace calque {
 namespace {
@@ -220,30 +221,7 @@ struct Pt2Archive::Impl {
 
   static bool has_structures(const ExampleInputs& inputs) {
     const auto test = [](const auto& self, const Value& v) -> bool {
-      switch (v.kind()) {
-        case Value::Kind::structure: return true;
-        case Value::Kind::list:
-        case Value::Kind::tuple:
-          return std::any_of(v.to_items().begin(), v.to_items().end(), [&](const Value& x) { return self(self, x); });
-        case Value::Kind::dict:
-          return std::any_of(v.to_dict().items.begin(), v.to_dict().items.end(),
-                             [&](const auto& x) { return self(self, x.second); });
-        case Value::Kind::none:
-        case Value::Kind::boolean:
-        case Value::Kind::integer:
-        case Value::Kind::floating:
-        case Value::Kind::complex:
-        case Value::Kind::string:
-        case Value::Kind::slice:
-        case Value::Kind::tensor:
-        case Value::Kind::dtype:
-        case Value::Kind::device:
-        case Value::Kind::layout:
-        case Value::Kind::memory_format:
-        case Value::Kind::generator:
-        case Value::Kind::node: break;
-      }
-      return false;
+      return v.kind() == Value::Kind::structure || any_item(v, [&](const Value& item) { return self(self, item); });
     };
     for (const Value& v : inputs.args)
       if (test(test, v)) return true;

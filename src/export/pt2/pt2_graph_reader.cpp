@@ -122,10 +122,14 @@ class GraphReader {
   GraphReader(const Json& graph, Shared& shared) : json_(graph), shared_(shared) {}
 
   std::shared_ptr<GraphModule> read() {
-    for (const char* kind : {"tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values"})
+    constexpr std::pair<const char*, ValueReader> kinds[] = {{"tensor_values", &GraphReader::tensor_value},
+                                                             {"sym_int_values", &GraphReader::integer_value},
+                                                             {"sym_float_values", &GraphReader::float_value},
+                                                             {"sym_bool_values", &GraphReader::boolean_value},
+                                                             {"custom_obj_values", &GraphReader::custom_object}};
+    for (const auto& [kind, reader] : kinds)
       if (const Json* values = json_.find(kind); values && !values->is_null())
-        for (const JsonMember& m : values->members())
-          metas_[m.key] = {kind[0] == 't' ? 't' : kind[0] == 'c' ? 'c' : kind[4], &m.value};
+        for (const JsonMember& m : values->members()) metas_[m.key] = {reader, &m.value};
     size_t position = 0;
     for (const Json& input : json_.at("inputs").items()) read_input(input, position++);
     for (const Json& node : json_.at("nodes").items()) {
@@ -145,24 +149,22 @@ class GraphReader {
 
  private:
   // ---- values of nodes ------------------------------------------------------------------------------------------------
+  using ValueReader = Value (GraphReader::*)(const Json&);
   struct MetaJson {
-    char kind;  // t(ensor), i(nteger), f(loat), b(ool), c(ustom object)
+    ValueReader reader;
     const Json* json;
   };
 
   Value val(std::string_view name, const Json& where) {
     const auto it = metas_.find(name);
     if (it == metas_.end()) where.fail("nothing is said of the value " + std::string(name));
-    const Json& json = *it->second.json;
-    switch (it->second.kind) {
-      case 't': return shared_.symbols.fake(json);
-      case 'i': return shared_.symbols.sym_int(json);
-      case 'f': return shared_.symbols.sym_float(json);
-      case 'b': return shared_.symbols.sym_bool(json);
-      default: return custom_object(json);
-    }
+    return (this->*it->second.reader)(*it->second.json);
   }
-  static Value custom_object(const Json& json) {
+  Value tensor_value(const Json& json) { return shared_.symbols.fake(json); }
+  Value integer_value(const Json& json) { return shared_.symbols.sym_int(json); }
+  Value float_value(const Json& json) { return shared_.symbols.sym_float(json); }
+  Value boolean_value(const Json& json) { return shared_.symbols.sym_bool(json); }
+  Value custom_object(const Json& json) {
     return StructValue{"CustomObjArgument",
                        "null",
                        {"name", "class_fqn"},

@@ -130,30 +130,6 @@ bool is_getitem(const Node& n) {
   return n.kind() == NodeKind::call_function && n.target().function() && n.target().function()->name() == "operator.getitem";
 }
 
-bool is_symbolic_number(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::integer: return v.to_sym_int().is_symbolic();
-    case Value::Kind::floating: return v.to_sym_float().is_symbolic();
-    case Value::Kind::boolean: return v.to_sym_bool().is_symbolic();
-    case Value::Kind::none:
-    case Value::Kind::complex:
-    case Value::Kind::string:
-    case Value::Kind::slice:
-    case Value::Kind::tensor:
-    case Value::Kind::dtype:
-    case Value::Kind::device:
-    case Value::Kind::layout:
-    case Value::Kind::memory_format:
-    case Value::Kind::generator:
-    case Value::Kind::node:
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-    case Value::Kind::dict:
-    case Value::Kind::structure: break;
-  }
-  return false;
-}
-
 class GraphWriter {
  public:
   GraphWriter(const GraphModule& module, MetaWriter& metas) : module_(module), metas_(metas) {}
@@ -588,7 +564,7 @@ class GraphWriter {
 
   void write_input(JsonWriter& out, const Node& node) {
     const Value& val = node.meta.val;
-    if (val.is_tensor() || is_symbolic_number(val)) return write_result(out, node.name(), &node, val);
+    if (val.is_tensor() || val.expr()) return write_result(out, node.name(), &node, val);
     if (val.kind() == Value::Kind::structure && val.to_struct().type == "CustomObjArgument") {
       write_node_argument(out, &node);
       objects_.key(node.name());

@@ -125,13 +125,11 @@ DynamicShapes DynamicShapes::dict(Entries entries) {
 DynamicShapes::Kind DynamicShapes::kind() const {
   if (const auto* sequence = std::get_if<std::shared_ptr<const Sequence>>(&v_))
     return (*sequence)->is_list ? Kind::list : Kind::tuple;
-  switch (v_.index()) {
-    case 0: return Kind::none;
-    case 1: return Kind::integer;
-    case 2: return Kind::hint;
-    case 3: return Kind::dim;
-    default: return Kind::dict;
-  }
+  if (std::holds_alternative<std::monostate>(v_)) return Kind::none;
+  if (std::holds_alternative<int64_t>(v_)) return Kind::integer;
+  if (std::holds_alternative<DimHint>(v_)) return Kind::hint;
+  if (std::holds_alternative<Dim>(v_)) return Kind::dim;
+  return Kind::dict;
 }
 
 const DynamicShapes::Items& DynamicShapes::items() const { return std::get<std::shared_ptr<const Sequence>>(v_)->items; }

@@ -7,8 +7,8 @@
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/promotion.h"
 #include "calque/tensor/wrapped_number.h"
+#include "op/value_items.h"
 #include "trace/decompositions/table.h"
-#include "trace/value_items.h"
 
 namespace calque {
 namespace {
