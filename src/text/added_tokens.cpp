@@ -2,55 +2,46 @@
 
 #include <algorithm>
 
-#include "text/bpe.h"
+#include "text/text_model.h"
 #include "text/unicode.h"
 
 namespace calque {
 
-void AddedTokens::Trie::insert(std::string_view token, uint32_t id) {
+void AddedTokens::Finder::insert(std::string_view token, uint32_t id) {
   if (token.empty()) return;
   first_[static_cast<unsigned char>(token[0])] = true;
-  uint32_t at = 0;
-  for (const char c : token) {
-    const auto [next, fresh] = next_.emplace(step(at, c), static_cast<uint32_t>(ids_.size()));
-    at = next->second;
-    if (fresh) ids_.push_back(-1);
-  }
-  if (ids_[at] < 0) ids_[at] = id;  // of two that are equal the first one is found
+  trie_.insert(token, id);  // of two that are equal the first one is found
 }
 
-size_t AddedTokens::Trie::longest(std::string_view text, size_t at, TextBudget& budget, uint32_t& id) const {
+size_t AddedTokens::Finder::longest(std::string_view text, size_t at, TextBudget& budget, uint32_t& id) const {
   size_t length = 0;
-  uint32_t node = 0;
+  ByteTrie::Node node = ByteTrie::root;
   for (size_t i = at; i < text.size(); ++i) {
-    const auto next = next_.find(step(node, text[i]));
-    if (next == next_.end()) break;
+    node = trie_.next(node, text[i]);
+    if (node == ByteTrie::none) break;
     budget.spend(1);
-    node = next->second;
-    if (ids_[node] >= 0) {
-      length = i + 1 - at;
-      id = static_cast<uint32_t>(ids_[node]);
-    }
+    if (!ByteTrie::ends(node)) continue;
+    length = i + 1 - at;
+    id = trie_.value(node);
   }
   return length;
 }
 
-size_t AddedTokens::Trie::candidate(std::string_view text, size_t from) const {
+size_t AddedTokens::Finder::candidate(std::string_view text, size_t from) const {
   while (from < text.size() && !first_[static_cast<unsigned char>(text[from])]) ++from;
   return from;
 }
 
-void AddedTokens::add(const std::vector<AddedToken>& tokens, const Bpe& model, const Normalizers& normalizers,
+void AddedTokens::add(const std::vector<AddedToken>& tokens, const TextModel& model, const Normalizers& normalizers,
                       TextBudget& budget) {
   for (const AddedToken& token : tokens)
     if (token.special && !token.content.empty()) special_.insert(token.content);
   std::vector<AddedToken> specials, others;  // of tokens that look the same, the special one is found
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) continue;
+    if (ids_.contains(token.content)) continue;  // as it was said first
     uint32_t id;
-    if (const auto known = token_to_id(token.content)) {
-      id = *known;
-    } else if (const auto in_model = model.token_to_id(token.content)) {
+    if (const auto in_model = model.token_to_id(token.content)) {
       id = *in_model;
     } else {
       id = std::max(static_cast<uint32_t>(model.vocab_size()), by_id_.empty() ? 0 : by_id_.rbegin()->first + 1);
@@ -81,9 +72,9 @@ const AddedToken* AddedTokens::find(uint32_t id) const {
   return found == by_id_.end() ? nullptr : &found->second;
 }
 
-void AddedTokens::split_at(const Trie& trie, const Piece& piece, TextBudget& budget, std::vector<Piece>& out) const {
+void AddedTokens::split_at(const Finder& finder, const Piece& piece, TextBudget& budget, std::vector<Piece>& out) const {
   const std::string_view text = piece.text;
-  if (trie.empty()) {
+  if (finder.empty()) {
     if (!text.empty()) out.push_back(piece);
     return;
   }
@@ -97,15 +88,15 @@ void AddedTokens::split_at(const Trie& trie, const Piece& piece, TextBudget& bud
   };
   const auto properties = [&](size_t i) { return table.of(decode_utf8(text.data() + i).value); };
   size_t done = 0;
-  for (size_t i = trie.candidate(text, 0); i < text.size();) {
+  for (size_t i = finder.candidate(text, 0); i < text.size();) {
     uint32_t id = 0;
-    const size_t length = trie.longest(text, i, budget, id);
+    const size_t length = finder.longest(text, i, budget, id);
     if (length == 0) {
-      i = trie.candidate(text, i + 1);
+      i = finder.candidate(text, i + 1);
       continue;
     }
     size_t begin = i, end = i + length;
-    i = trie.candidate(text, end);
+    i = finder.candidate(text, end);
     const AddedToken& token = by_id_.at(id);
     if (token.single_word) {
       const bool word_before = begin > 0 && (properties(before(begin)) & unicode_beside_word);

@@ -11,12 +11,13 @@
 #include <unordered_set>
 #include <vector>
 
+#include "text/byte_trie.h"
 #include "text/normalizer.h"
 #include "text/piece.h"
 
 namespace calque {
 
-class Bpe;
+class TextModel;
 
 struct AddedToken {
   std::string content;
@@ -31,7 +32,8 @@ struct AddedToken {
 class AddedTokens {
  public:
   // In the order of the file. A token that the model has keeps its id; others are numbered behind the model's.
-  void add(const std::vector<AddedToken>& tokens, const Bpe& model, const Normalizers& normalizers, TextBudget& budget);
+  void add(const std::vector<AddedToken>& tokens, const TextModel& model, const Normalizers& normalizers,
+           TextBudget& budget);
 
   // Splits `text` at the tokens, normalizing what is between them.
   void split(const Piece& text, const Normalizers& normalizers, std::vector<Piece>& out, TextStore& store) const;
@@ -43,26 +45,24 @@ class AddedTokens {
 
  private:
   // Finds the longest token at the leftmost place.
-  class Trie {
+  class Finder {
    public:
     void insert(std::string_view token, uint32_t id);
     // The length of the longest token at `at`; 0 for none.
     size_t longest(std::string_view text, size_t at, TextBudget& budget, uint32_t& id) const;
     size_t candidate(std::string_view text, size_t from) const;  // the next place where one may begin
-    bool empty() const { return ids_.size() == 1; }
+    bool empty() const { return trie_.empty(); }
 
    private:
-    static uint64_t step(uint32_t node, char c) { return uint64_t{node} << 8 | static_cast<unsigned char>(c); }
-    std::unordered_map<uint64_t, uint32_t> next_;  // by step
-    std::vector<int64_t> ids_{-1};                 // of the tokens that end at the nodes; -1 for none
+    ByteTrie trie_;
     std::array<bool, 256> first_{};
   };
-  void split_at(const Trie& trie, const Piece& piece, TextBudget& budget, std::vector<Piece>& out) const;
+  void split_at(const Finder& finder, const Piece& piece, TextBudget& budget, std::vector<Piece>& out) const;
 
   std::unordered_map<std::string, uint32_t> ids_;
   std::map<uint32_t, AddedToken> by_id_;
   std::unordered_set<std::string> special_;
-  Trie plain_, normalized_;
+  Finder plain_, normalized_;
 };
 
 }  // namespace calque

@@ -1,7 +1,6 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <queue>
 
@@ -14,11 +13,7 @@ namespace calque {
 namespace {
 
 constexpr uint32_t no_rank = std::numeric_limits<uint32_t>::max();
-constexpr size_t cache_slots = 1 << 15;
-constexpr size_t cache_word_bytes = 1 << 20;
-constexpr size_t longest_cached_word = 256;
-constexpr size_t most_cached_tokens = 256;  // of a word
-constexpr size_t short_word = 48;           // symbols: up to here scanning beats a heap
+constexpr size_t short_word = 48;  // symbols: up to here scanning beats a heap
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 32;
@@ -30,53 +25,9 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-// ---- the cache ----------------------------------------------------------------------------------------------------
-
-BpeCache::BpeCache() : slots_(cache_slots) {}
-
-uint64_t BpeCache::hash_of(std::string_view word) {
-  uint64_t h = 0x2545F4914F6CDD1D ^ word.size();
-  const char* p = word.data();
-  size_t n = word.size();
-  for (; n >= 8; p += 8, n -= 8) {
-    uint64_t x;
-    std::memcpy(&x, p, 8);
-    h = mix(h ^ x);
-  }
-  uint64_t x = 0;
-  std::memcpy(&x, p, n);
-  return mix(mix(h ^ x));
-}
-
-const BpeToken* BpeCache::find(std::string_view word, uint64_t hash, size_t& count) const {
-  const Slot& s = slots_[hash & (cache_slots - 1)];
-  if (s.count == 0 || s.hash != hash || s.size != word.size() ||
-      std::memcmp(words_.data() + s.word, word.data(), s.size) != 0)
-    return nullptr;
-  count = s.count;
-  return tokens_.data() + s.tokens;
-}
-
-void BpeCache::insert(std::string_view word, uint64_t hash, const BpeToken* tokens, size_t count) {
-  if (count == 0 || count > most_cached_tokens || word.size() > longest_cached_word) return;
-  if (words_.size() + word.size() > cache_word_bytes) {
-    std::fill(slots_.begin(), slots_.end(), Slot{});
-    words_.clear();
-    tokens_.clear();
-  }
-  slots_[hash & (cache_slots - 1)] = {hash, static_cast<uint32_t>(words_.size()), static_cast<uint32_t>(word.size()),
-                                      static_cast<uint32_t>(tokens_.size()), static_cast<uint32_t>(count)};
-  words_ += word;
-  tokens_.insert(tokens_.end(), tokens, tokens + count);
-}
-
 // ---- reading ------------------------------------------------------------------------------------------------------
 
 Bpe::Bpe(const Json& json) {
-  // Files older than the type field are BPE when they have merges.
-  const Json* type = json.find("type");
-  if (type ? type->to_string() != "BPE" : !json.find("merges"))
-    unsupported_part("model", type ? type->to_string() : "without a type");
   if (const Json* dropout = json.find("dropout"); dropout && !dropout->is_null() && dropout->to_float() != 0)
     unsupported_part("model option", "dropout");
   prefix_ = text_or(json, "continuing_subword_prefix", "");
@@ -84,29 +35,13 @@ Bpe::Bpe(const Json& json) {
   fuse_unknown_ = flag_or(json, "fuse_unk", false);
   byte_fallback_ = flag_or(json, "byte_fallback", false);
   ignore_merges_ = flag_or(json, "ignore_merges", false);
-  read_vocab(json.at("vocab"));
+  vocabulary_.read(json.at("vocab"));
   read_merges(json.at("merges"));
   unknown_name_ = text_or(json, "unk_token", "");
   if (!unknown_name_.empty()) unknown_ = token_to_id(unknown_name_);
   for (size_t b = 0; b < 256; ++b) {
     const auto id = token_to_id(byte_characters()[b]);
     byte_ids_[b] = id ? static_cast<int64_t>(*id) : -1;
-  }
-}
-
-void Bpe::read_vocab(const Json& json) {
-  const auto members = json.members();
-  ids_.reserve(members.size());
-  // Ids are places in a table, so one that is far past the number of tokens is a mistake or an attack.
-  const auto limit = static_cast<int64_t>(members.size()) * 16 + 1'000'000;
-  for (const JsonMember& m : members) {
-    const int64_t id = m.value.to_int();
-    if (id < 0 || id >= limit)
-      m.value.fail("the id of token \"" + excerpt(m.key) + "\" is " + std::to_string(id) + ", expected 0 to " +
-                   std::to_string(limit - 1) + " in a vocabulary of " + std::to_string(members.size()));
-    const auto [at, fresh] = ids_.insert_or_assign(std::string(m.key), static_cast<uint32_t>(id));
-    if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
-    tokens_[static_cast<size_t>(id)] = &at->first;
   }
 }
 
@@ -147,14 +82,6 @@ void Bpe::add_merge(std::string_view a, std::string_view b, uint32_t rank) {
   while (merges_[at].pair != Merge::empty_pair && merges_[at].pair != pair) at = (at + 1) & (merges_.size() - 1);
   merges_[at] = {pair, rank, known(made)};
 }
-
-std::optional<uint32_t> Bpe::token_to_id(std::string_view token) const {
-  const auto found = ids_.find(token);
-  if (found == ids_.end()) return std::nullopt;
-  return found->second;
-}
-
-const std::string* Bpe::id_to_token(uint32_t id) const { return id < tokens_.size() ? tokens_[id] : nullptr; }
 
 // ---- merging ------------------------------------------------------------------------------------------------------
 
@@ -200,13 +127,10 @@ void Bpe::first_symbols(std::string_view word, TextBudget& budget, std::vector<S
       continue;
     }
     if (byte_fallback_) {
-      static constexpr char digits[] = "0123456789ABCDEF";
       std::vector<Symbol> fallback;
       budget.take(character.size() * sizeof(Symbol));
       for (const char c : character) {
-        const auto b = static_cast<unsigned char>(c);
-        const char name[] = {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
-        const auto found = token_to_id(std::string_view(name, sizeof name));
+        const auto found = token_to_id(byte_token(static_cast<unsigned char>(c)));
         if (!found) break;
         fallback.push_back({*found, 1, no_rank});
       }
@@ -285,44 +209,28 @@ void Bpe::merge_long(std::vector<Symbol>& s) const {
   std::erase_if(s, [](const Symbol& x) { return x.size == 0; });
 }
 
-void Bpe::tokenize(std::string_view word, bool bytes, TextBudget& budget, BpeCache& cache,
-                   std::vector<BpeToken>& out) const {
-  if (word.empty()) return;
-  budget.spend(word.size());
-  const uint64_t hash = BpeCache::hash_of(word);
-  size_t count = 0;
-  if (const BpeToken* known = cache.find(word, hash, count)) {
-    out.insert(out.end(), known, known + count);
-    return;
-  }
-  const size_t start = out.size();
-  std::optional<uint32_t> whole;
+void Bpe::split(std::string_view word, bool bytes, TextBudget& budget, ModelRoom&, std::vector<ModelToken>& out) const {
   if (ignore_merges_) {
-    if (bytes) {
-      std::string characters;
+    std::string characters;
+    if (bytes)
       for (const char c : word) characters += byte_characters()[static_cast<unsigned char>(c)];
-      whole = token_to_id(characters);
-    } else {
-      whole = token_to_id(word);
+    if (const auto whole = token_to_id(bytes ? characters : word)) {
+      out.emplace_back(*whole, static_cast<uint32_t>(word.size()));
+      return;
     }
   }
-  if (whole) {
-    out.push_back({*whole, static_cast<uint32_t>(word.size())});
-  } else {
-    std::vector<Symbol> symbols;
-    symbols.reserve(word.size());
-    if (bytes)
-      for (const char c : word)
-        symbols.push_back({static_cast<uint32_t>(byte_ids_[static_cast<unsigned char>(c)]), 1, no_rank});
-    else
-      first_symbols(word, budget, symbols);
-    if (symbols.size() <= short_word)
-      merge_short(symbols);
-    else
-      merge_long(symbols);
-    for (const Symbol& s : symbols) out.push_back({s.id, s.size});
-  }
-  cache.insert(word, hash, out.data() + start, out.size() - start);
+  std::vector<Symbol> symbols;
+  symbols.reserve(word.size());
+  if (bytes)
+    for (const char c : word)
+      symbols.push_back({static_cast<uint32_t>(byte_ids_[static_cast<unsigned char>(c)]), 1, no_rank});
+  else
+    first_symbols(word, budget, symbols);
+  if (symbols.size() <= short_word)
+    merge_short(symbols);
+  else
+    merge_long(symbols);
+  for (const Symbol& s : symbols) out.emplace_back(s.id, s.size);
 }
 
 }  // namespace calque

@@ -50,12 +50,7 @@ char32_t compose(char32_t a, char32_t b) {  // 0: they do not
   return found == known.end() ? 0 : found->second;
 }
 
-// A character of the result, and by how many characters the text grew with it: 0 takes the place of one, 1 was put in,
-// -n takes the place of n + 1.
-struct Change {
-  char32_t c;
-  int64_t grown;
-};
+using Change = CharacterChange;
 
 void decompose(char32_t c, bool compatible, std::vector<Change>& out) {
   if (c >= hangul_first && c < hangul_first + hangul_count) {
@@ -176,20 +171,7 @@ Piece normalize(const Piece& piece, NormalForm form, TextStore& store) {
   }
   order_marks(changes);
   if (composes) changes = recompose(changes);
-
-  RewrittenText out(store.budget());
-  out.text.reserve(piece.text.size());
-  size_t at = 0;  // in the piece
-  const auto next = [&] { at += at < piece.text.size() ? decode_utf8(piece.text.data() + at).size : 0; };
-  for (const Change& change : changes) {
-    // What was put in stands for the character before it.
-    const size_t from = change.grown > 0 || at == piece.text.size() ? at - (at > 0) : at;
-    TextRange origin{};
-    if (change.grown <= 0 || at > 0) origin = piece.original(from, from + 1);
-    out.put(change.c, origin);
-    for (int64_t n = change.grown; n <= 0; ++n) next();
-  }
-  return store.keep(std::move(out));
+  return rewrite(piece, changes, store);
 }
 
 }  // namespace calque

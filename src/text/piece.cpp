@@ -17,6 +17,20 @@ void RewrittenText::copy(const Piece& piece, size_t begin, size_t end) {
   }
 }
 
+Piece rewrite(const Piece& piece, const std::vector<CharacterChange>& changes, TextStore& store) {
+  RewrittenText out(store.budget());
+  out.text.reserve(piece.text.size());
+  size_t at = 0;  // in the piece
+  for (const CharacterChange& change : changes) {
+    const size_t from = change.grown > 0 || at == piece.text.size() ? at - (at > 0) : at;
+    TextRange origin{};
+    if (change.grown <= 0 || at > 0) origin = piece.original(from, from + 1);
+    out.put(change.c, origin);
+    for (int64_t n = change.grown; n <= 0 && at < piece.text.size(); ++n) at += decode_utf8(piece.text.data() + at).size;
+  }
+  return store.keep(std::move(out));
+}
+
 Piece prepend(const Piece& piece, std::string_view prefix, TextStore& store) {
   if (piece.text.empty()) return piece;
   RewrittenText out(store.budget());

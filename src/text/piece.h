@@ -20,9 +20,10 @@ struct TextRange {
 
 struct Piece {
   std::string_view text;
-  const TextRange* origin = nullptr;  // one a byte: the characters it stands for; null while the text is as it was given
-  uint32_t base = 0;                  // without `origin`: where the piece begins
-  int64_t added = -1;                 // the id, when it is an added token
+  const TextRange* origin =
+      nullptr;         // one a byte: the characters it stands for; null while each stands for that at its place
+  uint32_t base = 0;   // without `origin`: where the piece begins
+  int64_t added = -1;  // the id, when it is an added token
 
   Piece slice(size_t begin, size_t end) const {
     return {text.substr(begin, end - begin), origin ? origin + begin : nullptr, static_cast<uint32_t>(base + begin), -1};
@@ -52,6 +53,11 @@ struct RewrittenText {
     text += s;
     origin.resize(text.size(), from);
   }
+  // Bytes without their origins; all of the text then.
+  void put_bytes(std::string_view bytes) {
+    budget_->take(bytes.size());
+    text = bytes;
+  }
   // The bytes [begin, end) of `piece`, whole characters, as they are.
   void copy(const Piece& piece, size_t begin, size_t end);
 
@@ -75,6 +81,41 @@ class TextStore {
   TextBudget& budget_;
   std::deque<RewrittenText> texts_;
 };
+
+// A character of a text that is rewritten, and by how many characters the text grows with it: 0 takes the place of one, 1 is
+// put in, -n takes the place of n + 1.
+struct CharacterChange {
+  char32_t c;
+  int64_t grown;
+};
+// The whole of `piece` rewritten. What is put in stands for the character before it.
+Piece rewrite(const Piece& piece, const std::vector<CharacterChange>& changes, TextStore& store);
+
+// Each character of `piece` as map(c, put) puts it, once, several times or not at all; what is put stands for that character.
+template <class Map>
+Piece map_characters(const Piece& piece, TextStore& store, Map&& map) {
+  RewrittenText out(store.budget());
+  out.text.reserve(piece.text.size());
+  for (size_t i = 0; i < piece.text.size();) {
+    const Utf8Char c = decode_utf8(piece.text.data() + i);
+    const TextRange origin = piece.original(i, i + 1);
+    map(c.value, [&](char32_t to) { out.put(to, origin); });
+    i += c.size;
+  }
+  return store.keep(std::move(out));
+}
+
+// `piece` with other bytes, as many, each in the place of its own: map(byte).
+template <class Map>
+Piece map_bytes(const Piece& piece, TextStore& store, Map&& map) {
+  RewrittenText out(store.budget());
+  out.put_bytes(piece.text);
+  for (char& c : out.text) c = map(c);
+  Piece made = store.keep(std::move(out));
+  made.origin = piece.origin;
+  made.base = piece.base;
+  return made;
+}
 
 // `prefix` in front of a piece; it stands for the piece's first character, as does that character itself.
 Piece prepend(const Piece& piece, std::string_view prefix, TextStore& store);

@@ -38,25 +38,19 @@ void put_in(Encoding& e, int64_t id, const std::string& token, int64_t type, Tex
   e.offsets.emplace_back(0, 0);
   e.type_ids.push_back(type);
   e.special_tokens_mask.push_back(1);
-}
-
-void append(Encoding& to, const Encoding& from) {
-  const auto add = [](auto& a, const auto& b) { a.insert(a.end(), b.begin(), b.end()); };
-  add(to.ids, from.ids);
-  add(to.tokens, from.tokens);
-  add(to.offsets, from.offsets);
-  add(to.type_ids, from.type_ids);
-  add(to.special_tokens_mask, from.special_tokens_mask);
+  e.attention_mask.push_back(1);
+  e.sequence_ids.push_back(-1);
 }
 
 class ByteLevelProcessor final : public PostProcessor {
  public:
   ByteLevelProcessor(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool, TextBudget&) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, const PostContext&) const override {
     if (trim_)
       for (Encoding& e : encodings) trim_offsets(e, add_prefix_space_);
     return encodings;
   }
+  size_t added_tokens(bool) const override { return 0; }
 
  private:
   bool trim_, add_prefix_space_;
@@ -84,14 +78,15 @@ class PairProcessor final : public PostProcessor {
   PairProcessor(SpecialToken cls, SpecialToken sep, std::optional<Roberta> roberta)
       : cls_(std::move(cls)), sep_(std::move(sep)), roberta_(roberta) {}
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, const PostContext& context) const override {
+    TextBudget& budget = context.budget;
     for (size_t i = 0; i < encodings.size(); ++i) {
       Encoding& e = encodings[i];
       if (roberta_) {
         if (roberta_->trim) trim_offsets(e, roberta_->add_prefix_space);
-        std::fill(e.type_ids.begin(), e.type_ids.end(), 0);
+        if (i > 1 || !context.overflowed[i]) std::fill(e.type_ids.begin(), e.type_ids.end(), 0);
       }
-      if (!add_special_tokens) continue;
+      if (!context.add_special_tokens) continue;
       const int64_t type = roberta_ ? 0 : static_cast<int64_t>(i);
       Encoding with;
       if (i == 0)
@@ -101,12 +96,13 @@ class PairProcessor final : public PostProcessor {
       std::fill(e.type_ids.begin(), e.type_ids.end(), type);
       std::fill(e.special_tokens_mask.begin(), e.special_tokens_mask.end(), uint8_t{0});
       budget.require(encoding_memory(e));
-      append(with, e);
+      append_encoding(with, e);
       put_in(with, sep_.id, sep_.text, type, budget);
       e = std::move(with);
     }
     return encodings;
   }
+  size_t added_tokens(bool pair) const override { return !pair ? 2 : roberta_ ? 4 : 3; }
 
  private:
   SpecialToken cls_, sep_;
@@ -129,10 +125,11 @@ class TemplateProcessor final : public PostProcessor {
           json.fail("the template uses the special token \"" + excerpt(p.id) + "\", which special_tokens does not have");
   }
 
-  std::vector<Encoding> apply(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const override {
+  std::vector<Encoding> apply(std::vector<Encoding> encodings, const PostContext& context) const override {
+    TextBudget& budget = context.budget;
     std::vector<Encoding> out;
     for (const Part& part : encodings.size() == 2 ? pair_ : single_) {
-      if (!part.sequence && !add_special_tokens) continue;
+      if (!part.sequence && !context.add_special_tokens) continue;
       budget.take(sizeof(Encoding));
       Encoding e;
       if (part.sequence) {
@@ -140,13 +137,19 @@ class TemplateProcessor final : public PostProcessor {
         if (which >= encodings.size()) throw UserError("tokenizer: the template for one text asks for a second");
         budget.take(encoding_memory(encodings[which]));
         e = encodings[which];
-        std::fill(e.type_ids.begin(), e.type_ids.end(), part.type);
+        if (!context.overflowed[which]) std::fill(e.type_ids.begin(), e.type_ids.end(), part.type);
       } else {
         for (const SpecialToken& token : tokens_.at(part.id)) put_in(e, token.id, token.text, part.type, budget);
       }
       out.push_back(std::move(e));
     }
     return out;
+  }
+  size_t added_tokens(bool pair) const override {
+    size_t n = 0;
+    for (const Part& part : pair ? pair_ : single_)
+      if (!part.sequence) n += tokens_.at(part.id).size();
+    return n;
   }
 
  private:
@@ -199,8 +202,19 @@ void add_steps(const Json& json, std::vector<std::unique_ptr<PostProcessor>>& ou
 
 }  // namespace
 
+void append_encoding(Encoding& to, const Encoding& from) {
+  const auto add = [](auto& a, const auto& b) { a.insert(a.end(), b.begin(), b.end()); };
+  add(to.ids, from.ids);
+  add(to.tokens, from.tokens);
+  add(to.offsets, from.offsets);
+  add(to.type_ids, from.type_ids);
+  add(to.special_tokens_mask, from.special_tokens_mask);
+  add(to.attention_mask, from.attention_mask);
+  add(to.sequence_ids, from.sequence_ids);
+}
+
 size_t token_memory(std::string_view token) {
-  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + 1;
+  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + 3;
 }
 
 size_t encoding_memory(const Encoding& encoding) {

@@ -14,27 +14,6 @@ namespace {
 
 constexpr size_t longest_text = std::numeric_limits<uint32_t>::max() / 4;
 
-std::vector<AddedToken> read_added_tokens(const Json& json) {
-  std::vector<AddedToken> out;
-  for (const Json& item : json.items()) {
-    AddedToken token;
-    token.content = item.at("content").to_string();
-    token.single_word = flag_or(item, "single_word", false);
-    token.lstrip = flag_or(item, "lstrip", false);
-    token.rstrip = flag_or(item, "rstrip", false);
-    token.special = flag_or(item, "special", false);
-    token.normalized = flag_or(item, "normalized", !token.special);
-    out.push_back(std::move(token));
-  }
-  return out;
-}
-
-// A token of tokenizer_config.json: its text, or an object that has it.
-std::optional<std::string> config_token(const Json& json) {
-  if (json.is_null()) return std::nullopt;
-  return std::string(json.is_object() ? json.at("content").to_string() : json.to_string());
-}
-
 std::string read_text(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path.string());
   const auto bytes = file->bytes();
@@ -101,7 +80,8 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, const TextLimits& limits) {
+Tokenizer Tokenizer::read(std::string_view text, const std::string& name, const TextLimits& limits,
+                          const std::optional<std::filesystem::path>& folder) {
   if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, name + ": not UTF-8 text");
   const JsonDocument document(text, name);
   const Json& json = document.root();
@@ -113,22 +93,29 @@ Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, c
     const Json* found = json.find(key);
     return found ? *found : nothing.root();
   };
+  impl->settings = TokenizerSettings::read(document, folder);
   naming(name, [&] {
     ExpressionBudget expressions(limits);
     impl->normalizers = make_normalizers(part("normalizer"), expressions);
-    impl->model = std::make_unique<Bpe>(json.at("model"));
+    impl->model = make_model(json.at("model"));
     impl->pre_tokenizers = make_pre_tokenizers(part("pre_tokenizer"), impl->model->knows_bytes(), expressions);
     impl->post_processors = make_post_processors(part("post_processor"));
     impl->decoders = make_decoders(part("decoder"), expressions);
-    if (const Json& added = part("added_tokens"); !added.is_null()) {
-      const std::vector<AddedToken> tokens = read_added_tokens(added);
-      size_t bytes = 0;
-      for (const AddedToken& token : tokens) bytes += token.content.size();
-      TextBudget budget(limits, impl->name, TextBudget::Of::added_tokens, bytes);
-      impl->added.add(tokens, *impl->model, impl->normalizers, budget);
-    }
+    std::vector<AddedToken> tokens;
+    if (const Json& added = part("added_tokens"); !added.is_null())
+      for (const Json& item : added.items()) tokens.push_back(read_added_token(item));
+    tokens.insert(tokens.end(), impl->settings.named_tokens.begin(), impl->settings.named_tokens.end());
+    size_t bytes = 0;
+    for (const AddedToken& token : tokens) bytes += token.content.size();
+    TextBudget budget(limits, impl->name, TextBudget::Of::added_tokens, bytes);
+    impl->added.add(tokens, *impl->model, impl->normalizers, budget);
+    impl->settings.guess_roles([&](std::string_view token) { return impl->added.is_special(token); });
   });
   return Tokenizer(std::move(impl));
+}
+
+Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, const TextLimits& limits) {
+  return read(text, name, limits, std::nullopt);
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimits& limits) {
@@ -136,31 +123,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimi
   const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
   if (folder && !std::filesystem::exists(file))
     throw UserError(ErrorKind::bad_file, path.string() + ": no tokenizer.json in this folder");
-  Tokenizer tokenizer = from_json(read_text(file), file.string(), limits);
-
-  const std::filesystem::path config = file.parent_path() / "tokenizer_config.json";
-  if (!std::filesystem::exists(config)) return tokenizer;
-  const std::string text = read_text(config);
-  if (!is_valid_utf8(text)) throw UserError(ErrorKind::bad_file, config.string() + ": not UTF-8 text");
-  const JsonDocument document(text, config.string());
-  Impl& impl = *tokenizer.impl_;
-  naming(config.string(), [&] {
-    for (const char* role : {"bos", "eos", "pad", "unk", "cls", "sep", "mask"}) {
-      const std::string key = std::string(role) + "_token";
-      if (const Json* found = document.root().find(key))
-        naming(key, [&] {
-          if (const auto token = config_token(*found)) impl.special_tokens[role] = *token;
-        });
-    }
-    // Files without a limit say 10^30.
-    if (const Json* length = document.root().find("model_max_length"); length && !length->is_null())
-      naming("model_max_length", [&] {
-        const double most = length->to_float();
-        if (!(most >= 0)) length->fail("model_max_length must be a number of tokens, found one below 0");
-        if (most < 1e15) impl.model_max_length = static_cast<int64_t>(most);
-      });
-  });
-  return tokenizer;
+  return read(read_text(file), file.string(), limits, file.parent_path());
 }
 
 // ---- encoding -----------------------------------------------------------------------------------------------------
@@ -196,25 +159,27 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
       continue;
     }
     scratch.tokens.clear();
-    model->tokenize(piece.text, pre_tokenizers.bytes, budget, scratch.cache, scratch.tokens);
+    model->tokenize(piece.text, pre_tokenizers.bytes, budget, scratch.model, scratch.tokens);
     if (want == Want::ids) budget.take(scratch.tokens.size() * sizeof(int64_t));
     size_t at = 0;
-    for (const BpeToken& token : scratch.tokens) {
+    for (const ModelToken& token : scratch.tokens) {
       out.ids.push_back(token.id);
       if (want == Want::ids) continue;
-      const std::string& name = *model->id_to_token(token.id);
-      budget.take(token_memory(name));
-      out.tokens.push_back(name);
+      const std::string_view called = token.surface ? piece.text.substr(at, token.size) : *model->id_to_token(token.id);
+      budget.take(token_memory(called));
+      out.tokens.emplace_back(called);
       // Prefixes and suffixes that fell back to bytes are longer than the text.
       const size_t begin = std::min(at, piece.text.size() - 1), end = std::min(at + token.size, piece.text.size());
       const TextRange range = piece.original(begin, std::max(end, begin + 1));
       out.offsets.emplace_back(range.begin, range.end);
-      at += token.size;
+      if (!token.shared) at += token.size;
     }
   }
   if (want == Want::ids) return out;
   out.type_ids.assign(out.size(), type);
   out.special_tokens_mask.assign(out.size(), 0);
+  out.attention_mask.assign(out.size(), 1);
+  out.sequence_ids.assign(out.size(), static_cast<int8_t>(type));
   if (unit == OffsetUnit::characters) {
     const CharacterCounter count(text);
     for (auto& [begin, end] : out.offsets) begin = count(begin), end = count(end);
@@ -224,22 +189,15 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
   return out;
 }
 
-Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, bool add_special_tokens, TextBudget& budget) const {
+Encoding Tokenizer::Impl::post_process(std::vector<Encoding> encodings, const PostContext& context) const {
   for (size_t i = 0; i < post_processors.size(); ++i) {
-    budget.enter("post-processor", i + 1);
-    for (const Encoding& e : encodings) budget.spend(1 + e.size());
-    encodings = post_processors[i]->apply(std::move(encodings), add_special_tokens, budget);
+    context.budget.enter("post-processor", i + 1);
+    for (const Encoding& e : encodings) context.budget.spend(1 + e.size());
+    encodings = post_processors[i]->apply(std::move(encodings), context);
   }
   if (encodings.empty()) return {};
   Encoding out = std::move(encodings.front());
-  for (size_t i = 1; i < encodings.size(); ++i) {
-    const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    add(out.ids, encodings[i].ids);
-    add(out.tokens, encodings[i].tokens);
-    add(out.offsets, encodings[i].offsets);
-    add(out.type_ids, encodings[i].type_ids);
-    add(out.special_tokens_mask, encodings[i].special_tokens_mask);
-  }
+  for (size_t i = 1; i < encodings.size(); ++i) append_encoding(out, encodings[i]);
   return out;
 }
 
@@ -247,7 +205,7 @@ Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) 
   TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::text, text.size());
   std::vector<Encoding> one;
   one.push_back(impl_->encode_one(text, 0, Impl::Want::everything, options.offsets, budget));
-  return impl_->post_process(std::move(one), options.add_special_tokens, budget);
+  return impl_->post_process(std::move(one), {options.add_special_tokens, {}, budget});
 }
 
 Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
@@ -255,21 +213,14 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   std::vector<Encoding> two;
   two.push_back(impl_->encode_one(first, 0, Impl::Want::everything, options.offsets, budget));
   two.push_back(impl_->encode_one(second, 1, Impl::Want::everything, options.offsets, budget));
-  return impl_->post_process(std::move(two), options.add_special_tokens, budget);
-}
-
-std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
-  std::vector<Encoding> out;
-  out.reserve(texts.size());
-  for (const std::string& text : texts) out.push_back(encode(text, options));
-  return out;
+  return impl_->post_process(std::move(two), {options.add_special_tokens, {}, budget});
 }
 
 std::vector<int64_t> Tokenizer::encode_ids(std::string_view text, bool add_special_tokens) const {
   TextBudget budget(impl_->limits, impl_->name, TextBudget::Of::text, text.size());
   std::vector<Encoding> one;
   one.push_back(impl_->encode_one(text, 0, Impl::Want::ids, OffsetUnit::bytes, budget));
-  return impl_->post_process(std::move(one), add_special_tokens, budget).ids;
+  return impl_->post_process(std::move(one), {add_special_tokens, {}, budget}).ids;
 }
 
 // ---- decoding and the vocabulary ----------------------------------------------------------------------------------
@@ -325,8 +276,8 @@ bool Tokenizer::is_special(int64_t id) const {
 }
 
 std::optional<std::string> Tokenizer::special_token(std::string_view role) const {
-  const auto found = impl_->special_tokens.find(role);
-  if (found == impl_->special_tokens.end()) return std::nullopt;
+  const auto found = impl_->settings.special_tokens.find(role);
+  if (found == impl_->settings.special_tokens.end()) return std::nullopt;
   return found->second;
 }
 
@@ -335,6 +286,13 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view role) const 
   return token ? token_to_id(*token) : std::nullopt;
 }
 
-std::optional<int64_t> Tokenizer::model_max_length() const { return impl_->model_max_length; }
+const std::vector<std::string>& Tokenizer::additional_special_tokens() const {
+  return impl_->settings.additional_special_tokens;
+}
+std::optional<int64_t> Tokenizer::model_max_length() const { return impl_->settings.model_max_length; }
+TextSide Tokenizer::padding_side() const { return impl_->settings.padding_side; }
+TextSide Tokenizer::truncation_side() const { return impl_->settings.truncation_side; }
+int64_t Tokenizer::pad_type_id() const { return impl_->settings.pad_type_id; }
+const std::vector<std::string>& Tokenizer::model_input_names() const { return impl_->settings.model_input_names; }
 
 }  // namespace calque

@@ -1,7 +1,7 @@
-// Tokenizer: text to token ids and back, as a tokenizer.json of Hugging Face says (byte-level BPE and its relatives). What
-// is read is immutable; any number of threads may encode and decode with one Tokenizer. Text is UTF-8; bytes that are not
-// are taken as Python's errors="replace" takes them, one U+FFFD for each wrong sequence. "truncation" and "padding" of the
-// file are not applied: how long a batch may be is the caller's to say.
+// Tokenizer: text to token ids and back, as a tokenizer.json of Hugging Face says, with what tokenizer_config.json and
+// special_tokens_map.json beside it add. What is read is immutable; any number of threads may encode and decode with one
+// Tokenizer. Text is UTF-8; bytes that are not are taken as Python's errors="replace" takes them, one U+FFFD for each wrong
+// sequence. encode() neither cuts nor pads; encode_padded() does both, as transformers' tokenizer(texts) does.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,9 @@ struct Encoding {
   // tokens that the post-processor put in.
   std::vector<std::pair<size_t, size_t>> offsets;
   std::vector<int64_t> type_ids;             // 0, and 1 for the second of two texts, unless the file says otherwise
-  std::vector<uint8_t> special_tokens_mask;  // 1: put in by the post-processor
+  std::vector<uint8_t> special_tokens_mask;  // 1: put in by the post-processor, or padding
+  std::vector<uint8_t> attention_mask;       // 0: padding
+  std::vector<int8_t> sequence_ids;          // 0 and 1: of the first and the second text; -1: of neither
   size_t size() const { return ids.size(); }
 };
 
@@ -32,6 +34,41 @@ enum class OffsetUnit { bytes, characters };  // of the text given; of its chara
 struct EncodeOptions {
   bool add_special_tokens = true;
   OffsetUnit offsets = OffsetUnit::bytes;
+};
+
+enum class TextSide : uint8_t { left, right };
+
+// A text, or a pair of texts.
+struct TextInput {
+  std::string first;
+  std::optional<std::string> second;
+  TextInput() = default;
+  TextInput(std::string text) : first(std::move(text)) {}  // NOLINT: a text is an input
+  TextInput(const char* text) : first(text) {}             // NOLINT
+  TextInput(std::string a, std::string b) : first(std::move(a)), second(std::move(b)) {}
+};
+
+struct BatchOptions {
+  enum class Truncation : uint8_t { longest_first, only_first, only_second };
+
+  bool add_special_tokens = true;
+  bool pad = true;                                // all rows get the length of the longest one
+  std::optional<size_t> pad_to = {};              // or, when they are shorter, this length
+  std::optional<size_t> pad_to_multiple_of = {};  // and then the next multiple
+  bool truncate = false;
+  std::optional<size_t> max_length = {};  // with the special tokens; else model_max_length(), and without one nothing is cut
+  size_t stride = 0;                      // how many tokens an overflowing row has in common with the one before it
+  Truncation strategy = Truncation::longest_first;
+  std::optional<TextSide> padding_side = {}, truncation_side = {};  // else as the files say
+  OffsetUnit offsets = OffsetUnit::bytes;
+  bool overflow = false;  // what is cut off becomes further rows
+};
+
+// Rows of one length, if they were padded.
+struct Batch {
+  std::vector<Encoding> rows;
+  std::vector<size_t> row_of;  // by row: which text it is of; a text's rows follow one another
+  size_t width = 0;            // the length of the longest row
 };
 
 // What a tokenizer.json may cost. No tokenizer that was made for use comes near these limits; a file that was made to hang the
@@ -63,26 +100,43 @@ class Tokenizer {
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;
   Encoding encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
   std::vector<Encoding> encode_batch(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
+  // Cut and padded, on the threads of calque/base/thread.h; how many there are does not change the result. UserError when
+  // there is nothing to pad with, or no room for the special tokens.
+  Batch encode_padded(std::span<const TextInput> inputs, const BatchOptions& options = {}) const;
   // The ids alone, which is faster.
   std::vector<int64_t> encode_ids(std::string_view text, bool add_special_tokens = true) const;
 
   // Ids that there are not are left out.
   std::string decode(std::span<const int64_t> ids, bool skip_special_tokens = true) const;
+  // As transformers' decode: where "clean_up_tokenization_spaces" of tokenizer_config.json asks for it, and the model is not
+  // BPE, the spaces before punctuation and contractions are taken out.
+  std::string decode_clean(std::span<const int64_t> ids, bool skip_special_tokens = true) const;
 
   size_t vocab_size() const;  // with the added tokens
   std::optional<int64_t> token_to_id(std::string_view token) const;
   std::optional<std::string> id_to_token(int64_t id) const;
   bool is_special(int64_t id) const;
 
-  // From tokenizer_config.json: "bos", "eos", "pad", "unk", "cls", "sep", "mask".
+  // By the role's name: "bos", "eos", "pad", "unk", "cls", "sep", "mask". From tokenizer_config.json and
+  // special_tokens_map.json; where neither names any, from what the added tokens are called.
   std::optional<std::string> special_token(std::string_view role) const;
   std::optional<int64_t> special_token_id(std::string_view role) const;
+  const std::vector<std::string>& additional_special_tokens() const;
+  // As tokenizer_config.json says; else as transformers' class of that name has it; else as "padding" and "truncation" of
+  // tokenizer.json say.
   std::optional<int64_t> model_max_length() const;
+  TextSide padding_side() const;
+  TextSide truncation_side() const;
+  int64_t pad_type_id() const;
+  const std::vector<std::string>& model_input_names() const;  // "input_ids", perhaps "token_type_ids", "attention_mask"
 
  private:
   friend class StreamDecoder;
   struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
+  // `folder` has the files beside tokenizer.json.
+  static Tokenizer read(std::string_view json, const std::string& name, const TextLimits& limits,
+                        const std::optional<std::filesystem::path>& folder);
   std::unique_ptr<Impl> impl_;
 };
 
