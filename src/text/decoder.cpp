@@ -162,6 +162,81 @@ class SuffixDecoder final : public Decoder {
   std::string suffix_;
 };
 
+// Replacements of what stands in a text, one after the other. None makes the text longer by more than a byte a match.
+void tidy(std::string& text, std::initializer_list<std::pair<std::string_view, std::string_view>> replacements) {
+  for (const auto& [from, to] : replacements) {
+    std::string out;
+    size_t done = 0;
+    for (size_t at; (at = text.find(from, done)) != std::string::npos; done = at + from.size()) {
+      out.append(text, done, at - done);
+      out += to;
+    }
+    if (done > 0) text = out.append(text, done);
+  }
+}
+
+// The white space that WordPiece's decoder takes out before punctuation and contractions.
+void tidy_words(std::string& text) {
+  if (text.find(' ') == std::string::npos) return;
+  tidy(text, {{" .", "."},
+              {" ?", "?"},
+              {" !", "!"},
+              {" ,", ","},
+              {" ' ", "'"},
+              {" n't", "n't"},
+              {" 'm", "'m"},
+              {" do not", " don't"},
+              {" 's", "'s"},
+              {" 've", "'ve"},
+              {" 're", "'re"}});
+}
+
+class WordPieceDecoder final : public Decoder {
+ public:
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget& budget) const override {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      budget.take(1);
+      if (i > 0 && token.starts_with(prefix_))
+        token.erase(0, prefix_.size());
+      else if (i > 0)
+        token.insert(0, 1, ' ');
+      if (!cleanup_) continue;
+      budget.spend(16 + token.size());
+      tidy_words(token);
+    }
+    return tokens;
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+// A letter is said once however often it is heard, and the pad token is silence between letters.
+class CtcDecoder final : public Decoder {
+ public:
+  CtcDecoder(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget& budget) const override {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string& token : tokens) {
+      if (!pad_.empty()) tidy(token, {{pad_, ""}});
+      if (!cleanup_) continue;
+      tidy_words(token);
+      if (!delimiter_.empty()) tidy(token, {{delimiter_, " "}});
+      budget.spend(16 + token.size());
+    }
+    std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
+    return tokens;
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleanup_;
+};
+
 char32_t one_character(const Json& json) {
   const std::u32string text = to_utf32(json.to_string());
   if (text.size() != 1) json.fail("expected one character, found \"" + excerpt(json.to_string()) + "\"");
@@ -195,6 +270,11 @@ void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::uniq
         text_or(json, "prepend_scheme", flag_or(json, "add_prefix_space", true) ? "always" : "never") != "never";
     const Json* replacement = json.find("replacement");
     out.push_back(std::make_unique<MetaspaceDecoder>(replacement ? one_character(*replacement) : U'\u2581', prefix));
+  } else if (type == "WordPiece") {
+    out.push_back(std::make_unique<WordPieceDecoder>(text_or(json, "prefix", "##"), flag_or(json, "cleanup", true)));
+  } else if (type == "CTC") {
+    out.push_back(std::make_unique<CtcDecoder>(text_or(json, "pad_token", "<pad>"),
+                                               text_or(json, "word_delimiter_token", "|"), flag_or(json, "cleanup", true)));
   } else if (type == "BPEDecoder") {
     out.push_back(std::make_unique<SuffixDecoder>(text_or(json, "suffix", "</w>")));
   } else {
@@ -217,6 +297,19 @@ void append_token_bytes(std::string& bytes, std::string_view token) {
     bytes += static_cast<char>(*byte);
     i += c.size;
   }
+}
+
+void clean_up_spaces(std::string& text) {
+  tidy(text, {{" .", "."},
+              {" ?", "?"},
+              {" !", "!"},
+              {" ,", ","},
+              {" ' ", "'"},
+              {" n't", "n't"},
+              {" 'm", "'m"},
+              {" 's", "'s"},
+              {" 've", "'ve"},
+              {" 're", "'re"}});
 }
 
 std::string Decoders::decode(std::vector<std::string> tokens, TextBudget& budget) const {

@@ -28,6 +28,9 @@ struct Decoders {
 
 Decoders make_decoders(const Json& json, ExpressionBudget& budget);
 
+// transformers' clean_up_tokenization: no space before punctuation and contractions.
+void clean_up_spaces(std::string& text);
+
 // The bytes of a token in the byte alphabet; of one that is not in it, its own.
 void append_token_bytes(std::string& bytes, std::string_view token);
 

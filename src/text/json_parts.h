@@ -14,7 +14,7 @@ inline std::string_view part_type(const Json& json) { return json.at("type").to_
 
 [[noreturn]] inline void unsupported_part(const char* part, std::string_view type) {
   throw UserError(ErrorKind::bad_file, "tokenizer: the " + std::string(part) + " \"" + excerpt(type) +
-                                           "\" is not supported; Calque reads byte-level BPE tokenizers");
+                                           "\" is not supported; expected one that the tokenizers library 0.23 has");
 }
 
 inline bool flag_or(const Json& json, std::string_view key, bool otherwise) {

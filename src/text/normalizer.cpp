@@ -1,7 +1,10 @@
 #include "text/normalizer.h"
 
-#include <limits>
+#include <algorithm>
 
+#include "text/byte_alphabet.h"
+#include "text/char_classes.h"
+#include "text/charsmap.h"
 #include "text/json_parts.h"
 #include "text/normal_forms.h"
 #include "text/split_pattern.h"
@@ -19,21 +22,114 @@ class NormalFormNormalizer final : public Normalizer {
   NormalForm form_;
 };
 
+bool is_ascii_text(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+Piece lowercase(const Piece& piece, TextStore& store) {
+  if (is_ascii_text(piece.text)) return map_bytes(piece, store, ascii_lower);
+  return map_characters(piece, store, [](char32_t c, const auto& put) {
+    const LowerCase lower = lower_case(c);
+    put(lower.first);
+    if (lower.second) put(lower.second);
+  });
+}
+
 class LowercaseNormalizer final : public Normalizer {
+ public:
+  Piece apply(const Piece& piece, TextStore& store) const override { return lowercase(piece, store); }
+};
+
+Piece without(CharClass dropped, const Piece& piece, TextStore& store) {
+  const CharClasses& classes = CharClasses::instance();
+  return map_characters(piece, store, [&](char32_t c, const auto& put) {
+    if (!classes.has(c, dropped)) put(c);
+  });
+}
+
+class StripAccentsNormalizer final : public Normalizer {
+ public:
+  Piece apply(const Piece& piece, TextStore& store) const override { return without(class_mark, piece, store); }
+};
+
+// SentencePiece's cleaning: control characters go, what separates is a space.
+class NmtNormalizer final : public Normalizer {
+ public:
+  Piece apply(const Piece& piece, TextStore& store) const override {
+    return map_characters(piece, store, [](char32_t c, const auto& put) {
+      const bool control =
+          (c >= 1 && c <= 8) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+      const bool space = c == '\t' || c == '\n' || c == '\f' || c == '\r' || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+                         c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+      if (!control) put(space ? U' ' : c);
+    });
+  }
+};
+
+class ByteLevelNormalizer final : public Normalizer {
  public:
   Piece apply(const Piece& piece, TextStore& store) const override {
     RewrittenText out(store.budget());
-    out.text.reserve(piece.text.size());
-    for (size_t i = 0; i < piece.text.size();) {
-      const Utf8Char c = decode_utf8(piece.text.data() + i);
-      const LowerCase lower = lower_case(c.value);
-      const TextRange origin = piece.original(i, i + 1);
-      out.put(lower.first, origin);
-      if (lower.second) out.put(lower.second, origin);
-      i += c.size;
-    }
+    for (size_t i = 0; i < piece.text.size(); ++i)
+      out.put(byte_characters()[static_cast<unsigned char>(piece.text[i])], piece.original(i, i + 1));
     return store.keep(std::move(out));
   }
+};
+
+class PrecompiledNormalizer final : public Normalizer {
+ public:
+  explicit PrecompiledNormalizer(std::string_view charsmap) : charsmap_(charsmap) {}
+  Piece apply(const Piece& piece, TextStore& store) const override { return charsmap_.apply(piece, store); }
+
+ private:
+  Charsmap charsmap_;
+};
+
+class BertNormalizer final : public Normalizer {
+ public:
+  BertNormalizer(bool clean, bool chinese, bool strip_accents, bool lower)
+      : clean_(clean), chinese_(chinese), strip_accents_(strip_accents), lower_(lower) {}
+  Piece apply(const Piece& given, TextStore& store) const override {
+    Piece piece = given;
+    if (is_plain(piece.text)) {
+      if (!clean_ && !lower_) return piece;
+      return map_bytes(piece, store, [this](char c) {
+        if (clean_ && c < ' ') return ' ';
+        return lower_ ? ascii_lower(c) : c;
+      });
+    }
+    if (clean_) piece = cleaned(piece, store);
+    if (chinese_) piece = spaced(piece, store);
+    if (strip_accents_) piece = without(class_nonspacing, normalize(piece, NormalForm::nfd, store), store);
+    if (lower_) piece = lowercase(piece, store);
+    return piece;
+  }
+
+ private:
+  // Nothing is dropped or put in: ASCII, and of its control characters only such as are white space.
+  static bool is_plain(std::string_view text) {
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return (c >= ' ' && c < 0x7F) || c == '\t' || c == '\n' || c == '\r'; });
+  }
+  static Piece cleaned(const Piece& piece, TextStore& store) {
+    const CharClasses& classes = CharClasses::instance();
+    const UnicodeTable& table = UnicodeTable::instance();
+    return map_characters(piece, store, [&](char32_t c, const auto& put) {
+      if (!classes.has(c, class_control)) put(table.is_space(c) ? U' ' : c);
+    });
+  }
+  static Piece spaced(const Piece& piece, TextStore& store) {
+    return map_characters(piece, store, [](char32_t c, const auto& put) {
+      if (!is_chinese(c)) return put(c);
+      put(' ');
+      put(c);
+      put(' ');
+    });
+  }
+
+  bool clean_, chinese_, strip_accents_, lower_;
 };
 
 class ReplaceNormalizer final : public Normalizer {
@@ -103,6 +199,19 @@ void add_steps(const Json& json, ExpressionBudget& budget, Normalizers& out) {
     out.push_back(std::make_unique<PrependNormalizer>(std::string(json.at("prepend").to_string())));
   } else if (type == "Strip") {
     out.push_back(std::make_unique<StripNormalizer>(flag_or(json, "strip_left", true), flag_or(json, "strip_right", true)));
+  } else if (type == "StripAccents") {
+    out.push_back(std::make_unique<StripAccentsNormalizer>());
+  } else if (type == "Nmt") {
+    out.push_back(std::make_unique<NmtNormalizer>());
+  } else if (type == "ByteLevel") {
+    out.push_back(std::make_unique<ByteLevelNormalizer>());
+  } else if (type == "Precompiled") {
+    out.push_back(std::make_unique<PrecompiledNormalizer>(json.at("precompiled_charsmap").to_string()));
+  } else if (type == "BertNormalizer") {
+    const bool lower = flag_or(json, "lowercase", true);
+    out.push_back(std::make_unique<BertNormalizer>(flag_or(json, "clean_text", true),
+                                                   flag_or(json, "handle_chinese_chars", true),
+                                                   flag_or(json, "strip_accents", lower), lower));
   } else {
     unsupported_part("normalizer", type);
   }

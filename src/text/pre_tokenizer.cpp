@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/byte_alphabet.h"
+#include "text/char_classes.h"
 #include "text/json_parts.h"
 #include "text/normalizer.h"
 #include "text/split_pattern.h"
@@ -99,6 +100,86 @@ class SplitPreTokenizer final : public PreTokenizer {
   std::unique_ptr<SplitPattern> pattern_;
   Behavior behavior_;
   bool invert_;
+};
+
+// Words between white space, punctuation alone.
+class BertPreTokenizer final : public PreTokenizer {
+ public:
+  void split(const Piece& piece, std::vector<Piece>& out, TextStore&) const override {
+    const UnicodeTable& table = UnicodeTable::instance();
+    size_t word = 0;
+    for (size_t i = 0; i < piece.text.size();) {
+      const Utf8Char c = decode_utf8(piece.text.data() + i);
+      const uint16_t properties = table.of(c.value);
+      const size_t end = i + c.size;
+      if (properties & (unicode_space | unicode_punctuation)) {
+        if (word < i) out.push_back(piece.slice(word, i));
+        if (!(properties & unicode_space)) out.push_back(piece.slice(i, end));
+        word = end;
+      }
+      i = end;
+    }
+    if (word < piece.text.size()) out.push_back(piece.slice(word, piece.text.size()));
+  }
+};
+
+// Parts whose characters are of one kind, kind(c); what is of kind `dropped` goes.
+template <class Kind>
+void split_by_kind(const Piece& piece, std::vector<Piece>& out, int dropped, Kind&& kind) {
+  size_t begin = 0;
+  int last = dropped;
+  for (size_t i = 0; i < piece.text.size();) {
+    const Utf8Char c = decode_utf8(piece.text.data() + i);
+    const int own = kind(c.value);
+    if (own != last) {
+      if (last != dropped) out.push_back(piece.slice(begin, i));
+      begin = i;
+      last = own;
+    }
+    i += c.size;
+  }
+  if (last != dropped) out.push_back(piece.slice(begin, piece.text.size()));
+}
+
+class WhitespacePreTokenizer final : public PreTokenizer {
+ public:
+  void split(const Piece& piece, std::vector<Piece>& out, TextStore&) const override {
+    const CharClasses& classes = CharClasses::instance();
+    const UnicodeTable& table = UnicodeTable::instance();
+    split_by_kind(piece, out, 0, [&](char32_t c) { return classes.has(c, class_word) ? 1 : table.is_space(c) ? 0 : 2; });
+  }
+};
+
+// Where the script changes. What goes with any script stays with what is before it; in front of all it is dropped, as the
+// library drops it.
+class UnicodeScriptsPreTokenizer final : public PreTokenizer {
+ public:
+  void split(const Piece& piece, std::vector<Piece>& out, TextStore&) const override {
+    const CharClasses& classes = CharClasses::instance();
+    int last = 0;
+    split_by_kind(piece, out, 0, [&](char32_t c) {
+      const int script = classes.script(c);
+      return last = script == 0 ? last : script;
+    });
+  }
+};
+
+class FixedLengthPreTokenizer final : public PreTokenizer {
+ public:
+  explicit FixedLengthPreTokenizer(size_t length) : length_(length) {}
+  void split(const Piece& piece, std::vector<Piece>& out, TextStore&) const override {
+    size_t begin = 0, characters = 0;
+    for (size_t i = 0; i < piece.text.size(); i += decode_utf8(piece.text.data() + i).size) {
+      if (characters++ < length_) continue;
+      out.push_back(piece.slice(begin, i));
+      begin = i;
+      characters = 1;
+    }
+    out.push_back(piece.slice(begin, piece.text.size()));
+  }
+
+ private:
+  size_t length_;
 };
 
 class ByteLevelPreTokenizer final : public PreTokenizer {
@@ -205,6 +286,23 @@ void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::uniq
                   behavior ? behavior_named(*behavior) : Behavior::isolated);
   } else if (type == "WhitespaceSplit") {
     on_characters([](char32_t c, const UnicodeTable& t) { return t.is_space(c); }, Behavior::removed);
+  } else if (type == "BertPreTokenizer") {
+    out.push_back(std::make_unique<BertPreTokenizer>());
+  } else if (type == "Whitespace") {
+    out.push_back(std::make_unique<WhitespacePreTokenizer>());
+  } else if (type == "CharDelimiterSplit") {
+    const Json& delimiter = json.at("delimiter");
+    if (count_utf8(delimiter.to_string()) != 1)
+      delimiter.fail("expected one character, found \"" + excerpt(delimiter.to_string()) + "\"");
+    out.push_back(
+        std::make_unique<SplitPreTokenizer>(literal_pattern(std::string(delimiter.to_string())), Behavior::removed, false));
+  } else if (type == "UnicodeScripts") {
+    out.push_back(std::make_unique<UnicodeScriptsPreTokenizer>());
+  } else if (type == "FixedLength") {
+    const Json* length = json.find("length");
+    const int64_t n = length ? length->to_int() : 5;
+    if (n < 1) length->fail("expected a length of at least 1, found " + std::to_string(n));
+    out.push_back(std::make_unique<FixedLengthPreTokenizer>(static_cast<size_t>(n)));
   } else if (type == "Metaspace") {
     out.push_back(make_metaspace(json));
   } else {

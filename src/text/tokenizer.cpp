@@ -253,6 +253,12 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special_to
   return impl_->decoders.decode(impl_->tokens_of(ids, skip_special_tokens, budget), budget);
 }
 
+std::string Tokenizer::decode_clean(std::span<const int64_t> ids, bool skip_special_tokens) const {
+  std::string text = decode(ids, skip_special_tokens);
+  if (impl_->settings.clean_up_spaces && !impl_->model->is_bpe()) clean_up_spaces(text);
+  return text;
+}
+
 size_t Tokenizer::vocab_size() const {
   size_t n = impl_->model->vocab_size();
   for (const auto& [id, token] : impl_->added.by_id()) n += !impl_->model->token_to_id(token.content);
