@@ -1,7 +1,8 @@
 """Tokenizers of the models and parts that tokenizer_texts.py does not have: WordPiece, WordLevel, Unigram, and every normalizer,
 pre-tokenizer, post-processor and decoder in at least two. Made by the tokenizers library; the maps of characters by sentencepiece."""
-import base64
+import collections
 import io
+import json
 import os
 import tempfile
 
@@ -74,16 +75,18 @@ def tokenizers_of_other_kinds(corpus, smallest=False):
         made[name] = Tokenizer(model)
         return made[name]
 
+    counted = collections.Counter("".join(corpus))
+    common = {c for c, _ in counted.most_common(60 if smallest else 200)}
+
     def train(t, trainer, size, **options):
         size = min(size, 260) if smallest else size
-        if "limit_alphabet" in trainer.__init__.__doc__ if trainer.__init__.__doc__ else False:
-            options.setdefault("limit_alphabet", 60 if smallest else 400)
-        t.train_from_iterator([line[:300] for line in corpus], trainer(vocab_size=size, show_progress=False, **options))
+        lines = ["".join(c for c in line[:300] if c in common) for line in corpus]
+        t.train_from_iterator(lines, trainer(vocab_size=size, show_progress=False, **options))
 
     def wordpiece(name, normalizer, pre, decoder, processor=bert_template, size=1500, **options):
         t = new(name, models.WordPiece(unk_token="[UNK]", **options))
         t.normalizer, t.pre_tokenizer, t.decoder = normalizer, pre, decoder
-        train(t, trainers.WordPieceTrainer, size, special_tokens=bert_tokens, limit_alphabet=60 if smallest else 300,
+        train(t, trainers.WordPieceTrainer, size, special_tokens=bert_tokens,
               continuing_subword_prefix=options.get("continuing_subword_prefix", "##"))
         t.model.max_input_chars_per_word = options.get("max_input_chars_per_word", 100)
         if processor:
@@ -132,7 +135,6 @@ def tokenizers_of_other_kinds(corpus, smallest=False):
         alphabet = pre_tokenizers.ByteLevel.alphabet() if isinstance(normalizer, normalizers.ByteLevel) else []
         train(t, trainers.UnigramTrainer, size + (256 if byte_fallback else 0), special_tokens=tokens, unk_token=unk, initial_alphabet=alphabet)
         if byte_fallback:
-            import json
             described = json.loads(t.to_str())
             described["model"]["byte_fallback"] = True
             t = made[name] = Tokenizer.from_str(json.dumps(described))

@@ -1,5 +1,8 @@
 // tokenizer_peer TOKENIZER LINES OUT: encodes each line of LINES (hexadecimal bytes; two with a space between them are a pair) and writes one JSON
 // object a line: ids, offsets in characters, tokens, type ids, special tokens mask, and the ids decoded, whole and streamed.
+// tokenizer_peer --batches TOKENIZER LINES OPTIONS OUT: all lines as one batch, once for each object of the JSON list OPTIONS: one JSON object a
+// batch, its rows with their masks, or its error.
+// tokenizer_peer --facts FOLDER: what the files of a tokenizer say besides.
 // tokenizer_peer --time TOKENIZER LINES: seconds for all lines, ids alone and everything.
 #include <chrono>
 #include <fstream>
@@ -21,6 +24,78 @@ std::string streamed(const calque::Tokenizer& tokenizer, const std::vector<int64
   std::string out;
   for (const int64_t id : ids) out += decoder.push(id);
   return out + decoder.finish();
+}
+
+calque::TextInput input_of(const std::string& line) {
+  const size_t space = line.find(' ');
+  if (space == std::string::npos) return from_hex(line);
+  return {from_hex(line.substr(0, space)), from_hex(line.substr(space + 1))};
+}
+
+std::optional<calque::TextSide> side_of(const nlohmann::json& options, const char* key) {
+  if (!options.contains(key)) return std::nullopt;
+  return options[key] == "left" ? calque::TextSide::left : calque::TextSide::right;
+}
+
+calque::BatchOptions options_of(const nlohmann::json& given) {
+  using Truncation = calque::BatchOptions::Truncation;
+  calque::BatchOptions o;
+  o.offsets = calque::OffsetUnit::characters;
+  o.add_special_tokens = given.value("add_special_tokens", true);
+  o.pad = given.value("pad", true);
+  if (given.contains("pad_to")) o.pad_to = given["pad_to"].get<size_t>();
+  if (given.contains("pad_to_multiple_of")) o.pad_to_multiple_of = given["pad_to_multiple_of"].get<size_t>();
+  if (given.contains("max_length")) o.truncate = true, o.max_length = given["max_length"].get<size_t>();
+  o.stride = given.value("stride", size_t{0});
+  const std::string strategy = given.value("strategy", "longest_first");
+  o.strategy = strategy == "only_first"    ? Truncation::only_first
+               : strategy == "only_second" ? Truncation::only_second
+                                           : Truncation::longest_first;
+  o.padding_side = side_of(given, "padding_side");
+  o.truncation_side = side_of(given, "truncation_side");
+  o.overflow = given.value("overflow", false);
+  return o;
+}
+
+void batches(char** files) {
+  const auto tokenizer = calque::Tokenizer::from_file(files[0]);
+  std::ifstream in(files[1]), options(files[2]);
+  std::ofstream out(files[3]);
+  std::vector<calque::TextInput> inputs;
+  for (std::string line; std::getline(in, line);) inputs.push_back(input_of(line));
+  for (const nlohmann::json& given : nlohmann::json::parse(options)) {
+    nlohmann::json j;
+    try {
+      const calque::Batch batch = tokenizer.encode_padded(inputs, options_of(given));
+      j["row_of"] = batch.row_of;
+      j["rows"] = nlohmann::json::array();
+      for (const calque::Encoding& e : batch.rows)
+        j["rows"].push_back({{"ids", e.ids},
+                             {"tokens", e.tokens},
+                             {"offsets", e.offsets},
+                             {"type_ids", e.type_ids},
+                             {"special", e.special_tokens_mask},
+                             {"mask", e.attention_mask},
+                             {"sequences", e.sequence_ids}});
+    } catch (const std::exception& e) {
+      j = {{"error", e.what()}};
+    }
+    out << j.dump() << '\n';
+  }
+}
+
+void facts(const char* folder) {
+  const auto tokenizer = calque::Tokenizer::from_file(folder);
+  const auto side = [](calque::TextSide s) { return s == calque::TextSide::left ? "left" : "right"; };
+  nlohmann::json j{{"padding_side", side(tokenizer.padding_side())}, {"truncation_side", side(tokenizer.truncation_side())},
+                   {"pad_token_type_id", tokenizer.pad_type_id()},   {"model_input_names", tokenizer.model_input_names()},
+                   {"vocab_size", tokenizer.vocab_size()},           {"additional", tokenizer.additional_special_tokens()}};
+  j["model_max_length"] = tokenizer.model_max_length() ? nlohmann::json(*tokenizer.model_max_length()) : nlohmann::json();
+  for (const char* role : {"bos", "eos", "unk", "sep", "pad", "cls", "mask"}) {
+    const auto id = tokenizer.special_token_id(role);
+    j["ids"][role] = id ? nlohmann::json(*id) : nlohmann::json();
+  }
+  std::cout << j.dump() << '\n';
 }
 
 int time_it(const char* file, const char* lines) {
@@ -46,12 +121,15 @@ int time_it(const char* file, const char* lines) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc < 3) {
     std::cerr << "usage: tokenizer_peer TOKENIZER LINES OUT\n       tokenizer_peer --time TOKENIZER LINES\n";
     return 2;
   }
   try {
-    if (std::string(argv[1]) == "--time") return time_it(argv[2], argv[3]);
+    const std::string what = argv[1];
+    if (what == "--time" && argc == 4) return time_it(argv[2], argv[3]);
+    if (what == "--batches" && argc == 6) return batches(argv + 2), 0;
+    if (what == "--facts") return facts(argv[2]), 0;
     const auto tokenizer = calque::Tokenizer::from_file(argv[1]);
     std::ifstream in(argv[2]);
     std::ofstream out(argv[3]);
