@@ -7,6 +7,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "text/json_parts.h"
+#include "text/legacy/legacy.h"
 #include "text/tokenizer_impl.h"
 
 namespace calque {
@@ -134,9 +135,11 @@ Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, c
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimits& limits) {
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
-  if (folder && !std::filesystem::exists(file))
-    throw UserError(ErrorKind::bad_file, path.string() + ": no tokenizer.json in this folder");
-  Tokenizer tokenizer = from_json(read_text(file), file.string(), limits);
+  std::optional<LegacyTokenizer> made;
+  if (folder && !std::filesystem::exists(file)) made = read_legacy_tokenizer(path);
+  Tokenizer tokenizer =
+      made ? from_json(made->json, path.string(), limits) : from_json(read_text(file), file.string(), limits);
+  if (made) tokenizer.impl_->special_tokens = std::move(made->special_tokens);
 
   const std::filesystem::path config = file.parent_path() / "tokenizer_config.json";
   if (!std::filesystem::exists(config)) return tokenizer;

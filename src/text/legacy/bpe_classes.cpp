@@ -120,7 +120,7 @@ void build_cohere(LegacyBuilder& b) {
   b.load_bpe(byte_settings());
   b.document.normalizer = nfc;
   b.document.pre_tokenizer = pre_tokenizer_sequence({digits, byte_level(prefix)});
-  b.document.decoder = byte_level(prefix);
+  b.document.decoder = byte_level(true);
   b.finish();
   b.add_special_again();
 }

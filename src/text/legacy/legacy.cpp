@@ -30,18 +30,52 @@ constexpr std::string_view generic_types =
 // ... and such as it corrects to the model type's own.
 constexpr std::string_view corrected_types = "qwen2 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen4_exp hyperclovax_vision_v2";
 
-// Classes that exist in Python alone: what they do is no tokenizer.json.
-constexpr std::string_view python_classes =
-    "BartphoTokenizer BertGenerationTokenizer BertJapaneseTokenizer BertweetTokenizer BioGptTokenizer "
-    "BlenderbotSmallTokenizer ByT5Tokenizer "
-    "CTRLTokenizer CanineTokenizer ClvpTokenizer CpmAntTokenizer CpmTokenizer DiaTokenizer EsmTokenizer FSMTTokenizer "
-    "FastSpeech2ConformerTokenizer FlaubertTokenizer GPTNeoXJapaneseTokenizer GPTSw3Tokenizer JukeboxTokenizer "
-    "M2M100Tokenizer MarianTokenizer "
-    "MgpstrTokenizer MyT5Tokenizer PLBartTokenizer PerceiverTokenizer PhobertTokenizer Pop2PianoTokenizer "
-    "ProphetNetTokenizer RagTokenizer "
-    "RoCBertTokenizer SiglipTokenizer Speech2Text2Tokenizer Speech2TextTokenizer SpeechT5Tokenizer TapasTokenizer "
-    "Tipsv2Tokenizer "
-    "TransfoXLTokenizer VitsTokenizer Wav2Vec2CTCTokenizer Wav2Vec2PhonemeCTCTokenizer XLMTokenizer";
+// Classes that exist in Python alone, and their model types: what they do is no tokenizer.json.
+struct PythonClass {
+  std::string_view name, model_types;
+};
+constexpr PythonClass python_classes[] = {
+    {"BartphoTokenizer", "bartpho"},
+    {"BertGenerationTokenizer", "bert-generation"},
+    {"BertJapaneseTokenizer", "bert-japanese"},
+    {"BertweetTokenizer", "bertweet"},
+    {"BioGptTokenizer", "biogpt"},
+    {"BlenderbotSmallTokenizer", "blenderbot-small"},
+    {"ByT5Tokenizer", "byt5"},
+    {"CTRLTokenizer", "ctrl"},
+    {"CanineTokenizer", "canine"},
+    {"ClvpTokenizer", "clvp"},
+    {"CpmAntTokenizer", "cpmant"},
+    {"CpmTokenizer", "cpm"},
+    {"DiaTokenizer", "dia"},
+    {"EsmTokenizer", "esm"},
+    {"FSMTTokenizer", "fsmt"},
+    {"FastSpeech2ConformerTokenizer", "fastspeech2_conformer"},
+    {"FlaubertTokenizer", "flaubert"},
+    {"GPTNeoXJapaneseTokenizer", "gpt_neox_japanese"},
+    {"GPTSw3Tokenizer", "gpt-sw3"},
+    {"M2M100Tokenizer", "m2m_100"},
+    {"MarianTokenizer", "marian"},
+    {"MgpstrTokenizer", "mgp-str"},
+    {"MyT5Tokenizer", "myt5"},
+    {"PLBartTokenizer", "plbart"},
+    {"PerceiverTokenizer", "perceiver"},
+    {"PhobertTokenizer", "phobert"},
+    {"ProphetNetTokenizer", "prophetnet"},
+    {"RagTokenizer", "rag"},
+    {"RoCBertTokenizer", "roc_bert"},
+    {"RoFormerTokenizer", "roformer"},
+    {"SiglipTokenizer", "siglip"},
+    {"Speech2Text2Tokenizer", "speech_to_text_2"},
+    {"Speech2TextTokenizer", "speech_to_text"},
+    {"SpeechT5Tokenizer", "speecht5"},
+    {"TapasTokenizer", "tapas"},
+    {"Tipsv2Tokenizer", "tipsv2"},
+    {"VitsTokenizer", "vits"},
+    {"Wav2Vec2CTCTokenizer", "wav2vec2 hubert data2vec-audio unispeech unispeech-sat wav2vec2-bert wav2vec2-conformer"},
+    {"Wav2Vec2PhonemeCTCTokenizer", "wav2vec2_phoneme"},
+    {"XLMTokenizer", "xlm"},
+};
 
 // Whether a list of words with spaces between them has this one.
 bool lists(std::string_view words, std::string_view word) {
@@ -91,10 +125,15 @@ const LegacyClass& class_by_files(const LegacySettings& settings) {
          "download the tokenizer's files as well?");
 }
 
-[[noreturn]] void refuse_class(const LegacySettings& settings, const std::string& name) {
+bool is_python_class(std::string_view name) {
+  return std::any_of(std::begin(python_classes), std::end(python_classes),
+                     [&](const PythonClass& c) { return c.name == name; });
+}
+
+[[noreturn]] void refuse_class(const LegacySettings& settings, std::string_view name) {
   refuse(settings, "its class, " + excerpt(name) + ", " +
-                       (lists(python_classes, name) ? "exists in Python alone, so that there is none to make"
-                                                    : "is none of those that Calque makes from vocabulary files") +
+                       (is_python_class(name) ? "exists in Python alone, so that there is none to make"
+                                              : "is none of those that Calque makes from vocabulary files") +
                        "; where transformers has a fast class for it, "
                        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in Python "
                        "writes a tokenizer.json");
@@ -111,12 +150,15 @@ const LegacyClass& legacy_class_of(const LegacySettings& settings) {
   if (by_type && lists(corrected_types, type)) return *by_type;
   if (!named.empty()) {
     const LegacyClass* const found = class_named(named);
-    if (found == nullptr && lists(python_classes, named)) refuse_class(settings, named);
+    if (found == nullptr && is_python_class(named)) refuse_class(settings, named);
     if (found != nullptr && (found != generic || has_model)) return *found;
     if (found == nullptr && by_type == nullptr && !has_model) refuse_class(settings, named);
     if (found == nullptr && has_model) return *generic;
   }
-  return by_type ? *by_type : class_by_files(settings);
+  if (by_type) return *by_type;
+  for (const PythonClass& one : python_classes)
+    if (lists(one.model_types, type)) refuse_class(settings, one.name);
+  return class_by_files(settings);
 }
 
 LegacyTokenizer read_legacy_tokenizer(const std::filesystem::path& folder) {

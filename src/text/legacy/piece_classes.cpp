@@ -353,8 +353,8 @@ void build_xlm_roberta(LegacyBuilder& b) {
 void build_layoutxlm(LegacyBuilder& b) {
   default_fairseq_tokens(b);
   b.match("mask_token", {.lstrip = true});
-  b.sentencepiece();
-  b.use_pieces();
+  use_fairseq_pieces(b);
+  b.document.vocabulary.push(b.token("mask_token"));
   b.use_unigram(3);
   b.document.normalizer = normalizer_sequence({strip_right, replace_expression(one_space, "▁")});
   set_metaspace(b, prefix_scheme(b));
@@ -480,7 +480,7 @@ void build_reformer(LegacyBuilder& b) {
 // ---- of no class ----------------------------------------------------------------------------------------------------
 
 // What transformers makes of a model that has no class of its own: as the file itself says.
-void build_generic(LegacyBuilder& b) {
+void set_generic_parts(LegacyBuilder& b) {
   const SentencePieceModel& model = b.sentencepiece();
   b.use_pieces();
   if (model.type == SentencePieceModel::Type::unigram)
@@ -498,11 +498,23 @@ void build_generic(LegacyBuilder& b) {
   special("bos_token", model.bos_id, model.bos_piece);
   special("eos_token", model.eos_id, model.eos_piece);
   special("unk_token", model.unk_id, model.unk_piece);
+}
+
+void build_generic(LegacyBuilder& b) {
+  set_generic_parts(b);
+  b.finish();
+}
+
+// Albert's tokens; but transformers takes all else from the file.
+void build_fnet(LegacyBuilder& b) {
+  set_generic_parts(b);
+  default_bracket_tokens(b);
   b.finish();
 }
 
 constexpr LegacyClass classes_of_pieces[] = {
-    {"AlbertTokenizer FNetTokenizer", "albert fnet yoso", build_albert},
+    {"AlbertTokenizer", "albert yoso", build_albert},
+    {"FNetTokenizer", "fnet", build_fnet},
     {"RemBertTokenizer", "rembert", build_rembert},
     {"BarthezTokenizer", "barthez", build_barthez},
     {"BigBirdTokenizer", "big_bird", build_big_bird},
