@@ -7,7 +7,10 @@
 #include <memory>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"
 

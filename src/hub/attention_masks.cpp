@@ -1,7 +1,12 @@
 #include "calque/hub/attention_masks.h"
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 

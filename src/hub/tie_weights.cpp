@@ -5,7 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/padding.h"
 
 namespace calque {
 

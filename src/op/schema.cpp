@@ -107,7 +107,7 @@ bool bind(const SchemaType& type, const Value& v, Value& out) {
   return true;
 }
 
-std::string describe(const Value& v) {
+std::string kind_and_value(const Value& v) {
   std::string s(Value::kind_name(v.kind()));
   if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) {
     s += " of (";
@@ -166,7 +166,7 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
     Value v;
     if (!bind(args[i].type, bound[i], v))
       throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " +
-                      describe(bound[i]));
+                      kind_and_value(bound[i]));
     bound[i] = std::move(v);
   }
   return bound;

@@ -5,8 +5,11 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/statistics.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/composite_policy.h"
-#include "calque/op/ops.h"
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "op/well_known.h"

@@ -6,7 +6,15 @@
 #include "blocks/deberta_parts.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/convolution.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "heads/deberta_heads.h"
 
 namespace calque::deberta_v2 {

@@ -9,7 +9,10 @@
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::gpt_neo {

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/shaping.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "hub/hub_support.h"
 
 namespace calque {

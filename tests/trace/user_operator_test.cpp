@@ -3,7 +3,7 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/make_fx.h"
 

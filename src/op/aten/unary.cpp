@@ -2,6 +2,11 @@
 #include <cmath>
 #include <limits>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
 #include "kernel/cpu/elementwise/activation.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"

@@ -158,13 +158,12 @@ class Generator {
       for (const Form& form : forms) write_form(family, form, declarations, methods, bodies[part]);
       write_if_changed(out_dir / "include" / header,
                        banner("The operators of src/op/aten/" + family + ".cpp.") +
-                           "#pragma once\n\n#include \"calque/op/tensor.h\"\n\nnamespace calque {\n\n" + declarations +
+                           "#pragma once\n\n#include \"calque/op/operators.h\"\n\nnamespace calque {\n\n" + declarations +
                            "\n}  // namespace calque\n");
       all += "#include \"" + header + "\"\n";
       sources[part] += "#include \"" + header + "\"\n";
       part = (part + 1) % parts;
     }
-    all += "#include \"calque/op/operators.h\"\n";
     write_if_changed(out_dir / "include/calque/op/ops.h", all);
     write_if_changed(out_dir / "include/calque/op/tensor_methods.inc", methods);
     for (size_t i = 0; i < parts; ++i)

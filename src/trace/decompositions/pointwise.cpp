@@ -4,6 +4,17 @@
 #include <limits>
 #include <numbers>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/special.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
 #include "op/rule/pointwise.h"
 #include "trace/decompositions/families.h"

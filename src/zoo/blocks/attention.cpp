@@ -5,8 +5,15 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 

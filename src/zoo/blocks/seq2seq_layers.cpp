@@ -5,7 +5,12 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 

@@ -3,7 +3,9 @@
 #include "../blocks/encoder_decoder.h"
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
 #include "cross_arguments.h"
 #include "decoder_heads.h"
 
