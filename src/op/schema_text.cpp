@@ -175,9 +175,9 @@ class Parser {
   size_t at_ = 0;
 };
 
-// A number with a point keeps every digit that it needs to be read back: 2., 0.5, 9.9999999999999995e-07.
+// A whole number gets a point, any other one as many digits as it needs to be read back: 2., 0.5, 9.9999999999999995e-07.
 std::string printed_floating(double d) {
-  if (std::abs(d) < 1e10 && d == std::trunc(d)) return (std::signbit(d) ? "-" : "") + std::to_string(std::llabs(std::llround(d))) + ".";
+  if (d == std::trunc(d) && std::abs(d) < 0x1p63) return std::to_string(static_cast<int64_t>(d)) + ".";
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.17g", d);
   return digits;
