@@ -15,6 +15,10 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
+SCHEMA_GAPS = {
+    "aten::multilabel_margin_loss_forward.output": "its results have the names of the functional form's, PyTorch's have none",
+}
+
 
 def schema_of(name):
     """What PyTorch prints as the schema of `name`, None where it has no such operator."""
@@ -31,15 +35,22 @@ def schema_of(name):
 def check_schemas(opcheck):
     """Compares the schemas of all operators as text: how many agree, how many differ."""
     passed = failed = own = 0
+    gaps = dict(SCHEMA_GAPS)
     for ours in subprocess.run([opcheck, "--schemas"], capture_output=True, text=True, check=True).stdout.splitlines():
-        theirs = schema_of(ours.partition("(")[0])
+        name = ours.partition("(")[0]
+        theirs = schema_of(name)
         if theirs is None:
             own += 1
         elif ours == theirs:
             passed += 1
+        elif gaps.pop(name, None):
+            print(f"known: the schema of {name}: {SCHEMA_GAPS[name]}")
         else:
             failed += 1
             print(f"SCHEMA  Calque:  {ours}\n        PyTorch: {theirs}")
+    for name in gaps:
+        failed += 1
+        print(f"SCHEMA_GAPS lists {name}, whose schema does not differ")
     print(f"{passed} schemas print as PyTorch's, {failed} differ, {own} operators are not PyTorch's", flush=True)
     return passed, failed
 
