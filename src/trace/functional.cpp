@@ -142,7 +142,7 @@ Value call_functionalized(const FunctionalMode& mode, const Operator& op, const 
   std::vector<Tensor> written;
   Kwargs plain, views;
   const auto describe = [&](const std::string& prefix, const Value& v) {
-    const Tensor t = v.to_tensor_or_none();
+    const Tensor& t = v.to_tensor_or_none();
     if (!t.defined()) {
       views.emplace_back(prefix + "_base_index", Value());
       return;
