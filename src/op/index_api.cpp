@@ -2,8 +2,9 @@
 
 #include <limits>
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 #include "calque/sym/expr.h"
 
 namespace calque {

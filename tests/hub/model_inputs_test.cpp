@@ -5,8 +5,8 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "hub/hub_support.h"
 
 namespace calque {

@@ -1,4 +1,5 @@
 // Tensors from nothing: empty, zeros, full, arange and kin, their *_like and new_* forms, and fill.
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"

@@ -3,8 +3,15 @@
 #include <optional>
 #include <tuple>
 
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/unique.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

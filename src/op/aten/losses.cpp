@@ -1,6 +1,14 @@
 // Loss functions.
 #include <cmath>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/loss.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "op/schema_text.h"
 #include "stanza_reader.h"
 
 namespace calque::gen {
@@ -81,18 +82,7 @@ std::string default_text(const SchemaArgument& a) {
     return a.type.kind == Kind::tensor ? "{}" : a.type.kind == Kind::generator ? "nullptr" : "std::nullopt";
   if (a.type.list) {
     std::string items;
-    if (text.starts_with('[')) {
-      std::string_view rest = std::string_view(text).substr(1, text.size() - 2);
-      while (!rest.empty()) {
-        const size_t comma = std::min(rest.find(','), rest.size());
-        std::string_view item = rest.substr(0, comma);
-        while (item.starts_with(' ')) item.remove_prefix(1);
-        items += (items.empty() ? "" : ", ") + item_text(item);
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-      }
-    } else {
-      for (int i = 0; i < std::max(a.type.fixed_size, 1); ++i) items += (i ? ", " : "") + item_text(text);
-    }
+    for (const std::string_view item : default_items(a.type, text)) items += (items.empty() ? "" : ", ") + item_text(item);
     return "{" + items + "}";
   }
   switch (a.type.kind) {
@@ -168,13 +158,12 @@ class Generator {
       for (const Form& form : forms) write_form(family, form, declarations, methods, bodies[part]);
       write_if_changed(out_dir / "include" / header,
                        banner("The operators of src/op/aten/" + family + ".cpp.") +
-                           "#pragma once\n\n#include \"calque/op/tensor.h\"\n\nnamespace calque {\n\n" + declarations +
+                           "#pragma once\n\n#include \"calque/op/operators.h\"\n\nnamespace calque {\n\n" + declarations +
                            "\n}  // namespace calque\n");
       all += "#include \"" + header + "\"\n";
       sources[part] += "#include \"" + header + "\"\n";
       part = (part + 1) % parts;
     }
-    all += "#include \"calque/op/operators.h\"\n";
     write_if_changed(out_dir / "include/calque/op/ops.h", all);
     write_if_changed(out_dir / "include/calque/op/tensor_methods.inc", methods);
     for (size_t i = 0; i < parts; ++i)

@@ -2,6 +2,16 @@
 
 #include <cmath>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/sym/sym_math.h"
