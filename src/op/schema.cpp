@@ -116,7 +116,7 @@ bool bind(const SchemaType& type, const Value& v, Value& out) {
   return true;
 }
 
-std::string describe(const Value& v) {
+std::string describe_argument(const Value& v) {
   std::string s(Value::kind_name(v.kind()));
   if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) {
     s += " of (";
@@ -175,7 +175,7 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
     Value v;
     if (!bind(args[i].type, bound[i], v))
       throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " +
-                      describe(bound[i]));
+                      describe_argument(bound[i]));
     bound[i] = std::move(v);
   }
   return bound;
