@@ -12,7 +12,7 @@
 namespace calque {
 namespace {
 
-constexpr Argument<Tensor> pixel_values{"pixel_values"};
+constexpr ArgumentName<Tensor> pixel_values{"pixel_values"};
 
 std::shared_ptr<PretrainedModel> small_bert(const std::string& model_class) {
   const auto model =

@@ -142,14 +142,14 @@ void decompose_factories(DecompositionBuilder& table) {
   });
   table.add("arange",
             [](const Scalar& end, MaybeDType dtype, MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) -> Tensor {
-              return arange_start_step(Scalar(0), end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
-                                       pin_memory.value_or(false));
+              return arange(Scalar(0), end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
+                            pin_memory.value_or(false));
             });
   table.add("arange.start",
             [](const Scalar& start, const Scalar& end, MaybeDType dtype, MaybeLayout layout, MaybeDevice device,
                MaybeBool pin_memory) -> Tensor {
-              return arange_start_step(start, end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
-                                       pin_memory.value_or(false));
+              return arange(start, end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
+                            pin_memory.value_or(false));
             });
   table.add("eye", [](SymInt n, MaybeDType dtype, MaybeLayout, MaybeDevice device, MaybeBool) -> Tensor {
     return eye_of(n, n, dtype, device);

@@ -140,8 +140,7 @@ void decompose_pointwise(DecompositionBuilder& table) {
   });
   table.add_promoted("mvlgamma", {0}, Kind::int_to_float, [](const Tensor& a, int64_t p) -> Tensor {
     const double c = 0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(std::numbers::pi);
-    const Tensor b =
-        arange_start_step(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
+    const Tensor b = arange(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
     return sum(lgamma(a.unsqueeze(-1) + b), IntList{-1}) + c;
   });
   table.add(
