@@ -14,7 +14,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::cli_test {
 namespace {
 
 using testing::AllOf;
@@ -320,4 +320,4 @@ TEST_F(Cli, diff_of_programs) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::cli_test

@@ -14,7 +14,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::endings_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -324,4 +324,4 @@ TEST_F(Endings, a_saved_model_has_its_own_tokenizer_and_the_users_files_stay) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::endings_test

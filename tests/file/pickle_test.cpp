@@ -14,7 +14,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::pickle_test {
 namespace {
 
 using namespace std::string_literals;
@@ -277,4 +277,4 @@ TEST(Pickle, other_files_are_named) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::pickle_test

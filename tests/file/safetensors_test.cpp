@@ -17,7 +17,7 @@
 #include "file/file_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::safetensors_test {
 namespace {
 
 using file_test::file_of;
@@ -561,4 +561,4 @@ TEST(SaveSafetensors, what_could_not_be_read_back_is_refused_before_anything_is_
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::safetensors_test

@@ -9,7 +9,7 @@
 #include "calque/file/mapped_file.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::zip_test {
 namespace {
 
 std::string archive(const std::vector<std::pair<std::string, std::string>>& entries, const std::string& folder = "top") {
@@ -146,4 +146,4 @@ TEST(Zip, larger_than_four_gibibytes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::zip_test

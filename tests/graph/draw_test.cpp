@@ -13,7 +13,7 @@
 #include "calque/graph/text.h"
 #include "graph/draw/labels.h"
 
-namespace calque {
+namespace calque::draw_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -359,4 +359,4 @@ TEST(Differences, a_changed_argument_is_a_change) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::draw_test

@@ -12,7 +12,7 @@
 #include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::save_pretrained_test {
 namespace {
 
 using namespace hub_test;
@@ -369,4 +369,4 @@ TEST(SavePretrained, a_companion_that_cannot_be_read_leaves_the_old_folder) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::save_pretrained_test

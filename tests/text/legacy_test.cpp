@@ -19,7 +19,7 @@
 #include "text/legacy/sentencepiece.h"
 #include "text/legacy/vocabulary.h"
 
-namespace calque {
+namespace calque::legacy_test {
 namespace {
 
 using testing::AllOf;
@@ -222,4 +222,4 @@ TEST(SentencePieceModels, lengths_beyond_the_file_are_errors) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::legacy_test
