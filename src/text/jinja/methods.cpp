@@ -416,6 +416,15 @@ bool changes_object(const Value& value, std::string_view name) {
   return (value.is(Kind::list) && in(of_lists)) || (value.is(Kind::dict) && in(of_dicts));
 }
 
+// Methods of Python's texts that no template has use for.
+std::optional<Value> refused_method(Budget& budget, std::string_view name) {
+  static constexpr std::string_view names[] = {"encode", "isidentifier", "isprintable", "maketrans", "translate"};
+  if (std::find(std::begin(names), std::end(names), name) == std::end(names)) return std::nullopt;
+  return make_function(budget, std::string(name), [method = std::string(name)](Render&, const Arguments&) -> Value {
+    fail("the method " + method + " of texts is not supported in chat templates");
+  });
+}
+
 std::optional<Value> bound(Budget& budget, const Methods& methods, const Value& self, std::string_view name) {
   const auto found = methods.find(name);
   if (found == methods.end()) return std::nullopt;
@@ -490,7 +499,9 @@ std::optional<Value> python_attribute(Budget& budget, const Value& value, std::s
     return make_undefined(budget,
                           "access to attribute '" + std::string(name) + "' of '" + type_name(value) + "' object is unsafe.");
   switch (value.kind()) {
-    case Kind::text: return bound(budget, text_methods(), value, name);
+    case Kind::text:
+      if (auto found = bound(budget, text_methods(), value, name)) return found;
+      return refused_method(budget, name);
     case Kind::dict: return bound(budget, dict_methods(), value, name);
     case Kind::list: return bound(budget, list_methods(), value, name);
     case Kind::tuple:

@@ -201,7 +201,6 @@ bool is_reversible(const Value& v) {
 
 Value filter_last(Render& render, const Value& input, const Arguments& arguments) {
   const Bound none("last", arguments, {});
-  if (input.is(Kind::undefined)) type_error("'Undefined' object is not reversible");
   if (!is_reversible(input)) type_error(std::string("'") + type_name(input) + "' object is not reversible");
   const std::vector<Value> items = collect(render.budget(), input);
   return items.empty() ? render.undefined("No last item, sequence was empty.") : items.back();
@@ -226,9 +225,10 @@ Value filter_reverse(Render& render, const Value& input, const Arguments& argume
 
 Value filter_items(Render& render, const Value& input, const Arguments& arguments) {
   const Bound none("items", arguments, {});
-  if (!input.is(Kind::undefined) && !input.is(Kind::dict)) type_error("Can only get item pairs from a mapping.");
   return generator(render, input, [&render, input, i = size_t{0}](Value& item) mutable {
-    if (!input.is(Kind::dict) || i == input.dict().items.size()) return false;
+    if (input.is(Kind::undefined)) return false;
+    if (!input.is(Kind::dict)) type_error("Can only get item pairs from a mapping.");
+    if (i == input.dict().items.size()) return false;
     const auto& [key, value] = input.dict().items[i++];
     render.budget().spend(1);
     item = make_tuple(render.budget(), {key, value});
