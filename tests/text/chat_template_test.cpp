@@ -226,8 +226,24 @@ TEST(ChatTemplate, a_template_without_end_is_stopped) {
         "{{ [1] | slice(10**9) | list }}",
         "{{ messages | tojson(indent=10**9) ~ 'x' * 10**8 }}",
         "{{ 9**9**9 }}",
+        "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(9999) %}{% set ns.x = [1] | map('default', ns.x) %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = cycler(ns.x).next %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% for j in [ns.x] %}{% set ns.x = loop %}{% endfor %}{% "
+        "endfor %}",
         "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}"})
     EXPECT_NE(error_of([&] { ChatTemplate::from_text(text).render(options); }), "") << text;
+}
+
+// What would hold itself for ever is let go when the text is done.
+TEST(ChatTemplate, values_may_hold_themselves) {
+  EXPECT_EQ(
+      rendered("{% set ns = namespace() %}{% set ns.a = ns %}{% macro m() %}{{ ns.a.b }}{% endmacro %}{% set ns.b = m %}"
+               "{% for i in [1, 2] %}{{ loop.changed(loop) }}{% set ns.c = loop %}{% endfor %}"),
+      "TrueFalse");
+  EXPECT_EQ(rendered("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% for j in [1] %}{% if loop.changed(ns.x) %}"
+                     "{% set ns.x = loop %}{% endif %}{% endfor %}{% endfor %}x"),
+            "x");
 }
 
 TEST(ChatTemplate, deep_nesting_is_refused) {

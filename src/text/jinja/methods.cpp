@@ -436,20 +436,21 @@ std::optional<Value> bound(Budget& budget, const Methods& methods, const Value& 
 
 // loop.cycle and loop.changed.
 std::optional<Value> loop_method(Budget& budget, const Value& value, std::string_view name) {
-  if (name == "cycle")
-    return make_function(budget, "cycle", [value](Render&, const Arguments& arguments) {
-      if (arguments.positional.empty()) type_error("no items for cycling given");
-      const auto count = static_cast<int64_t>(arguments.positional.size());
-      return arguments.positional[static_cast<size_t>(value.loop().index0 % count)];
-    });
-  if (name == "changed")
-    return make_function(budget, "changed", [value](Render& render, const Arguments& arguments) {
-      const Value now = make_tuple(render.budget(), arguments.positional);
-      Loop& loop = value.loop();
-      if (loop.changed && equal(render.budget(), *loop.changed, now)) return Value(false);
-      loop.changed = now;
-      return Value(true);
-    });
+  const auto cycle = [value](Render&, const Arguments& arguments) {
+    if (arguments.positional.empty()) type_error("no items for cycling given");
+    const auto count = static_cast<int64_t>(arguments.positional.size());
+    return arguments.positional[static_cast<size_t>(value.loop().index0 % count)];
+  };
+  const auto changed = [value](Render& render, const Arguments& arguments) {
+    const Value now = make_tuple(render.budget(), arguments.positional);
+    Loop& loop = value.loop();
+    if (loop.changed && equal(render.budget(), *loop.changed, now)) return Value(false);
+    if (!loop.changed) render.keep(value);  // it may come to hold itself
+    loop.changed = now;
+    return Value(true);
+  };
+  if (name == "cycle") return make_function(budget, "cycle", cycle, value);
+  if (name == "changed") return make_function(budget, "changed", changed, value);
   return std::nullopt;
 }
 
@@ -474,20 +475,19 @@ std::optional<Value> loop_attribute(Budget& budget, const Value& value, std::str
 }
 
 std::optional<Value> cycler_attribute(Budget& budget, const Value& value, std::string_view name) {
-  Cycler& cycler = value.cycler();
-  if (name == "current") return cycler.items[cycler.at];
-  if (name == "next")
-    return make_function(budget, "next", [value](Render&, const Arguments&) {
-      Cycler& c = value.cycler();
-      const Value out = c.items[c.at];
-      c.at = (c.at + 1) % c.items.size();
-      return out;
-    });
-  if (name == "reset")
-    return make_function(budget, "reset", [value](Render&, const Arguments&) {
-      value.cycler().at = 0;
-      return Value();
-    });
+  const auto next = [value](Render&, const Arguments&) {
+    Cycler& c = value.cycler();
+    const Value out = c.items[c.at];
+    c.at = (c.at + 1) % c.items.size();
+    return out;
+  };
+  const auto reset = [value](Render&, const Arguments&) {
+    value.cycler().at = 0;
+    return Value();
+  };
+  if (name == "current") return value.cycler().items[value.cycler().at];
+  if (name == "next") return make_function(budget, "next", next, value);
+  if (name == "reset") return make_function(budget, "reset", reset, value);
   return std::nullopt;
 }
 
