@@ -173,7 +173,7 @@ TEST(Picture, modules_of_the_same_calls_are_alike) {
 
 TEST(Picture, a_value_that_is_read_from_a_tensor_stays_a_box) {
   const Graph graph = parse_graph(R"(
-    symbol u0
+    symbol u0 in [0, 12]
     %x : i64[1] = placeholder
     %item : Sym(u0) = aten._local_scalar_dense.default(%x)
     %next : Sym(u0 + 1) = operator.add(%item, 1)

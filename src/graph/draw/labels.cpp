@@ -103,8 +103,9 @@ std::string relative(const std::string& path, const std::string& module) {
 std::string weight_line(const FoldedWeight& w, const std::string& module) {
   const std::string val = val_text(w.node->meta.val);
   const size_t begin = std::min(val.find('['), val.size());
-  return readable(relative(w.path, module), 46) + " " + readable(val.substr(begin, val.find(']') + 1 - begin), 30) +
-         (w.view.empty() ? "" : " " + w.view);
+  std::string out = readable(relative(w.path, module), 46);
+  if (begin < val.size()) out += " " + readable(val.substr(begin, val.find(']') + 1 - begin), 30);
+  return w.view.empty() ? out : out + " " + w.view;
 }
 
 void label_module(const Outline& outline, uint32_t at, Label& out) {
