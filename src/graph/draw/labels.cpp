@@ -53,7 +53,7 @@ std::string constants(const Node& n) {
     return v.kind() == Value::Kind::dtype ? v.str().substr(v.str().rfind('.') + 1) : v.str();
   };
   const auto is_constant = [](const Value& v) {
-    if (v.is_none() || v.is_tensor() || v.kind() == Value::Kind::device) return false;
+    if (v.is_none() || v.is_tensor() || v.kind() == Value::Kind::device || v.kind() == Value::Kind::layout) return false;
     if (v.kind() == Value::Kind::boolean && !v.to_sym_bool().is_symbolic() && !v.to_bool()) return false;
     bool constant = true;
     for_each_node(v, [&](const Node* in) { constant &= val_text(in->meta.val).starts_with("Sym("); });
