@@ -1,5 +1,6 @@
 // calque export MODEL -o P.pt2: a program of a model folder, a built-in example or another program, with sizes that may differ.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -111,11 +112,27 @@ ExportedProgram exported(const ExportCommandOptions& o) {
   return export_source(program_source(*program, o), o);
 }
 
+// A name that promises another format is refused before the work.
+void check_output_name(const std::string& name) {
+  const std::string ending = std::filesystem::path(name).extension().string();
+  const auto others = {".onnx", ".png", ".pdf", ".svg", ".html", ".dot", ".json", ".txt", ".py", ".safetensors", ".gguf"};
+  if (std::ranges::find(others, ending) != others.end())
+    throw UserError("export: " + name +
+                    ": what export writes is a PyTorch program; expected a name that ends in .pt2, found " + ending +
+                    " (calque trace -o writes .svg, .html, .dot, .json, .txt and .py)");
+}
+
 }  // namespace
 
 void run_export(const ExportCommandOptions& o) {
+  check_output_name(o.output);
   ExportedProgram program = exported(o);
   if (o.decompose) program = program.run_decompositions();
+  if (o.output == "-") {  // the program itself goes to standard output, and nothing else
+    const std::string bytes = serialize_program(program);
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return;
+  }
   save_program(program, o.output);
   if (o.print)
     fmt::print("{}\n", program.str());

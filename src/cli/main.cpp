@@ -124,7 +124,7 @@ void add_export(CLI::App& app) {
   command
       ->add_option("model", o->model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
       ->required();
-  command->add_option("-o,--output", o->output, "the .pt2 file to write")->required();
+  command->add_option("-o,--output", o->output, "the .pt2 file to write, or - for standard output")->required();
   command->add_option("--inputs", o->inputs, "a .safetensors file with example inputs by argument name");
   command
       ->add_option("--dynamic", o->dynamic,
