@@ -10,7 +10,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::drawing_test {
 namespace {
 
 using cli_test::calque_run;
@@ -98,4 +98,4 @@ TEST_F(Drawing, differences_of_programs_are_a_page) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::drawing_test

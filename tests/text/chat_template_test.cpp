@@ -17,7 +17,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::chat_template_test {
 namespace {
 
 using testing::AllOf;
@@ -280,4 +280,4 @@ TEST(ChatTemplate, bytes_that_are_no_text_are_replaced) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::chat_template_test
