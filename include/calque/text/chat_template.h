@@ -21,10 +21,9 @@ struct ChatMessage {
 
 // No template that was made for use comes near these. More is a UserError (bad_file) that names the template and the limit.
 struct ChatLimits {
-  size_t steps = 50'000'000;               // a step is a part of an expression, an item looked at, some bytes copied
-  size_t memory = size_t{512} << 20;       // of the values that exist at the same time
-  size_t output = size_t{64} << 20;        // bytes of the text
-  size_t template_size = size_t{4} << 20;  // bytes of the template
+  size_t steps = 50'000'000;          // a step is a part of an expression, an item looked at, some bytes copied
+  size_t memory = size_t{512} << 20;  // of the values that exist at the same time
+  size_t output = size_t{64} << 20;   // bytes of the text
 };
 
 struct ChatOptions {
