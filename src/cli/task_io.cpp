@@ -62,7 +62,7 @@ LoadOptions load_options(const TaskOptions& options) {
   return out;
 }
 
-Progress progress_bar(std::string what) {
+TaskProgress progress_bar(std::string what) {
   if (::isatty(STDERR_FILENO) == 0) return {};
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();

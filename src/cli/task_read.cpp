@@ -170,7 +170,7 @@ void run_fill(const FillCommandOptions& o) {
   const std::vector<std::string> texts = texts_of("fill", o);
   const MaskFiller filler = MaskFiller::from_folder(model_folder(o.model), load_options(o));
   Table table({{"mask", Table::Align::right}, {"token"}, {"score", Table::Align::right}, {"text"}});
-  const Progress progress = progress_bar("fill");
+  const TaskProgress progress = progress_bar("fill");
   for (size_t i = 0; i < texts.size(); ++i) {
     TaskJson masks = TaskJson::array();
     const auto found = filler.fill(texts[i], o.top);
@@ -213,7 +213,7 @@ void run_answer(const AnswerCommandOptions& o) {
   options.stride = o.stride;
   options.may_be_impossible = o.may_be_impossible;
   Table table({{"answer"}, {"score", Table::Align::right}, {"begin", Table::Align::right}, {"end", Table::Align::right}, {"question"}});
-  const Progress progress = progress_bar("answer");
+  const TaskProgress progress = progress_bar("answer");
   for (size_t i = 0; i < questions.size(); ++i) {
     TaskJson answers = TaskJson::array();
     for (const Answer& one : answerer.answer(questions[i].first, *questions[i].second, options)) {

@@ -99,7 +99,7 @@ void run_rewrite(const RewriteOptions& o) {
   if (o.command == "translate" && options.task.empty()) options.from = o.from, options.to = o.to;
   TextToText writer = TextToText::from_folder(folder, options);
   apply(o.writing, writer.settings, o.command);
-  const Progress progress = texts.size() > 1 ? progress_bar(o.command) : Progress();
+  const TaskProgress progress = texts.size() > 1 ? progress_bar(o.command) : TaskProgress();
   const bool streams = !o.json && writer.settings.num_beams.value_or(1) == 1;
   for (size_t i = 0; i < texts.size(); ++i) {
     TextStreamer streamer(writer.tokenizer(), show_text, true);

@@ -120,7 +120,7 @@ TextInputs text_inputs(const PretrainedModel& model, const Tokenizer& tokenizer,
   return out;
 }
 
-void in_batches(std::span<const TextInput> texts, size_t batch_size, const Progress& progress,
+void in_batches(std::span<const TextInput> texts, size_t batch_size, const TaskProgress& progress,
                 const std::function<void(std::span<const size_t>)>& fn) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -30,7 +30,7 @@ struct WordGroup {
 
 struct ClassifyOptions {
   size_t batch_size = 32;
-  Progress progress = {};
+  TaskProgress progress = {};
 };
 
 class Classifier {

@@ -37,7 +37,7 @@ struct EmbedOptions {
   size_t batch_size = 32;
   // A text before each text: one of prompts() by name, else as it is given, else the folder's default one.
   std::optional<std::string> prompt_name = {}, prompt = {};
-  Progress progress = {};
+  TaskProgress progress = {};
 };
 
 class SentenceEncoder {

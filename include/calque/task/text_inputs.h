@@ -44,10 +44,10 @@ std::optional<size_t> longest_input(const PretrainedModel& model, const Tokenize
 std::optional<size_t> model_positions(const PretrainedModel& model);
 
 // Told how much is done of how much; may throw, which ends the work.
-using Progress = std::function<void(size_t done, size_t all)>;
+using TaskProgress = std::function<void(size_t done, size_t all)>;
 
 // Texts in batches of about equal lengths, the longest first: fn gets the places of each batch's texts. A text's length is that of its bytes.
-void in_batches(std::span<const TextInput> texts, size_t batch_size, const Progress& progress,
+void in_batches(std::span<const TextInput> texts, size_t batch_size, const TaskProgress& progress,
                 const std::function<void(std::span<const size_t>)>& fn);
 
 }  // namespace calque
