@@ -10,7 +10,8 @@
 using namespace calque;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data), reinterpret_cast<const std::byte*>(data) + size);
+  const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data),
+                                     reinterpret_cast<const std::byte*>(data) + size);
   try {
     const Tensor tensor = read_npy(bytes, "fuzz");
     const std::vector<std::byte> written = serialize_npy(tensor);

@@ -58,7 +58,8 @@ int main() {
       const Clock::time_point start = Clock::now();
       BatchOptions cut;
       cut.truncate = true, cut.max_length = encoder->max_length();
-      for (const auto& texts : batches) encoder->tokenizer().encode_padded(std::vector<TextInput>(texts.begin(), texts.end()), cut);
+      for (const auto& texts : batches)
+        encoder->tokenizer().encode_padded(std::vector<TextInput>(texts.begin(), texts.end()), cut);
       const int64_t tokenizer = nanoseconds(start);
       const Clock::time_point again = Clock::now();
       for (const auto& texts : batches) encoder->embed(texts, options);

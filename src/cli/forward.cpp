@@ -55,7 +55,8 @@ void print_outputs(const ForwardOptions& options, const NamedTensors& out) {
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::object();
     for (const auto& [name, tensor] : out) {
-      all[name] = {{"dtype", calque::name(tensor.dtype())}, {"shape", std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end())}};
+      all[name] = {{"dtype", calque::name(tensor.dtype())},
+                   {"shape", std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end())}};
       if (tensor.numel() <= most_values) all[name]["values"] = json_values(tensor);
     }
     return fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -71,7 +72,8 @@ void print_outputs(const ForwardOptions& options, const NamedTensors& out) {
 
 void run_forward(const ForwardOptions& options) {
   if (options.inputs.empty() == options.prompts.empty()) throw UserError("forward: give --inputs or --prompt, and not both");
-  const std::shared_ptr<PretrainedModel> model = load_model({options.model, options.model_class, options.dtype, options.attention});
+  const std::shared_ptr<PretrainedModel> model =
+      load_model({options.model, options.model_class, options.dtype, options.attention});
   if (options.train) model->train();
   if (!options.prompts.empty()) without_cache(*model);
   const GradModeScope no_grad(false);

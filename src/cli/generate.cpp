@@ -121,8 +121,9 @@ void run_generate(const GenerateCommandOptions& o) {
   const std::string prompt = prompt_of(o);
   const std::vector<int64_t> ids = tokenizer.encode_ids(prompt);
   if (const std::optional<size_t> most = longest_input(*model, tokenizer); most && ids.size() > *most)
-    say(fmt::format("warning: the prompt has {} tokens, but the model reads at most {} at once; what it writes may make no sense",
-                    ids.size(), *most));
+    say(fmt::format(
+        "warning: the prompt has {} tokens, but the model reads at most {} at once; what it writes may make no sense",
+        ids.size(), *most));
   const bool encoder_decoder = model->is_encoder_decoder();
 
   ModelInputs inputs;

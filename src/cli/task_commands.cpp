@@ -56,7 +56,8 @@ void add_embed(CLI::App& app) {
   CLI::App* command = app.add_subcommand("embed", "Vectors of texts, as sentence-transformers makes them");
   add_common(*command, *o, "a text");
   add_batches(*command, *o);
-  command->add_option("--pool", o->pool, "mean, cls, max, last, mean_sqrt_len_tokens or weightedmean; by default as the folder says, or mean");
+  command->add_option("--pool", o->pool,
+                      "mean, cls, max, last, mean_sqrt_len_tokens or weightedmean; by default as the folder says, or mean");
   command->add_flag("--normalize", o->normalize, "vectors of length 1, also where the folder does not say so");
   command->add_option("--prompt-name", o->prompt_name, "one of the model's prompts, put before each text");
   command->add_option("--prefix", o->prefix, "this before each text, instead of the model's default prompt");
@@ -86,11 +87,14 @@ void add_answer(CLI::App& app) {
   auto o = std::make_shared<AnswerCommandOptions>();
   CLI::App* command = app.add_subcommand("answer", "The part of a text that answers a question");
   add_common(*command, *o, "the question");
-  command->add_option("--context", o->context, "the text that holds the answer; without it each line is question, tab, context");
+  command->add_option("--context", o->context,
+                      "the text that holds the answer; without it each line is question, tab, context");
   command->add_option("--context-file", o->context_file, "a file that is this text");
   command->add_option("--top", o->top, "so many answers")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--longest-answer", o->longest_answer, "in tokens")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--max-length", o->max_length, "tokens that are read at once; a longer text is read in parts; by default 384")
+  command
+      ->add_option("--max-length", o->max_length,
+                   "tokens that are read at once; a longer text is read in parts; by default 384")
       ->check(CLI::PositiveNumber);
   command->add_option("--stride", o->stride, "tokens that a part shares with the next; by default 128");
   command->add_flag("--may-be-impossible", o->may_be_impossible, "that the text holds no answer is one too");
@@ -113,7 +117,8 @@ void add_rewrite(CLI::App& app, const char* name, const char* what) {
 void add_chat(CLI::App& app) {
   auto o = std::make_shared<ChatCommandOptions>();
   CLI::App* command = app.add_subcommand(
-      "chat", "A conversation with a model that has a chat template; without -p and --file at the keyboard, a message a line");
+      "chat",
+      "A conversation with a model that has a chat template; without -p and --file at the keyboard, a message a line");
   add_common(*command, *o, "a message");
   add_writing(*command, o->writing);
   command->add_option("--system", o->system, "what the model is told before the conversation");

@@ -90,7 +90,8 @@ void print_json_line(const nlohmann::ordered_json& json) {
 
 std::string ending_of(const std::string& path, std::initializer_list<std::string_view> known) {
   const size_t dot = path.rfind('.');
-  const std::string ending = dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
+  const std::string ending =
+      dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
   if (std::ranges::find(known, ending) != known.end()) return ending;
   std::string list;
   size_t i = 0;

@@ -125,13 +125,19 @@ namespace {
 void classify_words(const ClassifyCommandOptions& o, const Classifier& classifier, const std::vector<TextInput>& texts,
                     const ClassifyOptions& options) {
   const std::vector<std::vector<WordGroup>> found = classifier.classify_words(texts, options);
-  Table table({{"label"}, {"score", Table::Align::right}, {"word"}, {"begin", Table::Align::right}, {"end", Table::Align::right}, {"text"}});
+  Table table({{"label"},
+               {"score", Table::Align::right},
+               {"word"},
+               {"begin", Table::Align::right},
+               {"end", Table::Align::right},
+               {"text"}});
   for (size_t i = 0; i < texts.size(); ++i) {
     TaskJson words = TaskJson::array();
     for (const WordGroup& one : found[i]) {
-      words.push_back({{"entity_group", one.label}, {"score", one.score}, {"word", one.word}, {"start", one.begin}, {"end", one.end}});
-      table.add({printable(one.label), score_text(one.score), cell_text(one.word), std::to_string(one.begin), std::to_string(one.end),
-                 cell_text(texts[i].first)});
+      words.push_back(
+          {{"entity_group", one.label}, {"score", one.score}, {"word", one.word}, {"start", one.begin}, {"end", one.end}});
+      table.add({printable(one.label), score_text(one.score), cell_text(one.word), std::to_string(one.begin),
+                 std::to_string(one.end), cell_text(texts[i].first)});
     }
     if (o.json) print_json_line({{"text", texts[i].first}, {"words", words}});
   }
@@ -191,12 +197,14 @@ void run_fill(const FillCommandOptions& o) {
 void run_answer(const AnswerCommandOptions& o) {
   const bool one_context = !o.context.empty() || !o.context_file.empty();
   if (o.file.empty() && !one_context)
-    throw UserError("answer: give the text that holds the answer with --context or --context-file, or lines of question, tab, "
-                    "context with --file");
+    throw UserError(
+        "answer: give the text that holds the answer with --context or --context-file, or lines of question, tab, "
+        "context with --file");
   std::string context = o.context;
   if (!o.context_file.empty()) {
     std::ifstream in(o.context_file);
-    if (!in) throw UserError(ErrorKind::bad_file, o.context_file + ": cannot be read; expected the text that holds the answer");
+    if (!in)
+      throw UserError(ErrorKind::bad_file, o.context_file + ": cannot be read; expected the text that holds the answer");
     std::ostringstream all;
     all << in.rdbuf();
     context = all.str();
@@ -212,7 +220,11 @@ void run_answer(const AnswerCommandOptions& o) {
   options.max_length = o.max_length;
   options.stride = o.stride;
   options.may_be_impossible = o.may_be_impossible;
-  Table table({{"answer"}, {"score", Table::Align::right}, {"begin", Table::Align::right}, {"end", Table::Align::right}, {"question"}});
+  Table table({{"answer"},
+               {"score", Table::Align::right},
+               {"begin", Table::Align::right},
+               {"end", Table::Align::right},
+               {"question"}});
   const TaskProgress progress = progress_bar("answer");
   for (size_t i = 0; i < questions.size(); ++i) {
     TaskJson answers = TaskJson::array();

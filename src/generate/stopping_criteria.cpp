@@ -41,7 +41,8 @@ StoppingCriterion max_length_criteria(int64_t max_length, int64_t max_position_e
             const bool done = ids.size(-1) >= max_length;
             if (!done && max_position_embeddings > 0 && ids.size(-1) >= max_position_embeddings)
               warn("The text is now as long as the model's " + std::to_string(max_position_embeddings) +
-                   " positions, and goes on: what comes may be an error or of lesser quality. A smaller `max_new_tokens` ends it before.");
+                   " positions, and goes on: what comes may be an error or of lesser quality. A smaller `max_new_tokens` "
+                   "ends it before.");
             return std::vector<bool>(static_cast<size_t>(ids.size(0)), done);
           }};
 }

@@ -39,8 +39,8 @@ std::vector<double> probabilities(const float* logits, const std::vector<bool>& 
 }
 
 // The likeliest spans of at most so many tokens.
-std::vector<Span> best_spans(const std::vector<double>& begins, const std::vector<double>& ends, const std::vector<bool>& places,
-                             size_t longest, size_t count) {
+std::vector<Span> best_spans(const std::vector<double>& begins, const std::vector<double>& ends,
+                             const std::vector<bool>& places, size_t longest, size_t count) {
   std::vector<Span> out;
   for (size_t b = 0; b < begins.size(); ++b)
     for (size_t e = b; e < std::min(ends.size(), b + longest); ++e) out.push_back({begins[b] * ends[e], b, e});
@@ -75,7 +75,8 @@ Answerer Answerer::from_folder(const std::filesystem::path& folder, const LoadOp
   return {std::move(loaded.model), std::move(loaded.tokenizer)};
 }
 
-std::vector<Answer> Answerer::answer(const std::string& question, const std::string& context, const AnswerOptions& options) const {
+std::vector<Answer> Answerer::answer(const std::string& question, const std::string& context,
+                                     const AnswerOptions& options) const {
   if (stripped(question).empty()) throw UserError("answer: the question is empty");
   if (stripped(context).empty()) throw UserError("answer: the context is empty; give the text that holds the answer");
   const GradModeScope no_grad(false);
@@ -91,7 +92,8 @@ std::vector<Answer> Answerer::answer(const std::string& question, const std::str
   const TextInputs made = text_inputs(*model_, tokenizer_, pair, parts);
   const ModelOutput output = (*model_)(made.inputs);
   if (!output.has("start_logits"))
-    throw UserError("answer: " + model_->class_name() + " gives no start_logits and end_logits; it finds spans in another way");
+    throw UserError("answer: " + model_->class_name() +
+                    " gives no start_logits and end_logits; it finds spans in another way");
   const Tensor begin_logits = output["start_logits"].to(DType::float32).contiguous();
   const Tensor end_logits = output["end_logits"].to(DType::float32).contiguous();
 
@@ -111,7 +113,8 @@ std::vector<Answer> Answerer::answer(const std::string& question, const std::str
       const size_t end = options.whole_words ? word_around(row, span.end).second : row.offsets[span.end].second;
       std::string text(characters(context, begin, end));
       // One text found in several places is one answer.
-      const auto same = std::ranges::find_if(out, [&](const Answer& one) { return lower_text(one.text) == lower_text(text); });
+      const auto same =
+          std::ranges::find_if(out, [&](const Answer& one) { return lower_text(one.text) == lower_text(text); });
       if (same != out.end())
         same->score += span.score;
       else

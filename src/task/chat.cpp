@@ -64,8 +64,8 @@ ChatTurn Chat::say(const std::string& text, const TextStreamer::Sink& sink, Gene
   if (prompt.empty()) throw UserError("chat: the chat template makes no text of these messages");
   const std::optional<size_t> most = model_positions(*model_);
   if (most && prompt.size() >= *most)
-    throw UserError(fmt::format("chat: the conversation has {} tokens, but {} reads at most {}; begin a new one", prompt.size(),
-                                model_->class_name(), *most));
+    throw UserError(fmt::format("chat: the conversation has {} tokens, but {} reads at most {}; begin a new one",
+                                prompt.size(), model_->class_name(), *most));
 
   GenerationConfig config = settings;
   config.return_dict_in_generate = true;  // for the cache

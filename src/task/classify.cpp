@@ -55,7 +55,10 @@ TextInputs beside_each_other(const PretrainedModel& model, const Tokenizer& toke
 }  // namespace
 
 Classifier::Classifier(std::shared_ptr<PretrainedModel> model, Tokenizer tokenizer, bool labels_tokens)
-    : model_(std::move(model)), tokenizer_(std::move(tokenizer)), labels_tokens_(labels_tokens), labels_(labels_of(model_->config())) {}
+    : model_(std::move(model)),
+      tokenizer_(std::move(tokenizer)),
+      labels_tokens_(labels_tokens),
+      labels_(labels_of(model_->config())) {}
 
 Classifier Classifier::from_folder(const std::filesystem::path& folder, const LoadOptions& options) {
   static constexpr std::string_view tasks[] = {"sequence-classification", "token-classification"};
@@ -63,24 +66,26 @@ Classifier Classifier::from_folder(const std::filesystem::path& folder, const Lo
   return {std::move(loaded.model), std::move(loaded.tokenizer), loaded.task == tasks[1]};
 }
 
-std::vector<std::vector<LabelScore>> Classifier::classify(std::span<const TextInput> texts, const ClassifyOptions& options) const {
+std::vector<std::vector<LabelScore>> Classifier::classify(std::span<const TextInput> texts,
+                                                          const ClassifyOptions& options) const {
   if (labels_tokens_)
     throw UserError("classify: " + model_->class_name() + " labels the words of a text; ask for classify_words");
   const GradModeScope no_grad(false);
   const ScoreRule rule = score_rule(model_->config());
   std::vector<std::vector<LabelScore>> out(texts.size());
-  in_batches(texts, rows_at_once(*model_, tokenizer_, options.batch_size), options.progress, [&](std::span<const size_t> places) {
-    std::vector<TextInput> batch;
-    for (const size_t place : places) batch.push_back(texts[place]);
-    const Tensor scores = scores_of((*model_)(beside_each_other(*model_, tokenizer_, batch).inputs)["logits"], rule);
-    const auto count = static_cast<size_t>(scores.size(-1));
-    for (size_t i = 0; i < places.size(); ++i) {
-      std::vector<LabelScore>& all = out[places[i]];
-      for (size_t k = 0; k < count; ++k)
-        all.push_back({k < labels_.size() ? labels_[k] : std::to_string(k), scores.data_as<float>()[i * count + k]});
-      std::ranges::stable_sort(all, std::greater<>(), &LabelScore::score);
-    }
-  });
+  in_batches(
+      texts, rows_at_once(*model_, tokenizer_, options.batch_size), options.progress, [&](std::span<const size_t> places) {
+        std::vector<TextInput> batch;
+        for (const size_t place : places) batch.push_back(texts[place]);
+        const Tensor scores = scores_of((*model_)(beside_each_other(*model_, tokenizer_, batch).inputs)["logits"], rule);
+        const auto count = static_cast<size_t>(scores.size(-1));
+        for (size_t i = 0; i < places.size(); ++i) {
+          std::vector<LabelScore>& all = out[places[i]];
+          for (size_t k = 0; k < count; ++k)
+            all.push_back({k < labels_.size() ? labels_[k] : std::to_string(k), scores.data_as<float>()[i * count + k]});
+          std::ranges::stable_sort(all, std::greater<>(), &LabelScore::score);
+        }
+      });
   return out;
 }
 
@@ -132,8 +137,7 @@ std::vector<WordGroup> Classifier::groups_of(const std::string& text, const Enco
 
 std::vector<std::vector<WordGroup>> Classifier::classify_words(std::span<const TextInput> texts,
                                                                const ClassifyOptions& options) const {
-  if (!labels_tokens_)
-    throw UserError("classify_words: " + model_->class_name() + " labels whole texts; ask for classify");
+  if (!labels_tokens_) throw UserError("classify_words: " + model_->class_name() + " labels whole texts; ask for classify");
   const GradModeScope no_grad(false);
   std::vector<std::vector<WordGroup>> out(texts.size());
   in_batches(texts, options.batch_size, options.progress, [&](std::span<const size_t> places) {

@@ -87,8 +87,8 @@ VectorStep dense_step(const fs::path& folder) {
                                                      folder.string(), str(weight.sizes())));
   return [weight, bias, activation, name = folder.string()](const Tensor& x) {
     if (x.size(1) != weight.size(1))
-      throw UserError(ErrorKind::bad_file, fmt::format("{}: its layer takes vectors of {}, but those before it have {}", name,
-                                                       weight.size(1), x.size(1)));
+      throw UserError(ErrorKind::bad_file, fmt::format("{}: its layer takes vectors of {}, but those before it have {}",
+                                                       name, weight.size(1), x.size(1)));
     return activation(linear(x, weight, bias));
   };
 }
@@ -159,7 +159,8 @@ void SentenceEncoder::Impl::read_module(const fs::path& folder, const Json& json
   if (kind == "Dense") return steps.push_back(dense_step(path));
   if (kind == "LayerNorm") return steps.push_back(norm_step(path));
   if (kind == "Dropout") return;  // does nothing outside training
-  json.fail(fmt::format("the module '{}' is not supported; Transformer, Pooling, Dense, LayerNorm, Dropout and Normalize are", type));
+  json.fail(fmt::format(
+      "the module '{}' is not supported; Transformer, Pooling, Dense, LayerNorm, Dropout and Normalize are", type));
 }
 
 void SentenceEncoder::Impl::read_modules(const fs::path& folder) {
@@ -169,7 +170,8 @@ void SentenceEncoder::Impl::read_modules(const fs::path& folder) {
     for (const Json& module : json.items()) read_module(folder, module, file.string());
   });
   if (transformer.empty()) throw UserError(ErrorKind::bad_file, file.string() + ": it names no Transformer");
-  if (!has_pooling) throw UserError(ErrorKind::bad_file, file.string() + ": it names no Pooling, which makes one vector of a text");
+  if (!has_pooling)
+    throw UserError(ErrorKind::bad_file, file.string() + ": it names no Pooling, which makes one vector of a text");
 }
 
 void SentenceEncoder::Impl::read_prompts(const fs::path& file) {
@@ -259,7 +261,8 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, const EmbedOpt
     const auto size = static_cast<size_t>(vectors.size(1));
     if (!out.defined()) out = make_tensor({std::ssize(texts), vectors.size(1)}, DType::float32);
     for (size_t i = 0; i < places.size(); ++i)
-      std::memcpy(out.mutable_data_as<float>() + places[i] * size, vectors.data_as<float>() + i * size, size * sizeof(float));
+      std::memcpy(out.mutable_data_as<float>() + places[i] * size, vectors.data_as<float>() + i * size,
+                  size * sizeof(float));
   });
   return out;
 }

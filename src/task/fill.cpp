@@ -12,7 +12,8 @@ namespace calque {
 MaskFiller::MaskFiller(std::shared_ptr<PretrainedModel> model, Tokenizer tokenizer)
     : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {
   const std::optional<int64_t> id = tokenizer_.special_token_id("mask");
-  if (!id) throw UserError(ErrorKind::bad_file, "fill: the model's tokenizer names no mask token; take a masked language model");
+  if (!id)
+    throw UserError(ErrorKind::bad_file, "fill: the model's tokenizer names no mask token; take a masked language model");
   mask_id_ = *id;
   mask_token_ = *tokenizer_.special_token("mask");
 }
@@ -47,8 +48,8 @@ std::vector<std::vector<FilledToken>> MaskFiller::fill(const std::string& text, 
       whole[static_cast<size_t>(masks[m])] = id;
       if (const std::optional<int64_t> pad = tokenizer_.special_token_id("pad")) std::erase(whole, *pad);
       const int64_t alone[] = {id};
-      out[m].push_back({values.data_as<float>()[at], id, tokenizer_.decode(alone, false),
-                        tokenizer_.decode(whole, masks.size() == 1)});
+      out[m].push_back(
+          {values.data_as<float>()[at], id, tokenizer_.decode(alone, false), tokenizer_.decode(whole, masks.size() == 1)});
     }
   return out;
 }

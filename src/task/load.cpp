@@ -25,16 +25,16 @@ const std::string* task_of(const ModelClass& one, std::span<const std::string_vi
     for (const ModelClass& one : architecture->classes)
       if (task_of(one, tasks)) fitting.push_back(one.name);
   const std::string wanted = join(tasks, " or ", [](std::string_view task) { return std::string(task); });
-  throw UserError(fmt::format("{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
-                              join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
-                              fitting.empty() ? "take another model"
-                                              : "take a model trained for it, of the class " + join(fitting, " or ")));
+  throw UserError(fmt::format(
+      "{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
+      join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
+      fitting.empty() ? "take another model" : "take a model trained for it, of the class " + join(fitting, " or ")));
 }
 
 }  // namespace
 
-TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& given, std::span<const std::string_view> tasks,
-                        std::string_view command) {
+TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& given,
+                        std::span<const std::string_view> tasks, std::string_view command) {
   const Config config = config_from_pretrained(folder, given);
   LoadOptions options = given;
   if (options.model_class.empty()) {

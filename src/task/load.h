@@ -21,8 +21,8 @@ struct TaskModel {
 
 // `tasks` are names of the registry ("masked-lm"). UserError for a class of another task, which says what it does and which of the
 // architecture's classes would do.
-TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& options, std::span<const std::string_view> tasks,
-                        std::string_view command);
+TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& options,
+                        std::span<const std::string_view> tasks, std::string_view command);
 
 // By id, as id2label says.
 std::vector<std::string> labels_of(const Config& config);

@@ -32,7 +32,8 @@ Tensor weighted_sum(const Tensor& tokens, const Tensor& weights) {  // weights [
 Tensor last_tokens(const Tensor& tokens, const Tensor& mask) {
   const int64_t length = tokens.size(1);
   const Tensor places = arange(length).unsqueeze(0).expand({mask.size(0), length});
-  const Tensor last = places.masked_fill(mask.eq(0), 0).amax({1}, true);  // of a text without tokens the first, which counts nothing
+  const Tensor last =
+      places.masked_fill(mask.eq(0), 0).amax({1}, true);  // of a text without tokens the first, which counts nothing
   const Tensor rows = last.unsqueeze(-1).expand({tokens.size(0), 1, tokens.size(2)});
   return (tokens * mask.unsqueeze(-1).to(DType::float32)).gather(1, rows).squeeze(1);
 }
@@ -56,9 +57,7 @@ Tensor pooled(const Tensor& given, const Tensor& mask, std::span<const Pooling> 
   for (const Pooling pooling : how) switch (pooling) {
       case Pooling::cls: parts.push_back(tokens.select(1, 0)); break;
       case Pooling::max: parts.push_back(tokens.masked_fill(mask.unsqueeze(-1).eq(0), -1e9).amax({1})); break;
-      case Pooling::mean:
-        parts.push_back(weighted_sum(tokens, counts) / counts.sum({1}).clamp_min(smallest_count));
-        break;
+      case Pooling::mean: parts.push_back(weighted_sum(tokens, counts) / counts.sum({1}).clamp_min(smallest_count)); break;
       case Pooling::mean_sqrt_len:
         parts.push_back(weighted_sum(tokens, counts) / counts.sum({1}).clamp_min(smallest_count).sqrt());
         break;

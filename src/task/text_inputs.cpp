@@ -47,11 +47,12 @@ void check_lengths(const PretrainedModel& model, const Batch& batch, std::option
   for (const Encoding& row : batch.rows) longest = std::max(longest, row.size());
   if (longest == 0) throw UserError("the text has no tokens, and " + model.class_name() + " needs at least one");
   if (most && longest > *most)
-    throw UserError(fmt::format("a text has {} tokens, but {} reads at most {}; shorten it", longest, model.class_name(), *most));
+    throw UserError(
+        fmt::format("a text has {} tokens, but {} reads at most {}; shorten it", longest, model.class_name(), *most));
 }
 
 template <class T>
-Tensor rows_tensor(const Batch& batch, const std::vector<T> Encoding::* part) {
+Tensor rows_tensor(const Batch& batch, const std::vector<T> Encoding::*part) {
   std::vector<int64_t> values;
   for (const Encoding& row : batch.rows) values.insert(values.end(), (row.*part).begin(), (row.*part).end());
   return tensor_of<int64_t>(values, {std::ssize(batch.rows), std::ssize(batch.rows.front().ids)});
@@ -113,7 +114,8 @@ TextInputs text_inputs(const PretrainedModel& model, const Tokenizer& tokenizer,
   check_padding(model, out.batch);
   if (batch_options.truncate && !options.overflow) warn_of_cuts(tokenizer, texts, out.batch, *most);
   out.inputs.set(arg::input_ids, rows_tensor(out.batch, &Encoding::ids));
-  if (model.takes(arg::attention_mask)) out.inputs.set(arg::attention_mask, rows_tensor(out.batch, &Encoding::attention_mask));
+  if (model.takes(arg::attention_mask))
+    out.inputs.set(arg::attention_mask, rows_tensor(out.batch, &Encoding::attention_mask));
   if (const std::vector<std::string>& names = tokenizer.model_input_names();
       model.takes(arg::token_type_ids) && std::ranges::find(names, arg::token_type_ids.name) != names.end())
     out.inputs.set(arg::token_type_ids, rows_tensor(out.batch, &Encoding::type_ids));

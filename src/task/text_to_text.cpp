@@ -103,7 +103,8 @@ void TextToText::take_languages(const std::string& from, const std::string& to) 
   if (!to.empty()) settings.forced_bos_token_id = token(to);
 }
 
-std::string TextToText::write(const std::string& text, const std::optional<int64_t>& max_new_tokens, Streamer* streamer) const {
+std::string TextToText::write(const std::string& text, const std::optional<int64_t>& max_new_tokens,
+                              Streamer* streamer) const {
   const TextInput one[] = {prefix_ + text};
   TextInputs made = text_inputs(*model_, tokenizer_, one);
   if (source_language_) {

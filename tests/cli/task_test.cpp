@@ -37,7 +37,7 @@ std::vector<nlohmann::json> json_lines(const std::string& arguments) {
 TEST(TaskCommands, tokenize_shows_ids_tokens_and_places) {
   const ModelFolder folder("embed");
   EXPECT_THAT(calque_run("tokenize " + folder.path().string() + " -p 'old river'").out,
-              AllOf(StartsWith(" id  token  begin  end\n"), HasSubstr("  2  [CLS]      0    0\n"), HasSubstr("river")));
+              AllOf(HasSubstr("id  token  begin  end\n"), HasSubstr("2  [CLS]      0    0\n"), HasSubstr("river")));
   const auto json = json_lines("tokenize " + folder.path("tokenizer.json") + " -p 'old river'");
   EXPECT_EQ(json.at(0)["tokens"], nlohmann::json({"[CLS]", "old", "river", "[SEP]"}));
   EXPECT_EQ(json.at(0)["offsets"], nlohmann::json({{0, 0}, {0, 3}, {4, 9}, {0, 0}}));
@@ -120,28 +120,33 @@ TEST(TaskCommands, forward_shows_values) {
 TEST(TaskCommands, what_two_texts_give_does_not_depend_on_being_together) {
   const ModelFolder folder("single_label_classification");
   const auto scores = [&](const std::string& prompts) {
-    return nlohmann::json::parse(calque_run("forward " + folder.path().string() + prompts + " --json").out)["logits"]["values"];
+    return nlohmann::json::parse(
+        calque_run("forward " + folder.path().string() + prompts + " --json").out)["logits"]["values"];
   };
   const auto both = scores(" -p 'old river in the city' -p 'Anna'"), one = scores(" -p 'Anna'");
   for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(both[1][i].get<double>(), one[0][i].get<double>(), 1e-5);
 }
 
 TEST(TaskCommands, generate_tells_of_lengths_and_temperatures) {
-  EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature 0").out, HasSubstr("--greedy takes the likeliest token always"));
+  EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature 0").out,
+              HasSubstr("--greedy takes the likeliest token always"));
   std::string longer;
   for (int i = 0; i < 600; ++i) longer += "and ";
   const Result r = calque_run("generate tiny-lm -p '" + longer + "' --greedy -n 2");
-  EXPECT_THAT(r.out, AllOf(HasSubstr("tokens, but the model reads at most 512 at once"), HasSubstr("512 positions, and goes on")));
+  EXPECT_THAT(r.out,
+              AllOf(HasSubstr("tokens, but the model reads at most 512 at once"), HasSubstr("512 positions, and goes on")));
   EXPECT_THAT(calque_run("generate tiny-lm -p x --greedy -n 4").out, Not(HasSubstr("warning")));
 }
 
 TEST(TaskCommands, chat_answers_each_line_of_a_conversation) {
   const ModelFolder place("embed");
   const std::string folder = place.copy(test::source_folder() + "/assets/tiny-lm", "model");
-  EXPECT_THAT(calque_run("chat " + folder + " -p hello").out, HasSubstr("chat"));
-  place.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}assistant:");
+  EXPECT_THAT(calque_run("chat " + folder + " -p hello").out, HasSubstr("the model has no chat template"));
+  place.write("model/chat_template.jinja",
+              "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}assistant:");
   place.write("turns", "Call me\nand then?\n");
-  const auto answers = json_lines("chat " + folder + " --system 'The people' --file " + place.path("turns") + " -n 6 --greedy");
+  const auto answers =
+      json_lines("chat " + folder + " --system 'The people' --file " + place.path("turns") + " -n 6 --greedy");
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0]["role"], "assistant");
   EXPECT_GT(answers[1]["prompt_tokens"], answers[0]["prompt_tokens"]);

@@ -59,8 +59,8 @@ TEST(Npy, what_numpy_wrote_is_read) {
 }
 
 TEST(Npy, what_is_written_is_numpys_file) {
-  for (const char* name : {"b1", "u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "scalar", "empty",
-                           "one_dimension"})
+  for (const char* name : {"b1", "u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "scalar",
+                           "empty", "one_dimension"})
     EXPECT_EQ(text_of(read_text(npy_text(name))), npy_text(name)) << name;
 }
 
@@ -73,7 +73,8 @@ TEST(Npy, strided_tensors_are_written_row_by_row) {
 TEST(Npy, bfloat16_is_written_as_float32) {
   const Tensor x = tensor_of<float>({1.5F, -2.25F}, {2});
   EXPECT_EQ(text_of(x.to(DType::bfloat16)), text_of(x));
-  EXPECT_THAT(test::error_of([] { serialize_npy(zeros({2}, DType::float8_e5m2)); }), HasSubstr(".npy has no dtype for float8_e5m2"));
+  EXPECT_THAT(test::error_of([] { serialize_npy(zeros({2}, DType::float8_e5m2)); }),
+              HasSubstr(".npy has no dtype for float8_e5m2"));
 }
 
 TEST(Npy, files_are_written_whole) {
@@ -101,13 +102,15 @@ TEST(Npy, wrong_files_say_what_is_wrong) {
   };
   EXPECT_THAT(reason("not one"), HasSubstr("it does not begin as one"));
   EXPECT_THAT(reason(good.substr(0, 40)), HasSubstr("it ends in its header"));
-  EXPECT_THAT(reason(good.substr(0, good.size() - 1)), HasSubstr("24 bytes of elements were expected after its header, found 23"));
+  EXPECT_THAT(reason(good.substr(0, good.size() - 1)),
+              HasSubstr("24 bytes of elements were expected after its header, found 23"));
   EXPECT_THAT(reason(good + "x"), HasSubstr("found 25"));
   EXPECT_THAT(reason(changed("(2, 3)", "(2,-3)")), HasSubstr("no size"));
   EXPECT_THAT(reason(changed("'shape': (2, 3), }                    ", "'shape': (4294967295, 4294967295, 9), }")),
               HasSubstr("more than there can be"));
   EXPECT_THAT(reason(changed("fortran_order", "fortran_other")), HasSubstr("the key 'fortran_other'"));
-  EXPECT_THAT(reason(changed("'shape': (2, 3), ", "                 ")), HasSubstr("lacks one of descr, fortran_order and shape"));
+  EXPECT_THAT(reason(changed("'shape': (2, 3), ", "                 ")),
+              HasSubstr("lacks one of descr, fortran_order and shape"));
   std::string version = good;
   version[6] = 9;
   EXPECT_THAT(reason(version), HasSubstr("its version is 9"));

@@ -56,7 +56,8 @@ TEST(TextInputs, are_what_the_tokenizers_files_ask_for) {
   const std::vector<TextInput> texts = golden_texts();
   const TextInputs made = text_inputs(*model, tokenizer, std::span(texts).first(2));
   for (const char* name : {"input_ids", "attention_mask", "token_type_ids"})
-    EXPECT_EQ(rows_of(made.inputs.tensor(name)), expected()["inputs"][name].get<std::vector<std::vector<int64_t>>>()) << name;
+    EXPECT_EQ(rows_of(made.inputs.tensor(name)), expected()["inputs"][name].get<std::vector<std::vector<int64_t>>>())
+        << name;
 }
 
 TEST(TextInputs, longer_texts_are_cut_with_a_warning_or_refused) {
@@ -123,10 +124,11 @@ TEST(Classifying, words_are_grouped_as_transformers_groups_them) {
 
 TEST(Classifying, a_model_of_another_task_says_what_it_is_for) {
   const ModelFolder folder("fill");
-  EXPECT_THAT(error_of([&] { Classifier::from_folder(folder.path()); }),
-              HasSubstr("classify needs a model for sequence-classification or token-classification, but BertForMaskedLM is for "
-                        "masked-lm; take a model trained for it, of the class BertForSequenceClassification or "
-                        "BertForTokenClassification"));
+  EXPECT_THAT(
+      error_of([&] { Classifier::from_folder(folder.path()); }),
+      HasSubstr("classify needs a model for sequence-classification or token-classification, but BertForMaskedLM is for "
+                "masked-lm; take a model trained for it, of the class BertForSequenceClassification or "
+                "BertForTokenClassification"));
   const ModelFolder words("words");
   const Classifier classifier = Classifier::from_folder(words.path());
   EXPECT_THAT(error_of([&] { classifier.classify(golden_texts()); }), HasSubstr("ask for classify_words"));
@@ -237,8 +239,9 @@ TEST(Embedding, prompts_have_names) {
 TEST(Chatting, a_conversation_is_read_once_and_goes_on) {
   const test::TemporaryFolder place;
   const std::string folder = place.copy(test::source_folder() + "/assets/tiny-lm", "model");
-  EXPECT_THAT(error_of([&] { Chat::from_folder(folder); }), HasSubstr("chat"));  // no template
-  place.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}assistant:");
+  EXPECT_THAT(error_of([&] { Chat::from_folder(folder); }), HasSubstr("the model has no chat template"));
+  place.write("model/chat_template.jinja",
+              "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}assistant:");
   Chat chat = Chat::from_folder(folder, {.dtype = DType::float32});
   chat.settings.max_new_tokens = 8;
   chat.system("The people of the United States");
@@ -249,9 +252,11 @@ TEST(Chatting, a_conversation_is_read_once_and_goes_on) {
   ASSERT_EQ(chat.history().size(), 5U);
   // The whole conversation, read anew.
   const std::vector<int64_t> ids = chat.tokenizer().encode_ids(
-      "system: The people of the United States\nuser: Call me\nassistant: " + first + "\nuser: and then?\nassistant:", false);
+      "system: The people of the United States\nuser: Call me\nassistant: " + first + "\nuser: and then?\nassistant:",
+      false);
   EXPECT_EQ(second.prompt_tokens, std::ssize(ids));
-  const Tensor all = generate(chat.model(), {{arg::input_ids, tensor_of<int64_t>(ids, {1, std::ssize(ids)})}}, chat.settings).sequences;
+  const Tensor all =
+      generate(chat.model(), {{arg::input_ids, tensor_of<int64_t>(ids, {1, std::ssize(ids)})}}, chat.settings).sequences;
   std::vector<int64_t> expected_ids = rows_of(all)[0];
   expected_ids.erase(expected_ids.begin(), expected_ids.begin() + std::ssize(ids));
   EXPECT_EQ(second.ids, expected_ids);

@@ -21,11 +21,11 @@ struct Answer {
 
 struct AnswerOptions {
   size_t top = 1;
-  size_t longest_answer = 15;            // in tokens
+  size_t longest_answer = 15;             // in tokens
   std::optional<size_t> max_length = {};  // of a part with the question; else 384, or less where the tokenizer says so
   std::optional<size_t> stride = {};      // tokens that a part shares with the next; else half of max_length, at most 128
-  bool may_be_impossible = false;        // that there is no answer is one too
-  bool whole_words = true;               // answers begin and end where words do
+  bool may_be_impossible = false;         // that there is no answer is one too
+  bool whole_words = true;                // answers begin and end where words do
 };
 
 class Answerer {
@@ -33,7 +33,8 @@ class Answerer {
   static Answerer from_folder(const std::filesystem::path& folder, const LoadOptions& options = {});
 
   // The best first; at least one, unless the context has no place for any.
-  std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
+  std::vector<Answer> answer(const std::string& question, const std::string& context,
+                             const AnswerOptions& options = {}) const;
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   PretrainedModel& model() const { return *model_; }

@@ -37,7 +37,7 @@ class Chat {
   void forget();  // all but the system's message
 
   const std::vector<ChatMessage>& history() const { return history_; }
-  GenerationConfig settings;  // the folder's; the caller's to change
+  GenerationConfig settings;   // the folder's; the caller's to change
   std::string variables_json;  // of the template, a JSON object: {"enable_thinking": false}
   const Tokenizer& tokenizer() const { return tokenizer_; }
   PretrainedModel& model() const { return *model_; }

@@ -32,7 +32,8 @@ class TextToText {
   static TextToText from_folder(const std::filesystem::path& folder, const TextToTextOptions& options = {});
 
   // What the model writes for a text. `settings` count over the model's; a streamer is told of the tokens as they come.
-  std::string write(const std::string& text, const std::optional<int64_t>& max_new_tokens = {}, Streamer* streamer = nullptr) const;
+  std::string write(const std::string& text, const std::optional<int64_t>& max_new_tokens = {},
+                    Streamer* streamer = nullptr) const;
 
   GenerationConfig settings;  // the folder's, the task's and the language's; the caller's to change
   const Tokenizer& tokenizer() const { return tokenizer_; }
