@@ -55,9 +55,9 @@ TEST(TextInputs, are_what_the_tokenizers_files_ask_for) {
   const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
   const std::vector<TextInput> texts = golden_texts();
   const TextInputs made = text_inputs(*model, tokenizer, std::span(texts).first(2));
-  for (const char* name : {"input_ids", "attention_mask", "token_type_ids"})
-    EXPECT_EQ(rows_of(made.inputs.tensor(name)), expected()["inputs"][name].get<std::vector<std::vector<int64_t>>>())
-        << name;
+  EXPECT_EQ(made.inputs.items().size(), expected()["inputs"].size());
+  for (const auto& [name, rows] : expected()["inputs"].items())
+    EXPECT_EQ(rows_of(made.inputs.tensor(name)), rows.get<std::vector<std::vector<int64_t>>>()) << name;
 }
 
 TEST(TextInputs, longer_texts_are_cut_with_a_warning_or_refused) {
@@ -65,7 +65,7 @@ TEST(TextInputs, longer_texts_are_cut_with_a_warning_or_refused) {
   const auto model = from_pretrained(folder.path());
   const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
   std::string text;
-  for (int i = 0; i < 100; ++i) text += "river ";
+  for (int i = 0; i < 100; ++i) text += "city ";
   const TextInput one[] = {text};
   std::vector<std::string> warnings;
   reset_warnings();
