@@ -48,12 +48,14 @@ void run_program(const RunOptions& options);
 struct ForwardOptions {
   std::string model;                 // a model folder
   std::string inputs;                // a safetensors file, by names of the forward's arguments
-  std::vector<std::string> prompts;  // or texts for the model's tokenizer, padded on the left
+  std::vector<std::string> prompts;  // or texts for the model's tokenizer
   std::string save_inputs;           // a safetensors file to write the inputs to
   std::string outputs;               // a safetensors file to write; empty: nothing is written
   std::string model_class;           // by default what the config names
   std::string attention;             // eager or sdpa
+  std::string dtype;                 // by default as the weights are
   bool train = false;
+  bool json = false;
 };
 void run_forward(const ForwardOptions& options);
 

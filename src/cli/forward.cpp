@@ -1,13 +1,15 @@
 // calque forward MODEL: one forward pass of a model folder, tensors in and out as safetensors files. Outputs are named as
 // transformers' output fields.
-#include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/text/tokenizer.h"
+#include "calque/op/ops.h"
+#include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"
 #include "cli/table.h"
@@ -22,36 +24,56 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
     for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
 }
 
-// Rows of ids as long as the longest, padding on the left.
 ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& model) {
   const Tokenizer tokenizer = Tokenizer::from_file(model_folder(options.model));
-  std::vector<std::vector<int64_t>> rows;
-  size_t length = 0;
-  for (const std::string& prompt : options.prompts) {
-    rows.push_back(tokenizer.encode_ids(prompt));
-    length = std::max(length, rows.back().size());
+  const std::vector<TextInput> texts(options.prompts.begin(), options.prompts.end());
+  TextInputOptions cut_nothing;
+  cut_nothing.truncate = false;
+  return text_inputs(model, tokenizer, texts, cut_nothing).inputs;
+}
+
+// Numbers in nested arrays; numbers that JSON lacks as the texts "nan", "inf" and "-inf".
+nlohmann::ordered_json json_values(const Tensor& tensor) {
+  using Json = nlohmann::ordered_json;
+  if (tensor.dim() > 0) {
+    Json out = Json::array();
+    for (int64_t i = 0; i < tensor.size(0); ++i) out.push_back(json_values(tensor.select(0, i)));
+    return out;
   }
-  if (length == 0) throw UserError("forward: the prompt has no tokens");
-  const int64_t pad = tokenizer.special_token_id("pad").value_or(0);
-  std::vector<int64_t> ids, mask;
-  for (const std::vector<int64_t>& row : rows) {
-    ids.insert(ids.end(), length - row.size(), pad);
-    ids.insert(ids.end(), row.begin(), row.end());
-    mask.insert(mask.end(), length - row.size(), 0);
-    mask.resize(ids.size(), 1);
+  if (tensor.dtype() == DType::bool_) return tensor.item_as<bool>();
+  if (is_integral(tensor.dtype())) return tensor.item_as<int64_t>();
+  if (is_complex(tensor.dtype())) return tensor.str();
+  const double value = tensor.item_as<double>();
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return value;
+}
+
+void print_outputs(const ForwardOptions& options, const NamedTensors& out) {
+  // What one looks at; more is a file's to hold.
+  constexpr int64_t most_values = 100'000;
+  if (options.json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::object();
+    for (const auto& [name, tensor] : out) {
+      all[name] = {{"dtype", calque::name(tensor.dtype())},
+                   {"shape", std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end())}};
+      if (tensor.numel() <= most_values) all[name]["values"] = json_values(tensor);
+    }
+    return fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
-  const std::vector<int64_t> sizes = {std::ssize(rows), static_cast<int64_t>(length)};
-  ModelInputs in;
-  in.set(arg::input_ids, tensor_of<int64_t>(ids, sizes));
-  if (model.takes(arg::attention_mask)) in.set(arg::attention_mask, tensor_of<int64_t>(mask, sizes));
-  return in;
+  Table table({{"output"}, {"dtype"}, {"shape"}});
+  for (const auto& [name, tensor] : out)
+    table.add({printable(name), std::string(calque::name(tensor.dtype())), str(tensor.sizes())});
+  fmt::print("{}", table.str());
+  for (const auto& [name, tensor] : out) fmt::print("\n{} =\n{}\n", printable(name), tensor.str());
 }
 
 }  // namespace
 
 void run_forward(const ForwardOptions& options) {
   if (options.inputs.empty() == options.prompts.empty()) throw UserError("forward: give --inputs or --prompt, and not both");
-  const std::shared_ptr<PretrainedModel> model = load_model({options.model, options.model_class, "", options.attention});
+  const std::shared_ptr<PretrainedModel> model =
+      load_model({options.model, options.model_class, options.dtype, options.attention});
   if (options.train) model->train();
   if (!options.prompts.empty()) without_cache(*model);
   const GradModeScope no_grad(false);
@@ -63,11 +85,8 @@ void run_forward(const ForwardOptions& options) {
     save_safetensors(options.save_inputs, in, std::nullopt, true, SharedTensors::written_each);
   const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items()) flatten(name, value, out);
-  Table table({{"output"}, {"dtype"}, {"shape"}});
-  for (const auto& [name, tensor] : out)
-    table.add({printable(name), std::string(calque::name(tensor.dtype())), str(tensor.sizes())});
   if (!options.outputs.empty()) save_safetensors(options.outputs, out, std::nullopt, true, SharedTensors::written_each);
-  fmt::print("{}", table.str());
+  print_outputs(options, out);
 }
 
 }  // namespace calque::cli

@@ -12,6 +12,7 @@
 #include "calque/generate/model_generate.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/op/ops.h"
+#include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"
 #include "cli/output.h"
@@ -50,6 +51,8 @@ class CountingStreamer final : public Streamer {
 };
 
 GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string& folder) {
+  if (o.temperature == 0.0)
+    throw UserError("generate: --temperature 0 divides by zero; --greedy takes the likeliest token always");
   GenerationConfig config = generation_config_of(folder);
   const auto take = [](auto& to, const auto& from) {
     if (from) to = *from;
@@ -117,6 +120,10 @@ void run_generate(const GenerateCommandOptions& o) {
   const GenerationConfig config = settings_of(o, folder);
   const std::string prompt = prompt_of(o);
   const std::vector<int64_t> ids = tokenizer.encode_ids(prompt);
+  if (const std::optional<size_t> most = longest_input(*model, tokenizer); most && ids.size() > *most)
+    say(fmt::format(
+        "warning: the prompt has {} tokens, but the model reads at most {} at once; what it writes may make no sense",
+        ids.size(), *most));
   const bool encoder_decoder = model->is_encoder_decoder();
 
   ModelInputs inputs;

@@ -17,6 +17,7 @@
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/task_commands.h"
 
 namespace calque::cli {
 namespace {
@@ -62,7 +63,10 @@ void add_forward(CLI::App& app) {
                       "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
   command->add_option("--class", o->model_class, "the model class; by default the first that config.json names");
   command->add_option("--attention", o->attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
+  command->add_option("--dtype", o->dtype, "compute in float32, bfloat16 or float16; by default as the weights are")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
   command->add_flag("--train", o->train, "in training mode");
+  command->add_flag("--json", o->json, "for programs to read: each output's dtype, shape and values");
   command->callback([o] { run_forward(*o); });
 }
 
@@ -241,6 +245,7 @@ int run_command(int argc, char** argv) {
   add_export(app);
   add_diff(app);
   add_trace(app);
+  add_task_commands(app);
   refuse_empty_names(app);
   try {
     app.parse(argc, argv);

@@ -261,7 +261,7 @@ LogitsProcessorList logits_processors_of(const GenerationConfig& config, int64_t
 
 StoppingCriteriaList stopping_criteria_of(const GenerationConfig& config, const GenerateOptions& options) {
   StoppingCriteriaList out;
-  if (config.max_length) out.push_back(max_length_criteria(*config.max_length));
+  if (config.max_length) out.push_back(max_length_criteria(*config.max_length, options.max_position_embeddings));
   if (config.max_time) out.push_back(max_time_criteria(*config.max_time));
   if (config.stop_strings) {
     if (!options.tokenizer)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/base/warning.h"
 #include "calque/text/tokenizer.h"
 #include "generate/checks.h"
 
@@ -35,9 +36,14 @@ std::vector<bool> rows_done(const StoppingCriteriaList& criteria, const Tensor& 
   return done;
 }
 
-StoppingCriterion max_length_criteria(int64_t max_length) {
+StoppingCriterion max_length_criteria(int64_t max_length, int64_t max_position_embeddings) {
   return {"MaxLengthCriteria", [=](const Tensor& ids) {
-            return std::vector<bool>(static_cast<size_t>(ids.size(0)), ids.size(-1) >= max_length);
+            const bool done = ids.size(-1) >= max_length;
+            if (!done && max_position_embeddings > 0 && ids.size(-1) >= max_position_embeddings)
+              warn("The text is now as long as the model's " + std::to_string(max_position_embeddings) +
+                   " positions, and goes on: what comes may be an error or of lesser quality. A smaller `max_new_tokens` "
+                   "ends it before.");
+            return std::vector<bool>(static_cast<size_t>(ids.size(0)), done);
           }};
 }
 

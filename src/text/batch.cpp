@@ -60,7 +60,7 @@ Encoding slice(const Encoding& e, Window w) {
   };
   return {
       cut(e.ids),         cut(e.tokens), cut(e.offsets), cut(e.type_ids), cut(e.special_tokens_mask), cut(e.attention_mask),
-      cut(e.sequence_ids)};
+      cut(e.word_ids),    cut(e.sequence_ids)};
 }
 
 // How many tokens each text keeps of a pair whose rows have room for `room`, as the tokenizers library shares it out: the
@@ -116,6 +116,7 @@ void pad_row(Encoding& e, size_t width, TextSide side, int64_t id, const std::st
   fill(e.type_ids, type);
   fill(e.special_tokens_mask, uint8_t{1});
   fill(e.attention_mask, uint8_t{0});
+  fill(e.word_ids, int32_t{-1});
   fill(e.sequence_ids, int8_t{-1});
 }
 

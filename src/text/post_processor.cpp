@@ -39,6 +39,7 @@ void put_in(Encoding& e, int64_t id, const std::string& token, int64_t type, Tex
   e.type_ids.push_back(type);
   e.special_tokens_mask.push_back(1);
   e.attention_mask.push_back(1);
+  e.word_ids.push_back(-1);
   e.sequence_ids.push_back(-1);
 }
 
@@ -210,11 +211,12 @@ void append_encoding(Encoding& to, const Encoding& from) {
   add(to.type_ids, from.type_ids);
   add(to.special_tokens_mask, from.special_tokens_mask);
   add(to.attention_mask, from.attention_mask);
+  add(to.word_ids, from.word_ids);
   add(to.sequence_ids, from.sequence_ids);
 }
 
 size_t token_memory(std::string_view token) {
-  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + 3;
+  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + sizeof(int32_t) + 3;
 }
 
 size_t encoding_memory(const Encoding& encoding) {

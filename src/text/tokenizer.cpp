@@ -150,13 +150,16 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
 
   budget.enter("model");
   Encoding out;
+  int32_t word = -1;
   for (const Piece& piece : scratch.pieces) {
+    ++word;
     if (piece.added >= 0) {
       out.ids.push_back(piece.added);
       if (want == Want::everything) {
         budget.take(token_memory(piece.text));
         const TextRange range = piece.original(0, piece.text.size());
         out.tokens.emplace_back(piece.text);
+        out.word_ids.push_back(word);
         out.offsets.emplace_back(range.begin, range.end);
       }
       continue;
@@ -171,6 +174,7 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
       const std::string_view called = token.surface ? piece.text.substr(at, token.size) : *model->id_to_token(token.id);
       budget.take(token_memory(called));
       out.tokens.emplace_back(called);
+      out.word_ids.push_back(word);
       // Prefixes and suffixes that fell back to bytes are longer than the text.
       const size_t begin = std::min(at, piece.text.size() - 1), end = std::min(at + token.size, piece.text.size());
       const TextRange range = piece.original(begin, std::max(end, begin + 1));

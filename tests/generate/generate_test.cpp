@@ -197,6 +197,19 @@ TEST(Generate, H235_custom_criteria_stand_beside_the_settings) {
               HasSubstr("a custom logits processor of type RepetitionPenaltyLogitsProcessor"));
 }
 
+TEST(Generate, going_on_beyond_the_models_positions_is_a_warning) {
+  const auto warnings = [](int64_t positions) {
+    return warnings_of([&] {
+      GenerateOptions options;
+      options.max_position_embeddings = positions;
+      generate(follows(circle, 5), ids_of({{0, 1}}), config_of(R"({"max_new_tokens": 6})"), options);
+    });
+  };
+  EXPECT_THAT(warnings(7), ElementsAre(HasSubstr("The text is now as long as the model's 7 positions, and goes on")));
+  EXPECT_THAT(warnings(8), IsEmpty());
+  EXPECT_THAT(warnings(0), IsEmpty());
+}
+
 TEST(Generate, H236_criteria_answer_for_each_row) {
   const Tensor ten = zeros({3, 10}, DType::int64), nine = zeros({3, 9}, DType::int64);
   EXPECT_THAT(max_length_criteria(10)(nine), ElementsAre(false, false, false));

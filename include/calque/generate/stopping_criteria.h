@@ -25,7 +25,8 @@ using StoppingCriteriaList = std::vector<StoppingCriterion>;
 std::vector<bool> rows_done(const StoppingCriteriaList& criteria, const Tensor& input_ids);  // any of them
 
 // At this many ids, the prompt among them.
-StoppingCriterion max_length_criteria(int64_t max_length);
+// Going on beyond the model's positions, where they are known, gives a warning.
+StoppingCriterion max_length_criteria(int64_t max_length, int64_t max_position_embeddings = 0);
 // When more than this many seconds have passed; the clock starts when it is made, unless it is told when.
 using StoppingClock = std::chrono::steady_clock;
 StoppingCriterion max_time_criteria(double max_time, StoppingClock::time_point start = StoppingClock::now());

@@ -25,6 +25,7 @@ struct Encoding {
   std::vector<int64_t> type_ids;             // 0, and 1 for the second of two texts, unless the file says otherwise
   std::vector<uint8_t> special_tokens_mask;  // 1: put in by the post-processor, or padding
   std::vector<uint8_t> attention_mask;       // 0: padding
+  std::vector<int32_t> word_ids;             // which piece of its text, as the pre-tokenizers cut it; -1: of none
   std::vector<int8_t> sequence_ids;          // 0 and 1: of the first and the second text; -1: of neither
   size_t size() const { return ids.size(); }
 };

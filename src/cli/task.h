@@ -1,0 +1,95 @@
+// The commands that do one thing with texts: tokenize, embed, classify, fill, answer, summarize, translate, chat. What they have in
+// common: texts come from -p or, a line each, from --file; --json prints one document a text, on a line of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "calque/hub/from_pretrained.h"
+#include "calque/task/text_inputs.h"
+
+namespace calque::cli {
+
+struct TaskOptions {
+  std::string model;
+  std::vector<std::string> prompts;  // "-": all of standard input
+  std::string file;                  // a text a line; "-": standard input
+  std::string model_class, dtype, attention;
+  size_t batch_size = 32;
+  bool json = false;
+};
+
+// The texts of -p and of --file; UserError where there is none.
+std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options);
+LoadOptions load_options(const TaskOptions& options);
+// A bar on standard error, on a terminal, for what takes longer than a second; nothing elsewhere.
+TaskProgress progress_bar(std::string what);
+void print_json_line(const nlohmann::ordered_json& json);
+// A file's name without what the program does not write: UserError names the endings that `known` has ("npy, safetensors or jsonl").
+std::string ending_of(const std::string& path, std::initializer_list<std::string_view> known);
+// The two texts around the tab of a line; UserError says which line has none.
+TextInput split_pair(const std::string& command, const std::string& line, size_t number);
+
+struct TokenizeOptions {
+  std::string tokenizer;  // a model or a tokenizer.json
+  std::vector<std::string> prompts;
+  std::string file;
+  bool no_special_tokens = false;
+  bool json = false;
+};
+void run_tokenize(const TokenizeOptions& options);
+
+struct EmbedCommandOptions : TaskOptions {
+  std::string pool, output;
+  std::optional<std::string> prompt_name, prefix;
+  bool normalize = false;
+};
+void run_embed(const EmbedCommandOptions& options);
+
+struct ClassifyCommandOptions : TaskOptions {
+  bool pairs = false;
+  size_t top = 1;
+};
+void run_classify(const ClassifyCommandOptions& options);
+
+struct FillCommandOptions : TaskOptions {
+  size_t top = 5;
+};
+void run_fill(const FillCommandOptions& options);
+
+struct AnswerCommandOptions : TaskOptions {
+  std::string context, context_file;
+  size_t top = 1, longest_answer = 15;
+  std::optional<size_t> max_length, stride;
+  bool may_be_impossible = false;
+};
+void run_answer(const AnswerCommandOptions& options);
+
+// What shapes a text that is written.
+struct WritingOptions {
+  std::optional<int64_t> max_new_tokens, num_beams, top_k, seed;
+  std::optional<double> temperature, top_p;
+  bool greedy = false;
+  std::vector<std::string> set;  // KEY=VALUE
+};
+
+struct RewriteOptions : TaskOptions {
+  std::string command;  // summarize or translate
+  std::string from, to, task;
+  WritingOptions writing;
+};
+void run_rewrite(const RewriteOptions& options);
+
+struct ChatCommandOptions : TaskOptions {
+  std::string system, variables;
+  WritingOptions writing;
+};
+void run_chat(const ChatCommandOptions& options);
+
+}  // namespace calque::cli

@@ -1,0 +1,142 @@
+#include "cli/task_commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "cli/task.h"
+
+namespace calque::cli {
+namespace {
+
+void add_texts(CLI::App& command, std::vector<std::string>& prompts, std::string& file, const char* what) {
+  command.add_option("-p,--prompt", prompts, std::string(what) + " (may be given several times); - reads standard input")
+      ->allow_extra_args(false);
+  command.add_option("--file", file, "a file with a text a line; - reads standard input");
+}
+
+void add_common(CLI::App& command, TaskOptions& o, const char* text) {
+  command.add_option("model", o.model, "a folder with config.json, weights and tokenizer.json, or tiny-lm")->required();
+  add_texts(command, o.prompts, o.file, text);
+  command.add_option("--class", o.model_class, "the model class; by default the first that config.json names");
+  command.add_option("--dtype", o.dtype, "compute in float32, bfloat16 or float16; by default as the weights are")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
+  command.add_option("--attention", o.attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
+  command.add_flag("--json", o.json, "for programs to read: a JSON document a text, each on a line");
+}
+
+void add_batches(CLI::App& command, TaskOptions& o) {
+  command.add_option("--batch-size", o.batch_size, "texts at once")->check(CLI::Range(1, 65536))->capture_default_str();
+}
+
+void add_writing(CLI::App& command, WritingOptions& o) {
+  command.add_option("-n,--max-new-tokens", o.max_new_tokens, "at most this many")->check(CLI::PositiveNumber);
+  command.add_flag("--greedy", o.greedy, "always the likeliest token, whatever generation_config.json says");
+  command.add_option("--temperature", o.temperature, "sample, with the scores divided by this");
+  command.add_option("--top-k", o.top_k, "sample among this many");
+  command.add_option("--top-p", o.top_p, "sample among the likeliest that add up to this");
+  command.add_option("--seed", o.seed, "sample, the same text each time");
+  command.add_option("--num-beams", o.num_beams, "beam search with this many")->check(CLI::PositiveNumber);
+  command.add_option("--set", o.set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
+      ->allow_extra_args(false);
+}
+
+void add_tokenize(CLI::App& app) {
+  auto o = std::make_shared<TokenizeOptions>();
+  CLI::App* command = app.add_subcommand("tokenize", "The tokens of texts: ids, tokens, where in the text they are");
+  command->add_option("tokenizer", o->tokenizer, "a model's folder, tiny-lm, or a tokenizer.json")->required();
+  add_texts(*command, o->prompts, o->file, "a text");
+  command->add_flag("--no-special-tokens", o->no_special_tokens, "without the tokens that the model wants around a text");
+  command->add_flag("--json", o->json, "for programs to read: a JSON document a text, each on a line");
+  command->callback([o] { run_tokenize(*o); });
+}
+
+void add_embed(CLI::App& app) {
+  auto o = std::make_shared<EmbedCommandOptions>();
+  CLI::App* command = app.add_subcommand("embed", "Vectors of texts, as sentence-transformers makes them");
+  add_common(*command, *o, "a text");
+  add_batches(*command, *o);
+  command->add_option("--pool", o->pool,
+                      "mean, cls, max, last, mean_sqrt_len_tokens or weightedmean; by default as the folder says, or mean");
+  command->add_flag("--normalize", o->normalize, "vectors of length 1, also where the folder does not say so");
+  command->add_option("--prompt-name", o->prompt_name, "one of the model's prompts, put before each text");
+  command->add_option("--prefix", o->prefix, "this before each text, instead of the model's default prompt");
+  command->add_option("-o,--output", o->output, "a .npy, .safetensors (one tensor, `embeddings`) or .jsonl file to write");
+  command->callback([o] { run_embed(*o); });
+}
+
+void add_classify(CLI::App& app) {
+  auto o = std::make_shared<ClassifyCommandOptions>();
+  CLI::App* command = app.add_subcommand("classify", "Labels of texts with their scores, or of the words in them");
+  add_common(*command, *o, "a text");
+  add_batches(*command, *o);
+  command->add_flag("--pairs", o->pairs, "each text is two, with a tab between them");
+  command->add_option("--top", o->top, "so many labels of a text")->check(CLI::PositiveNumber)->capture_default_str();
+  command->callback([o] { run_classify(*o); });
+}
+
+void add_fill(CLI::App& app) {
+  auto o = std::make_shared<FillCommandOptions>();
+  CLI::App* command = app.add_subcommand("fill", "What a masked language model writes in the place of its mask token");
+  add_common(*command, *o, "a text with a mask token, or several of them");
+  command->add_option("--top", o->top, "so many tokens for each mask")->check(CLI::PositiveNumber)->capture_default_str();
+  command->callback([o] { run_fill(*o); });
+}
+
+void add_answer(CLI::App& app) {
+  auto o = std::make_shared<AnswerCommandOptions>();
+  CLI::App* command = app.add_subcommand("answer", "The part of a text that answers a question");
+  add_common(*command, *o, "the question");
+  command->add_option("--context", o->context,
+                      "the text that holds the answer; without it each line is question, tab, context");
+  command->add_option("--context-file", o->context_file, "a file that is this text");
+  command->add_option("--top", o->top, "so many answers")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--longest-answer", o->longest_answer, "in tokens")->check(CLI::PositiveNumber)->capture_default_str();
+  command
+      ->add_option("--max-length", o->max_length,
+                   "tokens that are read at once; a longer text is read in parts; by default 384")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--stride", o->stride, "tokens that a part shares with the next; by default 128");
+  command->add_flag("--may-be-impossible", o->may_be_impossible, "that the text holds no answer is one too");
+  command->callback([o] { run_answer(*o); });
+}
+
+void add_rewrite(CLI::App& app, const char* name, const char* what) {
+  auto o = std::make_shared<RewriteOptions>();
+  o->command = name;
+  CLI::App* command = app.add_subcommand(name, what);
+  add_common(*command, *o, "a text");
+  add_writing(*command, o->writing);
+  if (o->command == "translate") {
+    command->add_option("--from", o->from, "the language of the text, as the model names it: en, en_XX, eng_Latn");
+    command->add_option("--to", o->to, "the language to write");
+  }
+  command->callback([o] { run_rewrite(*o); });
+}
+
+void add_chat(CLI::App& app) {
+  auto o = std::make_shared<ChatCommandOptions>();
+  CLI::App* command = app.add_subcommand(
+      "chat",
+      "A conversation with a model that has a chat template; without -p and --file at the keyboard, a message a line");
+  add_common(*command, *o, "a message");
+  add_writing(*command, o->writing);
+  command->add_option("--system", o->system, "what the model is told before the conversation");
+  command->add_option("--template-variables", o->variables, "a JSON object for the template: {\"enable_thinking\": false}");
+  command->callback([o] { run_chat(*o); });
+}
+
+}  // namespace
+
+void add_task_commands(CLI::App& app) {
+  add_tokenize(app);
+  add_embed(app);
+  add_classify(app);
+  add_fill(app);
+  add_answer(app);
+  add_rewrite(app, "summarize", "A shorter text that says the same");
+  add_rewrite(app, "translate", "The same text in another language");
+  add_chat(app);
+}
+
+}  // namespace calque::cli

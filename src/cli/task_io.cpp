@@ -1,0 +1,112 @@
+// What the text commands share: where texts come from, and how answers are shown.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "cli/output.h"
+#include "cli/task.h"
+
+namespace calque::cli {
+namespace {
+
+std::vector<std::string> lines_of(std::istream& in) {
+  std::vector<std::string> out;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+std::string all_of(std::istream& in) {
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options) {
+  if (options.prompts.empty() == options.file.empty())
+    throw UserError(command + ": give the text with -p, or a file with a text a line with --file" +
+                    (options.prompts.empty() ? "" : ", and not both"));
+  std::vector<std::string> out = options.prompts;
+  for (std::string& text : out)
+    if (text == "-") text = all_of(std::cin);
+  if (options.file == "-") {
+    out = lines_of(std::cin);
+  } else if (!options.file.empty()) {
+    std::ifstream in(options.file);
+    if (!in) throw UserError(ErrorKind::bad_file, options.file + ": cannot be read; expected a file with a text a line");
+    out = lines_of(in);
+  }
+  if (out.empty()) throw UserError(ErrorKind::bad_file, command + ": " + options.file + " has no lines");
+  return out;
+}
+
+LoadOptions load_options(const TaskOptions& options) {
+  LoadOptions out;
+  out.model_class = options.model_class;
+  out.attention = options.attention;
+  if (!options.dtype.empty() && options.dtype != "auto") out.dtype = dtype_from_name(options.dtype);
+  return out;
+}
+
+TaskProgress progress_bar(std::string what) {
+  if (::isatty(STDERR_FILENO) == 0) return {};
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto shown = std::make_shared<Clock::time_point>(start);
+  return [=, what = std::move(what)](size_t done, size_t all) {
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - start).count();
+    const bool last = done == all;
+    if (*shown == start ? seconds < 1 : last) {
+      if (last && *shown != start) write_error_text("\r\x1b[K");
+      return;
+    }
+    if (*shown != start && now - *shown < std::chrono::milliseconds(100)) return;
+    *shown = now;
+    constexpr size_t width = 30;
+    const size_t filled = all == 0 ? width : done * width / all;
+    write_error_text(fmt::format("\r{} [{}{}] {}/{} {:.0f} a second\x1b[K", what, std::string(filled, '#'),
+                                 std::string(width - filled, ' '), done, all, static_cast<double>(done) / seconds));
+  };
+}
+
+void print_json_line(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+std::string ending_of(const std::string& path, std::initializer_list<std::string_view> known) {
+  const size_t dot = path.rfind('.');
+  const std::string ending =
+      dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
+  if (std::ranges::find(known, ending) != known.end()) return ending;
+  std::string list;
+  size_t i = 0;
+  for (const std::string_view one : known) {
+    if (i > 0) list += i + 1 == known.size() ? " or " : ", ";
+    list += "." + std::string(one), ++i;
+  }
+  throw UserError(path + ": its ending says what is written; expected " + list);
+}
+
+TextInput split_pair(const std::string& command, const std::string& line, size_t number) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos)
+    throw UserError(fmt::format("{}: text {} has no tab; expected two texts with a tab between them", command, number + 1));
+  return {line.substr(0, tab), line.substr(tab + 1)};
+}
+
+}  // namespace calque::cli
