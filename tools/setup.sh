@@ -5,7 +5,7 @@
 # Why each is here: docs/dependencies.md.
 calque_packages_build=(
   g++ cmake ninja-build ccache pkg-config
-  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev)
+  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev)
 calque_packages_peers=(python3 python3-venv)
 calque_packages_browser=(chromium)
 calque_packages_fuzz=(clang-16 libclang-rt-16-dev llvm-16)
