@@ -18,14 +18,14 @@ constexpr std::pair<const char*, const char*> dtype_names[] = {
 
 // A number that satisfies a condition; `expected` says which in words.
 template <class Holds>
-CLI::Validator number_that(const char* name, std::string expected, Holds holds) {
+CLI::Validator number_that(std::string expected, Holds holds) {
   return {[expected = std::move(expected), holds](std::string& text) -> std::string {
             double value = 0;
             const bool read = CLI::detail::lexical_cast(text, value);
             if (read && holds(value)) return {};
             return "expected " + expected + ", found '" + text + "'";
           },
-          name};
+          ""};
 }
 
 }  // namespace
@@ -40,16 +40,15 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
 }
 
 CLI::Validator positive() {
-  return number_that("NUMBER", "a number above 0", [](double v) { return v > 0 && std::isfinite(v); });
+  return number_that("a number above 0", [](double v) { return v > 0 && std::isfinite(v); });
 }
 
 CLI::Validator not_negative() {
-  return number_that("NUMBER", "a number of 0 or more", [](double v) { return v >= 0 && std::isfinite(v); });
+  return number_that("a number of 0 or more", [](double v) { return v >= 0 && std::isfinite(v); });
 }
 
 CLI::Validator between(double least, double most) {
-  return number_that("NUMBER", fmt::format("a number from {} to {}", least, most),
-                     [=](double v) { return v >= least && v <= most; });
+  return number_that(fmt::format("a number from {} to {}", least, most), [=](double v) { return v >= least && v <= most; });
 }
 
 CLI::Validator dtype_name() {

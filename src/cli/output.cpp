@@ -59,8 +59,10 @@ void require_ending(const std::string& path, const std::string& option, const st
   if (path.empty()) return;
   for (const std::string& ending : endings)
     if (path == ending || (path.size() > ending.size() && path.ends_with(ending))) return;
-  throw UserError(option + ": expected a name that ends in " + listed(endings, "or") + ", found '" + path + "'" +
-                  other_format(path));
+  std::vector<std::string> named = endings;
+  const bool takes_output = std::erase(named, "-") > 0;
+  throw UserError(option + ": expected a name that ends in " + listed(named, "or") +
+                  (takes_output ? ", or - for standard output" : "") + ", found '" + path + "'" + other_format(path));
 }
 
 static std::atomic<bool> quiet{false};

@@ -72,12 +72,11 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 // CLI11's own words, without what is no use to a reader.
 std::string reason_of(const CLI::ParseError& error) {
   const std::string text = error.what();
-  const std::string kind = error.get_name();
   const size_t colon = text.find(": ");
-  if (kind == "RequiredError") return text.substr(0, text.find(" is required")) + " is missing";
-  if (kind == "ArgumentMismatch" && text.ends_with("missing"))
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) return text.substr(0, text.find(" is required")) + " is missing";
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) && text.ends_with("missing"))
     return "the value of " + text.substr(0, std::min(colon, text.size())) + " is missing";
-  if (kind == "ConversionError" && text.starts_with("Could not convert: ")) {
+  if (dynamic_cast<const CLI::ConversionError*>(&error) && text.starts_with("Could not convert: ")) {
     const std::string rest = text.substr(std::string("Could not convert: ").size());
     const size_t equals = rest.find(" = ");
     if (equals != std::string::npos)
@@ -100,7 +99,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (used.empty() && !left.empty() && !left.front().starts_with("-")) return unknown_command(app, left.front());
   for (const std::string& one : left)
     if (one.size() > 1 && one.front() == '-' && one != "--") return with_help(unknown_option(command, one));
-  if (error.get_name() == "ExtrasError" && !left.empty())
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty())
     return with_help("'" + left.front() + "' is one argument too many; a text of several words stands in quotes");
   return with_help(reason_of(error));
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/utf8.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/zip.h"
 
@@ -15,7 +16,9 @@ namespace {
 constexpr const char* export_it =
     "export the model that it was made from with PyTorch (torch.export.save), and run the .pt2 file with `calque run`";
 constexpr const char* save_it =
-    "load it with transformers in Python and save_pretrained it as safetensors, or take the model's safetensors files";
+    "load it with transformers 4 in Python (from_tf=True or from_flax=True) and save_pretrained it as safetensors, or take "
+    "the "
+    "model's safetensors files";
 
 struct FormatFact {
   FileFormat format;
@@ -37,7 +40,7 @@ constexpr FormatFact facts[] = {
     {FileFormat::torch_script, "a TorchScript archive (torch.jit.save)",
      "it holds code, not only tensors; export the module that it was made from with torch.export.export and "
      "torch.export.save, and run the .pt2 file with `calque run`; its weights alone: in Python "
-     "torch.save(torch.jit.load(FILE)"
+     "torch.save(torch.jit.load('FILE')"
      ".state_dict(), 'weights.pt')",
      true},
     {FileFormat::other_pickle, "a pickle that is not a checkpoint of torch.save",
@@ -48,7 +51,7 @@ constexpr FormatFact facts[] = {
     {FileFormat::onnx, "an ONNX model", export_it, true},
     {FileFormat::gguf, "a GGUF file of llama.cpp",
      "its weights may be quantised, which Calque does not read; take the model's safetensors files, or convert it with "
-     "transformers (from_pretrained(FOLDER, gguf_file=FILE), then save_pretrained)",
+     "transformers (from_pretrained(FOLDER, gguf_file='FILE'), then save_pretrained)",
      true},
     {FileFormat::keras, "an HDF5 file (Keras weights, tf_model.h5)", save_it, true},
     {FileFormat::saved_model, "a TensorFlow SavedModel", save_it, true},
@@ -67,9 +70,9 @@ constexpr FormatFact facts[] = {
      "a download failed or asked for a login: open the page, see what it says, and fetch the file again (of the hub: `hf "
      "download ORG/NAME`)"},
     {FileFormat::numpy, "a numpy array (.npy)",
-     "save it as safetensors in Python: safetensors.numpy.save_file({'x': numpy.load(FILE)}, 'x.safetensors')"},
+     "save it as safetensors in Python: safetensors.numpy.save_file({'x': numpy.load('FILE')}, 'x.safetensors')"},
     {FileFormat::numpy_archive, "a numpy archive (.npz)",
-     "save it as safetensors in Python: safetensors.numpy.save_file(dict(numpy.load(FILE)), 'x.safetensors')"},
+     "save it as safetensors in Python: safetensors.numpy.save_file(dict(numpy.load('FILE')), 'x.safetensors')"},
     {FileFormat::picture, "a picture", ""},
     {FileFormat::shared_library, "a shared library or a program of the machine", ""},
     {FileFormat::tar, "a tar archive", "unpack it (tar -xf FILE) and name what is in it"},
@@ -251,7 +254,9 @@ FileFormat magic_format(std::string_view text) {
 
 FileFormat text_format(std::string_view text) {
   std::string_view start = text.substr(0, 4096);
-  if (!printable_text(start)) return FileFormat::unknown;
+  if (start.size() < text.size())  // not in the middle of a letter
+    while (!start.empty() && (static_cast<unsigned char>(text[start.size()]) & 0xc0U) == 0x80U) start.remove_suffix(1);
+  if (!printable_text(start) || !is_valid_utf8(start)) return FileFormat::unknown;
   if (start.starts_with("\xef\xbb\xbf")) start.remove_prefix(3);
   start.remove_prefix(std::min(start.find_first_not_of(" \t\r\n"), start.size()));
   if (start.starts_with("version https://git-lfs")) return FileFormat::lfs_pointer;

@@ -39,6 +39,7 @@ std::vector<std::string> class_names(const Architecture& architecture) {
   return out;
 }
 
+// No guess: gpt_neox is near gpt_neo by its letters alone.
 [[noreturn]] void unknown_architecture(const Config& config, const std::string& wanted) {
   std::vector<std::string> types;
   for (const auto& architecture : model_registry().architectures()) types.push_back(architecture->model_type);
@@ -51,17 +52,16 @@ std::vector<std::string> class_names(const Architecture& architecture) {
   throw UserError(ErrorKind::bad_file,
                   config.where() + ": " +
                       (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
-                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque" + did_you_mean(type, types) +
-                      "\nIt has these " + std::to_string(types.size()) + " (`calque models` lists their classes):\n" +
-                      wrapped_list(types) + "\n" + python_way(config, folder));
+                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque" + "\nIt has these " +
+                      std::to_string(types.size()) + " (`calque models` lists their classes):\n" + wrapped_list(types) +
+                      "\n" + python_way(config, folder));
 }
 
 [[noreturn]] void unknown_class(const Config& config, const std::string& name) {
   if (const Architecture* architecture = model_registry().find(config.model_type()))
-    throw UserError(ErrorKind::bad_file, config.where() + ": there is no model class " + name +
-                                             did_you_mean(name, class_names(*architecture)) + "\nOf " +
-                                             architecture->model_type + " there are\n" +
-                                             wrapped_list(class_names(*architecture)));
+    throw UserError(ErrorKind::bad_file,
+                    config.where() + ": there is no model class " + name + did_you_mean(name, class_names(*architecture)) +
+                        "\nOf " + architecture->model_type + " there are\n" + wrapped_list(class_names(*architecture)));
   unknown_architecture(config, name);
 }
 

@@ -188,7 +188,7 @@ TEST(Load, H015_a_git_lfs_pointer) {
   for (const char* name : {"pytorch_model.bin", "model.safetensors"}) {
     folder.write(name, pointer);
     const std::string text = error_of([&] { from_pretrained(folder.path()); });
-    EXPECT_THAT(text, HasSubstr("is a Git LFS pointer"));
+    EXPECT_THAT(text, HasSubstr("found a Git LFS pointer"));
     EXPECT_THAT(text, HasSubstr("`git lfs install` followed by `git lfs pull`"));
     EXPECT_THAT(text, HasSubstr(name));
   }
@@ -451,8 +451,8 @@ TEST(LoadErrors, an_unknown_architecture) {
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
   folder.write("config.json", R"({"model_type": "llamma", "architectures": ["LlammaForCausalLM"]})");
   const std::string text = error_of([&] { from_pretrained(folder.path()); });
-  EXPECT_THAT(text, HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque; did you "
-                              "mean 'llama'?\nIt has these"));
+  EXPECT_THAT(text,
+              HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque\nIt has these"));
   EXPECT_THAT(text, HasSubstr("(`calque models` lists their classes):\n  albert, bart, bert,"));
   EXPECT_THAT(text, HasSubstr("model = transformers.LlammaForCausalLM.from_pretrained(\"" + folder.path().string() + "\")"));
   EXPECT_THAT(text, HasSubstr("\n  calque run model.pt2 --inputs inputs.safetensors"));
