@@ -265,11 +265,11 @@ TEST_F(Endings, ctrl_c_says_what_was_done_so_far) {
                              HasSubstr("; " + target + " is as it was")));
 
   // A text that has begun. Jobs of a shell without job control ignore the signal.
-  const Result r = shell_run("cd " + folder_.path().string() + R"( && CALQUE="$CALQUE" bash -c '
+  const Result r = shell_run("cd " + folder_.path().string() + R"sh( && CALQUE="$CALQUE" bash -c '
     set -m
     "$CALQUE" generate tiny-lm -p "Call me" --greedy -n 2000 --set min_new_tokens=2000 > text 2> errors & p=$!
     until [ "$(wc -c < text)" -gt 8 ] || ! kill -0 $p; do :; done
-    kill -INT $p; wait $p; echo status $?; cat errors')");
+    kill -INT $p; wait $p; echo status $?; cat errors')sh");
   EXPECT_THAT(r.out, AllOf(HasSubstr("status 130"), HasSubstr("calque: stopped by Ctrl-C while generating: "),
                            HasSubstr("of 2,000 tokens done")));
 }
