@@ -9,12 +9,11 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
-#include "calque/file/json.h"
-#include "calque/file/mapped_file.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
 #include "calque/op/ops.h"
+#include "calque/text/tokenizer.h"
 #include "cli/progress.h"
 
 namespace calque::cli {
@@ -140,16 +139,12 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
 
 std::vector<std::string> tokenizer_input_names(const std::string& folder, const PretrainedModel& model) {
   std::vector<std::string> out;
-  const fs::path file = fs::path(folder) / "tokenizer_config.json";
-  if (!fs::is_regular_file(file)) return out;
-  const auto mapped = MappedFile::open(file.string());
-  const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
-  JsonDocument(text, file.string()).read([&](const Json& root) {
-    const Json* names = root.is_object() ? root.find("model_input_names") : nullptr;
-    if (!names || !names->is_array()) return;
-    for (const Json& name : names->items())
-      if (find_argument(model.arguments(), std::string(name.to_string()))) out.emplace_back(name.to_string());
-  });
+  try {
+    const Tokenizer tokenizer = Tokenizer::from_file(folder);
+    for (const std::string& name : tokenizer.model_input_names())
+      if (find_argument(model.arguments(), name)) out.push_back(name);
+  } catch (const UserError&) {  // a model without a tokenizer has its class's inputs
+  }
   return out;
 }
 
