@@ -9,12 +9,14 @@
 
 #include "calque/base/error.h"
 #include "calque/file/zip.h"
+#include "file/file_format.h"
 
 using namespace calque;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> copy(data, data + size);
   const auto bytes = std::as_bytes(std::span(copy));
+  if (format_name(format_of(bytes)).empty()) std::abort();  // what a file is can be told of any bytes
   try {
     const ZipReader zip(bytes, "fuzz");
     const uint64_t zip_limit = std::max<uint64_t>(ZipReader::always_inflated, ZipReader::max_ratio * (bytes.size() + 1));
@@ -23,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     unsigned sum = 0;
     for (const ZipEntry& e : zip.entries()) {
       if (e.inflated && zip_limit < e.data.size()) std::abort();
-      if (!e.inflated && !e.data.empty() && (e.data.data() < bytes.data() || e.data.data() + e.data.size() > bytes.data() + bytes.size()))
+      if (!e.inflated && !e.data.empty() &&
+          (e.data.data() < bytes.data() || e.data.data() + e.data.size() > bytes.data() + bytes.size()))
         std::abort();
       // Overlapping entries may claim the same bytes many times over; the ends are enough.
       if (!e.data.empty()) sum += static_cast<unsigned>(e.data.front()) + static_cast<unsigned>(e.data.back());

@@ -266,8 +266,7 @@ FileFormat text_format(std::string_view text) {
            : start.find("<html") != std::string_view::npos ? FileFormat::web_page
                                                            : FileFormat::text;
   // Whether it is good JSON its reader says.
-  if (start.starts_with('{') || (start.starts_with('[') && text.find(']') != std::string_view::npos))
-    return FileFormat::json;
+  if (start.starts_with('{') || start.starts_with('[')) return FileFormat::json;
   return FileFormat::text;
 }
 
