@@ -320,18 +320,13 @@ void Library::alias(std::string_view name, std::string_view target) {
   }
 }
 
-// In a program that is linked statically there is no dlopen: what it loaded would bring a second C library.
-#pragma weak dlopen
-#pragma weak dlsym
-#pragma weak dlclose
-#pragma weak dlerror
-
 void load_operator_library(const std::string& path) {
-  if (!dlopen)
-    throw UserError(
-        ErrorKind::unsupported_operator,
-        "cannot load the operator library " + path +
-            ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
+#ifdef CALQUE_STATIC  // what a static program loaded would bring a second C library
+  throw UserError(
+      ErrorKind::unsupported_operator,
+      "cannot load the operator library " + path +
+          ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
+#else
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw UserError(ErrorKind::bad_file, "cannot load the operator library " + path + ": " + dlerror());
   using Entry = void (*)();
@@ -342,6 +337,7 @@ void load_operator_library(const std::string& path) {
                     "the operator library " + path + " does not define extern \"C\" void calque_register_operators()");
   }
   entry();
+#endif
 }
 
 }  // namespace calque
