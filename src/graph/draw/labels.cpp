@@ -67,6 +67,14 @@ std::string constants(const Node& n) {
   return out.empty() || out == "[]" ? "" : "(" + readable(out, 30) + ")";
 }
 
+// A value as a box says it: without strides, which the details have.
+std::string val_line(const Node& n) {
+  std::string val = val_text(n.meta.val);
+  for (size_t at = val.find("]["); at != std::string::npos; at = val.find("][", at))
+    val.erase(at + 1, val.find(']', at + 1) - at);
+  return val;
+}
+
 Look look_of(const OutlineBox& box) {
   const Node& n = *box.node;
   if (n.kind() == NodeKind::placeholder) return Look::input;
@@ -140,7 +148,7 @@ void label_node(const Outline& outline, const OutlineBox& box, Label& out) {
       out.title = readable(n.op() ? target.substr(0, target.find('.')) : target, 34);
       out.detail = constants(n);
   }
-  if (const std::string val = val_text(n.meta.val); !val.empty()) out.lines.push_back(readable(val, 46));
+  if (const std::string val = val_line(n); !val.empty()) out.lines.push_back(readable(val, 46));
   constexpr size_t shown = 6;
   for (size_t k = 0; k < std::min(shown, box.weights.size()); ++k)
     out.lines.push_back(weight_line(box.weights[k], outline.boxes[box.parent].path));
