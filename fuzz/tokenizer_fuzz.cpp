@@ -52,6 +52,20 @@ void answered(F&& f) {
   }
 }
 
+// Rows of one length, each with all that belongs to it, in the order of the texts.
+void use_batch(const Tokenizer& tokenizer, std::string_view text) {
+  const std::vector<TextInput> inputs{std::string(text), "a", {"b a", std::string(text.substr(0, text.size() / 2))}};
+  const BatchOptions options{
+      .truncate = true, .max_length = 4 + text.size() % 8, .stride = text.size() % 3, .overflow = text.size() % 2 == 0};
+  const Batch batch = tokenizer.encode_padded(inputs, options);
+  require(batch.row_of.size() == batch.rows.size() && std::is_sorted(batch.row_of.begin(), batch.row_of.end()));
+  for (const Encoding& e : batch.rows) {
+    require(e.size() == batch.width && e.tokens.size() == e.size() && e.offsets.size() == e.size());
+    require(e.type_ids.size() == e.size() && e.special_tokens_mask.size() == e.size());
+    require(e.attention_mask.size() == e.size() && e.sequence_ids.size() == e.size());
+  }
+}
+
 void use(const Tokenizer& tokenizer, std::string_view text) {
   const Encoding e = tokenizer.encode(text);
   require(e.tokens.size() == e.size() && e.offsets.size() == e.size() && e.type_ids.size() == e.size());
@@ -62,6 +76,8 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
   answered([&] { tokenizer.encode_pair(text, "a b"); });
   const std::string decoded = tokenizer.decode(e.ids, false);
   require(is_valid_utf8(decoded));
+  answered([&] { require(is_valid_utf8(tokenizer.decode_clean(e.ids))); });
+  answered([&] { use_batch(tokenizer, text); });
   StreamDecoder stream(tokenizer, false);
   std::string streamed;
   for (size_t i = 0; i < std::min<size_t>(e.size(), 200); ++i) streamed += stream.push(e.ids[i]);

@@ -36,28 +36,31 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const TextModel& mo
                       TextBudget& budget) {
   for (const AddedToken& token : tokens)
     if (token.special && !token.content.empty()) special_.insert(token.content);
-  std::vector<AddedToken> specials, others;  // of tokens that look the same, the special one is found
+  std::vector<uint32_t> order;
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) continue;
-    if (ids_.contains(token.content)) continue;  // as it was said first
+    const auto known = token_to_id(token.content);
+    if (known && token.name_only) continue;
     uint32_t id;
-    if (const auto in_model = model.token_to_id(token.content)) {
+    if (known)
+      id = *known;
+    else if (const auto in_model = model.token_to_id(token.content))
       id = *in_model;
-    } else {
+    else
       id = std::max(static_cast<uint32_t>(model.vocab_size()), by_id_.empty() ? 0 : by_id_.rbegin()->first + 1);
-    }
+    if (!known) order.push_back(id);
     ids_[token.content] = id;
-    by_id_[id] = token;
-    (special_.contains(token.content) ? specials : others).push_back(token);
+    by_id_[id] = token;  // of two that are called the same, the later one says how it is found
   }
+  // Of tokens that look the same, the special one is found.
+  std::stable_partition(order.begin(), order.end(), [&](uint32_t id) { return special_.contains(by_id_.at(id).content); });
   TextStore store(budget);
-  specials.insert(specials.end(), others.begin(), others.end());
-  for (const AddedToken& token : specials) {
+  for (const uint32_t id : order) {
+    AddedToken& token = by_id_.at(id);
     Piece content{token.content};
     if (token.normalized) content = apply_normalizers(normalizers, content, store);
-    const uint32_t id = ids_.at(token.content);
     (token.normalized ? normalized_ : plain_).insert(content.text, id);
-    by_id_.at(id).decoded = content.text;
+    token.decoded = content.text;
   }
 }
 

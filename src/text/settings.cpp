@@ -79,16 +79,18 @@ const Json* member(const Json& json, std::string_view key) {
   return found && !found->is_null() ? found : nullptr;
 }
 
-// A token: its text, or an object that has it. As transformers adds it: a text is found before anything is normalized.
+// A token: an object, which says how it is found, or its name. As transformers adds it, one by name is found before anything is
+// normalized, if no other file has said how.
 AddedToken named_token(const Json& json) {
   if (json.is_object()) {
     AddedToken token = read_added_token(json);
     token.special = true;
+    token.normalized = flag_or(json, "normalized", false);
     return token;
   }
   AddedToken token;
   token.content = json.to_string();
-  token.special = true;
+  token.special = token.name_only = true;
   token.normalized = false;
   return token;
 }

@@ -187,7 +187,8 @@ Encoding Tokenizer::Impl::encode_one(std::string_view given, int64_t type, Want 
   out.special_tokens_mask.assign(out.size(), 0);
   out.attention_mask.assign(out.size(), 1);
   out.sequence_ids.assign(out.size(), static_cast<int8_t>(type));
-  if (unit == OffsetUnit::characters) {
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (unit == OffsetUnit::characters && !ascii) {
     const CharacterCounter count(text);
     for (auto& [begin, end] : out.offsets) begin = count(begin), end = count(end);
   } else if (!origin.empty()) {

@@ -160,6 +160,7 @@ def main():
     parser.add_argument("--time", action="store_true", help="speeds as well")
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["RUST_BACKTRACE"] = "0"  # what a batch may not be, the library says in a panic
 
     texts = tokenizer_texts.lines(10000, 1)
     main_ones = {"tiny-lm", "gpt2", "llama 3", "qwen 2"}

@@ -9,8 +9,8 @@ OPTIONS = [
     {"pad_to": 3000, "padding_side": "left"},
     {"max_length": 12},
     {"max_length": 12, "overflow": True},
-    {"max_length": 12, "overflow": True, "stride": 3},
-    {"max_length": 13, "overflow": True, "stride": 4, "truncation_side": "left", "padding_side": "left"},
+    {"max_length": 12, "overflow": True, "stride": 2},
+    {"max_length": 15, "overflow": True, "stride": 3, "truncation_side": "left", "padding_side": "left"},
     {"max_length": 9, "overflow": True, "add_special_tokens": False},
     {"max_length": 16, "pad_to_multiple_of": 16, "pad": True},
 ]

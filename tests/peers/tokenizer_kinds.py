@@ -66,7 +66,8 @@ def bert_template(t):
                                          special_tokens=[(x, t.token_to_id(x)) for x in ("[CLS]", "[SEP]")])
 
 
-def tokenizers_of_other_kinds(corpus, smallest=False):
+def tokenizers_of_other_kinds(corpus, smallest=False, sizes=None):
+    """name -> Tokenizer; the smallest have few tokens, others `sizes` if given"""
     made = {}
     bert_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     own = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -79,7 +80,7 @@ def tokenizers_of_other_kinds(corpus, smallest=False):
     common = {c for c, _ in counted.most_common(60 if smallest else 200)}
 
     def train(t, trainer, size, **options):
-        size = min(size, 260) if smallest else size
+        size = min(size, 260) if smallest else sizes or size
         lines = ["".join(c for c in line[:300] if c in common) for line in corpus]
         t.train_from_iterator(lines, trainer(vocab_size=size, show_progress=False, **options))
 

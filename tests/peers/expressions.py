@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Regular expressions against those of the tokenizers library (Oniguruma), live: python tests/peers/regex.py [PROGRAM] [--all]
+"""Regular expressions against those of the tokenizers library (Oniguruma), live: python tests/peers/expressions.py [PROGRAM] [--all]
 
 Expressions of real tokenizers and small ones, one construct each, cut mixed texts with tokenizers' Split(Regex(...)) and with
 Calque. The pieces must be equal. An expression that Calque refuses must be one that the library refuses too, or stand in the list of
