@@ -1,4 +1,4 @@
-// regex_peer CASES OUT: for each line of CASES, {"pattern", "texts"}, the pieces of every text that the expression cuts, matches
+// split_patterns_peer CASES OUT: for each line of CASES, {"pattern", "texts"}, the pieces of every text that the expression cuts, matches
 // and what is between them, as [begin, end, is a match] in characters; or the error that refuses the expression.
 #include <fstream>
 #include <iostream>
@@ -18,7 +18,7 @@ Json pieces_of(const calque::SplitPattern& pattern, const std::string& text) {
   const auto add = [&](size_t begin, size_t end, bool match) {
     if (begin < end) out.push_back({characters(begin), characters(end), match});
   };
-  calque::TextBudget budget({}, "regex_peer", calque::TextBudget::Of::text, text.size());
+  calque::TextBudget budget({}, "split_patterns_peer", calque::TextBudget::Of::text, text.size());
   calque::for_each_match(pattern, text, budget, [&](size_t begin, size_t end) {
     add(before, begin, false);
     add(begin, end, true);
@@ -32,7 +32,7 @@ Json pieces_of(const calque::SplitPattern& pattern, const std::string& text) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: regex_peer CASES OUT\n";
+    std::cerr << "usage: split_patterns_peer CASES OUT\n";
     return 2;
   }
   std::ifstream in(argv[1]);
