@@ -16,6 +16,15 @@ install(FILES
   "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
   cmake/FindSleef.cmake
   DESTINATION "${calque_config_dir}")
+# pkg-config: paths relative to the file, so that the prefix may be moved. A static archive names what it needs itself.
+file(RELATIVE_PATH calque_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" calque_pc_prefix "${calque_pc_prefix}")
+set(calque_pc_libs "-lcalque")
+if(NOT BUILD_SHARED_LIBS)
+  string(APPEND calque_pc_libs " -lfmt -lsleef -pthread")
+endif()
+configure_file(cmake/calque.pc.in calque.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/calque.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 # The model that the program knows by name.
 install(DIRECTORY assets/tiny-lm DESTINATION "${CMAKE_INSTALL_DATADIR}/calque/models" PATTERN reference.json EXCLUDE)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -93,6 +93,23 @@ ${calls}}
   set(${result} "${file}" PARENT_SCOPE)
 endfunction()
 
+# Style and script of the page that shows a graph, as texts in the program.
+function(calque_embed_page result)
+  set(folder "${PROJECT_SOURCE_DIR}/src/graph/draw")
+  file(READ "${folder}/page.css" style)
+  file(READ "${folder}/page.js" script)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/page.css" "${folder}/page.js")
+  set(file "${PROJECT_BINARY_DIR}/generated/src/graph_page.cpp")
+  file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "// Made by CMake from src/graph/draw/page.css and page.js.
+#include \"graph/draw/page.h\"
+namespace calque::draw {
+constinit const std::string_view page_style = R\"page(${style})page\";
+constinit const std::string_view page_script = R\"page(${script})page\";
+}  // namespace calque::draw
+")
+  set(${result} "${file}" PARENT_SCOPE)
+endfunction()
+
 function(calque_collect_sources)
   set(simd)
   foreach(room IN LISTS calque_rooms)
@@ -125,7 +142,8 @@ function(calque_collect_sources)
   list(APPEND core "${PROJECT_SOURCE_DIR}/src/base/version.cpp")  # has a definition of its own
   file(GLOB opgen CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/op/gen/*.cpp")
   calque_list_zoo(zoo)
-  list(APPEND library ${zoo})
+  calque_embed_page(page)
+  list(APPEND library ${zoo} ${page})
   set(calque_sources ${library} PARENT_SCOPE)
   set(calque_core_sources ${core} PARENT_SCOPE)
   set(calque_operator_sources ${operators} PARENT_SCOPE)

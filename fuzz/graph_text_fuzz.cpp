@@ -1,10 +1,11 @@
-// Any text as a graph: one UserError, or a graph that lints and whose text reads back to an equal graph.
+// Any text as a graph: one UserError, or a graph that lints, can be drawn, and whose text reads back to an equal graph.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "calque/base/error.h"
+#include "calque/graph/draw.h"
 #include "calque/graph/text.h"
 
 using namespace calque;
@@ -23,5 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // From here on nothing may fail.
   const Graph back = parse_graph(printed);
   if (!same_graph(graph, back)) std::abort();
+  if (to_svg(graph) != to_svg(back)) std::abort();
+  if (to_html(graph, {}, back, {}).find("\"changed\":true") != std::string::npos) std::abort();
   return 0;
 }

@@ -4,12 +4,14 @@
 
 # Why each is here: docs/dependencies.md.
 calque_packages_build=(
-  g++ cmake ninja-build ccache
+  g++ cmake ninja-build ccache pkg-config
   libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev)
 calque_packages_peers=(python3 python3-venv)
 calque_packages_browser=(chromium)
 calque_packages_fuzz=(clang-16 libclang-rt-16-dev llvm-16)
+calque_packages_reference=(doxygen)
 calque_packages_style=(clang-format-16)
+calque_packages_lint=(clang-tidy-16)
 
 say() { printf '== %s\n' "$*"; }
 die() {
@@ -21,7 +23,7 @@ die() {
 
 calque_jobs() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# calque_need build|peers|browser|fuzz|style...: installs the Debian packages of these groups that are missing.
+# calque_need build|peers|browser|fuzz|reference|style|lint...: installs the Debian packages of these groups that are missing.
 calque_need() {
   local group missing=() wanted=()
   for group in "$@"; do

@@ -84,6 +84,7 @@ void run_save(const SaveCommandOptions& options);
 
 struct DiffOptions {
   std::string a, b, reference;
+  std::string output;  // a page that shows the differences of two graphs; empty: none
   SameOptions same;
   bool any_dtype = false;
   double iou = 0.99;
@@ -114,8 +115,9 @@ struct TraceOptions {
   std::string model;
   std::string level = "aten";     // aten: operators; fx: what was written
   std::string mode = "symbolic";  // real, fake or symbolic; of level aten
-  std::string format;             // text, table, code, json, dot or html; by default from the file's name, or text
-  std::string output;             // a file; by default standard output
+  std::string format;             // text, table, code, json, dot, svg or html; by default from the file's name, or text
+  std::string output;             // a file; by default, and with "-", standard output
+  std::optional<size_t> depth;    // of svg and html: down to which modules are open
   std::string inputs;             // of a model folder: a safetensors file; by default made up
   std::string model_class, attention;
   bool explain = false;
@@ -123,5 +125,7 @@ struct TraceOptions {
   bool list = false;
 };
 void run_trace(const TraceOptions& options);
+// A page with the graphs of two programs or models side by side.
+void draw_diff(const std::string& a, const std::string& b, const std::string& output);
 
 }  // namespace calque::cli

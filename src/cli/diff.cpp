@@ -140,7 +140,14 @@ void print_diff(const DiffOptions& options, const FileComparison& comparison, co
 }
 
 void run_diff(const DiffOptions& options) {
-  if (names_model(options.a) && names_model(options.b)) return run_model_diff(options);
+  const bool models = names_model(options.a) && names_model(options.b);
+  if (!options.output.empty()) {
+    if (!models && (kind_of(options.a) != FileKind::program || kind_of(options.b) != FileKind::program))
+      throw UserError("diff: -o draws the graphs of two programs or of two models; " + options.a + " and " + options.b +
+                      " are something else");
+    draw_diff(options.a, options.b, options.output);
+  }
+  if (models) return run_model_diff(options);
   const bool programs = kind_of(options.a) == FileKind::program;
   if (programs != (kind_of(options.b) == FileKind::program))
     throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");

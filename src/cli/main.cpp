@@ -174,6 +174,7 @@ void add_diff(CLI::App& app) {
   CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")
                          ->check(CLI::Range(0.0, 1.0));
   command->add_option("--worst", o->worst, "rows of the table")->capture_default_str();
+  command->add_option("-o,--output", o->output, "of programs and models: a .html page with both graphs side by side");
   command->add_flag("--json", o->json, "for programs to read, all tensors");
   command->callback([o, iou] {
     o->same.exact_dtype = !o->any_dtype;
@@ -184,9 +185,9 @@ void add_diff(CLI::App& app) {
 
 void add_trace(CLI::App& app) {
   auto o = std::make_shared<TraceOptions>();
-  CLI::App* command =
-      app.add_subcommand("trace", "The graph of a model folder or a built-in example, and why it holds for which sizes");
-  command->add_option("model", o->model, "a model folder or tiny-lm, or an example's name (--list shows them)");
+  CLI::App* command = app.add_subcommand(
+      "trace", "The graph of a model folder, a program or a built-in example, and why it holds for which sizes");
+  command->add_option("model", o->model, "a model folder or tiny-lm, a .pt2 file, or an example's name (--list shows them)");
   command->add_option("--inputs", o->inputs, "of a model folder: a .safetensors file with example inputs by argument name");
   command->add_option("--class", o->model_class,
                       "of a model folder: the class; by default the first that config.json names");
@@ -200,8 +201,11 @@ void add_trace(CLI::App& app) {
       ->check(CLI::IsMember({"real", "fake", "symbolic"}))
       ->capture_default_str();
   command->add_option("--format", o->format, "by default what the output's name says, or text")
-      ->check(CLI::IsMember({"text", "table", "code", "json", "dot", "html"}));
-  command->add_option("-o,--output", o->output, "a file to write instead of standard output");
+      ->check(CLI::IsMember({"text", "table", "code", "json", "dot", "svg", "html"}));
+  command->add_option("-o,--output", o->output,
+                      "a .txt, .py, .json, .dot, .svg or .html file to write, or - for standard output");
+  command->add_option("--depth", o->depth,
+                      "of svg and html: how deep modules are open; by default as a readable size allows");
   command->add_flag("--explain", o->explain, "every symbol, guard and specialisation, with its operator, line and reason");
   command->add_flag("--pytorch-guards", o->pytorch_guards,
                     "ask of sizes also what PyTorch asks and the graph does not need, for comparison");

@@ -1,13 +1,18 @@
-// calque trace MODEL: the graph of a model folder or a built-in example, in a form for people or tools.
+// calque trace MODEL: the graph of a model folder, a program or a built-in example, in a form for people or tools.
 #include <algorithm>
-#include <cstdio>
+#include <cctype>
+#include <filesystem>
 #include <functional>
-#include <span>
+#include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "calque/base/error.h"
+#include "calque/export/pt2.h"
 #include "calque/file/file_writer.h"
 #include "calque/graph/code.h"
 #include "calque/graph/draw.h"
@@ -22,26 +27,51 @@
 namespace calque::cli {
 namespace {
 
-std::string format_of(const TraceOptions& o) {
-  if (!o.format.empty()) return o.format;
-  for (const char* known : {"json", "dot", "html"})
-    if (o.output.ends_with(std::string(".") + known)) return known;
-  return o.output.ends_with(".py") ? "code" : "text";
+struct Format {
+  const char* name;
+  std::vector<std::string_view> endings;
+};
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all = {
+      {"text", {".txt"}},       {"table", {}},     {"code", {".py"}},          {"json", {".json"}},
+      {"dot", {".dot", ".gv"}}, {"svg", {".svg"}}, {"html", {".html", ".htm"}}};
+  return all;
 }
 
-std::string drawn(const Graph& graph, const std::string& format, const std::string& name) {
-  DrawOptions draw;
-  draw.name = name;
-  if (format == "table") return tabular(graph);
+// The name of the output decides, unless --format does; a name that promises something else is refused.
+std::string format_of(const TraceOptions& o) {
+  if (o.output.empty() || o.output == "-") return o.format.empty() ? "text" : o.format;
+  std::string ending = std::filesystem::path(o.output).extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (ending.empty()) return o.format.empty() ? "text" : o.format;
+  std::string possible;
+  for (const Format& f : formats()) {
+    if (std::ranges::find(f.endings, ending) != f.endings.end()) {
+      if (o.format.empty() || o.format == f.name || (o.format == "table" && ending == ".txt"))
+        return o.format.empty() ? f.name : o.format;
+      throw UserError("trace: " + o.output + " is a name for " + f.name + ", but --format says " + o.format +
+                      "; leave one of them out");
+    }
+    for (const std::string_view e : f.endings) possible += (possible.empty() ? "" : ", ") + std::string(e);
+  }
+  throw UserError("trace: " + o.output + ": a graph cannot be written as " + ending +
+                  "; expected a name that ends in one of " + possible + " (.svg is a picture, .html a page to move in)" +
+                  (ending == ".pt2" ? "; calque export writes .pt2 programs" : ""));
+}
+
+std::string drawn(const Graph& graph, const std::string& format, const DrawOptions& draw) {
+  if (format == "table") return tabular(graph) + "\n";
   if (format == "code") return python_code(graph);
   if (format == "json") return to_json(graph, 1) + "\n";
   if (format == "dot") return to_dot(graph, draw);
+  if (format == "svg") return to_svg(graph, draw);
   if (format == "html") return to_html(graph, draw);
   return text_with_symbols(graph);
 }
 
 void put(const std::string& text, const std::string& path) {
-  if (path.empty()) {
+  if (path.empty() || path == "-") {
     fmt::print("{}", text);
     return;
   }
@@ -99,6 +129,73 @@ TraceSource traced_model(const TraceOptions& o) {
   return out;
 }
 
+// A graph with what keeps it, and how to draw it.
+struct DrawnGraph {
+  std::shared_ptr<const void> keeper;
+  const Graph* graph = nullptr;
+  DrawOptions draw;
+  std::optional<TracedGraph> traced;  // of a model or an example, at level aten
+};
+
+DrawOptions draw_options(const TraceOptions& o) {
+  DrawOptions draw;
+  draw.name = o.model;
+  draw.depth = o.depth;
+  return draw;
+}
+
+DrawnGraph program_graph(const TraceOptions& o) {
+  if (o.level == "fx" || o.explain || !o.inputs.empty())
+    throw UserError("trace: " + o.model +
+                    " is a program, which was traced when it was exported; --level fx, --explain and "
+                    "--inputs are for models (calque export takes a program with other inputs)");
+  const std::shared_ptr<const ExportedProgram> program = load_program(o.model);
+  DrawnGraph out{program, &program->graph(), draw_options(o), {}};
+  for (const InputSpec& spec : program->graph_signature().input_specs)
+    if (spec.kind == InputKind::parameter || spec.kind == InputKind::buffer || spec.kind == InputKind::constant_tensor)
+      out.draw.weights[spec.arg.name] = spec.target;
+  return out;
+}
+
+// What a trace closed over has names of the trace; a tensor of the model has one of the model.
+std::map<std::string, std::string, std::less<>> weight_names(const Module& model, const GraphModule& traced) {
+  std::unordered_map<const TensorImpl*, std::string> paths;
+  for (const NamedTensors& tensors : {model.named_parameters(), model.named_buffers()})
+    for (const auto& [path, tensor] : tensors) paths.emplace(&tensor.impl(), path);
+  std::map<std::string, std::string, std::less<>> out;
+  for (const Node* n : traced.graph().nodes()) {
+    if (n->kind() != NodeKind::get_attr || !traced.as_owner().has_attr(n->target().text())) continue;
+    const Value value = traced.as_owner().attr(n->target().text());
+    if (!value.is_tensor()) continue;
+    if (const auto path = paths.find(&value.to_tensor().impl()); path != paths.end()) out[n->name()] = path->second;
+  }
+  return out;
+}
+
+DrawnGraph graph_of(const TraceOptions& o) {
+  const bool is_model = names_model(o.model);
+  if (!is_model && (o.model.ends_with(".pt2") || std::filesystem::is_regular_file(o.model))) return program_graph(o);
+  const TraceSource source = is_model ? traced_model(o) : traced_example(o);
+  const GradModeScope no_grad(false);
+  DrawnGraph out{{}, nullptr, draw_options(o), {}};
+  if (o.level == "fx") {
+    const std::shared_ptr<GraphModule> traced = symbolic_trace(*source.module, source.fx);
+    out.graph = &traced->graph();
+    out.keeper = traced;
+    return out;
+  }
+  MakeFxOptions options;
+  options.mode = o.mode == "real" ? TracingMode::real : o.mode == "fake" ? TracingMode::fake : TracingMode::symbolic;
+  options.names = source.names;
+  options.allow_non_fake_inputs = true;
+  options.record_module_stack = true;
+  options.pytorch_guards = o.pytorch_guards;
+  out.traced = make_fx_values(source.call, source.inputs, options);
+  out.graph = &out.traced->graph();
+  out.draw.weights = weight_names(*source.module, *out.traced->module);
+  return out;
+}
+
 }  // namespace
 
 void run_trace(const TraceOptions& o) {
@@ -107,23 +204,24 @@ void run_trace(const TraceOptions& o) {
     for (const Example& e : examples()) fmt::print("{:<12}{}\n", e.name, e.shows);
     return;
   }
-  const TraceSource source = names_model(o.model) ? traced_model(o) : traced_example(o);
-  const GradModeScope no_grad(false);
-  if (o.level == "fx") {
-    if (o.explain) throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");
-    const auto traced = symbolic_trace(*source.module, source.fx);
-    put(drawn(traced->graph(), format_of(o), o.model), o.output);
-    return;
-  }
-  MakeFxOptions options;
-  options.mode = o.mode == "real" ? TracingMode::real : o.mode == "fake" ? TracingMode::fake : TracingMode::symbolic;
-  options.names = source.names;
-  options.allow_non_fake_inputs = true;
-  options.record_module_stack = true;
-  options.pytorch_guards = o.pytorch_guards;
-  const TracedGraph traced = make_fx_values(source.call, source.inputs, options);
-  put(drawn(traced.graph(), format_of(o), o.model), o.output);
-  if (o.explain) fmt::print("{}{}", o.output.empty() ? "\n" : "", explanation(traced));
+  if (o.level == "fx" && o.explain)
+    throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");
+  const std::string format = format_of(o);  // before the work
+  const DrawnGraph found = graph_of(o);
+  put(drawn(*found.graph, format, found.draw), o.output);
+  if (o.explain) fmt::print("{}{}", o.output.empty() || o.output == "-" ? "\n" : "", explanation(*found.traced));
+}
+
+void draw_diff(const std::string& a, const std::string& b, const std::string& output) {
+  TraceOptions options;
+  options.output = output;
+  if (format_of(options) != "html")
+    throw UserError("diff: " + output + ": the differences of two graphs are a page; expected a name that ends in .html");
+  options.model = a;
+  const DrawnGraph graph_a = graph_of(options);
+  options.model = b;
+  const DrawnGraph graph_b = graph_of(options);
+  put(to_html(*graph_a.graph, graph_a.draw, *graph_b.graph, graph_b.draw), output);
 }
 
 }  // namespace calque::cli

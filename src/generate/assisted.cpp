@@ -4,7 +4,11 @@
 #include <limits>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/random.h"
 #include "generate/checks.h"
 #include "generate/search.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "generate/checks.h"
 
 namespace calque {

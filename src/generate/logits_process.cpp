@@ -7,7 +7,11 @@
 #include <memory>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/tensor/finfo.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"
 
@@ -80,20 +84,12 @@ Tensor penalized(const Tensor& scores, const Tensor& ids, double penalty) {
   return scores.scatter(1, ids, where(seen.lt(0), seen.mul(penalty), seen.div(penalty)));
 }
 
-// The lowest finite number.
-double lowest_of(DType dtype) {
-  if (dtype == DType::float64) return std::numeric_limits<double>::lowest();
-  if (dtype == DType::bfloat16) return -0x1.FEp127;
-  if (dtype == DType::float16) return -65504;
-  return std::numeric_limits<float>::lowest();
-}
-
 }  // namespace
 
 // ---- shared -------------------------------------------------------------------------------------------------------
 
 Tensor entropy(const Tensor& logits) {
-  const double lowest = lowest_of(logits.dtype());
+  const double lowest = lowest_finite(logits.dtype());
   const Tensor normalized = logits.sub(logits.logsumexp({-1}, true));
   return normalized.clamp(Scalar(lowest)).mul(normalized.softmax(-1)).sum({-1}).neg();
 }

@@ -11,8 +11,9 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

@@ -7,7 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "op/well_known.h"
 
 namespace calque {

@@ -4,8 +4,10 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/splitting.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/autocast.h"
-#include "calque/op/ops.h"
 #include "calque/op/tree.h"
 #include "graph/higher_order_functions.h"
 #include "graph/region_functions.h"

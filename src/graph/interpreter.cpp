@@ -6,8 +6,8 @@
 #include "calque/base/error.h"
 #include "calque/nn/module.h"
 #include "calque/nn/signature.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 #include "graph/library_functions.h"
 #include "graph/region_functions.h"
 

@@ -1,23 +1,17 @@
 #include "calque/hub/attention_masks.h"
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 
 namespace calque {
 
-double lowest_of(DType dtype) {
-  switch (dtype) {
-    case DType::float64: return -1.7976931348623157e308;
-    case DType::float32: return -3.4028234663852886e38;
-    case DType::bfloat16: return -3.3895313892515355e38;
-    case DType::float16: return -65504;
-    default:
-      throw UserError("attention mask: dtype " + std::string(name(dtype)) +
-                      " has no lowest number; expected float32, float64, float16 or bfloat16");
-  }
-}
-
-static Tensor inverted(const Tensor& mask, DType dtype) { return (1.0 - mask.to(dtype)) * lowest_of(dtype); }
+static Tensor inverted(const Tensor& mask, DType dtype) { return (1.0 - mask.to(dtype)) * lowest_finite(dtype); }
 
 Tensor invert_attention_mask(const Tensor& mask, DType dtype) {
   if (mask.dim() != 2 && mask.dim() != 3)
@@ -73,11 +67,11 @@ AttentionMaskConverter::AttentionMaskConverter(bool is_causal, std::optional<int
 Tensor AttentionMaskConverter::make_causal_mask(int64_t batch, int64_t query, DType dtype, int64_t past,
                                                 std::optional<int64_t> sliding_window) {
   const Tensor positions = arange(query, DType::int64);
-  Tensor mask = full({query, query}, lowest_of(dtype), dtype).masked_fill(le(positions, positions.unsqueeze(1)), 0);
+  Tensor mask = full({query, query}, lowest_finite(dtype), dtype).masked_fill(le(positions, positions.unsqueeze(1)), 0);
   if (past > 0) mask = cat({zeros({query, past}, dtype), mask}, -1);
   if (sliding_window) {
     const Tensor far = tril(ones({query, query + past}, DType::bool_), past - *sliding_window - 1);
-    mask = mask.masked_fill(far, lowest_of(dtype));
+    mask = mask.masked_fill(far, lowest_finite(dtype));
   }
   return mask.unsqueeze(0).unsqueeze(0).expand({batch, 1, query, query + past});
 }
@@ -91,7 +85,7 @@ Tensor AttentionMaskConverter::to_causal_4d(int64_t batch, int64_t query, int64_
 Tensor AttentionMaskConverter::expand_mask(const Tensor& mask, DType dtype, std::optional<int64_t> query) {
   const int64_t key = mask.size(1);
   const Tensor hidden = 1.0 - mask.unsqueeze(1).unsqueeze(1).expand({mask.size(0), 1, query.value_or(key), key}).to(dtype);
-  return hidden.masked_fill(hidden.to(DType::bool_), lowest_of(dtype));
+  return hidden.masked_fill(hidden.to(DType::bool_), lowest_finite(dtype));
 }
 
 Tensor AttentionMaskConverter::to_4d(const Tensor& mask, int64_t query, DType dtype, std::optional<int64_t> key) const {
@@ -106,7 +100,7 @@ Tensor AttentionMaskConverter::to_4d(const Tensor& mask, int64_t query, DType dt
     throw UserError("AttentionMaskConverter: a sliding window is for causal masks");
   }
   const Tensor expanded = expand_mask(mask, dtype, query);
-  return causal.defined() ? causal.masked_fill(expanded.to(DType::bool_), lowest_of(dtype)) : expanded;
+  return causal.defined() ? causal.masked_fill(expanded.to(DType::bool_), lowest_finite(dtype)) : expanded;
 }
 
 Tensor AttentionMaskConverter::unmask_unattended(const Tensor& mask, double lowest) {
@@ -125,7 +119,7 @@ Tensor prepare_4d_causal_attention_mask(const Tensor& mask, int64_t batch, int64
   if (mask.dim() != 4 || !std::equal(expected.begin(), expected.end(), mask.sizes().begin()))
     throw UserError("Incorrect 4D attention_mask shape: " + str(mask.sizes()) + "; expected: " + str(IntList(expected)));
   const Tensor hidden = 1.0 - mask.to(embeds.dtype());
-  return hidden.masked_fill(hidden.to(DType::bool_), lowest_of(embeds.dtype()));
+  return hidden.masked_fill(hidden.to(DType::bool_), lowest_finite(embeds.dtype()));
 }
 
 Tensor prepare_4d_attention_mask(const Tensor& mask, DType dtype, std::optional<int64_t> query) {

@@ -1,8 +1,10 @@
 #include "calque/hub/cache.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 

@@ -91,73 +91,34 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
   return kinds;
 }
 
-struct Range {
-  int64_t least, most;
+// What a number of a kind may be; the bounds of whole numbers are exact as double.
+struct NumberRule {
+  bool whole;
+  double least, most;
+  const char* words = nullptr;  // of what is no whole number, which its bounds describe
+  bool least_fits = true;
 };
 
-// Of kinds that are whole numbers.
-std::optional<Range> whole_range(KeyKind kind) {
+std::optional<NumberRule> number_rule(KeyKind kind) {
+  constexpr double any = std::numeric_limits<double>::max();
   switch (kind) {
     case KeyKind::layers:
-    case KeyKind::repeats: return Range{0, most_layers};
-    case KeyKind::groups: return Range{1, most_layers};
+    case KeyKind::repeats: return NumberRule{true, 0, most_layers};
+    case KeyKind::groups: return NumberRule{true, 1, most_layers};
     case KeyKind::size:
-    case KeyKind::heads: return Range{1, largest_size};
-    case KeyKind::rows: return Range{0, largest_size};
-    case KeyKind::rows_or_not: return Range{-1, largest_size};
-    case KeyKind::length: return Range{1, largest_length};
-    case KeyKind::count: return Range{0, largest_length};
-    case KeyKind::token:
-    case KeyKind::probability:
-    case KeyKind::positive:
-    case KeyKind::magnitude:
-    case KeyKind::fraction:
-    case KeyKind::number: return std::nullopt;
+    case KeyKind::heads: return NumberRule{true, 1, largest_size};
+    case KeyKind::rows: return NumberRule{true, 0, largest_size};
+    case KeyKind::rows_or_not: return NumberRule{true, -1, largest_size};
+    case KeyKind::length: return NumberRule{true, 1, largest_length};
+    case KeyKind::count: return NumberRule{true, 0, largest_length};
+    case KeyKind::probability: return NumberRule{false, 0, 1, "a probability from 0 to 1"};
+    case KeyKind::positive: return NumberRule{false, 0, any, "a number above 0", false};
+    case KeyKind::magnitude: return NumberRule{false, 0, any, "a number, 0 or more"};
+    case KeyKind::fraction: return NumberRule{false, 0, 1, "a number above 0 and at most 1", false};
+    case KeyKind::number: return NumberRule{false, -any, any, "a number"};
+    case KeyKind::token: return std::nullopt;
   }
   throw InternalError("config schema: no such kind of key");
-}
-
-std::string number_words(KeyKind kind) {
-  switch (kind) {
-    case KeyKind::probability: return "a probability from 0 to 1";
-    case KeyKind::positive: return "a number above 0";
-    case KeyKind::magnitude: return "a number, 0 or more";
-    case KeyKind::fraction: return "a number above 0 and at most 1";
-    case KeyKind::layers:
-    case KeyKind::groups:
-    case KeyKind::repeats:
-    case KeyKind::size:
-    case KeyKind::rows:
-    case KeyKind::rows_or_not:
-    case KeyKind::heads:
-    case KeyKind::length:
-    case KeyKind::count:
-    case KeyKind::token:
-    case KeyKind::number: break;
-  }
-  return "a number";
-}
-
-bool number_fits(KeyKind kind, double value) {
-  if (!std::isfinite(value)) return false;
-  switch (kind) {
-    case KeyKind::probability: return value >= 0 && value <= 1;
-    case KeyKind::positive: return value > 0;
-    case KeyKind::magnitude: return value >= 0;
-    case KeyKind::fraction: return value > 0 && value <= 1;
-    case KeyKind::layers:
-    case KeyKind::groups:
-    case KeyKind::repeats:
-    case KeyKind::size:
-    case KeyKind::rows:
-    case KeyKind::rows_or_not:
-    case KeyKind::heads:
-    case KeyKind::length:
-    case KeyKind::count:
-    case KeyKind::token:
-    case KeyKind::number: break;
-  }
-  return true;
 }
 
 [[noreturn]] void refuse(const Config& config, std::string_view key, const Value& found, const std::string& expected) {
@@ -178,10 +139,12 @@ void check_token(const Config& config, std::string_view key, const Value& value)
 
 void check_value(const Config& config, KeyKind kind, std::string_view key, const Value& value) {
   if (value.is_none()) return;
-  if (kind == KeyKind::token) return check_token(config, key, value);
-  if (const std::optional<Range> range = whole_range(kind)) {
-    if (value.kind() != Value::Kind::integer || value.to_int() < range->least || value.to_int() > range->most)
-      refuse(config, key, value, "an integer from " + std::to_string(range->least) + " to " + std::to_string(range->most));
+  const std::optional<NumberRule> rule = number_rule(kind);
+  if (!rule) return check_token(config, key, value);
+  if (rule->whole) {
+    const auto least = static_cast<int64_t>(rule->least), most = static_cast<int64_t>(rule->most);
+    if (value.kind() != Value::Kind::integer || value.to_int() < least || value.to_int() > most)
+      refuse(config, key, value, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
     return;
   }
   if (value.kind() == Value::Kind::list) {
@@ -189,7 +152,9 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
     return;
   }
   const bool is_number = value.kind() == Value::Kind::integer || value.kind() == Value::Kind::floating;
-  if (!is_number || !number_fits(kind, value.to_float())) refuse(config, key, value, number_words(kind));
+  const double number = is_number ? value.to_float() : rule->least;
+  const bool fits = number <= rule->most && (rule->least_fits ? number >= rule->least : number > rule->least);
+  if (!is_number || !fits) refuse(config, key, value, rule->words);
 }
 
 // The numbers in a configuration that have a rule: f(kind, key, value).

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 
 namespace calque {
 namespace {

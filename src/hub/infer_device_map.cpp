@@ -28,10 +28,7 @@ bool inside(const std::string& tensor, const std::string& module) {
 class Planner {
  public:
   Planner(Module& model, const DeviceMapOptions& options)
-      : model_(model),
-        options_(options),
-        sizes_(compute_module_sizes(model, options.dtype)),
-        tied_(find_tied_parameters(model)) {
+      : options_(options), sizes_(compute_module_sizes(model, options.dtype)), tied_(find_tied_parameters(model)) {
     limits_ = options.max_memory.empty() ? available_memory() : options.max_memory;
     for (const auto& [device, bytes] : limits_) devices_.push_back(device);
     if (std::find(devices_.begin(), devices_.end(), MapDevice("disk")) == devices_.end()) devices_.emplace_back("disk");
@@ -233,7 +230,6 @@ class Planner {
          " bytes of buffers, which do not fit into what is left of any accelerator; consider offload_buffers=true");
   }
 
-  Module& model_;
   const DeviceMapOptions& options_;
   ModuleSizes sizes_;
   std::vector<Names> tied_;

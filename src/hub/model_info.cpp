@@ -6,7 +6,7 @@
 #include <set>
 
 #include "calque/base/warning.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 namespace calque {
 

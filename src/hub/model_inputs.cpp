@@ -73,11 +73,11 @@ const char* described(Kind kind) {
 
 }  // namespace
 
-ModelInputs::Item::Item(const Argument<bool>& argument, std::optional<bool> given)
+ModelInputs::Item::Item(const ArgumentName<bool>& argument, std::optional<bool> given)
     : name(argument.name), value(stored(given)) {}
-ModelInputs::Item::Item(const Argument<int64_t>& argument, std::optional<int64_t> given)
+ModelInputs::Item::Item(const ArgumentName<int64_t>& argument, std::optional<int64_t> given)
     : name(argument.name), value(stored(given)) {}
-ModelInputs::Item::Item(const Argument<KeyValueCache>& argument, KeyValueCache given)
+ModelInputs::Item::Item(const ArgumentName<KeyValueCache>& argument, KeyValueCache given)
     : name(argument.name), value(std::move(given)) {}
 ModelInputs::Item::Item(std::string_view argument, Value given) : name(kept_name(argument)) {
   if (given.is_tensor())
@@ -121,28 +121,28 @@ const T* ModelInputs::find_as(const ModelArgument& argument) const {
                   described(kind_of(item->value)));
 }
 
-Tensor ModelInputs::operator[](const Argument<Tensor>& argument) const {
+Tensor ModelInputs::operator[](const ArgumentName<Tensor>& argument) const {
   const Tensor* found = find_as<Tensor>(argument);
   return found ? *found : Tensor();
 }
 
-std::optional<bool> ModelInputs::operator[](const Argument<bool>& argument) const {
+std::optional<bool> ModelInputs::operator[](const ArgumentName<bool>& argument) const {
   const bool* found = find_as<bool>(argument);
   return found ? std::optional(*found) : std::nullopt;
 }
 
-std::optional<int64_t> ModelInputs::operator[](const Argument<int64_t>& argument) const {
+std::optional<int64_t> ModelInputs::operator[](const ArgumentName<int64_t>& argument) const {
   const int64_t* found = find_as<int64_t>(argument);
   return found ? std::optional(*found) : std::nullopt;
 }
 
-const KeyValueCache& ModelInputs::operator[](const Argument<KeyValueCache>& argument) const {
+const KeyValueCache& ModelInputs::operator[](const ArgumentName<KeyValueCache>& argument) const {
   static const KeyValueCache none;
   const KeyValueCache* found = find_as<KeyValueCache>(argument);
   return found ? *found : none;
 }
 
-Value ModelInputs::operator[](const Argument<Value>& argument) const {
+Value ModelInputs::operator[](const ArgumentName<Value>& argument) const {
   const Value* found = find_as<Value>(argument);
   return found ? *found : Value();
 }

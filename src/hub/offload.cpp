@@ -9,7 +9,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 namespace calque {
 

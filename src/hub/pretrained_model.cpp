@@ -8,7 +8,7 @@
 #include "calque/hub/tie_weights.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "hub/weight_init.h"
 
 namespace calque {

@@ -6,7 +6,12 @@
 #include <fmt/format.h>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 namespace {

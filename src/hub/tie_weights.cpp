@@ -5,7 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/padding.h"
 
 namespace calque {
 
@@ -74,8 +74,8 @@ void tie_trees(Module& encoder, Module& decoder, const std::string& path, int de
     if (is_index(name)) {
       name = std::to_string(std::stoll(name) + shift);
       const Module* other = child_named(encoder, name);
-      if (!other ||
-          (encoder.module_slots().size() != decoder.module_slots().size() && typeid(*other) != typeid(*slot->module))) {
+      const Module& own = *slot->module;
+      if (!other || (encoder.module_slots().size() != decoder.module_slots().size() && typeid(*other) != typeid(own))) {
         --shift;  // a layer that the encoder does not have
         continue;
       }

@@ -10,7 +10,10 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/ternary.h"
 #include "hub/weight_init.h"
 
 namespace calque {

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/reductions.h"
 
 namespace calque {
 

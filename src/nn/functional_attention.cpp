@@ -5,7 +5,13 @@
 
 #include "calque/base/warning.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/softmax.h"
 #include "nn/mask.h"
 
 namespace calque {

@@ -6,8 +6,13 @@
 #include "calque/base/warning.h"
 #include "calque/nn/convert.h"
 #include "calque/nn/functional.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/ctc.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque::functional {
 

@@ -5,8 +5,13 @@
 #include <vector>
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
 
 namespace calque::init {
 namespace {

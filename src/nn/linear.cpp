@@ -5,7 +5,9 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/nn/meta_parameters.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

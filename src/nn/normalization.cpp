@@ -7,7 +7,8 @@
 #include "calque/nn/backends.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/normalization.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

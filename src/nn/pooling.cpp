@@ -1,7 +1,7 @@
 #include "calque/nn/pooling.h"
 
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/pooling.h"
 
 namespace calque {
 

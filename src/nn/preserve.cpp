@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/tensor/generator.h"
 
 namespace calque {

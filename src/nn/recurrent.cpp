@@ -3,7 +3,8 @@
 #include <cmath>
 
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/recurrent.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

@@ -1,7 +1,10 @@
 #include "calque/nn/shaping.h"
 
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/views.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

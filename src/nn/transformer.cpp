@@ -4,7 +4,10 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/shaping.h"
 #include "nn/mask.h"
 
 namespace calque {

@@ -6,7 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 namespace calque {
 

@@ -2,8 +2,8 @@
 
 #include <unordered_map>
 
+#include "calque/op/aten/factories.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 #include "calque/op/tree.h"
 
 namespace calque {

@@ -2,8 +2,9 @@
 
 #include <limits>
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 #include "calque/sym/expr.h"
 
 namespace calque {
@@ -158,6 +159,12 @@ void copy_to(const Tensor& target, const Tensor& value) {
 
 }  // namespace
 
+Index::Index(const char* dots) : entry_(Ellipsis{}) {
+  if (std::string_view(dots) != "...")
+    throw UserError("index: a text can only be \"...\", which stands for all dimensions that are not indexed; found \"" +
+                    std::string(dots) + "\"");
+}
+
 Tensor index_by(const Tensor& self, ListRef<Index> indices) {
   if (modes_active())
     if (const auto traced = offer_function("operator.getitem", {self, boxed(indices)})) return traced->to_tensor();
@@ -220,6 +227,22 @@ Tensor Tensor::index_by(std::initializer_list<Index> indices) const {
 }
 void Tensor::set_by(std::initializer_list<Index> indices, const Tensor& value) const {
   calque::set_by(*this, ListRef<Index>(indices.begin(), indices.size()), value);
+}
+
+const Tensor& Tensor::index_put_(std::initializer_list<Index> indices, const Tensor& value) const {
+  calque::set_by(*this, ListRef<Index>(indices.begin(), indices.size()), value);
+  return *this;
+}
+const Tensor& Tensor::index_put_(std::initializer_list<Index> indices, const Scalar& value) const {
+  calque::set_by(*this, ListRef<Index>(indices.begin(), indices.size()), value);
+  return *this;
+}
+void Tensor::operator=(const Tensor& value) && { copy_to(*this, value); }
+void Tensor::operator=(const Scalar& value) && { fill_(value); }
+
+// The options that are not said are written out, as Python's x.to(device) does.
+Tensor Tensor::to(Device device, std::source_location where) const {
+  return to(dtype(), layout(), device, std::nullopt, false, false, std::nullopt, where);
 }
 
 template <class T>

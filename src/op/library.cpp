@@ -320,7 +320,18 @@ void Library::alias(std::string_view name, std::string_view target) {
   }
 }
 
+// In a program that is linked statically there is no dlopen: what it loaded would bring a second C library.
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlclose
+#pragma weak dlerror
+
 void load_operator_library(const std::string& path) {
+  if (!dlopen)
+    throw UserError(
+        ErrorKind::unsupported_operator,
+        "cannot load the operator library " + path +
+            ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw UserError(ErrorKind::bad_file, "cannot load the operator library " + path + ": " + dlerror());
   using Entry = void (*)();

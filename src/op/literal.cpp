@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

@@ -1,7 +1,9 @@
 #include "calque/op/operators.h"
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {
@@ -73,18 +75,12 @@ CALQUE_REFLECTED(<=, "le", ge(b, a))
 CALQUE_REFLECTED(>, "gt", lt(b, a))
 CALQUE_REFLECTED(>=, "ge", le(b, a))
 #undef CALQUE_REFLECTED
-#undef CALQUE_BINARY
 
-#define CALQUE_ASSIGNING(SYMBOL, PYTHON, CALL)                                 \
-  Tensor operator SYMBOL(const TensorArg& x, const Tensor& b) {                \
-    const Tensor& a = x;                                                       \
-    return written("operator." PYTHON, x.where(), a, b, [&] { return CALL; }); \
-  }
-CALQUE_ASSIGNING(+=, "iadd", add_(a, b))
-CALQUE_ASSIGNING(-=, "isub", sub_(a, b))
-CALQUE_ASSIGNING(*=, "imul", mul_(a, b))
-CALQUE_ASSIGNING(/=, "itruediv", div_(a, b))
-#undef CALQUE_ASSIGNING
+CALQUE_BINARY(+=, "iadd", add_(a, b), add_(a, wrapped_scalar(b)))
+CALQUE_BINARY(-=, "isub", sub_(a, b), sub_(a, wrapped_scalar(b)))
+CALQUE_BINARY(*=, "imul", mul_(a, b), mul_(a, wrapped_scalar(b)))
+CALQUE_BINARY(/=, "itruediv", div_(a, b), div_(a, wrapped_scalar(b)))
+#undef CALQUE_BINARY
 
 #define CALQUE_UNARY(SYMBOL, PYTHON, CALL)                                                               \
   Tensor operator SYMBOL(const TensorArg& x) {                                                           \

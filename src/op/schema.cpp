@@ -36,27 +36,18 @@ Value default_value(const SchemaType& type, std::string_view text) {
   if (text == "False") return false;
   if (type.list) {
     Values items;
-    if (text.starts_with('[')) {
-      std::string_view rest = text.substr(1, text.size() - 2);
-      while (!rest.empty()) {
-        const size_t comma = rest.find(',');
-        std::string_view item = rest.substr(0, comma);
-        while (item.starts_with(' ')) item.remove_prefix(1);
-        items.push_back(number(type, item));
-        rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-      }
-    } else {
-      items.assign(static_cast<size_t>(std::max(type.fixed_size, 1)), number(type, text));
-    }
+    for (const std::string_view item : default_items(type, text)) items.push_back(number(type, item));
     return list(std::move(items));
   }
   if (text.starts_with('\'') || text.starts_with('"')) return text.substr(1, text.size() - 2);
   if (type.kind == Kind::dtype) {
     if (const auto d = dtype_from_name(text)) return *d;
+    const Value torch_number = number(type, text);
+    if (torch_number.kind() == Value::Kind::integer)
+      if (const auto d = dtype_from_torch_number(static_cast<int>(torch_number.to_int()))) return *d;
   }
-  if (text == "long") return DType::int64;
   if (text == "contiguous_format" || (type.kind == Kind::memory_format && text == "0")) return MemoryFormat::contiguous;
-  if (text == "strided") return Layout::strided;
+  if (text == "strided" || (type.kind == Kind::layout && text == "0")) return Layout::strided;
   if (text == "Mean") return 1;  // at::Reduction
   if (text == "Sum") return 2;
   return number(type, text);
@@ -116,7 +107,7 @@ bool bind(const SchemaType& type, const Value& v, Value& out) {
   return true;
 }
 
-std::string describe(const Value& v) {
+std::string kind_and_value(const Value& v) {
   std::string s(Value::kind_name(v.kind()));
   if (v.kind() == Value::Kind::list || v.kind() == Value::Kind::tuple) {
     s += " of (";
@@ -175,7 +166,7 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
     Value v;
     if (!bind(args[i].type, bound[i], v))
       throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " +
-                      describe(bound[i]));
+                      kind_and_value(bound[i]));
     bound[i] = std::move(v);
   }
   return bound;

@@ -1,9 +1,14 @@
 #include "op/schema_text.h"
 
+#include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "calque/base/error.h"
+#include "calque/tensor/dtype.h"
 
 namespace calque {
 namespace {
@@ -170,7 +175,65 @@ class Parser {
   size_t at_ = 0;
 };
 
+// A whole number gets a point, any other one as many digits as it needs to be read back: 2., 0.5, 9.9999999999999995e-07.
+std::string printed_floating(double d) {
+  if (d == std::trunc(d) && std::abs(d) < 0x1p63) return std::to_string(static_cast<int64_t>(d)) + ".";
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.17g", d);
+  return digits;
+}
+
+// PyTorch keeps an enumeration as its number.
+std::string_view enumeration_number(std::string_view text) {
+  if (text == "Mean") return "1";  // at::Reduction
+  if (text == "Sum") return "2";
+  if (text == "contiguous_format" || text == "strided") return "0";
+  return text;
+}
+
+std::string printed_dtype(std::string_view text) {
+  if (text == "long") text = "int64";
+#define X(name, type, category, number) \
+  if (text == #name) return #number;
+  CALQUE_DTYPES(X)
+#undef X
+  return std::string(text);
+}
+
+std::string printed_item(Kind kind, std::string_view text) {
+  if (text == "None") return "None";
+  if (kind == Kind::dtype) return printed_dtype(text);
+  const bool whole = text.find_first_not_of("-0123456789") == std::string_view::npos;
+  double d = 0;
+  const bool number = std::from_chars(text.data(), text.data() + text.size(), d).ptr == text.data() + text.size();
+  if (number && (kind == Kind::floating || (kind == Kind::scalar && !whole))) return printed_floating(d);
+  return std::string(enumeration_number(text));
+}
+
 }  // namespace
+
+std::vector<std::string_view> default_items(const SchemaType& type, std::string_view text) {
+  if (!text.starts_with('[')) return std::vector<std::string_view>(static_cast<size_t>(std::max(type.fixed_size, 1)), text);
+  std::vector<std::string_view> items;
+  for (std::string_view rest = text.substr(1, text.size() - 2); !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view item = rest.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    items.push_back(item);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return items;
+}
+
+std::string printed_default(const SchemaType& type, std::string_view text) {
+  if (!type.list || text == "None") return printed_item(type.kind, text);
+  const auto items = default_items(type, text);
+  const bool all_equal = std::ranges::all_of(items, [&](std::string_view item) { return item == items[0]; });
+  if (type.kind == Kind::integer && all_equal && items.size() > 1) return printed_item(type.kind, items[0]);
+  std::string s;
+  for (const std::string_view item : items) s += (s.empty() ? "" : ", ") + printed_item(type.kind, item);
+  return "[" + s + "]";
+}
 
 std::string SchemaType::str() const {
   std::string s(entry(kind).text);
@@ -220,7 +283,7 @@ std::string SchemaArgument::str() const {
     s.insert(at == std::string::npos ? s.size() : at, mark);
   }
   if (!name.empty()) s += " " + name;
-  if (has_default()) s += "=" + default_text;
+  if (has_default()) s += "=" + printed_default(type, default_text);
   return s;
 }
 

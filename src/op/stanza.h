@@ -3,7 +3,7 @@
 #pragma once
 
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/tensor/promotion.h"
 #include "op/rule/pointwise.h"
 

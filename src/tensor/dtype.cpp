@@ -1,12 +1,14 @@
 #include "calque/tensor/dtype.h"
 
 #include <atomic>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "calque/base/error.h"
 #include "calque/tensor/default_dtype.h"
+#include "calque/tensor/finfo.h"
 
 namespace calque {
 namespace {
@@ -60,6 +62,34 @@ std::optional<DType> dtype_from_name(std::string_view s) {
     if (alias == s) return d;
   return std::nullopt;
 }
+
+double largest_finite(DType d) {
+  switch (d) {
+    case DType::float16: return 65504;
+    case DType::bfloat16: return 0x1.fep127;
+    case DType::float32:
+    case DType::complex64: return std::numeric_limits<float>::max();
+    case DType::float64:
+    case DType::complex128: return std::numeric_limits<double>::max();
+    case DType::float8_e4m3fn: return 448;
+    case DType::float8_e4m3fnuz: return 240;
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz: return 57344;
+    case DType::float8_e8m0fnu: return 0x1p127;
+    case DType::bool_:
+    case DType::uint8:
+    case DType::int8:
+    case DType::int16:
+    case DType::int32:
+    case DType::int64:
+    case DType::uint16:
+    case DType::uint32:
+    case DType::uint64: break;
+  }
+  throw UserError("finfo: " + std::string(name(d)) + " is no floating-point dtype; cast the tensor to one first");
+}
+
+double lowest_finite(DType d) { return d == DType::float8_e8m0fnu ? 0x1p-127 : -largest_finite(d); }
 
 int torch_number(DType d) { return torch_numbers[static_cast<size_t>(d)]; }
 

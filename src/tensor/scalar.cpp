@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/sym/sym_math.h"
+#include "calque/tensor/finfo.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {
@@ -35,14 +36,6 @@ bool overflows(const Scalar& s) {
   } else {
     return false;
   }
-}
-
-template <class T>
-double finite_max() {
-  if constexpr (std::is_same_v<T, Half>) return 65504.0;
-  if constexpr (std::is_same_v<T, BFloat16>) return 3.3895313892515355e38;
-  if constexpr (std::is_same_v<T, float>) return static_cast<double>(std::numeric_limits<float>::max());
-  return std::numeric_limits<double>::max();
 }
 
 template <class T>
@@ -111,7 +104,7 @@ T Scalar::to() const {
   bool refused = overflows<T>(*this);
   if constexpr (!is_integral_type<T> && !std::is_same_v<T, Complex64> && !std::is_same_v<T, Complex128>) {
     const double d = to_double();
-    refused = std::isfinite(d) && std::fabs(d) > finite_max<T>();
+    refused = std::isfinite(d) && std::fabs(d) > largest_finite(dtype_v<T>);
   }
   if (refused)
     throw UserError("value " + str() + " cannot be converted to " + std::string(name(dtype_v<T>)) + " without overflow");

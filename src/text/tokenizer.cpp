@@ -7,6 +7,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "text/json_parts.h"
+#include "text/legacy/legacy.h"
 #include "text/tokenizer_impl.h"
 
 namespace calque {
@@ -121,9 +122,11 @@ Tokenizer Tokenizer::from_json(std::string_view text, const std::string& name, c
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimits& limits) {
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
-  if (folder && !std::filesystem::exists(file))
-    throw UserError(ErrorKind::bad_file, path.string() + ": no tokenizer.json in this folder");
-  return read(read_text(file), file.string(), limits, file.parent_path());
+  if (!folder || std::filesystem::exists(file)) return read(read_text(file), file.string(), limits, file.parent_path());
+  LegacyTokenizer made = read_legacy_tokenizer(path);
+  Tokenizer tokenizer = read(made.json, path.string(), limits, path);
+  for (auto& [role, token] : made.special_tokens) tokenizer.impl_->settings.special_tokens[role] = std::move(token);
+  return tokenizer;
 }
 
 // ---- encoding -----------------------------------------------------------------------------------------------------

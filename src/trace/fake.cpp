@@ -5,7 +5,8 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/statistics.h"
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "calque/trace/make_fx.h"

@@ -5,8 +5,11 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/statistics.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/composite_policy.h"
-#include "calque/op/ops.h"
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"
 #include "op/well_known.h"
@@ -139,7 +142,7 @@ Value call_functionalized(const FunctionalMode& mode, const Operator& op, const 
   std::vector<Tensor> written;
   Kwargs plain, views;
   const auto describe = [&](const std::string& prefix, const Value& v) {
-    const Tensor t = v.to_tensor_or_none();
+    const Tensor& t = v.to_tensor_or_none();
     if (!t.defined()) {
       views.emplace_back(prefix + "_base_index", Value());
       return;

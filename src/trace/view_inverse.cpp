@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/view_copies.h"
 
 namespace calque {
 namespace {

@@ -10,7 +10,10 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/scans.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::bloom {

@@ -6,7 +6,14 @@
 #include "blocks/deberta_parts.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 #include "heads/deberta_heads.h"
 
 namespace calque::deberta {
@@ -63,7 +70,7 @@ struct DebertaSelfAttention : Typed<DebertaSelfAttention> {
     Tensor scores = matmul(query, key.transpose(-1, -2));
     if (distances.defined()) scores = with_positions(scores, query, key, distances, (*pos_dropout)(rel_embeddings), scale);
     if (head_logits_proj) scores = (*head_logits_proj)(scores.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
-    scores = masked_fill(scores, logical_not(mask), lowest(scores.dtype()));
+    scores = masked_fill(scores, logical_not(mask), lowest_finite(scores.dtype()));
     Tensor weights = dropout(softmax(scores, -1));
     if (head_weights_proj) weights = (*head_weights_proj)(weights.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
     return {join_heads(matmul(weights, value)), weights};

@@ -6,7 +6,16 @@
 #include "blocks/deberta_parts.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/convolution.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 #include "heads/deberta_heads.h"
 
 namespace calque::deberta_v2 {
@@ -68,7 +77,7 @@ struct DebertaV2SelfAttention : Typed<DebertaV2SelfAttention> {
         scores = scores + found.transpose(-1, -2) / scale;
       }
     }
-    scores = masked_fill(scores, logical_not(mask), lowest(scores.dtype()));
+    scores = masked_fill(scores, logical_not(mask), lowest_finite(scores.dtype()));
     const Tensor weights = dropout(softmax(scores, -1));
     return {join_heads(matmul(weights, value)), weights};
   }

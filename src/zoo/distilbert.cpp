@@ -6,7 +6,14 @@
 #include "blocks/bert_encoder.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/unary.h"
 #include "heads/encoder_heads.h"
 
 namespace calque::distilbert {

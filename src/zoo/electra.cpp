@@ -4,7 +4,11 @@
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/norms.h"
 #include "heads/encoder_heads.h"
 
 namespace calque::electra {

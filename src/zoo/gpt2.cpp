@@ -16,7 +16,8 @@
 #include "calque/nn/init.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
 #include "heads/decoder_heads.h"
 #include "heads/sequence_summary.h"
 

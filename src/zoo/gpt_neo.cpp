@@ -9,7 +9,11 @@
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/tensor/finfo.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::gpt_neo {
@@ -152,7 +156,7 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
     options.explicit_mask = true;
     const Tensor may = causal_mask(embeds, {}, options).mask;
     if (attention_mask.dtype() == DType::bool_) return {bitwise_and(may, attention_mask), false};
-    return {where(may, attention_mask, lowest(attention_mask.dtype())), false};
+    return {where(may, attention_mask, lowest_finite(attention_mask.dtype())), false};
   }
 
   Child<Embedding>* input_embeddings() override { return &wte; }

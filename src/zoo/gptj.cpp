@@ -10,7 +10,8 @@
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/joining.h"
 #include "heads/decoder_heads.h"
 
 namespace calque::gptj {

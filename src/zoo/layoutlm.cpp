@@ -3,7 +3,9 @@
 #include "blocks/bert_encoder.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
 #include "heads/bert_heads.h"
 
 namespace calque::layoutlm {

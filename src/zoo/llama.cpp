@@ -6,7 +6,10 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/linear.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque::llama {
 

@@ -3,7 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
 #include "heads/bert_heads.h"
 
 namespace calque::megatron_bert {

@@ -7,7 +7,13 @@
 #include "calque/hub/resize.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/unary.h"
 #include "heads/bert_heads.h"
 
 namespace calque::mobilebert {

@@ -7,7 +7,16 @@
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/embedding.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/unary.h"
 #include "heads/bert_heads.h"
 
 namespace calque::nezha {

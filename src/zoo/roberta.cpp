@@ -2,7 +2,13 @@
 #include "blocks/bert_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/scans.h"
+#include "calque/op/aten/unary.h"
 #include "heads/encoder_heads.h"
 
 namespace calque::roberta {

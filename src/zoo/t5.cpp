@@ -9,7 +9,8 @@
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/matmul.h"
 #include "heads/decoder_heads.h"
 #include "heads/losses.h"
 #include "heads/seq2seq_heads.h"
@@ -291,21 +292,7 @@ struct T5ForTokenClassification : T5Base<T5ForTokenClassification> {
 };
 
 struct T5ForQuestionAnswering : T5EncoderDecoder<T5ForQuestionAnswering> {
-  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,
-                                                        arg::attention_mask,
-                                                        arg::decoder_input_ids,
-                                                        arg::decoder_attention_mask,
-                                                        arg::encoder_outputs,
-                                                        arg::start_positions,
-                                                        arg::end_positions,
-                                                        arg::inputs_embeds,
-                                                        arg::decoder_inputs_embeds,
-                                                        arg::use_cache,
-                                                        arg::output_attentions,
-                                                        arg::output_hidden_states,
-                                                        arg::head_mask,
-                                                        arg::decoder_head_mask,
-                                                        arg::cross_attn_head_mask};
+  static constexpr std::span<const ModelArgument> forward_arguments = seq2seq_answer_arguments;
   T5ForQuestionAnswering(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c), qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), num_labels(c))) {}
   // The decoder's input it makes itself.

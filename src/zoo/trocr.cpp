@@ -13,7 +13,9 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/scans.h"
 #include "heads/cross_arguments.h"
 #include "heads/decoder_heads.h"
 

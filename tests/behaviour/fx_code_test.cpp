@@ -7,7 +7,7 @@
 #include "calque/graph/graph.h"
 #include "calque/graph/graph_module.h"
 #include "calque/graph/text.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 namespace calque {
 namespace {

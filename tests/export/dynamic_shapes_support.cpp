@@ -2,8 +2,12 @@
 
 #include <fstream>
 
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
 #include "support/paths.h"
 
 namespace calque {

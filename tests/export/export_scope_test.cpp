@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "calque/nn/backends.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
 #include "calque/trace/decompositions.h"
 #include "export/export_support.h"
 #include "support/thread_state.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/tree.h"
 
 namespace calque {

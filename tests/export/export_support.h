@@ -6,9 +6,10 @@
 
 #include "calque/export/export.h"
 #include "calque/nn/nn.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "support/error_support.h"
 
 namespace calque {

@@ -1,6 +1,7 @@
 // Exports while something is being traced.
 #include <gtest/gtest.h>
 
+#include "calque/op/aten/random.h"
 #include "calque/trace/make_fx.h"
 #include "export/export_support.h"
 

@@ -4,8 +4,9 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 #include "export/pt2_support.h"
 #include "support/conformance.h"
 

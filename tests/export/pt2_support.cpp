@@ -10,7 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/file/zip.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "support/paths.h"
 
 namespace calque::pt2_test {

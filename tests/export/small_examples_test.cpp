@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/ternary.h"
 #include "export/export_support.h"
 
 namespace calque {

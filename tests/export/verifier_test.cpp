@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/export/pt2.h"
 #include "calque/graph/higher_order.h"
+#include "calque/op/aten/random.h"
 #include "export/export_support.h"
 
 namespace calque {

@@ -7,7 +7,7 @@
 
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "export/pt2_support.h"
 
 namespace calque {

@@ -8,7 +8,8 @@
 
 #include "calque/base/error.h"
 #include "calque/file/zip.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
 #include "file/file_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"

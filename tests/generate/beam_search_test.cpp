@@ -8,7 +8,7 @@
 
 #include "calque/base/error.h"
 #include "calque/generate/generate.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 

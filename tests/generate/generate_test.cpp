@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"

@@ -9,7 +9,9 @@
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
 #include "calque/nn/typed.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 
 namespace calque {

@@ -9,8 +9,10 @@
 #include "calque/graph/interpreter.h"
 #include "calque/graph/passes.h"
 #include "calque/graph/text.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/autocast.h"
-#include "calque/op/ops.h"
 #include "support/paths.h"
 
 namespace calque {

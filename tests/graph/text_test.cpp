@@ -9,7 +9,8 @@
 #include <random>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
 #include "support/error_support.h"

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/shaping.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
+#include "calque/tensor/finfo.h"
 #include "hub/hub_support.h"
 
 namespace calque {
@@ -93,7 +97,7 @@ TEST(Masks, H154_H155_what_converters_refuse) {
 
 TEST(Masks, H157_rows_that_see_nothing_see_everything) {
   const Tensor mask = AttentionMaskConverter(true).to_4d(masks().tensor("padded"), 7, DType::float32, 7);
-  EXPECT_TRUE(same_bits(AttentionMaskConverter::unmask_unattended(mask, lowest_of(DType::float32)).abs(),
+  EXPECT_TRUE(same_bits(AttentionMaskConverter::unmask_unattended(mask, lowest_finite(DType::float32)).abs(),
                         masks().tensor("unmasked").abs()));
   EXPECT_NE(error_of([] {
               AttentionMaskConverter::unmask_unattended(ones({1, 1, 2, 2}, DType::bool_), 0);
@@ -112,7 +116,7 @@ TEST(Masks, H159_packed_sequences_with_a_4d_mask) {
   Tensor mask = tril(ones({6, 6}), 0);
   for (int64_t row = 3; row < 6; ++row)
     for (int64_t column = 3; column < row; ++column) mask.select(0, row).select(0, column).fill_(0);
-  const Tensor additive = (1 - mask).unsqueeze(0).unsqueeze(0) * lowest_of(DType::float32);
+  const Tensor additive = (1 - mask).unsqueeze(0).unsqueeze(0) * lowest_finite(DType::float32);
   const Tensor positions = tensor({0, 1, 2, 3, 3, 3}, DType::int64).unsqueeze(0);
   const Tensor found =
       (*model)({{arg::input_ids, packed}, {arg::attention_mask, additive}, {arg::position_ids, positions}})["logits"]

@@ -5,7 +5,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/container.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
 namespace calque {

@@ -7,7 +7,7 @@
 
 #include "calque/file/mapped_file.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "hub/hub_support.h"
 
 namespace calque::hub_test {

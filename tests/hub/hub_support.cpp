@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "calque/hub/registry.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/tensor/generator.h"
 #include "support/paths.h"
 

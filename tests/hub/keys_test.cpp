@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/hub/registry.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"
 

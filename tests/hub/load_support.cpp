@@ -10,7 +10,8 @@
 
 #include "calque/file/pickle.h"
 #include "calque/hub/registry.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 #include "support/paths.h"
 
 namespace calque::load_test {

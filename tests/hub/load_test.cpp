@@ -3,7 +3,7 @@
 
 #include "calque/hub/registry.h"
 #include "calque/nn/meta_parameters.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/random.h"
 #include "calque/tensor/generator.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"

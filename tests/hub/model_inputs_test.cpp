@@ -5,14 +5,14 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "hub/hub_support.h"
 
 namespace calque {
 namespace {
 
-constexpr Argument<Tensor> pixel_values{"pixel_values"};
+constexpr ArgumentName<Tensor> pixel_values{"pixel_values"};
 
 std::shared_ptr<PretrainedModel> small_bert(const std::string& model_class) {
   const auto model =

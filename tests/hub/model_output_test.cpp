@@ -3,8 +3,8 @@
 #include "calque/base/warning.h"
 #include "calque/hub/model_io.h"
 #include "calque/hub/registry.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 

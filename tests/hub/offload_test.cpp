@@ -4,7 +4,7 @@
 
 #include "calque/base/warning.h"
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
 namespace calque {

@@ -9,7 +9,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/sharding.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
 namespace calque {

@@ -4,7 +4,7 @@
 #include "calque/hub/tie_weights.h"
 #include "calque/nn/container.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "hub/load_support.h"
 
 namespace calque::load_test {

@@ -8,7 +8,8 @@
 #include <limits>
 #include <random>
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 
 namespace calque {
 namespace {

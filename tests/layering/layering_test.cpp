@@ -1,4 +1,5 @@
 #include "layering.h"
+#include "include_graph.h"
 #include "support/paths.h"
 
 #include <gmock/gmock.h>
@@ -47,6 +48,26 @@ TEST(Layering, threads_have_one_context) {
 
 TEST(Layering, no_list_of_operators_stands_outside_of_op) {
   for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
+}
+
+// A new operator changes its family's header and ops.h, which includes all families: who includes them is compiled again.
+TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most) {
+  const fs::path root = test::source_folder();
+  const std::map<std::string, std::string> known = {
+      {"factories", "the tests make their tensors with zeros, ones, full and arange"},
+  };
+  const IncludeGraph graph(root);
+  ASSERT_GT(graph.sources().size(), 500u);
+  const std::set<std::string> of_all = graph.readers("calque/op/ops.h");
+  for (const auto& stanzas : fs::directory_iterator(root / "src/op/aten")) {
+    const std::string family = stanzas.path().stem();
+    std::set<std::string> readers = graph.readers("calque/op/aten/" + family + ".h");
+    readers.insert(of_all.begin(), of_all.end());
+    const bool over = readers.size() * 5 > graph.sources().size();
+    EXPECT_EQ(over, known.contains(family))
+        << family << ".h: " << readers.size() << " of " << graph.sources().size()
+        << " sources read it; include the families that a file calls (calque/op/aten/<family>.h), not ops.h";
+  }
 }
 
 // A test's name says a behaviour in words, behind the ids of the rows that it stands for: T042_views_keep_their_base.
@@ -151,6 +172,20 @@ TEST_F(Checker, finds_operators_by_name_outside_of_op_and_of_comments) {
   EXPECT_THAT(find_operator_names(root_),
               ElementsAre("include/calque/graph/a.h:2: an operator by its name; say it in the stanza or in op/well_known.h",
                           "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
+}
+
+TEST_F(Checker, finds_who_reads_a_header) {
+  write("include/calque/op/a.h", "#include \"calque/op/made.h\"\n");
+  write("src/op/b.h", "#include <calque/op/a.h>\n");
+  write("src/op/b.cpp", "#include \"op/b.h\"\n");
+  write("src/op/deep/c.cpp", "#include \"../b.h\"\n");
+  write("src/op/d.cpp", "// #include \"op/b.h\"\n#include \"b.cpp\"\n");
+  write("tests/op/e.cpp", "#include <vector>\n");
+  const IncludeGraph graph(root_);
+  EXPECT_THAT(graph.sources(), ElementsAre("src/op/b.cpp", "src/op/d.cpp", "src/op/deep/c.cpp", "tests/op/e.cpp"));
+  EXPECT_THAT(graph.readers("calque/op/made.h"), ElementsAre("src/op/b.cpp", "src/op/d.cpp", "src/op/deep/c.cpp"));
+  EXPECT_THAT(graph.readers("src/op/b.h"), ElementsAre("src/op/b.cpp", "src/op/d.cpp", "src/op/deep/c.cpp"));
+  EXPECT_THAT(graph.readers("calque/op/other.h"), IsEmpty());
 }
 
 TEST_F(Checker, reads_the_list_of_rooms_without_its_comments) {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <limits>
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "nn/layers_support.h"
 #include "support/paths.h"
 

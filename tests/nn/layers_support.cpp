@@ -6,7 +6,7 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/nn/nn.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/tensor/generator.h"
 
 namespace calque {

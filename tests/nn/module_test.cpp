@@ -7,7 +7,9 @@
 #include "calque/base/warning.h"
 #include "calque/nn/functional_call.h"
 #include "calque/nn/typed.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
 #include "support/error_support.h"
 
 namespace calque {

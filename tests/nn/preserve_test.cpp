@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/nn/nn.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/clone_input.h"
-#include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 
 namespace calque {

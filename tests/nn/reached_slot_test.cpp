@@ -6,7 +6,8 @@
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/typed.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 
 namespace calque {
 namespace {

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/small_blocks.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/reductions.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 

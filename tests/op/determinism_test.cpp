@@ -11,7 +11,14 @@
 #include <vector>
 
 #include "calque/base/thread.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/softmax.h"
 #include "calque/tensor/generator.h"
 
 namespace calque {

@@ -4,8 +4,9 @@
 #include <cstdlib>
 #include <new>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

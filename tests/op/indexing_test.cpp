@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/embedding.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/scatter.h"
+#include "calque/op/aten/sorting.h"
+#include "calque/op/aten/unique.h"
 #include "calque/op/tensor.h"
 #include "calque/sym/shape_env.h"
 #include "support/error_support.h"

@@ -2,8 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/random.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

@@ -97,7 +97,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Runs operator cases made by PyTorch"};
   std::vector<std::string> files, ops, only;
   std::string exclusions_path, gaps_path;
-  bool list = false, json = false, in_process = false, no_rules = false;
+  bool list = false, schemas = false, json = false, in_process = false, no_rules = false;
   size_t show = 3;
   app.add_option("files", files, "case files, NAME.jsonl with NAME.bin beside it");
   app.add_option("--ops", ops, "only these operators")->delimiter(',');
@@ -106,6 +106,7 @@ int run(int argc, char** argv) {
   app.add_option("--gaps", gaps_path, "operators some of whose failures are known: NAME<tab>SHARE<tab>what differs");
   app.add_option("--show", show, "failures to print for each operator");
   app.add_flag("--list", list, "print the operators of Calque's table");
+  app.add_flag("--schemas", schemas, "print the schema of each operator of Calque's table");
   app.add_flag("--json", json, "the whole report as JSON");
   app.add_flag("--in-process", in_process, "no child processes (for debuggers and sanitizers)");
   app.add_flag("--no-rules", no_rules, "do not run shape rules on tensors without data");
@@ -114,6 +115,10 @@ int run(int argc, char** argv) {
     std::set<std::string> names;
     for (const calque::Operator* op : calque::all_operators()) names.insert(op->name());
     for (const std::string& n : names) fmt::print("{}\n", n);
+    return 0;
+  }
+  if (schemas) {
+    for (const calque::Operator* op : calque::all_operators()) fmt::print("{}\n", op->schema().str());
     return 0;
   }
   if (files.empty()) {

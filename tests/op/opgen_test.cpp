@@ -84,8 +84,8 @@ TEST_F(Opgen, layout_does_not_matter) {
 
 TEST_F(Opgen, functions_that_would_be_one_fail_the_build) {
   const std::string two = R"cpp(
-    aten.def("var(Tensor self, bool unbiased=True) -> Tensor").composite(f);
-    aten.def("var.correction(Tensor self, int[1]? dim=None) -> Tensor") @.composite(g);
+    aten.def("var(Tensor self, int[1]? dim=None) -> Tensor").composite(f);
+    aten.def("var.correction(Tensor self, int[2]? dim=None) -> Tensor") @.composite(g);
   )cpp";
   std::string plain = two, named = two;
   plain.replace(two.find('@'), 1, "");
@@ -99,6 +99,31 @@ TEST_F(Opgen, functions_that_would_be_one_fail_the_build) {
   EXPECT_EQ(run(named).first, 0);
   EXPECT_THAT(functions(),
               HasSubstr("Tensor var_correction(const Tensor& self, OptionalList<int64_t> dim = std::nullopt, "));
+}
+
+TEST_F(Opgen, a_call_that_two_functions_could_answer_goes_to_the_first) {
+  const auto [status, said] = run(R"cpp(
+    aten.def("arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None) -> Tensor").compute(r, k);
+    aten.def("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None) -> Tensor").compute(r, k);
+  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(functions(),
+              HasSubstr("arange(const Scalar& start, const Scalar& end, std::optional<DType> dtype = std::nullopt, "));
+  EXPECT_THAT(functions(), HasSubstr("arange(const Scalar& start, const Scalar& end, const Scalar& step, "
+                                     "std::optional<DType> dtype = std::nullopt, "));
+}
+
+TEST_F(Opgen, whole_numbers_go_to_the_function_that_takes_one) {
+  const auto [status, said] = run(R"cpp(
+    aten.def("split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]").composite(f);
+    aten.def("split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]").composite(g);
+    aten.def("alone(Tensor self, SymInt n) -> Tensor").composite(h);
+  )cpp");
+  EXPECT_EQ(status, 0) << said;
+  EXPECT_THAT(methods(), HasSubstr("template <std::integral N>\nstd::vector<Tensor> split(N split_size, int64_t dim = 0, "));
+  EXPECT_THAT(methods(), HasSubstr("return split(SymInt(split_size), dim, where); }"));
+  EXPECT_THAT(methods(), HasSubstr("split(NumberList<SymInt> split_size, int64_t dim = 0, "));
+  EXPECT_THAT(methods(), Not(HasSubstr("alone(N n")));
 }
 
 TEST_F(Opgen, an_operator_has_one_stanza) {
@@ -143,7 +168,7 @@ TEST_F(Opgen, defaults_are_those_of_the_schema) {
   EXPECT_EQ(status, 0) << said;
   EXPECT_THAT(
       functions(),
-      HasSubstr("IntList stride = {1, 1}, BoolMask mask = {true, false, true}, double eps = 1e-05, "
+      HasSubstr("NumberList<int64_t> stride = {1, 1}, BoolMask mask = {true, false, true}, double eps = 1e-05, "
                 "std::string_view mode = \"nearest\", std::optional<DType> dtype = DType::int64, int64_t reduction = 1, "
                 "double high = HUGE_VAL, const Tensor& w = {}, Generator* g = nullptr, "));
 }

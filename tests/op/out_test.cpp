@@ -3,8 +3,10 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {

@@ -6,7 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/scans.h"
+#include "calque/op/aten/softmax.h"
 #include "support/error_support.h"
 
 namespace calque {

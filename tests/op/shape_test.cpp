@@ -6,8 +6,10 @@
 #include <numeric>
 #include <vector>
 
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/padding.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
 #include "support/error_support.h"
 
 namespace calque {

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 #include "calque/op/tensor.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/op/tree.h"
 #include "calque/tensor/generator.h"
 #include "calque/trace/make_fx.h"

@@ -7,8 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/asserts.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 #include "calque/tensor/generator.h"
 #include "support/error_support.h"
 

@@ -10,7 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/generate/model_generate.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 using namespace calque;
 using Nlohmann = nlohmann::json;

@@ -6,7 +6,8 @@
 #include <unordered_map>
 
 #include "calque/nn/functional_call.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/tensor/generator.h"
 #include "calque/trace/make_fx.h"
 #include "nn/layers_support.h"

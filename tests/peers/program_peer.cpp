@@ -8,7 +8,9 @@
 #include "calque/export/program.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/view_metadata.h"
 #include "calque/tensor/generator.h"
 
 using nlohmann::json;

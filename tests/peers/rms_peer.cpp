@@ -8,7 +8,7 @@
 
 #include "calque/file/safetensors.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 
 namespace {
 

@@ -8,7 +8,8 @@
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/generate/generate.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/ternary.h"
 
 using namespace calque;
 using Nlohmann = nlohmann::json;

@@ -9,7 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/trace/functional.h"
 #include "support/paths.h"
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/higher_order.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/random.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"
 

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/interpreter.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
 #include "support/paths.h"
 

@@ -8,7 +8,7 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"
 #include "random_programs_support.h"

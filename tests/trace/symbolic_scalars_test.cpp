@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calque/op/aten/random.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "calque/sym/sym_math.h"
 #include "calque/trace/make_fx.h"
 #include "support/error_support.h"

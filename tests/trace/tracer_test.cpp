@@ -14,9 +14,16 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/transformer.h"
 #include "calque/nn/typed.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/splitting.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/getitem.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
 #include "support/error_support.h"
 
 namespace calque {

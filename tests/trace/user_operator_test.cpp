@@ -3,7 +3,7 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/make_fx.h"
 
@@ -54,7 +54,7 @@ TEST_F(UserOperator, has_in_place_and_out_forms) {
 
 TEST_F(UserOperator, an_alias_is_its_target_under_another_name) {
   EXPECT_EQ(get_operator("mine::grow.out").schema().str(),
-            "mine::grow.out(Tensor self, float factor=2.0, *, Tensor(a!) out) -> Tensor(a!)");
+            "mine::grow.out(Tensor self, float factor=2., *, Tensor(a!) out) -> Tensor(a!)");
   EXPECT_EQ(get_operator("mine::grow").alias_of(), &get_operator("mine::scale"));
   EXPECT_EQ(call("mine::grow", {x}).to_tensor().data_as<float>()[2], 7);
   const Operator& in_place = get_operator("mine::grow_");

@@ -9,7 +9,7 @@
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "hub/hub_support.h"
 #include "support/paths.h"
 

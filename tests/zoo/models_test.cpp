@@ -10,7 +10,7 @@
 #include "calque/export/export.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "support/paths.h"
 
 namespace calque {

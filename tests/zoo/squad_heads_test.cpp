@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 #include "zoo/blocks/chunking.h"
 #include "zoo/heads/sequence_summary.h"

@@ -2,6 +2,8 @@
 // outlive what it was made from; functions take it by value and keep nothing of it.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <span>
@@ -38,6 +40,15 @@ class ListRef {
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   constexpr const T& front() const { return data_[0]; }
   constexpr const T& back() const { return data_[size_ - 1]; }
+  std::vector<T> vec() const { return {begin(), end()}; }  // a copy, to keep
+
+  friend constexpr bool operator==(ListRef a, ListRef b)
+    requires requires(const T& x) {
+      { x == x } -> std::same_as<bool>;
+    }
+  {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   const T* data_ = nullptr;

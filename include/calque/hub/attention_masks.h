@@ -10,8 +10,6 @@
 
 namespace calque {
 
-double lowest_of(DType dtype);  // torch.finfo(dtype).min
-
 // [batch, key] or [batch, query, key].
 Tensor invert_attention_mask(const Tensor& mask, DType dtype);
 // Of a decoder: causal, with the ones of a cached prefix where the mask is longer than the query; [batch, 1, query, key] of ones and zeros.

@@ -27,7 +27,16 @@ class ModelOutput {
   const Tensor& tensor(std::string_view name) const;  // UserError names the fields that there are
   const Tensor& operator[](std::string_view name) const { return tensor(name); }
   const Tensor& tensor_or_none(std::string_view name) const;  // undefined when absent
-  std::vector<Tensor> tensors(std::string_view name) const;   // of a tuple field; empty when absent
+  // The common ones, as transformers' outputs have them; UserError where this model gives none.
+  const Tensor& logits() const { return tensor("logits"); }
+  const Tensor& last_hidden_state() const { return tensor("last_hidden_state"); }
+  const Tensor& pooler_output() const { return tensor("pooler_output"); }
+  const Tensor& start_logits() const { return tensor("start_logits"); }
+  const Tensor& end_logits() const { return tensor("end_logits"); }
+  const Tensor& loss() const { return tensor("loss"); }
+  std::vector<Tensor> hidden_states() const { return tensors("hidden_states"); }
+  std::vector<Tensor> attentions() const { return tensors("attentions"); }
+  std::vector<Tensor> tensors(std::string_view name) const;  // of a tuple field; empty when absent
   const KeyValueCache& past_key_values() const { return cache_; }
   const Items& items() const { return items_; }
   // Fields of another output, where it has them.

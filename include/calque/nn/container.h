@@ -2,11 +2,26 @@
 // Children of lists are named by their position. Items may be any module; a typed view of them is `items<M>()`.
 #pragma once
 
+#include <concepts>
 #include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "calque/nn/typed.h"
 
 namespace calque {
+
+namespace nn_detail {
+// A module made on the spot, which may be moved from.
+template <class M>
+concept ModuleMadeHere = std::derived_from<M, Module> && !std::is_reference_v<M>;
+
+template <ModuleMadeHere... M>
+std::vector<std::shared_ptr<Module>> shared_modules(M&&... modules) {
+  return {shared_module(std::make_unique<M>(std::move(modules)))...};
+}
+}  // namespace nn_detail
 
 // A list of modules under "0", "1", ...; negative positions count from the end.
 struct ModuleSequence : Module {
@@ -48,6 +63,10 @@ struct ModuleSequence : Module {
 struct ModuleList : ModuleSequence {
   ModuleList() = default;
   explicit ModuleList(std::vector<std::shared_ptr<Module>> modules);
+  template <nn_detail::ModuleMadeHere First, nn_detail::ModuleMadeHere... M>
+    requires(sizeof...(M) > 0 || !std::same_as<First, ModuleList>)
+  explicit ModuleList(First&& first, M&&... modules)
+      : ModuleList(nn_detail::shared_modules(std::forward<First>(first), std::forward<M>(modules)...)) {}
   std::string type_name() const override;
   std::string str() const override;  // repeated items once, with their number
 
@@ -59,6 +78,11 @@ struct ModuleList : ModuleSequence {
 struct Sequential : ModuleSequence {
   Sequential() = default;
   explicit Sequential(std::vector<std::shared_ptr<Module>> modules);
+  // Sequential(Linear(3, 8), ReLU()).
+  template <nn_detail::ModuleMadeHere First, nn_detail::ModuleMadeHere... M>
+    requires(sizeof...(M) > 0 || !std::same_as<First, Sequential>)
+  explicit Sequential(First&& first, M&&... modules)
+      : Sequential(nn_detail::shared_modules(std::forward<First>(first), std::forward<M>(modules)...)) {}
   explicit Sequential(std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules);  // under other names
   std::string type_name() const override;
   std::vector<std::string> argument_names() const override { return {"input"}; }

@@ -1,7 +1,7 @@
 // Module: parameters, buffers and child modules under names, in the order of registration, and a call. PyTorch's
 // nn.Module: same names, order, texts. A module is held by shared_ptr and owns its slots; handles (Parameter, Buffer,
 // Child in nn/typed.h) point into them, so that a tensor or child replaced in the module is what its forward sees.
-// Copying is explicit (deep_copy). A module must not be changed while another thread runs it. Write modules with
+// A module may be moved (a function that makes one returns it); copying is explicit (deep_copy), and a C++ copy is a UserError. A module must not be changed while another thread runs it. Write modules with
 // Typed (nn/typed.h); derive from Module itself only where arguments are not known in advance.
 #pragma once
 
@@ -57,6 +57,7 @@ class TensorMember {
  protected:
   explicit TensorMember(TensorSlot& slot) : slot_(&slot) {}
   TensorMember(const TensorMember& other);  // of the same slot; while a module is copied, of the copy's
+  TensorMember(TensorMember&& other) noexcept = default;
   TensorMember& operator=(const TensorMember& other);
   TensorSlot* slot_;
 };
@@ -99,6 +100,8 @@ class Module : public std::enable_shared_from_this<Module> {
   using NamedModules = std::vector<std::pair<std::string, Module*>>;
 
   Module() = default;
+  // What is moved keeps its tensors and children, and handles to them stay good. What it was moved from is empty.
+  Module(Module&& other) noexcept = default;
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 

@@ -13,6 +13,7 @@
 // Child is a module's view of one of its children; a child that was replaced is called through Values, whatever its class.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <span>
 #include <typeinfo>
@@ -150,6 +151,9 @@ Value forward_first(Module& module, const Value* const* places, size_t given) {
 
 template <class M>
 concept HasForward = requires { &M::forward; };
+// Does forward take these arguments? Asked first, so that a wrong list is one error and not what follows from it.
+template <class M, class... G>
+concept TakesArguments = requires(M& module, G&&... given) { module.forward(std::forward<G>(given)...); };
 
 // A call whose first argument is a tensor knows its line: the tensor arrives as a TensorArg.
 template <class... G>
@@ -176,12 +180,16 @@ class Typed : public Base {
   // What operator() does, without a line.
   template <class... G>
   auto call_typed(G&&... given) {
-    using S = nn_detail::SignatureOf<D>;
-    if constexpr (S::as_values) {
-      if (!nn_detail::is_forward_alone(*this, typeid(D))) [[unlikely]]
-        return nn_detail::BoxedForward<D, sizeof...(G)>::through_values(*this, std::forward<G>(given)...);
+    constexpr bool taken = nn_detail::TakesArguments<D, G...>;
+    static_assert(
+        taken, "this module's forward() does not take these arguments: compare their number and types with its declaration");
+    if constexpr (taken) {
+      if constexpr (nn_detail::SignatureOf<D>::as_values) {
+        if (!nn_detail::is_forward_alone(*this, typeid(D))) [[unlikely]]
+          return nn_detail::BoxedForward<D, sizeof...(G)>::through_values(*this, std::forward<G>(given)...);
+      }
+      return static_cast<D&>(*this).forward(std::forward<G>(given)...);
     }
-    return static_cast<D&>(*this).forward(std::forward<G>(given)...);
   }
 
   // `static constexpr const char* torch_type` names the class as PyTorch does; a class derived from it has its own name.
@@ -230,6 +238,7 @@ class Typed : public Base {
  protected:
   Typed() = default;
   Typed(const Typed&) = default;
+  Typed(Typed&&) noexcept = default;
   std::shared_ptr<Module> copy_self() const override {
     if constexpr (std::is_copy_constructible_v<D>)
       return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
@@ -244,6 +253,7 @@ class Child {
   explicit Child(ModuleSlot& slot) : Child(slot, dynamic_cast<M*>(slot.module.get())) {}
   Child(ModuleSlot& slot, M* module) : slot_(&slot), changes_(slot.changes), typed_(module) {}  // what is in the slot
   Child(const Child& other) : Child(nn_detail::copied_slot(*other.slot_)) {}
+  Child(Child&&) noexcept = default;
   Child& operator=(const Child&) = delete;
 
   explicit operator bool() const { return slot_->module != nullptr; }
@@ -279,6 +289,8 @@ class Child {
         return nn_detail::BoxedForward<M, sizeof...(G)>::through_values(module, std::forward<G>(given)...);
       else
         return get()(std::forward<G>(given)...);
+    } else if constexpr (std::invocable<M&, G...>) {  // as it is called directly: Sequential gives a tensor
+      return from_value<std::invoke_result_t<M&, G...>>(module.call(Values{to_value(given)...}));
     } else {
       return module.call(Values{to_value(given)...});
     }
@@ -291,6 +303,8 @@ class Child {
 
 template <class M, class... A>
 Child<M> Module::child(std::string_view name, A&&... args) {
+  static_assert(std::constructible_from<M, A...>,
+                "child<M>(name, ...): the class M has no constructor that takes these arguments");
   auto made = std::make_unique<M>(std::forward<A>(args)...);
   M* module = made.get();
   return Child<M>(add_child(name, nn_detail::shared_module(std::move(made))), module);

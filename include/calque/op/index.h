@@ -1,9 +1,11 @@
 // Index: one entry of a tensor subscript, as in Python's x[1:, None, idx, ..., 0].
 //
 //   x[0]                                        x[0]
-//   x.index_by({Slice(1, none, 2), none, idx})  x[1::2, None, idx]
-//   x.index_by({ellipsis, -1})                  x[..., -1]
-//   x.set_by({0, Slice(0, 2)}, value)           x[0, 0:2] = value
+//   x[{0, Slice(1, 3)}]                         x[0, 1:3]
+//   x.index({Slice(1, none, 2), none, idx})     x[1::2, None, idx]
+//   x.index({"...", -1})                        x[..., -1]
+//   x.index_put_({0, Slice(0, 2)}, value)       x[0, 0:2] = value
+//   x[0] = value                                x[0] = value
 //
 // A subscript without tensors or booleans gives a view; with them it copies (and set_by writes through index_put_).
 // An Index shares the tensor it was made from.
@@ -49,6 +51,7 @@ class Index {
 
   Index(None) : entry_(None{}) {}
   Index(Ellipsis) : entry_(Ellipsis{}) {}
+  Index(const char* dots);  // "..."; UserError for another text
   template <std::same_as<bool> T>
   Index(T value) : entry_(value) {}
   template <std::integral T>

@@ -52,7 +52,7 @@ bool shares_memory(const Tensor& a, const Tensor& b);
 bool resizes(const Meta& result, const Tensor& out);
 void write_result(const Tensor& result, const Tensor& target);  // casts and copies; kernels only, no dispatch
 
-// Makes an error that leaves an operator name it, and say the call's arguments.
+// Adds the operator's name and the call's arguments to an error that leaves it.
 void explain(UserError& e, const Operator& op, const Values& args);
 
 template <class T>
@@ -426,8 +426,8 @@ class Library {
   std::string family_;
 };
 
-// Loads a shared library that defines `extern "C" void calque_register(calque::Library&)`-style entry point
-// `calque_register_operators()` and calls it. The library stays loaded.
+// Loads a shared library and calls its `extern "C" void calque_register_operators()`, which defines operators through Libraries of
+// its own. The library stays loaded. UserError when the library or the function is missing.
 void load_operator_library(const std::string& path);
 
 // ---- typed calls --------------------------------------------------------------------------------------------------

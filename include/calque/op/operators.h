@@ -2,6 +2,7 @@
 // a trace at the user's level shows it as Python's operator module would: operator.add.
 #pragma once
 
+#include "calque/op/index.h"
 #include "calque/op/tensor.h"
 
 namespace calque {
@@ -28,9 +29,13 @@ CALQUE_TENSOR_OPERATOR(>=)
 
 Tensor operator-(const TensorArg& a);
 Tensor operator~(const TensorArg& a);
-Tensor operator+=(const TensorArg& a, const Tensor& b);
-Tensor operator-=(const TensorArg& a, const Tensor& b);
-Tensor operator*=(const TensorArg& a, const Tensor& b);
-Tensor operator/=(const TensorArg& a, const Tensor& b);
+#define CALQUE_ASSIGNING_OPERATOR(symbol)                      \
+  Tensor operator symbol(const TensorArg& a, const Tensor& b); \
+  Tensor operator symbol(const TensorArg& a, const Scalar& b);
+CALQUE_ASSIGNING_OPERATOR(+=)
+CALQUE_ASSIGNING_OPERATOR(-=)
+CALQUE_ASSIGNING_OPERATOR(*=)
+CALQUE_ASSIGNING_OPERATOR(/=)
+#undef CALQUE_ASSIGNING_OPERATOR
 
 }  // namespace calque

@@ -1,5 +1,5 @@
 // An operator's signature, parsed from ATen's text: "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor".
-// Keeps defaults, keyword-only marks and aliasing annotations, and prints back to the same text.
+// Keeps defaults, keyword-only marks and aliasing annotations, and prints as PyTorch prints a schema.
 #pragma once
 
 #include <cstdint>

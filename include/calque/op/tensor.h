@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <initializer_list>
 #include <source_location>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,18 +40,46 @@ class Tensor : public TensorBase {
   using TensorBase::TensorBase;
   Tensor() = default;
   Tensor(TensorBase base) : TensorBase(std::move(base)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  // x[0] = y writes into x, as in Python: what has no name of its own is not a variable that could be given another tensor.
+  void operator=(const Tensor& value) &&;
+  void operator=(const Scalar& value) &&;
 
   const Tensor& set_requires_grad(bool value = true) const {  // UserError for integer dtypes and non-leaves
     TensorBase::set_requires_grad(value);
     return *this;
   }
 
-  // Indexing: slices, integers, tensors, None, ellipsis, booleans (calque/op/index.h).
+  // Indexing: slices, integers, tensors, None, ellipsis, booleans (calque/op/index.h). x[{i, j}], x.index({i, j}) and
+  // x.index_by({i, j}) are Python's x[i, j]; index_put_ and set_by write there.
   Tensor operator[](const Index& index) const;
-  Tensor index_by(std::initializer_list<Index> indices) const;  // x[i, j, ...]
+  Tensor operator[](std::initializer_list<Index> indices) const { return index_by(indices); }
+  Tensor index(std::initializer_list<Index> indices) const { return index_by(indices); }
+  Tensor index_by(std::initializer_list<Index> indices) const;
+  const Tensor& index_put_(std::initializer_list<Index> indices, const Tensor& value) const;
+  const Tensor& index_put_(std::initializer_list<Index> indices, const Scalar& value) const;
   void set_by(std::initializer_list<Index> indices, const Tensor& value) const;
+
+  // The one element, converted; UserError unless numel() == 1.
   template <class T>
-  T item_as() const;  // the one element, converted; UserError unless numel() == 1
+  T item_as() const;
+  template <class T>
+  T item() const {
+    return item_as<T>();
+  }
+  // The first element, to write or, as data_ptr<const float>(), to read. UserError for another dtype, and for writing into a mapped file.
+  template <class T>
+  T* data_ptr() const {
+    if constexpr (std::is_const_v<T>)
+      return data_as<std::remove_const_t<T>>();
+    else
+      return mutable_data_as<T>();
+  }
+  Tensor to(Device device, std::source_location where = std::source_location::current()) const;
 
 #include "calque/op/tensor_methods.inc"
 };

@@ -13,6 +13,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/list_ref.h"
+#include "calque/base/stream.h"
 #include "calque/sym/sym_int.h"
 #include "calque/tensor/device.h"
 #include "calque/tensor/dtype.h"
@@ -192,6 +193,10 @@ class GradModeScope {  // sets the calling thread's mode, restores it
 
  private:
   bool before_;
+};
+class NoGradGuard : GradModeScope {  // off, as torch.no_grad
+ public:
+  NoGradGuard() : GradModeScope(false) {}
 };
 
 }  // namespace calque

@@ -8,7 +8,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/export/verifier.h"
 #include "calque/graph/interpreter.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "export/capture/build.h"
 #include "export/program/program_module.h"
 #include "export/pt2/pt2_format.h"

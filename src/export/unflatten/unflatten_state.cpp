@@ -8,7 +8,8 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/sorting.h"
+#include "calque/op/aten/splitting.h"
 #include "export/unflatten/unflatten_draft.h"
 
 namespace calque::unflatten_detail {

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/elementwise/ternary.h"
 #include "kernel/cpu/elementwise/unary.h"

@@ -1,4 +1,6 @@
 // Second names: operators that ATen defines as another operator.
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/unary.h"
 #include "op/stanza.h"
 
 namespace calque {

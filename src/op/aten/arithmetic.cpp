@@ -1,4 +1,5 @@
 // Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
+#include "calque/op/aten/arithmetic.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/binary_kernels.h"

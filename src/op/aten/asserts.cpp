@@ -2,6 +2,9 @@
 #include <limits>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/sym/shape_env.h"
 #include "op/stanza.h"
 

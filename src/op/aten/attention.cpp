@@ -1,6 +1,18 @@
 // Scaled dot product attention: the choice between the one-pass kernel and the composition of matrix products, and both.
 #include <cmath>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/attention/attention.h"
 #include "kernel/cpu/attention/attention_special.h"

@@ -1,4 +1,5 @@
 // Comparisons, logical and bitwise operators of two operands.
+#include "calque/op/aten/comparison.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "op/rule/binary_kernels.h"
 #include "op/stanza.h"

@@ -8,6 +8,11 @@
 #include "op/stanza.h"
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/views.h"
 
 namespace calque {
 namespace {

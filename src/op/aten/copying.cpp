@@ -4,6 +4,7 @@
 #include "op/rule/factory.h"
 #include "op/stanza.h"
 
+#include "calque/op/aten/copying.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
 

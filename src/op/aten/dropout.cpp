@@ -2,6 +2,11 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/random.h"
 #include "calque/op/composite_policy.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/elementwise/activation.h"

@@ -1,4 +1,6 @@
 // Table lookups: embedding, its dense gradient, embedding_renorm_, embedding_bag.
+#include "calque/op/aten/embedding.h"
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/index/embedding.h"
 
 #include "kernel/cpu/elementwise/copy.h"

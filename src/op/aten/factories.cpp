@@ -1,4 +1,5 @@
 // Tensors from nothing: empty, zeros, full, arange and kin, their *_like and new_* forms, and fill.
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
@@ -279,7 +280,6 @@ void register_factories(Library& aten) {
   aten.def(
           "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
           "Device? device=None, bool? pin_memory=None) -> Tensor")
-      .cpp_name("arange_start_step")
       .compute(arange_rule, [](const Scalar& start, const Scalar&, const Scalar& step, OptDType, OptLayout, OptDevice,
                                OptBool, const Tensor& out) { kernel::arange(start, step, out); })
       .tags(Tag::core);

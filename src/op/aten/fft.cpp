@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/fft.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/views.h"
 #include "kernel/cpu/transform/fft.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"

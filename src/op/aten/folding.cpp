@@ -1,4 +1,9 @@
 // Images as columns and back, sampling at a grid, weight norm.
+#include "calque/op/aten/folding.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "kernel/cpu/convolution/folding.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/not_implemented.h"

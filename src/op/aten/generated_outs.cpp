@@ -3,8 +3,15 @@
 #include <optional>
 #include <tuple>
 
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/unique.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/library.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 namespace {
@@ -33,7 +40,7 @@ Three give(const char* op, const Three& results, const Tensor& a, const Tensor& 
 
 // As many values as asked for, in out's dtype; an out argument of that many elements keeps its shape.
 Tensor arange_out(const Scalar& start, const Scalar& end, const Scalar& step, const Tensor& out) {
-  const Tensor values = arange_start_step(start, end, step, out.dtype(), std::nullopt, out.device());
+  const Tensor values = arange(start, end, step, out.dtype(), std::nullopt, out.device());
   if (!guard(out.sym_numel() == values.sym_numel())) resize_(out, values.sym_sizes());
   return copy_(out, view(values, out.sym_sizes()));
 }

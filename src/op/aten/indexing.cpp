@@ -1,6 +1,11 @@
 // Selection and replacement by index tensors: index, index_put, index_select, index_add, index_fill, index_copy,
 // index_reduce, take, put, take_along_dim.
 #include "op/rule/indexing.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/scatter.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/index/index.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/joining.h"
 #include "calque/sym/shape_env.h"
 #include "op/rule/geometry.h"
 #include "op/rule/joining.h"

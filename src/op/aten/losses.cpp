@@ -1,6 +1,14 @@
 // Loss functions.
 #include <cmath>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/loss.h"
@@ -15,7 +23,7 @@ namespace {
 
 using kernel::Loss;
 using kernel::Reduction;
-enum : int64_t { none = 0, mean = 1, sum = 2 };
+enum : int64_t { each = 0, mean = 1, sum = 2 };
 
 Meta one_element(DType dtype, Device device) {
   Meta m;
@@ -23,10 +31,10 @@ Meta one_element(DType dtype, Device device) {
   m.device = device;
   return m;
 }
-Meta reduced(const Meta& loss, int64_t reduction) { return reduction == none ? loss : one_element(loss.dtype, loss.device); }
+Meta reduced(const Meta& loss, int64_t reduction) { return reduction == each ? loss : one_element(loss.dtype, loss.device); }
 
 void check_reduction(const char* op, int64_t reduction) {
-  if (reduction < none || reduction > sum)
+  if (reduction < each || reduction > sum)
     throw UserError(std::string(op) + ": expected reduction 0 (none), 1 (mean) or 2 (sum), found " +
                     std::to_string(reduction));
 }
@@ -34,7 +42,7 @@ void check_reduction(const char* op, int64_t reduction) {
 // Fills `out` from the elementwise loss: itself, its mean or its sum.
 template <class F>
 void reduce_loss(const Meta& full, int64_t reduction, const Tensor& out, F&& compute) {
-  if (reduction == none) return compute(out);
+  if (reduction == each) return compute(out);
   const Tensor loss = make_tensor(full);
   compute(loss);
   const uint64_t dims = rule::all_dims(loss.dim());
@@ -219,7 +227,7 @@ void check_nll(const char* op, const Tensor& self, const Tensor& target, const T
 std::array<Meta, 2> nll_rule(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, bool two_d) {
   check_nll(two_d ? "nll_loss2d_forward" : "nll_loss_forward", self, target, weight, two_d);
   const Meta scalar = one_element(self.dtype(), self.device());
-  if (reduction != none || (!two_d && self.dim() == 1)) return {scalar, scalar};
+  if (reduction != each || (!two_d && self.dim() == 1)) return {scalar, scalar};
   return {rule::contiguous_like(target, self.dtype()), scalar};
 }
 kernel::NllShape nll_shape(const Tensor& self, bool two_d) {
@@ -245,7 +253,7 @@ void nll_kernel(const Tensor& self, const Tensor& target, const Tensor& weight, 
                 bool two_d, const Tensor& output, const Tensor& total) {
   check_nll_values(two_d ? "nll_loss2d_forward" : "nll_loss_forward", self, target, weight, two_d);
   // One sample without a batch counts as a sum of one.
-  const int64_t r = reduction == none && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
+  const int64_t r = reduction == each && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
   kernel::nll_loss(dense(self), dense(target), dense(weight), nll_shape(self, two_d), r, ignore_index.as_int(), output,
                    total);
 }
@@ -253,11 +261,11 @@ void nll_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& t
                          int64_t reduction, SymInt ignore_index, const Tensor& total, bool two_d, const Tensor& out) {
   const char* op = two_d ? "nll_loss2d_backward" : "nll_loss_backward";
   check_nll_values(op, self, target, weight, two_d);
-  if (grad.numel() != (reduction == none ? target.numel() : 1) || total.numel() != 1)
+  if (grad.numel() != (reduction == each ? target.numel() : 1) || total.numel() != 1)
     throw UserError(std::string(op) + ": expected grad_output of sizes " +
-                    (reduction == none ? str(target.sym_sizes()) : "[]") + " and one total_weight, found " +
+                    (reduction == each ? str(target.sym_sizes()) : "[]") + " and one total_weight, found " +
                     str(grad.sym_sizes()) + " and " + str(total.sym_sizes()));
-  const int64_t r = reduction == none && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
+  const int64_t r = reduction == each && !two_d && self.dim() == 1 ? int64_t{sum} : reduction;
   kernel::nll_loss_backward(dense(grad), dense(target), dense(weight), nll_shape(self, two_d), r, ignore_index.as_int(),
                             total, out);
 }
@@ -299,7 +307,7 @@ Tensor nll_nd(const Tensor& self, const Tensor& target, const Tensor& weight, in
   const Tensor flat = has_elements ? x.view({n, c, 1, -1}) : x.view({n, c, 0, 0});
   const Tensor flat_target = has_elements ? t.view({n, 1, -1}) : t.view({n, 0, 0});
   const Tensor out = nll_loss2d(flat, flat_target, weight, reduction, ignore_index);
-  return reduction == none ? out.view(out_sizes) : out;
+  return reduction == each ? out.view(out_sizes) : out;
 }
 
 // ---- cross entropy ------------------------------------------------------------------------------------------------
@@ -327,7 +335,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, 
     }
     product = product.mul(w);
   }
-  if (reduction == none) return product.sum(IntList({class_dim}), false, std::nullopt).neg();
+  if (reduction == each) return product.sum(IntList({class_dim}), false, std::nullopt).neg();
   const Tensor total = product.sum().neg();
   if (reduction == sum) return total;
   SymInt count = self.sym_numel();
@@ -492,7 +500,7 @@ void register_losses(Library& aten) {
       .python("torch._C._nn.mse_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
         check_reduction("mse_loss", reduction);
-        return loss_out("aten::mse_loss.out", mse_loss(self, target, none), reduction, out);
+        return loss_out("aten::mse_loss.out", mse_loss(self, target, each), reduction, out);
       })
       .tags(Tag::out, Tag::cast_out);
   aten.def("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
@@ -512,7 +520,7 @@ void register_losses(Library& aten) {
       .python("torch._C._nn.smooth_l1_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) -> Tensor {
         check_reduction("smooth_l1_loss", reduction);
-        return loss_out("aten::smooth_l1_loss.out", smooth_l1_loss(self, target, none, beta), reduction, out);
+        return loss_out("aten::smooth_l1_loss.out", smooth_l1_loss(self, target, each, beta), reduction, out);
       })
       .tags(Tag::out, Tag::cast_out);
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
@@ -527,7 +535,7 @@ void register_losses(Library& aten) {
       .python("torch._C._nn.huber_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
         check_reduction("huber_loss", reduction);
-        return loss_out("aten::huber_loss.out", huber_loss(self, target, none, delta), reduction, out);
+        return loss_out("aten::huber_loss.out", huber_loss(self, target, each, delta), reduction, out);
       })
       .tags(Tag::out, Tag::cast_out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")

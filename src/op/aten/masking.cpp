@@ -1,5 +1,8 @@
 // Operators that follow a mask: nonzero and its kin, masked_select, masked_scatter. Sizes that depend on values become
 // unbacked symbols under fake execution.
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/splitting.h"
+#include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/masked.h"
 #include "op/rule/indexing.h"

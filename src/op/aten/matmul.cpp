@@ -1,7 +1,11 @@
 // Matrix products: mm, bmm and their kin with a summand, and matmul and linear, which are made of them.
-#include "kernel/cpu/gemm/matmul.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/gemm/matmul.h"
 #include "kernel/cpu/gemm/outer.h"
 #include "kernel/cpu/not_implemented.h"
 #include "op/rule/geometry.h"

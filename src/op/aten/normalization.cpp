@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/normalization.h"
 #include "calque/op/composite_policy.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/reduction.h"

@@ -2,6 +2,9 @@
 #include "kernel/cpu/pooling/padding.h"
 #include "kernel/cpu/not_implemented.h"
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/unbacked.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"

@@ -1,6 +1,9 @@
 // Pooling: maximum and average, over windows and adaptive, with the gradients that core ATen has.
-#include "op/rule/pooling.h"
+#include "calque/op/aten/pooling.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/views.h"
 #include "op/rule/geometry.h"
+#include "op/rule/pooling.h"
 #include "op/stanza.h"
 
 namespace calque {

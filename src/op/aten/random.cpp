@@ -1,6 +1,7 @@
 // Random numbers, from PyTorch's CPU generator stream. Generator arguments that are absent mean the default one.
 #include <algorithm>
 
+#include "calque/op/aten/factories.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/random/random.h"

@@ -2,6 +2,11 @@
 // the inputs of all steps, then one step after the other. Sequences of different lengths (packed) are not here.
 #include <functional>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/unary.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -1,4 +1,6 @@
 // Reductions: sum, mean, prod, the extremes and their positions, all, any, count_nonzero.
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/reduce/reduce.h"
 
 #include <limits>

@@ -1,4 +1,5 @@
 // softmax, log_softmax, their gradients and kin.
+#include "calque/op/aten/softmax.h"
 #include "kernel/cpu/reduce/softmax.h"
 
 #include "kernel/cpu/elementwise/copy.h"

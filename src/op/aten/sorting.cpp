@@ -1,4 +1,6 @@
 // Order: sort, argsort, msort, topk, kthvalue, and lookups in sorted lists: searchsorted, bucketize, isin.
+#include "calque/op/aten/sorting.h"
+#include "calque/op/aten/copying.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/index/search.h"

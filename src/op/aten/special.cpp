@@ -2,6 +2,7 @@
 #include "kernel/cpu/elementwise/special.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/special.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -9,6 +9,8 @@
 #include "kernel/cpu/reduce/reduce.h"
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/statistics.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 

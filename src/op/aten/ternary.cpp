@@ -5,6 +5,13 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/unary.h"

@@ -2,6 +2,12 @@
 #include <cmath>
 #include <limits>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 #include "kernel/cpu/elementwise/activation.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
@@ -115,10 +121,7 @@ void nan_to_num_kernel(const Tensor& self, std::optional<double> nan, std::optio
                        std::optional<double> neginf, const Tensor& out) {
   const DType d = self.dtype();
   if (is_integral(d)) return kernel::copy(self, out);
-  const double largest = d == DType::float64    ? std::numeric_limits<double>::max()
-                         : d == DType::float16  ? 65504.0
-                         : d == DType::bfloat16 ? 0x1.fep127
-                                                : static_cast<double>(std::numeric_limits<float>::max());
+  const double largest = largest_finite(d);
   kernel::activation(Activation::nan_to_num, d, self,
                      {Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest)), Scalar(neginf.value_or(-largest))}, false,
                      out);

@@ -1,6 +1,7 @@
 // Resampling of images, lines and volumes: upsample_* with sizes, and their .vec forms with sizes or factors.
 #include <cmath>
 
+#include "calque/op/aten/upsample.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/pooling/resample.h"

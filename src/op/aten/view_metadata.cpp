@@ -2,6 +2,7 @@
 // strides instead of making a view.
 #include <algorithm>
 
+#include "calque/op/aten/copying.h"
 #include "calque/sym/shape_env.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"

@@ -1,4 +1,6 @@
 // Views of one tensor: another shape, another order, a part. Rules say sizes, strides and offset; no data moves.
+#include "calque/op/aten/views.h"
+#include "calque/op/aten/copying.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 

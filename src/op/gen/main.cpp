@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "op/schema_text.h"
 #include "stanza_reader.h"
 
 namespace calque::gen {
@@ -57,12 +58,25 @@ std::string parameter_type(const SchemaType& t) {
   return t.cpp_type();
 }
 
-// What the front's signature says: an optional list takes {1, 2} directly, and an out= argument has a type of its own.
+bool is_list_of_integers(const SchemaType& t) {
+  return t.list && (t.kind == SchemaType::Kind::integer || t.kind == SchemaType::Kind::sym_int);
+}
+
+// What the front's signature says: a list of integers takes {1, 2} and 1, and an out= argument has a type of its own.
 std::string front_type(const SchemaArgument& a) {
   if (is_out(a)) return "const Out&";
-  if (a.type.list && a.type.optional && a.type.kind == SchemaType::Kind::integer) return "OptionalList<int64_t>";
-  if (a.type.list && a.type.optional && a.type.kind == SchemaType::Kind::sym_int) return "OptionalList<SymInt>";
+  if (is_list_of_integers(a.type))
+    return std::string(a.type.optional ? "OptionalList<" : "NumberList<") +
+           (a.type.kind == SchemaType::Kind::integer ? "int64_t>" : "SymInt>");
   return parameter_type(a.type);
+}
+
+// Does a whole number serve for it, but only by a conversion that is as good as that to a SymInt?
+bool may_take_number(const SchemaArgument& a) {
+  using Kind = SchemaType::Kind;
+  const Kind kind = a.type.kind;
+  const bool number = kind == Kind::integer || kind == Kind::sym_int || kind == Kind::floating || kind == Kind::scalar;
+  return a.type.list ? is_list_of_integers(a.type) : number && a.type.optional;
 }
 
 std::string item_text(std::string_view text) {
@@ -81,18 +95,7 @@ std::string default_text(const SchemaArgument& a) {
     return a.type.kind == Kind::tensor ? "{}" : a.type.kind == Kind::generator ? "nullptr" : "std::nullopt";
   if (a.type.list) {
     std::string items;
-    if (text.starts_with('[')) {
-      std::string_view rest = std::string_view(text).substr(1, text.size() - 2);
-      while (!rest.empty()) {
-        const size_t comma = std::min(rest.find(','), rest.size());
-        std::string_view item = rest.substr(0, comma);
-        while (item.starts_with(' ')) item.remove_prefix(1);
-        items += (items.empty() ? "" : ", ") + item_text(item);
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-      }
-    } else {
-      for (int i = 0; i < std::max(a.type.fixed_size, 1); ++i) items += (i ? ", " : "") + item_text(text);
-    }
+    for (const std::string_view item : default_items(a.type, text)) items += (items.empty() ? "" : ", ") + item_text(item);
     return "{" + items + "}";
   }
   switch (a.type.kind) {
@@ -116,24 +119,43 @@ std::string return_type(const Schema& s) {
 
 std::string identifier(const std::string& name) { return name == "default" || name == "bool" ? name + "_" : name; }
 
-// One front function. Defaults are kept only on a tail without gaps, so that overloads such as out= stay callable.
+// One front function.
 struct Front {
   std::string declaration;  // parameters with defaults
   std::string parameters;   // parameters without
-  std::string key;          // C++ types: two fronts of one name must differ here
 };
 
-Front make_front(const Schema& s, bool method) {
+// The calls that fronts answer: a name and the C++ types of the arguments given; and the operator. A call that two could answer
+// goes to the first.
+using Calls = std::map<std::string, std::string>;
+
+// Defaults are kept only on a tail without gaps, so that overloads such as out= stay callable, and only as far as no earlier
+// front of that name answers the shorter call.
+Front make_front(const Schema& s, const std::string& cpp_name, const std::string& family, bool method, Calls& taken) {
   Front f;
   const size_t first = method ? 1 : 0;
-  size_t tail = s.arguments.size();
+  const size_t count = s.arguments.size();
+  size_t tail = count;
   while (tail > first && s.arguments[tail - 1].has_default()) --tail;
-  for (size_t i = first; i < s.arguments.size(); ++i) {
+  std::string call = cpp_name + "(";
+  std::vector<std::string> calls;  // with 0, 1, ... arguments
+  for (size_t i = first; i < count; ++i) {
+    calls.push_back(call);
+    call += front_type(s.arguments[i]) + ",";
+  }
+  calls.push_back(call);
+  if (const auto whole = taken.find(call); whole != taken.end())
+    throw UserError(family + ".cpp: the C++ function of " + s.full_name() + " has the name and the parameters of that of " +
+                    whole->second + " (" + call + "...); give one of them another name: .cpp_name(\"" + s.name + "_" +
+                    s.overload + "\")");
+  for (size_t i = count; i-- > tail;)
+    if (taken.contains(calls[i - first])) tail = i + 1;
+  for (size_t i = tail; i <= count; ++i) taken.emplace(calls[i - first], s.full_name());
+  for (size_t i = first; i < count; ++i) {
     const SchemaArgument& a = s.arguments[i];
     const std::string p = front_type(a) + " " + identifier(a.name);
     f.declaration += p + (i >= tail ? " = " + default_text(a) : "") + ", ";
     f.parameters += p + ", ";
-    if (i < tail) f.key += front_type(a) + ",";
   }
   f.declaration += "std::source_location where = std::source_location::current()";
   f.parameters += "std::source_location where";
@@ -168,13 +190,12 @@ class Generator {
       for (const Form& form : forms) write_form(family, form, declarations, methods, bodies[part]);
       write_if_changed(out_dir / "include" / header,
                        banner("The operators of src/op/aten/" + family + ".cpp.") +
-                           "#pragma once\n\n#include \"calque/op/tensor.h\"\n\nnamespace calque {\n\n" + declarations +
+                           "#pragma once\n\n#include \"calque/op/operators.h\"\n\nnamespace calque {\n\n" + declarations +
                            "\n}  // namespace calque\n");
       all += "#include \"" + header + "\"\n";
       sources[part] += "#include \"" + header + "\"\n";
       part = (part + 1) % parts;
     }
-    all += "#include \"calque/op/operators.h\"\n";
     write_if_changed(out_dir / "include/calque/op/ops.h", all);
     write_if_changed(out_dir / "include/calque/op/tensor_methods.inc", methods);
     for (size_t i = 0; i < parts; ++i)
@@ -208,28 +229,44 @@ class Generator {
                   std::string& bodies) {
     const Schema& s = form.schema;
     if (s.name.starts_with("__")) return;  // operator spellings: called by name
-    const Front f = make_front(s, false);
-    claim(functions_, form.cpp_name + "(" + f.key, family, s);
-    declarations += return_type(s) + " " + form.cpp_name + "(" + f.declaration + ");\n";
+    const Front f = make_front(s, form.cpp_name, family, false, functions_);
+    declarations += return_type(s) + " " + form.cpp_name + "(" + f.declaration + ");\n" + number_front(form, f, false);
     bodies += return_type(s) + " " + form.cpp_name + "(" + f.parameters + ") " + body(form, false) + "\n";
     const bool starts_with_self = !s.arguments.empty() && s.arguments[0].name == "self";
     const bool functional = starts_with_self && s.arguments[0].type == SchemaType{} && !s.arguments.back().is_written();
     const bool in_place = starts_with_self && s.name.ends_with("_");
     if ((!functional && !in_place) || hand_written_methods.contains(s.name)) return;
-    const Front m = make_front(s, true);
-    claim(methods_, form.cpp_name + "(" + m.key, family, s);
-    methods += "  " + return_type(s) + " " + form.cpp_name + "(" + m.declaration + ") const;\n";
+    const Front m = make_front(s, form.cpp_name, family, true, methods_);
+    methods +=
+        "  " + return_type(s) + " " + form.cpp_name + "(" + m.declaration + ") const;\n" + number_front(form, m, true);
     bodies += return_type(s) + " Tensor::" + form.cpp_name + "(" + m.parameters + ") const " + body(form, true) + "\n";
   }
 
-  // Two fronts of one name and the same parameters would be one function.
-  static void claim(std::map<std::string, std::string>& taken, const std::string& key, const std::string& family,
-                    const Schema& s) {
-    const auto [at, fresh] = taken.emplace(key, s.full_name());
-    if (!fresh)
-      throw UserError(family + ".cpp: the C++ function of " + s.full_name() +
-                      " has the name and the parameters of that of " + at->second + " (" + key +
-                      "...); give one of them another name: .cpp_name(\"" + s.name + "_" + s.overload + "\")");
+  // x.split(2), repeat_interleave(x, 2): where one front takes a SymInt and another of its name a list or an optional number,
+  // whole numbers go to the SymInt's, as in PyTorch, where they are no conversion.
+  std::string number_front(const Form& form, const Front& front, bool method) const {
+    const std::vector<SchemaArgument>& arguments = form.schema.arguments;
+    for (size_t place = method ? 1 : 0; place < arguments.size(); ++place) {
+      const SchemaType& type = arguments[place].type;
+      if (type.kind != SchemaType::Kind::sym_int || type.list || type.optional || !has_rival(form, place)) continue;
+      const std::string name = identifier(arguments[place].name);
+      std::string declaration = front.declaration, names;
+      declaration.replace(declaration.find("SymInt " + name), 6, "N");
+      for (size_t i = method ? 1 : 0; i < arguments.size(); ++i)
+        names += (i == place ? "SymInt(" + name + ")" : identifier(arguments[i].name)) + ", ";
+      return (method ? "  " : "") + ("template <std::integral N>\n" + return_type(form.schema)) + " " + form.cpp_name + "(" +
+             declaration + ")" + (method ? " const" : "") + " { return " + form.cpp_name + "(" + names + "where); }\n";
+    }
+    return "";
+  }
+
+  bool has_rival(const Form& form, size_t place) const {
+    for (const auto& [family, forms] : forms_)
+      for (const Form& other : forms)
+        if (other.cpp_name == form.cpp_name && other.schema.arguments.size() > place &&
+            may_take_number(other.schema.arguments[place]) && !is_out(form.schema.arguments.back()))
+          return true;
+    return false;
   }
 
   // A number beside a tensor calls the overload for two tensors, as it does in Python: x.add(2) is add.Tensor.
@@ -282,8 +319,8 @@ class Generator {
   std::map<std::string, std::vector<Form>> forms_;      // by family
   std::vector<std::pair<std::string, Alias>> aliases_;  // each with its family
   std::set<std::string> names_;
-  std::map<std::string, std::string> functions_;  // name and parameters; the operator
-  std::map<std::string, std::string> methods_;
+  Calls functions_;
+  Calls methods_;
 };
 
 int run(int argc, char** argv) {

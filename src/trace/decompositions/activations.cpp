@@ -2,6 +2,13 @@
 
 #include <cmath>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/splitting.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 

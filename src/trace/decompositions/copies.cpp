@@ -1,5 +1,7 @@
 // Copies of views are the views: functional graphs have no writes that would tell them apart.
 
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/views.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 

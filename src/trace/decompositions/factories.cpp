@@ -2,6 +2,13 @@
 
 #include <cmath>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/layout.h"
@@ -135,14 +142,14 @@ void decompose_factories(DecompositionBuilder& table) {
   });
   table.add("arange",
             [](const Scalar& end, MaybeDType dtype, MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) -> Tensor {
-              return arange_start_step(Scalar(0), end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
-                                       pin_memory.value_or(false));
+              return arange(Scalar(0), end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
+                            pin_memory.value_or(false));
             });
   table.add("arange.start",
             [](const Scalar& start, const Scalar& end, MaybeDType dtype, MaybeLayout layout, MaybeDevice device,
                MaybeBool pin_memory) -> Tensor {
-              return arange_start_step(start, end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
-                                       pin_memory.value_or(false));
+              return arange(start, end, Scalar(1), dtype, layout.value_or(Layout::strided), device,
+                            pin_memory.value_or(false));
             });
   table.add("eye", [](SymInt n, MaybeDType dtype, MaybeLayout, MaybeDevice device, MaybeBool) -> Tensor {
     return eye_of(n, n, dtype, device);

@@ -1,6 +1,11 @@
 // Operators with a kernel of their own in ATen that PyTorch's Python side treats as composite: nearest-neighbour
 // interpolation and native_channel_shuffle. They are in the default table alone.
 
+#include "calque/op/aten/asserts.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"

@@ -3,6 +3,20 @@
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/scatter.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
 
 namespace calque {

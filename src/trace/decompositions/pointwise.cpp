@@ -4,7 +4,19 @@
 #include <limits>
 #include <numbers>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/special.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
+#include "calque/tensor/finfo.h"
 #include "op/rule/pointwise.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
@@ -13,15 +25,6 @@ namespace calque {
 namespace {
 
 using Kind = DecompositionBuilder::Kind;
-
-double largest(DType dtype) {
-  switch (dtype) {
-    case DType::float16: return 65504.0;
-    case DType::bfloat16: return 3.3895313892515355e38;
-    case DType::float64: return std::numeric_limits<double>::max();
-    default: return static_cast<double>(std::numeric_limits<float>::max());
-  }
-}
 
 Tensor xlogy_of(const Tensor& a, const Tensor& b) {
   const Tensor is_zero = eq(a, Scalar(0));
@@ -137,8 +140,7 @@ void decompose_pointwise(DecompositionBuilder& table) {
   });
   table.add_promoted("mvlgamma", {0}, Kind::int_to_float, [](const Tensor& a, int64_t p) -> Tensor {
     const double c = 0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(std::numbers::pi);
-    const Tensor b =
-        arange_start_step(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
+    const Tensor b = arange(Scalar(1 - p), Scalar(1), Scalar(1), a.dtype(), std::nullopt, a.device(), false) * 0.5;
     return sum(lgamma(a.unsqueeze(-1) + b), IntList{-1}) + c;
   });
   table.add(
@@ -146,8 +148,8 @@ void decompose_pointwise(DecompositionBuilder& table) {
       [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) -> Tensor {
         if (is_integral(a.dtype())) return clone(a);
         Tensor result = where(isnan(a), Scalar(nan.value_or(0.0)), a);
-        result = where(isneginf(a), Scalar(neginf.value_or(-largest(a.dtype()))), result);
-        return where(isposinf(a), Scalar(posinf.value_or(largest(a.dtype()))), result);
+        result = where(isneginf(a), Scalar(neginf.value_or(lowest_finite(a.dtype()))), result);
+        return where(isposinf(a), Scalar(posinf.value_or(largest_finite(a.dtype()))), result);
       });
   table.add("rsub.Tensor",
             [](const Tensor& self, const Tensor& other, const Scalar& alpha) -> Tensor { return sub(other, self, alpha); });

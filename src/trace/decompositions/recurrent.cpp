@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 

@@ -4,6 +4,22 @@
 #include <limits>
 #include <numeric>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/statistics.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"

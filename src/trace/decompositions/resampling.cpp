@@ -2,6 +2,16 @@
 
 #include <cmath>
 
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/sym/sym_math.h"
@@ -47,7 +57,7 @@ Tensor padded(const Tensor& a, SymIntList padding) {
 Tensor block_indices(const Tensor& like, SymInt size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
   const SymInt reach = size + SymInt(padding * 2) - SymInt(dilation * (kernel - 1));
   const auto range = [&](SymInt end, int64_t step) {
-    return arange_start_step(Scalar(0), Scalar(end), Scalar(step), DType::int64, std::nullopt, like.device(), false);
+    return arange(Scalar(0), Scalar(end), Scalar(step), DType::int64, std::nullopt, like.device(), false);
   };
   const Tensor blocks = range(reach, stride).unsqueeze(0);
   const Tensor grid = range(SymInt(kernel * dilation), dilation).unsqueeze(-1);

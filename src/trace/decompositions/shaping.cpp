@@ -3,6 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/splitting.h"
+#include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/views.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 

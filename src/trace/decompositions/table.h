@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/op/unbox.h"
 #include "calque/trace/decompositions.h"
 

@@ -5,7 +5,10 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/alias.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 

@@ -1,12 +1,19 @@
 #include "attention.h"
 
 #include <cmath>
-#include <limits>
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/shaping.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
+#include "calque/tensor/finfo.h"
 
 namespace calque {
 
@@ -59,19 +66,10 @@ AttentionMask bidirectional_mask(const Tensor& attention_mask) {
   return {padding_mask(attention_mask), false};
 }
 
-double lowest(DType dtype) {
-  switch (dtype) {
-    case DType::float16: return -65504.0;
-    case DType::bfloat16: return -3.3895313892515355e38;
-    case DType::float32: return std::numeric_limits<float>::lowest();
-    default: return std::numeric_limits<double>::lowest();
-  }
-}
-
 Tensor additive_mask(const Tensor& mask, DType dtype) {
   if (!mask.defined() || mask.dtype() != DType::bool_) return mask;
   const Tensor zero = full({}, 0.0, dtype, std::nullopt, mask.device());
-  return where(mask, zero, lowest(dtype));
+  return where(mask, zero, lowest_finite(dtype));
 }
 
 Tensor split_heads(const Tensor& x, int64_t heads, int64_t head_size) {
@@ -104,7 +102,7 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
       if (!may.defined())
         added = options.position_bias;
       else if (may.dtype() == DType::bool_)
-        added = where(may, options.position_bias, lowest(query.dtype()));
+        added = where(may, options.position_bias, lowest_finite(query.dtype()));
       else
         added = options.position_bias + may;
     }

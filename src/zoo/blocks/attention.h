@@ -28,7 +28,6 @@ struct CausalMaskOptions {
 AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, const CausalMaskOptions& options = {});
 // In an encoder, or across to one: not at padding.
 AttentionMask bidirectional_mask(const Tensor& attention_mask);
-double lowest(DType dtype);  // of a floating-point dtype: torch.finfo(dtype).min
 // As numbers to be added: 0, and the lowest of the dtype where one may not look. Undefined stays undefined.
 Tensor additive_mask(const Tensor& mask, DType dtype);
 

@@ -1,7 +1,9 @@
 #include "bert_embeddings.h"
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
 
 namespace calque {
 

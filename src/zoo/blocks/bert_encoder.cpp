@@ -4,7 +4,10 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/convert.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
 #include "chunking.h"
 
 namespace calque {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/joining.h"
 
 namespace calque {
 

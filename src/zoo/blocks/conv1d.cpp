@@ -1,7 +1,8 @@
 #include "conv1d.h"
 
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
 
 namespace calque {
 

@@ -4,7 +4,13 @@
 
 #include "bert_embeddings.h"
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/scatter.h"
 
 namespace calque {
 

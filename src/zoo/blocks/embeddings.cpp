@@ -3,7 +3,11 @@
 #include <cmath>
 
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/padding.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 

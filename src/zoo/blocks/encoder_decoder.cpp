@@ -1,8 +1,14 @@
 #include "encoder_decoder.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/random.h"
+#include "calque/op/aten/scatter.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/mode.h"
-#include "calque/op/ops.h"
 
 namespace calque {
 

@@ -1,6 +1,6 @@
 #include "projected_attention.h"
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
 
 namespace calque {
 

@@ -5,7 +5,15 @@
 #include <numbers>
 
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 
@@ -42,7 +50,7 @@ void complete_rope_parameters(Config& config, double default_theta) {
 namespace {
 
 Tensor plain_frequencies(double base, int64_t size) {
-  const Tensor exponents = arange_start_step(0, size, 2, DType::int64).to(DType::float32) / static_cast<double>(size);
+  const Tensor exponents = arange(0, size, 2, DType::int64).to(DType::float32) / static_cast<double>(size);
   return 1.0 / pow(base, exponents);
 }
 
@@ -175,7 +183,7 @@ Tensor RotaryEmbedding::frequencies(const Tensor& position_ids) const {
   const Tensor growth = factor_ * clamp_min(length, limit_) / limit_ - (factor_ - 1);
   const Tensor base = theta_ * pow(growth, size / (size - 2));
   const Tensor exponents =
-      arange_start_step(0, 2 * half, 2, DType::int64, std::nullopt, position_ids.device()).to(DType::float32) / size;
+      arange(0, 2 * half, 2, DType::int64, std::nullopt, position_ids.device()).to(DType::float32) / size;
   return 1.0 / pow(base, exponents);
 }
 

@@ -4,6 +4,7 @@
 
 #include "../heads/decoder_heads.h"
 #include "activations.h"
+#include "calque/op/aten/norms.h"
 #include "rotary.h"
 
 namespace calque {

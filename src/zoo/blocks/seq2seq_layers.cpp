@@ -5,7 +5,13 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 
 namespace calque {
 
@@ -31,7 +37,7 @@ Tensor sines(int64_t rows, int64_t columns) {
 // Half precision overflows in the layers of large models: back into its range.
 Tensor clamped(const Tensor& x, bool only_when_infinite) {
   if (x.dtype() != DType::float16) return x;
-  const double largest = 65504.0;
+  const double largest = largest_finite(DType::float16);
   if (!only_when_infinite) return clamp(x, -(largest - 1000), largest - 1000);
   return where(isfinite(x).all(), x, clamp(x, -(largest - 1000), largest - 1000));
 }

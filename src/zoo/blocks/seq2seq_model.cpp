@@ -7,7 +7,9 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/scans.h"
 #include "encoder_decoder.h"
 
 namespace calque {

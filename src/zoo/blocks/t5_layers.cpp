@@ -3,7 +3,17 @@
 #include <cmath>
 
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
 
 namespace calque {
 
@@ -12,7 +22,7 @@ namespace {
 // Half precision overflows in the layers of large models: back into its range.
 Tensor in_half_range(const Tensor& x) {
   if (x.dtype() != DType::float16) return x;
-  const double largest = 65504.0;
+  const double largest = largest_finite(DType::float16);
   return where(isinf(x).any(), clamp(x, -(largest - 1000), largest - 1000), x);
 }
 

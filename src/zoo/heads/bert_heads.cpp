@@ -1,7 +1,8 @@
 #include "bert_heads.h"
 
 #include "calque/nn/init.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
 
 namespace calque {
 

@@ -1,6 +1,14 @@
 #include "deberta_heads.h"
 
 #include "calque/nn/init.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 
 namespace calque {
 

@@ -5,7 +5,7 @@
 #include "../blocks/deberta_parts.h"
 #include "bert_heads.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
 
 namespace calque {
 

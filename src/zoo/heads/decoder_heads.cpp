@@ -1,6 +1,12 @@
 #include "decoder_heads.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/comparison.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/embedding.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/indexing.h"
+#include "calque/op/aten/random.h"
 
 namespace calque {
 

@@ -15,7 +15,7 @@
 #include "calque/nn/dropout.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/linear.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "head_model.h"
 #include "losses.h"
 

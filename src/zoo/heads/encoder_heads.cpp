@@ -2,7 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
 #include "decoder_heads.h"
 
 namespace calque {

@@ -2,7 +2,9 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/padding.h"
 
 namespace calque {
 

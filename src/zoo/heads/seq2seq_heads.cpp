@@ -3,7 +3,9 @@
 #include "../blocks/encoder_decoder.h"
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/dropout.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
 #include "cross_arguments.h"
 #include "decoder_heads.h"
 
@@ -153,24 +155,7 @@ Seq2SeqQuestionAnswering::Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, co
       model(child<Seq2SeqModel>("model", style, std::string(style.prefix) + "Model", c)),
       qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), 2)) {}
 
-std::span<const ModelArgument> Seq2SeqQuestionAnswering::arguments() const {
-  static constexpr ModelArgument all[] = {arg::input_ids,
-                                          arg::attention_mask,
-                                          arg::decoder_input_ids,
-                                          arg::decoder_attention_mask,
-                                          arg::encoder_outputs,
-                                          arg::start_positions,
-                                          arg::end_positions,
-                                          arg::inputs_embeds,
-                                          arg::decoder_inputs_embeds,
-                                          arg::use_cache,
-                                          arg::output_attentions,
-                                          arg::output_hidden_states,
-                                          arg::head_mask,
-                                          arg::decoder_head_mask,
-                                          arg::cross_attn_head_mask};
-  return all;
-}
+std::span<const ModelArgument> Seq2SeqQuestionAnswering::arguments() const { return seq2seq_answer_arguments; }
 
 ModelOutput Seq2SeqQuestionAnswering::forward(const ModelInputs& given) {
   ModelInputs in = given;

@@ -118,6 +118,23 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
   }
 };
 
+// What an encoder-decoder that answers questions takes.
+inline constexpr ModelArgument seq2seq_answer_arguments[] = {arg::input_ids,
+                                                             arg::attention_mask,
+                                                             arg::decoder_input_ids,
+                                                             arg::decoder_attention_mask,
+                                                             arg::encoder_outputs,
+                                                             arg::start_positions,
+                                                             arg::end_positions,
+                                                             arg::inputs_embeds,
+                                                             arg::decoder_inputs_embeds,
+                                                             arg::use_cache,
+                                                             arg::output_attentions,
+                                                             arg::output_hidden_states,
+                                                             arg::head_mask,
+                                                             arg::decoder_head_mask,
+                                                             arg::cross_attn_head_mask};
+
 // start_logits and end_logits of [batch, length, 2], with the loss in front where positions are given.
 void set_question_answering(ModelOutput& out, const Tensor& logits, const ModelInputs& inputs);
 

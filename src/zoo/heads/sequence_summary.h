@@ -10,7 +10,7 @@
 #include "calque/hub/config.h"
 #include "calque/nn/dropout.h"
 #include "calque/nn/linear.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/scatter.h"
 #include "losses.h"
 
 namespace calque {

@@ -2,7 +2,11 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/scatter.h"
+#include "calque/op/aten/softmax.h"
+#include "calque/op/aten/sorting.h"
 
 namespace calque {
 namespace {

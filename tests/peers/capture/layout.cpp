@@ -1,3 +1,5 @@
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/padding.h"
 #include "programs.h"
 
 namespace calque::capture {

@@ -1,3 +1,7 @@
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/masking.h"
+#include "calque/op/aten/ternary.h"
 #include "programs.h"
 
 namespace calque::capture {

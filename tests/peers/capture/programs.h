@@ -7,7 +7,7 @@
 
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
+#include "calque/op/operators.h"
 #include "calque/trace/make_fx.h"
 
 namespace calque::capture {

@@ -1,4 +1,8 @@
 #include "calque/nn/functional.h"
+#include "calque/op/aten/embedding.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/softmax.h"
 #include "programs.h"
 
 namespace calque::capture {

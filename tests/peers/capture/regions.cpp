@@ -1,5 +1,14 @@
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/convolution.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/losses.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/pooling.h"
+#include "calque/op/aten/softmax.h"
 #include "calque/op/autocast.h"
-#include "calque/op/ops.h"
 #include "programs.h"
 
 namespace calque::capture {

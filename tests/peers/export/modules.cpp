@@ -1,8 +1,12 @@
 // Programs with state.
 #include "calque/nn/functional.h"
 #include "calque/nn/nn.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/aten/pooling.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "export/programs.h"
 
 namespace calque::peers {

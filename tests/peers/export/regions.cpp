@@ -1,8 +1,11 @@
 // Regions of another gradient mode or of autocast, and higher-order operators.
 #include "calque/graph/higher_order.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
 #include "calque/op/autocast.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "export/programs.h"
 
 namespace calque::peers {

@@ -1,9 +1,12 @@
 // Modules in modules, hooks, shared modules, constants, and state that is written.
 #include "calque/graph/higher_order.h"
 #include "calque/nn/nn.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/einsum.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/norms.h"
 #include "calque/op/autocast.h"
 #include "calque/op/literal.h"
-#include "calque/op/ops.h"
 #include "export/programs.h"
 
 namespace calque::peers {

@@ -167,6 +167,7 @@ void quantize(ResampleAxis<double>& axis) {
     for (int64_t t = 0; t < kept; ++t) most = std::max(most, weight[t]);
   }
   axis.precision = 0;
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): PyTorch's rounding
   while (axis.precision < 22 && static_cast<int64_t>(0.5 + std::ldexp(most, axis.precision + 1)) < (1 << 15))
     ++axis.precision;
   for (double& w : axis.weight) w = std::trunc(std::ldexp(w, axis.precision) + (w < 0 ? -0.5 : 0.5));

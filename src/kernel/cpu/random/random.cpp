@@ -2,20 +2,11 @@
 
 #include <numbers>
 
+#include "calque/tensor/finfo.h"
 #include "kernel/cpu/random/random_fill.h"
 
 namespace calque {
 namespace {
-
-// The largest finite value, as a double.
-double largest(DType dtype) {
-  switch (dtype) {
-    case DType::float16: return 65504.0;
-    case DType::bfloat16: return 0x1.fep127;
-    case DType::float32: return static_cast<double>(std::numeric_limits<float>::max());
-    default: return std::numeric_limits<double>::max();
-  }
-}
 
 // A fill of one float64 draw for each element.
 template <class Draw>
@@ -30,7 +21,7 @@ void fill_floating(const TensorBase& out, const char* op, Generator* generator, 
 }
 
 void check_uniform_bounds(DType dtype, double from, double to) {
-  const double limit = largest(dtype);
+  const double limit = largest_finite(dtype);
   for (const auto& [what, value] : {std::pair{"from", from}, std::pair{"to", to}})
     if (!(value >= -limit && value <= limit))
       throw UserError(std::string("uniform_: ") + what + " = " + short_text(value) + " is out of bounds for " +

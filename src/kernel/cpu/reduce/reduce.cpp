@@ -39,9 +39,7 @@ bool keeps_order(Reduction fn) { return fn == Reduction::argmax || fn == Reducti
 constexpr bool is_extreme[] = {
 #define SUM(...) false
 #define EXTREME(...) true
-#define X(name, table, rows) table(rows),
-    CALQUE_REDUCTION(X)
-#undef X
+    CALQUE_REDUCTION(CALQUE_REDUCTION_ROWS)
 #undef EXTREME
 #undef SUM
 };

@@ -30,6 +30,9 @@ namespace calque::kernel {
   X(norm_max, EXTREME, BEST_FLOATS(Magnitude, true))   \
   X(norm_min, EXTREME, BEST_FLOATS(Magnitude, false))  \
   X(variance, SUM, VARIANCE)
+// Both tables have the list's order: each has its own rows, and gaps where the other one has rows.
+#define CALQUE_REDUCTION_ROWS(name, table, rows) table(rows),
+#define CALQUE_NO_REDUCTION_ROWS(...) ReduceRow{}, ReduceRow{}, ReduceRow{}
 // clang-format on
 
 enum class Reduction : uint8_t {

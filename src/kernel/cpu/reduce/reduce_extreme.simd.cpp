@@ -302,19 +302,12 @@ constexpr ReduceRow arg_row() {
 #define BEST_FLOATS(Map, largest) \
   best_row<float, Map, largest>(), best_row<double, Map, largest>(), ReduceRow {}
 #define ARG(largest) arg_row<float, largest>(), arg_row<double, largest>(), arg_row<int64_t, largest>()
-#define NONE \
-  ReduceRow{}, ReduceRow{}, ReduceRow {}
+
+#define EXTREME(...) __VA_ARGS__
+#define SUM CALQUE_NO_REDUCTION_ROWS
 
 extern const ReduceRow reduce_extreme_table[];
 // Float, double and int64 of each.
-const ReduceRow reduce_extreme_table[] = {
-#define SUM(...) NONE
-#define EXTREME(...) __VA_ARGS__
-#define X(name, table, rows) table(rows),
-    CALQUE_REDUCTION(X)
-#undef X
-#undef EXTREME
-#undef SUM
-};
+const ReduceRow reduce_extreme_table[] = {CALQUE_REDUCTION(CALQUE_REDUCTION_ROWS)};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -378,19 +378,12 @@ constexpr ReduceRow variance_row() {
 #define PRODUCT ReduceRow{}, prod_row<double>(), prod_row<int64_t>()
 #define VARIANCE \
   ReduceRow{}, variance_row(), ReduceRow {}
-#define NONE \
-  ReduceRow{}, ReduceRow{}, ReduceRow {}
+
+#define SUM(...) __VA_ARGS__
+#define EXTREME CALQUE_NO_REDUCTION_ROWS
 
 extern const ReduceRow reduce_sum_table[];
 // Float, double and int64 of each.
-const ReduceRow reduce_sum_table[] = {
-#define SUM(...) __VA_ARGS__
-#define EXTREME(...) NONE
-#define X(name, table, rows) table(rows),
-    CALQUE_REDUCTION(X)
-#undef X
-#undef EXTREME
-#undef SUM
-};
+const ReduceRow reduce_sum_table[] = {CALQUE_REDUCTION(CALQUE_REDUCTION_ROWS)};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -1,0 +1,11 @@
+// The parts of the page that are no data, put into the program from page.css and page.js when it is built.
+#pragma once
+
+#include <string_view>
+
+namespace calque::draw {
+
+extern const std::string_view page_style;
+extern const std::string_view page_script;
+
+}  // namespace calque::draw
