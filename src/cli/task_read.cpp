@@ -11,7 +11,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/npy.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/task/answer.h"
 #include "calque/task/classify.h"
 #include "calque/task/embed.h"

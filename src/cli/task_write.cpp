@@ -10,7 +10,7 @@
 #include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/task/chat.h"
 #include "calque/task/text_to_text.h"
 #include "cli/models.h"
