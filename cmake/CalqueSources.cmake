@@ -7,8 +7,8 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE
 
 # Files of a folder are compiled in groups of about calque_group_bytes: what they include and the templates they share are the
 # larger part of each. So a name in an anonymous namespace may be used once a folder. The groups include them by relative paths,
-# so that a compiler cache shares them between clones. For work on a room, -DCALQUE_GROUPS=OFF compiles its files one by one.
-option(CALQUE_GROUPS "Compile the library's files in groups" ON)
+# so that a compiler cache shares them between clones. Tests are grouped as well: each test file has a namespace of its own name. For work on a room, -DCALQUE_GROUPS=OFF compiles its files one by one.
+option(CALQUE_GROUPS "Compile the files of a folder in groups" ON)
 set(calque_group_bytes 80000)
 
 # calque_write_group(NAME MEMBERS RESULT): one source that includes the members; appends it to RESULT.
@@ -43,6 +43,7 @@ function(calque_group files result)
   list(REMOVE_DUPLICATES folders)
   foreach(folder IN LISTS folders)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/src" OUTPUT_VARIABLE name)
+    string(REPLACE "../" "" name "${name}")
     string(REPLACE "/" "_" name "${name}")
     set(here ${files})
     list(FILTER here INCLUDE REGEX "^${folder}/[^/]*$")

@@ -12,6 +12,7 @@
 #include "calque/base/error.h"
 #include "calque/export/pt2.h"
 #include "calque/file/zip.h"
+#include "calque/graph/draw.h"
 
 using namespace calque;
 
@@ -28,6 +29,7 @@ void use(const std::string& bytes) {
     static_cast<void>(program->graph_module().print_readable());
     static_cast<void>(program->graph().str());
     static_cast<void>(load(serialize_program(*program)));
+    static_cast<void>(to_svg(program->graph()));
     static_cast<void>(program->run_decompositions());
   } catch (const UserError&) {
   }

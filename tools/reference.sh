@@ -36,7 +36,6 @@ INCLUDE_PATH = include build/release/generated/include
 INCLUDE_FILE_PATTERNS = *.inc
 HAVE_DOT = NO
 SEARCHENGINE = YES
-TIMESTAMP = NO
 WARN_IF_UNDOCUMENTED = NO
 WARN_LOGFILE = $out/warnings.txt
 QUIET = YES

@@ -2,16 +2,78 @@
 # Each function says what it does before it takes time, and is quick when there is nothing to do.
 # shellcheck shell=bash
 
-# Why each is here: docs/dependencies.md.
+# Why each is here: docs/dependencies.md. The names are Debian 12's; calque_packages_of_system says what is called otherwise.
 calque_packages_build=(
   g++ cmake ninja-build ccache pkg-config
-  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev)
+  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev)
 calque_packages_peers=(python3 python3-venv)
 calque_packages_browser=(chromium)
 calque_packages_fuzz=(clang-16 libclang-rt-16-dev llvm-16)
 calque_packages_reference=(doxygen)
 calque_packages_style=(clang-format-16)
 calque_packages_lint=(clang-tidy-16)
+
+# What has to be there where this script does not know the system: what, from which version on, what for.
+calque_needed=(
+  "a C++20 compiler|g++ 12 or clang 16|everything"
+  "CMake|3.25|the build"
+  "Ninja|1.10|the build"
+  "SLEEF|3.5, with sleef.h|vector exp, log, erf"
+  "fmt|8.1, with its CMake files|messages"
+  "nlohmann-json|3.10|JSON"
+  "CLI11|2.1|the command line"
+  "zlib|1.2|compressed archives"
+  "GoogleTest and GoogleMock|1.11|the tests"
+  "ccache|any, optional|building again"
+  "Python|3.11 with venv, for ./test peers alone|comparing with PyTorch"
+)
+
+# Changes the packages to those of this system; fails for one that it does not know.
+calque_packages_of_system() {
+  local id='' version=''
+  if [[ -n ${calque_system:-} ]]; then return; fi
+  if [[ -r /etc/os-release ]]; then
+    id=$(. /etc/os-release && printf '%s' "${ID:-}")
+    version=$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")
+  fi
+  case "$id:$version" in
+    debian:* | raspbian:*) ;;
+    ubuntu:22.04)  # its own g++ is 11, its CMake 3.22, and it has no clang 16
+      calque_packages_build=("${calque_packages_build[@]/#g++/g++-12}")
+      calque_packages_build=("${calque_packages_build[@]/#cmake/}" python3-pip)
+      calque_packages_browser=()
+      calque_packages_fuzz=()
+      calque_packages_style=()
+      export CXX=${CXX:-g++-12}
+      ;;
+    ubuntu:*) calque_packages_browser=() ;;  # 24.04 and later; chromium is a snap there
+    *) return 1 ;;
+  esac
+  local package kept=()
+  for package in "${calque_packages_build[@]}"; do
+    if [[ -n $package ]]; then kept+=("$package"); fi
+  done
+  calque_packages_build=("${kept[@]}")
+  calque_system=$id:$version
+}
+
+# Says what is needed, by name and version.
+calque_list_needed() {
+  local line what version purpose
+  for line in "${calque_needed[@]}"; do
+    IFS='|' read -r what version purpose <<<"$line"
+    printf '     %-28s %-42s %s\n' "$what" "$version" "($purpose)"
+  done
+}
+
+# CMake is older than the presets need on some systems: pip has it.
+calque_need_cmake() {
+  local have
+  have=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*//p')
+  if [[ -n $have && $(printf '%s\n3.25\n' "$have" | sort -V | head -n 1) == 3.25 ]]; then return; fi
+  die "CMake 3.25 or later is needed; found ${have:-none}." \
+    "Install it, for example:  python3 -m pip install --user 'cmake>=3.25'  and put ~/.local/bin first in PATH"
+}
 
 say() { printf '== %s\n' "$*"; }
 die() {
@@ -26,21 +88,26 @@ calque_jobs() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || ec
 # calque_need build|peers|browser|fuzz|reference|style|lint...: installs the Debian packages of these groups that are missing.
 calque_need() {
   local group missing=() wanted=()
+  if ! calque_packages_of_system || ! command -v dpkg-query >/dev/null; then
+    say "this system is not one of Debian 12 and later, Ubuntu 22.04 or 24.04: these have to be there already"
+    calque_list_needed
+    calque_need_cmake
+    return
+  fi
   for group in "$@"; do
     local -n packages="calque_packages_$group"
     wanted+=("${packages[@]}")
   done
-  if ! command -v dpkg-query >/dev/null; then
-    say "not a Debian system: taking for granted that these are installed: ${wanted[*]}"
-    return
-  fi
   local package
   for package in "${wanted[@]}"; do
     if [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
       missing+=("$package")
     fi
   done
-  if ((${#missing[@]} == 0)); then return; fi
+  if ((${#missing[@]} == 0)); then
+    calque_need_cmake
+    return
+  fi
 
   local as_root=()
   if ((EUID != 0)); then
@@ -67,6 +134,7 @@ calque_need() {
     fi
   fi
   rm -f "$log"
+  calque_need_cmake
 }
 
 # calque_build PRESET [TARGET...]: configures when that has not been done and builds (everything, if no target is named).

@@ -61,13 +61,17 @@ template <class V, class F>
     return each(x, y, [](double v, double w) { return ::name(v, w); });      \
   }
 
+// clang-format off
 extern "C" {
-X(exp, u10)
-X(exp2, u10) X(expm1, u10) X(log, u10) X(log2, u10) X(log10, u10) X(log1p, u10) X(sin, u10) X(cos, u10) X(tan, u10)
-    X(asin, u10) X(acos, u10) X(atan, u10) X(sinh, u10) X(cosh, u10) X(tanh, u10) X(asinh, u10) X(acosh, u10) X(atanh, u10)
-        X(erf, u10) X(erfc, u15) X(lgamma, u10) X(tgamma, u10) Y(pow, u10) Y(atan2, u10) Y(hypot, u05)
+X(exp, u10) X(exp2, u10) X(expm1, u10) X(log, u10) X(log2, u10) X(log10, u10) X(log1p, u10)
+X(sin, u10) X(cos, u10) X(tan, u10) X(asin, u10) X(acos, u10) X(atan, u10)
+X(sinh, u10) X(cosh, u10) X(tanh, u10) X(asinh, u10) X(acosh, u10) X(atanh, u10)
+X(erf, u10) X(erfc, u15) X(lgamma, u10) X(tgamma, u10)
+Y(pow, u10) Y(atan2, u10) Y(hypot, u05)
 #if CALQUE_FLOATS == 4
-            X(floor, ) X(ceil, ) X(trunc, ) X(rint, ) double Sleef_lgamma_u10(double x);
+X(floor, ) X(ceil, ) X(trunc, ) X(rint, )
+double Sleef_lgamma_u10(double x);
 double Sleef_lgamma_u10(double x) { return ::lgamma(x); }
 #endif
 }
+// clang-format on

@@ -1,6 +1,5 @@
-// The commands of the `calque` program: each has its options and one function. main.cpp reads them from the command
-// line, and is the only file that includes the (heavy) library for that; what a function throws, main() turns into a message and an
-// exit status: 2 for a UserError (usage or bad input) and for what the system refuses (files, memory, output), 1 for ExitStatus{1}
+// The commands of the `calque` program: each has its options and one function. commands.cpp says how they are written on the command
+// line (options.h includes the heavy library for that); what a function throws, main() turns into a message and an exit status: 2 for a UserError (usage or bad input) and for what the system refuses (files, memory, output), 1 for ExitStatus{1}
 // (not the same, or a failed check), 3 for a bug.
 #pragma once
 
@@ -42,6 +41,7 @@ struct RunOptions {
   std::string inputs;   // a safetensors file, by names of the program's inputs; none for a program that takes nothing
   std::string outputs;  // a safetensors file to write; empty: nothing is written
   bool unchecked = false;
+  bool json = false;
 };
 void run_program(const RunOptions& options);
 
@@ -77,8 +77,9 @@ void run_generate(const GenerateCommandOptions& options);
 
 struct SaveCommandOptions {
   std::string model, output;
-  std::string model_class, dtype, max_shard_size, variant;
+  std::string model_class, dtype, max_shard_size, variant, from_variant;
   std::string format = "safetensors";  // or bin
+  bool json = false;
 };
 void run_save(const SaveCommandOptions& options);
 
@@ -108,6 +109,7 @@ struct ExportCommandOptions {
   bool decompose = false;
   bool apply_fixes = false;
   bool print = false;
+  bool json = false;
 };
 void run_export(const ExportCommandOptions& options);
 
@@ -127,5 +129,12 @@ struct TraceOptions {
 void run_trace(const TraceOptions& options);
 // A page with the graphs of two programs or models side by side.
 void draw_diff(const std::string& a, const std::string& b, const std::string& output);
+
+struct ModelsOptions {
+  std::string architecture;  // empty: all
+  bool json = false;
+  bool markdown = false;
+};
+void run_models(const ModelsOptions& options);
 
 }  // namespace calque::cli

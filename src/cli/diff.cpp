@@ -133,6 +133,21 @@ void run(const DiffOptions& o) {
   if (!c.same) throw ExitStatus{1};
 }
 
+// At least one is a checkpoint of torch.save.
+void run_tensors_diff(const DiffOptions& o) {
+  if (!o.reference.empty())
+    throw UserError("diff: --reference compares safetensors files; " + o.a + " or " + o.b +
+                    " is a checkpoint of torch.save");
+  const auto sorted = [](const std::string& path) {
+    NamedTensors out = tensors_of(path);
+    std::sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    return out;
+  };
+  const FileComparison c = compare_states(sorted(o.a), sorted(o.b), o.same);
+  print_diff(o, c);
+  if (!c.same) throw ExitStatus{1};
+}
+
 }  // namespace
 
 void print_diff(const DiffOptions& options, const FileComparison& comparison, const std::optional<std::string>& program) {
@@ -140,18 +155,28 @@ void print_diff(const DiffOptions& options, const FileComparison& comparison, co
 }
 
 void run_diff(const DiffOptions& options) {
-  const bool models = names_model(options.a) && names_model(options.b);
+  const bool model_a = names_model(options.a), model_b = names_model(options.b);
+  if (model_a && model_b) {
+    if (!options.output.empty()) draw_diff(options.a, options.b, options.output);
+    return run_model_diff(options);
+  }
+  if (model_a != model_b)
+    throw UserError("diff: " + (model_a ? options.a : options.b) + " is a model and " + (model_a ? options.b : options.a) +
+                    " is a file; expected two of a kind: two models, two programs or two files of tensors");
+  const FileKind a = kind_of(options.a), b = kind_of(options.b);
+  if ((a == FileKind::program) != (b == FileKind::program))
+    throw UserError("diff: " + (a == FileKind::program ? options.a : options.b) + " is a program and " +
+                    (a == FileKind::program ? options.b : options.a) +
+                    " holds tensors; expected two of a kind: two models, two programs or two files of tensors");
   if (!options.output.empty()) {
-    if (!models && (kind_of(options.a) != FileKind::program || kind_of(options.b) != FileKind::program))
+    if (a != FileKind::program)
       throw UserError("diff: -o draws the graphs of two programs or of two models; " + options.a + " and " + options.b +
-                      " are something else");
+                      " hold tensors");
     draw_diff(options.a, options.b, options.output);
   }
-  if (models) return run_model_diff(options);
-  const bool programs = kind_of(options.a) == FileKind::program;
-  if (programs != (kind_of(options.b) == FileKind::program))
-    throw UserError("diff: one of " + options.a + " and " + options.b + " is a program, the other is not");
-  programs ? run_program_diff(options) : run(options);
+  if (a == FileKind::program) return run_program_diff(options);
+  if (a == FileKind::pickle || b == FileKind::pickle) return run_tensors_diff(options);
+  run(options);
 }
 
 }  // namespace calque::cli

@@ -96,7 +96,8 @@ const Example& find_example(const std::string& name) {
     if (e.name == name) return e;
     names += (names.empty() ? "" : ", ") + std::string(e.name);
   }
-  throw UserError("no example is named '" + name + "'; the examples are " + names);
+  throw UserError("no example is named '" + name + "'; the examples are " + names +
+                  "; nor is there a model folder or a file of that name");
 }
 
 }  // namespace calque::cli

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/models.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace calque::cli {
 namespace {
@@ -31,12 +32,17 @@ class CountingStreamer final : public Streamer {
     if (steps_ == 1) first_ = now;
     last_ = now;
     ++steps_;
+    if (progress_) progress_->update(static_cast<uint64_t>(tokens()), most_);
     if (next_) next_->put(ids);
   }
   void end() override {
     if (next_) next_->end();
   }
   bool takes_beams() const override { return true; }
+  void tell(Progress& progress, int64_t most) {
+    progress_ = &progress;
+    most_ = static_cast<uint64_t>(std::max<int64_t>(most, 0));
+  }
   int64_t tokens() const { return steps_ - 1; }  // the prompt is the first call
   double first_token_seconds(Clock::time_point start) const { return std::chrono::duration<double>(first_ - start).count(); }
   double tokens_per_second() const {
@@ -47,6 +53,8 @@ class CountingStreamer final : public Streamer {
  private:
   Streamer* next_;
   int64_t steps_ = 0;
+  Progress* progress_ = nullptr;
+  uint64_t most_ = 0;
   Clock::time_point first_, last_;
 };
 
@@ -147,6 +155,8 @@ void run_generate(const GenerateCommandOptions& o) {
     options.assistant = assistant.get();
     options.assistant_config = generation_config_of(model_folder(o.assistant));
   }
+  Progress progress("generating", "", Progress::Unit::tokens, Progress::Drawn::never);  // the text shows how far it is
+  counted.tell(progress, config.max_new_tokens.value_or(0));
   const Clock::time_point start = Clock::now();
   const ModelGenerateOutput out = generate(*model, inputs, config, options);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -10,8 +10,10 @@
 #include "calque/base/error.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/trace/make_fx.h"
+#include "cli/json_text.h"
 #include "cli/models.h"
 #include "cli/program.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 
 namespace calque::cli {
@@ -87,12 +89,12 @@ Summary summary_of(PretrainedModel& model, const std::string& folder) {
 }
 
 // What a reader wants to know of a configuration first; each under the architecture's own name for it.
-std::vector<std::pair<std::string, std::string>> main_settings(const Config& config) {
-  std::vector<std::pair<std::string, std::string>> out;
+std::vector<std::pair<std::string, Value>> main_settings(const Config& config) {
+  std::vector<std::pair<std::string, Value>> out;
   for (const char* key :
        {"hidden_size", "num_hidden_layers", "encoder_layers", "decoder_layers", "num_attention_heads", "num_key_value_heads",
         "intermediate_size", "hidden_act", "max_position_embeddings", "vocab_size", "tie_word_embeddings"})
-    if (config.has(key)) out.emplace_back(key, config.find(key)->str());
+    if (config.has(key)) out.emplace_back(key, *config.find(key));
   return out;
 }
 
@@ -113,7 +115,7 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
   out["parameter_bytes"] = s.all.bytes;
   out["flops_per_token"] = flops;
   out["settings"] = Json::object();
-  for (const auto& [key, value] : main_settings(model.config())) out["settings"][key] = value;
+  for (const auto& [key, value] : main_settings(model.config())) out["settings"][key] = to_json(value);
   out["dtypes"] = Json::object();
   for (const auto& [dtype, t] : s.dtypes)
     out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
@@ -128,7 +130,7 @@ void print_text(const InfoOptions& options, const PretrainedModel& model, const 
   fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a token\n", options.path, model.class_name(),
              model.config().model_type(), with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops));
   Table settings({{"setting"}, {"value", Align::right}});
-  for (const auto& [key, value] : main_settings(model.config())) settings.add({key, value});
+  for (const auto& [key, value] : main_settings(model.config())) settings.add({key, value.str()});
   fmt::print("\n{}", settings.str());
   Table dtypes({{"dtype"}, {"tensors", Align::right}, {"parameters", Align::right}, {"bytes", Align::right}});
   for (const auto& [dtype, t] : s.dtypes)
@@ -193,10 +195,13 @@ double forward_flops(PretrainedModel& model, const ModelInputs& inputs) {
 
 void run_model_info(const InfoOptions& options) {
   // Of the weights only the headers: what is said here follows from sizes.
-  const std::shared_ptr<PretrainedModel> model = from_pretrained(model_folder(options.path), {.values = false});
+  const Progress progress("looking at " + options.path);
+  const std::string folder = model_folder(options.path);
+  const std::shared_ptr<PretrainedModel> model =
+      from_pretrained(folder, {.variant = current_read_variant(), .values = false});
   const ModelInputs inputs = model->example_inputs();
   const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs[arg::input_ids].numel());
-  const Summary s = summary_of(*model, model_folder(options.path));
+  const Summary s = summary_of(*model, folder);
   options.json ? print_json(options, *model, s, flops) : print_text(options, *model, s, flops);
 }
 

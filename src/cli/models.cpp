@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,10 @@
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
+#include "calque/hub/hub_cache.h"
 #include "calque/op/ops.h"
+#include "calque/text/tokenizer.h"
+#include "cli/progress.h"
 
 namespace calque::cli {
 namespace {
@@ -35,11 +39,48 @@ Value nested(const std::string& name, const std::vector<std::pair<std::string, T
   return tuple(std::move(items));
 }
 
+struct HubName {
+  std::string repo, revision;
+};
+
+// What cannot be a path: a file's name ends as files do, and a folder is there.
+std::optional<HubName> hub_name(const std::string& name) {
+  std::error_code ignored;
+  if (name == built_in || fs::exists(name, ignored)) return std::nullopt;
+  const size_t at = std::min(name.find('@'), name.size());
+  HubName out{name.substr(0, at), at < name.size() ? name.substr(at + 1) : "main"};
+  static constexpr std::string_view endings[] = {
+      ".pt2", ".pt",     ".pth", ".bin",     ".safetensors", ".ckpt", ".onnx", ".gguf", ".h5",  ".json", ".npy", ".npz",
+      ".pte", ".tflite", ".pb",  ".msgpack", ".zip",         ".tar",  ".gz",   ".html", ".txt", ".dot",  ".svg", ".png"};
+  for (const std::string_view ending : endings)
+    if (out.repo.ends_with(ending)) return std::nullopt;
+  try {
+    validate_repo_id(out.repo);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+  if (out.repo.find('/') != std::string::npos || fs::is_directory(hub_cache_dir() / repo_folder_name(out.repo), ignored))
+    return out;
+  return std::nullopt;
+}
+
+std::string& read_variant() {
+  static std::string variant;
+  return variant;
+}
+
 }  // namespace
 
-bool names_model(const std::string& name) { return name == built_in || fs::is_directory(name); }
+void set_read_variant(const std::string& variant) { read_variant() = variant; }
+const std::string& current_read_variant() { return read_variant(); }
+
+bool names_model(const std::string& name) {
+  return name == built_in || fs::is_directory(name) || hub_name(name).has_value();
+}
 
 std::string model_folder(const std::string& name) {
+  if (const std::optional<HubName> hub = hub_name(name))
+    return ModelFiles(hub->repo, {.revision = hub->revision}).folder().string();
   if (name != built_in || fs::is_directory(name)) return name;
   std::error_code ignored;
   const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -56,6 +97,9 @@ std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice) {
   LoadOptions options;
   options.model_class = choice.model_class;
   options.attention = choice.attention;
+  options.variant = choice.variant.empty() ? read_variant() : choice.variant;
+  Progress progress("loading " + choice.name);
+  options.progress = progress.callback();
   if (!choice.dtype.empty() && choice.dtype != "auto") options.dtype = dtype_from_name(choice.dtype);
   return from_pretrained(model_folder(choice.name), options);
 }
@@ -89,6 +133,27 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
       else
         inputs.set({argument, value});
     });
+  }
+  return inputs;
+}
+
+std::vector<std::string> tokenizer_input_names(const std::string& folder, const PretrainedModel& model) {
+  std::vector<std::string> out;
+  try {
+    const Tokenizer tokenizer = Tokenizer::from_file(folder);
+    for (const std::string& name : tokenizer.model_input_names())
+      if (find_argument(model.arguments(), name)) out.push_back(name);
+  } catch (const UserError&) {  // a model without a tokenizer has its class's inputs
+  }
+  return out;
+}
+
+ModelInputs made_up_inputs(const std::string& folder, const PretrainedModel& model) {
+  ModelInputs inputs = model.example_inputs();
+  if (!inputs.has(arg::input_ids.name)) return inputs;
+  for (const std::string& name : tokenizer_input_names(folder, model)) {
+    const ModelArgument& argument = *find_argument(model.arguments(), name);
+    if (!inputs.has(argument.name)) inputs.set({argument, zeros_like(inputs[arg::input_ids])});
   }
   return inputs;
 }

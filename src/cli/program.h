@@ -14,8 +14,10 @@ class ExportedProgram;
 namespace calque::cli {
 
 enum class FileKind { safetensors, program, pickle };
-// By the first bytes and, for a zip, by what is in it. What cannot be told is taken for safetensors.
+// By the file's bytes; a damaged one by its name. UserError says what a file of another kind is, and what to do with it.
 FileKind kind_of(const std::string& path);
+// Of a safetensors file or a checkpoint, nested ones by path.
+std::vector<std::pair<std::string, Tensor>> tensors_of(const std::string& path);
 
 // The user's outputs by path: "0", "a", "b.0".
 std::vector<std::string> output_names(const ExportedProgram& program);

@@ -15,6 +15,8 @@
 #include "calque/file/zip.h"
 #include "cli/program.h"
 #include "cli/table.h"
+#include "file/checkpoint_content.h"
+#include "file/file_format.h"
 
 namespace calque::cli {
 namespace {
@@ -175,7 +177,7 @@ Json json_of(const ExportedProgram& program, const std::string& schema) {
 // Who wrote the archive, as it says itself; nothing for files of PyTorch's.
 std::string producer_of(const std::string& path) {
   const auto file = MappedFile::open(path);
-  const ZipReader zip(file->bytes(), path);
+  const ZipReader zip(file->bytes(), path, ZipContent::stored);
   for (const ZipEntry& e : zip.entries())
     if (e.name.ends_with("/producer") && e.name.find('/') == e.name.size() - 9) return std::string(e.text().substr(0, 100));
   return {};
@@ -184,24 +186,24 @@ std::string producer_of(const std::string& path) {
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  char first[9] = {};
-  in.read(first, 9);
-  if (std::string_view(first, 4) == std::string_view("PK\3\4", 4)) {
-    const auto file = MappedFile::open(path);
-    const ZipReader zip(file->bytes(), path);
-    for (const ZipEntry& e : zip.entries())
-      if (e.name.ends_with("/data.pkl")) return FileKind::pickle;
-    return FileKind::program;
-  }
-  if (in.gcount() > 0 && first[0] == '\x80' && first[1] <= 5 && first[1] > 0 &&
-      path.find(".safetensors") == std::string::npos)
-    return FileKind::pickle;
-  if (first[8] == '{') return FileKind::safetensors;  // behind the length of its header
-  // None of these: what the name promises says what is wrong with it.
+  const FileFormat format = format_of_file(path);
+  if (format == FileFormat::safetensors) return FileKind::safetensors;
+  if (format == FileFormat::program) return FileKind::program;
+  if (format == FileFormat::checkpoint) return FileKind::pickle;
+  if (format != FileFormat::unknown)
+    refuse_format(path, "a model folder, or a .safetensors file, a .pt2 program or a checkpoint of torch.save", format);
+  // Damaged: what the name promises says what is wrong with it.
   const std::string extension = std::filesystem::path(path).extension();
   if (extension == ".pt2") return FileKind::program;
   return extension == ".bin" || extension == ".pt" || extension == ".pth" ? FileKind::pickle : FileKind::safetensors;
+}
+
+NamedTensors tensors_of(const std::string& path) {
+  if (kind_of(path) == FileKind::pickle) return nested_tensors(load_pickle(path, {.keep_objects = true}));
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  NamedTensors out;
+  for (const SafetensorsEntry& entry : file.entries()) out.emplace_back(entry.name, file.tensor(entry));
+  return out;
 }
 
 void run_program_info(const InfoOptions& options) {
@@ -240,14 +242,23 @@ void run_program_info(const InfoOptions& options) {
 }
 
 void run_pickle_info(const InfoOptions& options) {
-  const NamedTensors tensors = load_pickle_tensors(options.path);
-  const std::vector<std::pair<std::string, Tensor>> list(tensors.begin(), tensors.end());
+  const Value content = load_pickle(options.path, {.keep_objects = true});
+  const std::vector<CheckpointPart> parts = checkpoint_parts(content);
+  const std::string what = content_name(content);
+  const bool plain = what == "a state dict";
+  const NamedTensors list = nested_tensors(content);
   const uint64_t bytes = std::filesystem::file_size(options.path);
   if (options.json) {
     Json out;
     out["path"] = options.path;
     out["format"] = "pickle";
+    out["content"] = what;
     out["file_bytes"] = bytes;
+    out["parts"] = Json::array();
+    if (!plain)
+      for (const CheckpointPart& part : parts)
+        out["parts"].push_back({{"key", part.key}, {"what", part.what}, {"state", part.state}});
+    out["state_key"] = state_key(parts).empty() ? Json(nullptr) : Json(state_key(parts));
     out["dtypes"] = json_of(state_totals(list));
     out["tensors"] = Json::array();
     for (const auto& [name, t] : list)
@@ -257,8 +268,15 @@ void run_pickle_info(const InfoOptions& options) {
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}: checkpoint of torch.save, {} tensors, {} ({} bytes)\n\n", options.path, list.size(), human_bytes(bytes),
-             bytes);
+  fmt::print("{}: checkpoint of torch.save{}, {} tensors, {} ({} bytes)\n\n", options.path,
+             plain ? "" : ", " + printable(what), list.size(), human_bytes(bytes), bytes);
+  if (!plain && !parts.empty()) {
+    Table table({{"key"}, {"holds"}});
+    for (const CheckpointPart& part : parts) table.add({printable(part.key), printable(part.what)});
+    fmt::print("{}\n", table.str());
+    if (const std::string state = state_key(parts); !state.empty())
+      fmt::print("the weights are under '{}'\n\n", printable(state));
+  }
   Table table({{"tensor"}, {"dtype"}, {"shape"}});
   for (const auto& [name, t] : list) table.add({printable(name), std::string(calque::name(t.dtype())), str(t.sizes())});
   fmt::print("{}", table.str());

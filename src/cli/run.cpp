@@ -9,8 +9,13 @@
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
 #include "calque/op/ops.h"
+#include "cli/json_text.h"
+#include "cli/models.h"
+#include "cli/output.h"
 #include "cli/program.h"
+#include "cli/progress.h"
 #include "cli/table.h"
+#include "hub/near_names.h"
 
 namespace calque::cli {
 namespace {
@@ -21,7 +26,7 @@ Value input(const InputSpec& spec, const SafetensorsFile& file) {
   if (std::find(names.begin(), names.end(), spec.arg.name) == names.end()) {
     const std::string known = join(names, ", ");
     throw UserError("run: the program takes '" + spec.arg.name + "', which " + file.path() + " does not hold; it holds " +
-                    (known.empty() ? "nothing" : known));
+                    (known.empty() ? "nothing" : known) + did_you_mean(spec.arg.name, names));
   }
   const Tensor t = file.tensor(spec.arg.name);
   switch (spec.arg.kind) {
@@ -59,48 +64,82 @@ std::vector<std::string> output_names(const ExportedProgram& program) {
   return out;
 }
 
-void run_program(const RunOptions& options) {
-  const Pt2Archive archive = Pt2Archive::open(options.path);
-  const auto program = options.model.empty() ? archive.load() : archive.load(options.model);
+namespace {
+
+// In the order of the program's user inputs.
+Values program_inputs(const ExportedProgram& program, const std::string& path) {
   Values inputs;
-  std::vector<std::string> used;
-  if (options.inputs.empty()) {
-    for (const InputSpec& spec : program->graph_signature().input_specs)
-      if (spec.kind == InputKind::user_input && spec.arg.kind != ArgumentKind::constant)
-        throw UserError("run: the program takes '" + spec.arg.name + "'; give a file with --inputs");
-    for (const InputSpec& spec : program->graph_signature().input_specs)
-      if (spec.kind == InputKind::user_input) inputs.push_back(spec.arg.value);
-  } else {
-    const SafetensorsFile file = SafetensorsFile::open(options.inputs);
-    for (const InputSpec& spec : program->graph_signature().input_specs) {
+  const std::vector<InputSpec>& specs = program.graph_signature().input_specs;
+  if (path.empty()) {
+    std::vector<std::string> wanted;
+    for (const InputSpec& spec : specs) {
       if (spec.kind != InputKind::user_input) continue;
-      inputs.push_back(about_file(options.inputs, [&] { return input(spec, file); }));
-      used.push_back(spec.arg.name);
+      if (spec.arg.kind != ArgumentKind::constant) wanted.push_back("'" + spec.arg.name + "'");
+      inputs.push_back(spec.arg.value);
     }
-    for (const std::string& name : file.names())
-      if (std::find(used.begin(), used.end(), name) == used.end())
-        throw UserError("run: " + options.inputs + " holds '" + name + "', which is no input of the program");
+    if (!wanted.empty())
+      throw UserError("run: the program takes " + join(wanted, ", ") +
+                      "; give a file with --inputs (`calque info` shows dtypes and sizes)");
+    return inputs;
   }
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  std::vector<std::string> used;
+  for (const InputSpec& spec : specs) {
+    if (spec.kind != InputKind::user_input) continue;
+    inputs.push_back(about_file(path, [&] { return input(spec, file); }));
+    used.push_back(spec.arg.name);
+  }
+  for (const std::string& name : file.names())
+    if (std::find(used.begin(), used.end(), name) == used.end())
+      throw UserError("run: " + path + " holds '" + name + "', which is no input of the program; it takes " +
+                      (used.empty() ? "nothing" : join(used, ", ")) + did_you_mean(name, used));
+  return inputs;
+}
+
+}  // namespace
+
+void run_program(const RunOptions& options) {
+  require_ending(options.outputs, "run: --outputs", {".safetensors"});
+  if (names_model(options.path))
+    throw UserError("run: " + options.path + " is a model, expected a .pt2 program; `calque forward " + options.path +
+                    "` runs it, `calque export " + options.path + " -o model.pt2` makes a program of it");
+  std::shared_ptr<const ExportedProgram> program;
+  {
+    const Progress progress("loading " + options.path);
+    const Pt2Archive archive = Pt2Archive::open(options.path);
+    program = options.model.empty() ? archive.load() : archive.load(options.model);
+  }
+  const Values inputs = program_inputs(*program, options.inputs);
   if (!options.unchecked) about_file(options.inputs, [&] { InputChecks(*program).check(inputs); });
-  const Values results = program->run_flat(inputs);
+  Values results;
+  {
+    const Progress progress("running " + options.path);
+    results = program->run_flat(inputs);
+  }
   const std::vector<std::string> names = output_names(*program);
   NamedTensors out;
   SafetensorsMetadata others;  // what is no tensor and no number
   Table table({{"output"}, {"dtype"}, {"shape"}});
+  OrderedJson json = OrderedJson::object();
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string name = i < names.size() ? names[i] : std::to_string(i);
     if (const std::optional<Tensor> t = tensor_of_result(results[i])) {
       out.emplace_back(name, *t);
       table.add({printable(name), std::string(calque::name(t->dtype())), str(t->sizes())});
+      if (options.json) json[name] = results[i].is_tensor() ? tensor_json(*t) : to_json(results[i]);
     } else {
       others[name] = results[i].str();
       table.add({printable(name), results[i].str(), ""});
+      if (options.json) json[name] = to_json(results[i]);
     }
   }
   if (!options.outputs.empty())
     save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others), true,
                      SharedTensors::written_each);
-  fmt::print("{}", table.str());
+  if (options.json) return print_json({{"program", options.path}, {"outputs", json}});
+  if (!is_quiet() || options.outputs.empty()) fmt::print("{}", table.str());
+  if (!options.outputs.empty()) return;
+  for (const auto& [name, tensor] : out) fmt::print("\n{} =\n{}\n", printable(name), tensor.str());
 }
 
 }  // namespace calque::cli

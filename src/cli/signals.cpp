@@ -7,10 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include "calque/file/mapped_file.h"
 #include "calque/file/temporaries.h"
+#include "cli/progress.h"
 
 namespace calque::cli {
 namespace {
@@ -50,7 +52,13 @@ void watch(int pipe) {
   unsigned char signal = 0;
   while (::read(pipe, &signal, 1) != 1) {
   }
+  const std::string so_far = Progress::so_far();
   abandon_writing();
+  if (signal == SIGINT) {
+    // Behind what was being printed, and behind the ^C of a terminal.
+    if (::isatty(STDERR_FILENO) != 0) put("\n");
+    if (!so_far.empty()) put(("calque: stopped by Ctrl-C while " + so_far + "\n").c_str());
+  }
   if (signal == SIGALRM) put("calque: the command took longer than --time-limit allows\n");
   if (signal == SIGBUS || signal == SIGALRM) ::_exit(2);
   ::signal(signal, SIG_DFL);

@@ -1,9 +1,8 @@
 #include "cli/task_commands.h"
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 
+#include "cli/options.h"
 #include "cli/task.h"
 
 namespace calque::cli {
@@ -16,27 +15,26 @@ void add_texts(CLI::App& command, std::vector<std::string>& prompts, std::string
 }
 
 void add_common(CLI::App& command, TaskOptions& o, const char* text) {
-  command.add_option("model", o.model, "a folder with config.json, weights and tokenizer.json, or tiny-lm")->required();
+  command.add_option("model", o.model, "a model folder, tiny-lm, or ORG/NAME[@REVISION] in the hub's cache")->required();
   add_texts(command, o.prompts, o.file, text);
-  command.add_option("--class", o.model_class, "the model class; by default the first that config.json names");
-  command.add_option("--dtype", o.dtype, "compute in float32, bfloat16 or float16; by default as the weights are")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
-  command.add_option("--attention", o.attention, "eager or sdpa")->check(CLI::IsMember({"eager", "sdpa"}));
-  command.add_flag("--json", o.json, "for programs to read: a JSON document a text, each on a line");
+  add_class(&command, o.model_class);
+  add_dtype(&command, o.dtype, "compute in this; by default as the weights are");
+  add_attention(&command, o.attention);
+  add_json(&command, o.json, "for programs to read: a JSON document a text, each on a line");
 }
 
 void add_batches(CLI::App& command, TaskOptions& o) {
-  command.add_option("--batch-size", o.batch_size, "texts at once")->check(CLI::Range(1, 65536))->capture_default_str();
+  command.add_option("--batch-size", o.batch_size, "texts at once")->check(between(1, 65536))->capture_default_str();
 }
 
 void add_writing(CLI::App& command, WritingOptions& o) {
-  command.add_option("-n,--max-new-tokens", o.max_new_tokens, "at most this many")->check(CLI::PositiveNumber);
+  command.add_option("-n,--max-new-tokens", o.max_new_tokens, "at most this many")->check(positive());
   command.add_flag("--greedy", o.greedy, "always the likeliest token, whatever generation_config.json says");
   command.add_option("--temperature", o.temperature, "sample, with the scores divided by this");
   command.add_option("--top-k", o.top_k, "sample among this many");
   command.add_option("--top-p", o.top_p, "sample among the likeliest that add up to this");
   command.add_option("--seed", o.seed, "sample, the same text each time");
-  command.add_option("--num-beams", o.num_beams, "beam search with this many")->check(CLI::PositiveNumber);
+  command.add_option("--num-beams", o.num_beams, "beam search with this many")->check(positive());
   command.add_option("--set", o.set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
       ->allow_extra_args(false);
 }
@@ -44,7 +42,11 @@ void add_writing(CLI::App& command, WritingOptions& o) {
 void add_tokenize(CLI::App& app) {
   auto o = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "The tokens of texts: ids, tokens, where in the text they are");
-  command->add_option("tokenizer", o->tokenizer, "a model's folder, tiny-lm, or a tokenizer.json")->required();
+  command->group(use_group);
+  command
+      ->add_option("tokenizer", o->tokenizer,
+                   "a model folder, tiny-lm, ORG/NAME[@REVISION] in the hub's cache, or a tokenizer.json")
+      ->required();
   add_texts(*command, o->prompts, o->file, "a text");
   command->add_flag("--no-special-tokens", o->no_special_tokens, "without the tokens that the model wants around a text");
   command->add_flag("--json", o->json, "for programs to read: a JSON document a text, each on a line");
@@ -54,6 +56,7 @@ void add_tokenize(CLI::App& app) {
 void add_embed(CLI::App& app) {
   auto o = std::make_shared<EmbedCommandOptions>();
   CLI::App* command = app.add_subcommand("embed", "Vectors of texts, as sentence-transformers makes them");
+  command->group(use_group);
   add_common(*command, *o, "a text");
   add_batches(*command, *o);
   command->add_option("--pool", o->pool,
@@ -68,34 +71,37 @@ void add_embed(CLI::App& app) {
 void add_classify(CLI::App& app) {
   auto o = std::make_shared<ClassifyCommandOptions>();
   CLI::App* command = app.add_subcommand("classify", "Labels of texts with their scores, or of the words in them");
+  command->group(use_group);
   add_common(*command, *o, "a text");
   add_batches(*command, *o);
   command->add_flag("--pairs", o->pairs, "each text is two, with a tab between them");
-  command->add_option("--top", o->top, "so many labels of a text")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--top", o->top, "so many labels of a text")->check(positive())->capture_default_str();
   command->callback([o] { run_classify(*o); });
 }
 
 void add_fill(CLI::App& app) {
   auto o = std::make_shared<FillCommandOptions>();
   CLI::App* command = app.add_subcommand("fill", "What a masked language model writes in the place of its mask token");
+  command->group(use_group);
   add_common(*command, *o, "a text with a mask token, or several of them");
-  command->add_option("--top", o->top, "so many tokens for each mask")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--top", o->top, "so many tokens for each mask")->check(positive())->capture_default_str();
   command->callback([o] { run_fill(*o); });
 }
 
 void add_answer(CLI::App& app) {
   auto o = std::make_shared<AnswerCommandOptions>();
   CLI::App* command = app.add_subcommand("answer", "The part of a text that answers a question");
+  command->group(use_group);
   add_common(*command, *o, "the question");
   command->add_option("--context", o->context,
                       "the text that holds the answer; without it each line is question, tab, context");
   command->add_option("--context-file", o->context_file, "a file that is this text");
-  command->add_option("--top", o->top, "so many answers")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--longest-answer", o->longest_answer, "in tokens")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--top", o->top, "so many answers")->check(positive())->capture_default_str();
+  command->add_option("--longest-answer", o->longest_answer, "in tokens")->check(positive())->capture_default_str();
   command
       ->add_option("--max-length", o->max_length,
                    "tokens that are read at once; a longer text is read in parts; by default 384")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--stride", o->stride, "tokens that a part shares with the next; by default 128");
   command->add_flag("--may-be-impossible", o->may_be_impossible, "that the text holds no answer is one too");
   command->callback([o] { run_answer(*o); });
@@ -105,6 +111,7 @@ void add_rewrite(CLI::App& app, const char* name, const char* what) {
   auto o = std::make_shared<RewriteOptions>();
   o->command = name;
   CLI::App* command = app.add_subcommand(name, what);
+  command->group(use_group);
   add_common(*command, *o, "a text");
   add_writing(*command, o->writing);
   if (o->command == "translate") {

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "calque/tensor/number_text.h"
+#include "file/file_format.h"
 
 namespace calque {
 namespace {
@@ -308,7 +309,14 @@ class JsonParser {
 };
 
 JsonDocument::JsonDocument(std::string_view text, const std::string& what, size_t max_depth) : what_(what) {
-  JsonParser(text, what, max_depth, *this).run();
+  try {
+    JsonParser(text, what, max_depth, *this).run();
+  } catch (const UserError&) {
+    const FileFormat found = format_of(std::as_bytes(std::span(text)));
+    if (found == FileFormat::lfs_pointer || found == FileFormat::web_page)
+      refuse_format(what, format_name(FileFormat::json), found);
+    throw;
+  }
 }
 
 void JsonDocument::name_in(UserError& error) const {

@@ -13,6 +13,7 @@
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
 #include "calque/op/mode.h"
+#include "file/file_format.h"
 #include "file/pickle_machine.h"
 #include "file/tensor_view.h"
 
@@ -76,6 +77,11 @@ void swap_bytes(std::byte* words, size_t count, Swap swap) {
   }
 }
 
+struct StoredBytes {
+  std::span<const std::byte> data;
+  std::shared_ptr<const void> owner;
+};
+
 struct StorageRecord {
   DType dtype = DType::uint8;
   std::string_view key;  // in the pickle
@@ -111,10 +117,10 @@ class PickleReader {
     }
     PickleMachine machine(pickle->data, what_ + ": " + pickle->name);
     PickleObject* root = machine.run();
-    find_storage_ = [&](const StorageRecord& s) {
+    find_storage_ = [&](const StorageRecord& s) -> StoredBytes {
       const ZipEntry* e = zip.find(top + "data/" + std::string(s.key));
       if (!e) fail("storage " + std::string(s.key) + " is missing");
-      return e->data;
+      return {e->data, e->inflated ? e->inflated : owner_};
     };
     return convert(root, 0);
   }
@@ -148,10 +154,10 @@ class PickleReader {
       places[key->text] = {machine.position(), static_cast<uint64_t>(numel) * known->second};
       machine.skip(static_cast<size_t>(numel) * known->second);
     }
-    find_storage_ = [&](const StorageRecord& s) {
+    find_storage_ = [&](const StorageRecord& s) -> StoredBytes {
       const auto it = places.find(s.key);
       if (it == places.end()) fail("storage " + std::string(s.key) + " is missing");
-      return bytes_.subspan(it->second.first, it->second.second);
+      return {bytes_.subspan(it->second.first, it->second.second), owner_};
     };
     return convert(root, 0);
   }
@@ -222,9 +228,10 @@ class PickleReader {
     return !big_endian_ ? 1 : is_complex(dtype) ? item_size(dtype) / 2 : item_size(dtype);
   }
 
-  Ref<Storage> read_storage(std::span<const std::byte> data, size_t width) const {
+  static Ref<Storage> read_storage(const StoredBytes& stored, size_t width) {
+    const std::span<const std::byte> data = stored.data;
     if (width == 1 && reinterpret_cast<uintptr_t>(data.data()) % 16 == 0)
-      return Storage::borrow(const_cast<std::byte*>(data.data()), data.size(), owner_, true);
+      return Storage::borrow(const_cast<std::byte*>(data.data()), data.size(), stored.owner, true);
     Ref<Storage> out = Storage::allocate(data.size());
     if (data.empty()) return out;
     auto* to = static_cast<std::byte*>(out->data());
@@ -475,7 +482,7 @@ class PickleReader {
   std::string what_;
   PickleOptions options_;
   bool big_endian_ = false;
-  std::function<std::span<const std::byte>(const StorageRecord&)> find_storage_;
+  std::function<StoredBytes(const StorageRecord&)> find_storage_;
   std::unordered_map<std::string_view, size_t> legacy_item_size_;
   std::unordered_map<const PickleObject*, StorageRecord> storages_;
   struct Loaded {
@@ -491,30 +498,13 @@ class PickleReader {
 
 Value read_pickle(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& what,
                   const PickleOptions& options) {
-  return offer_content(PickleReader(bytes, std::move(owner), what, options).read());
+  return reading_format(FileFormat::checkpoint, bytes, what,
+                        [&] { return offer_content(PickleReader(bytes, owner, what, options).read()); });
 }
 
 Value load_pickle(const std::string& path, const PickleOptions& options) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   return read_pickle(file->bytes(), file, path, options);
-}
-
-NamedTensors load_pickle_tensors(const std::string& path) {
-  const Value content = load_pickle(path);
-  if (content.kind() != Value::Kind::dict)
-    throw UserError(ErrorKind::bad_file,
-                    path + ": expected names and tensors (a dict), found " + std::string(Value::kind_name(content.kind())));
-  NamedTensors out;
-  for (const auto& [key, value] : content.to_dict().items) {
-    if (key.kind() != Value::Kind::string)
-      throw UserError(ErrorKind::bad_file, path + ": expected names as keys, found " + key.str());
-    if (!value.is_tensor())
-      throw UserError(ErrorKind::bad_file, path + ": " + key.to_string() + " is " +
-                                               std::string(Value::kind_name(value.kind())) +
-                                               ", expected a tensor; is this a checkpoint of weights alone?");
-    out.emplace_back(key.to_string(), value.to_tensor());
-  }
-  return out;
 }
 
 }  // namespace calque

@@ -6,6 +6,7 @@
 
 #include "calque/file/mapped_file.h"
 #include "calque/file/safetensors.h"
+#include "file/file_format.h"
 #include "file/safetensors_format.h"
 #include "file/safetensors_header.h"
 
@@ -41,37 +42,40 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
 
 SafetensorsFile SafetensorsFile::from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                             std::string what) {
-  constexpr size_t length_bytes = 8;
-  if (bytes.size() < length_bytes)
-    throw UserError(ErrorKind::bad_file,
-                    not_valid(what, fmt::format("expected at least 8 bytes with the header's length, found {}; "
-                                                "the file may be cut off or of another kind",
-                                                bytes.size())));
-  uint64_t length;
-  std::memcpy(&length, bytes.data(), length_bytes);
-  if (length > safetensors_max_header)
-    throw UserError(
-        ErrorKind::bad_file,
-        not_valid(what, fmt::format("its first 8 bytes give a header of {} bytes, more than the {} that the format allows; "
-                                    "the file may be of another kind",
-                                    length, safetensors_max_header)));
-  if (length > bytes.size() - length_bytes)
-    throw UserError(
-        ErrorKind::bad_file,
-        not_valid(what, fmt::format("its first 8 bytes give a header of {} bytes, but only {} follow; the file may be "
-                                    "cut off or of another kind: fetch it again",
-                                    length, bytes.size() - length_bytes)));
-  SafetensorsFile out;
-  out.path_ = std::move(what);
-  out.owner_ = std::move(owner);
-  out.file_bytes_ = bytes.size();
-  out.data_ = bytes.subspan(length_bytes + length);
-  SafetensorsHeader header = parse_safetensors_header({reinterpret_cast<const char*>(bytes.data()) + length_bytes, length},
-                                                      out.data_.size(), out.path_);
-  out.entries_ = std::move(header.entries);
-  out.by_name_ = std::move(header.by_name);
-  out.metadata_ = std::move(header.metadata);
-  return out;
+  return reading_format(FileFormat::safetensors, bytes, what, [&]() -> SafetensorsFile {
+    constexpr size_t length_bytes = 8;
+    if (bytes.size() < length_bytes)
+      throw UserError(ErrorKind::bad_file,
+                      not_valid(what, fmt::format("expected at least 8 bytes with the header's length, found {}; "
+                                                  "the file may be cut off or of another kind",
+                                                  bytes.size())));
+    uint64_t length;
+    std::memcpy(&length, bytes.data(), length_bytes);
+    if (length > safetensors_max_header)
+      throw UserError(
+          ErrorKind::bad_file,
+          not_valid(what,
+                    fmt::format("its first 8 bytes give a header of {} bytes, more than the {} that the format allows; "
+                                "the file may be of another kind",
+                                length, safetensors_max_header)));
+    if (length > bytes.size() - length_bytes)
+      throw UserError(
+          ErrorKind::bad_file,
+          not_valid(what, fmt::format("its first 8 bytes give a header of {} bytes, but only {} follow; the file may be "
+                                      "cut off or of another kind: fetch it again",
+                                      length, bytes.size() - length_bytes)));
+    SafetensorsFile out;
+    out.path_ = what;
+    out.owner_ = std::move(owner);
+    out.file_bytes_ = bytes.size();
+    out.data_ = bytes.subspan(length_bytes + length);
+    SafetensorsHeader header = parse_safetensors_header({reinterpret_cast<const char*>(bytes.data()) + length_bytes, length},
+                                                        out.data_.size(), out.path_);
+    out.entries_ = std::move(header.entries);
+    out.by_name_ = std::move(header.by_name);
+    out.metadata_ = std::move(header.metadata);
+    return out;
+  });
 }
 
 std::vector<std::string> SafetensorsFile::names() const {

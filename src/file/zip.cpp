@@ -1,9 +1,13 @@
 #include "calque/file/zip.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 
 namespace calque {
 namespace {
@@ -14,6 +18,8 @@ constexpr uint32_t end64_signature = 0x06064b50;
 constexpr uint32_t central_signature = 0x02014b50;
 constexpr uint32_t local_signature = 0x04034b50;
 constexpr size_t max_comment = 65535;
+constexpr uint16_t method_stored = 0;
+constexpr uint16_t method_deflate = 8;
 
 class Cursor {
  public:
@@ -67,9 +73,43 @@ uint64_t find_end_record(const Cursor& c) {
   c.fail("no end-of-archive record");
 }
 
+// A piece of a stream as zlib counts it.
+unsigned piece_of(size_t bytes) {
+  return static_cast<unsigned>(std::min<size_t>(bytes, std::numeric_limits<unsigned>::max()));
+}
+
+// Inflates into exactly `to`. False when the stream is damaged or holds another number of bytes.
+bool inflate_whole(std::span<const std::byte> from, std::span<std::byte> to) {
+  z_stream stream{};
+  if (::inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();  // raw: a zip has no zlib header
+  std::byte beyond{};                                                       // where a byte too many would go
+  int result = Z_OK;
+  size_t read = 0, written = 0;
+  while (result == Z_OK) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data() + read));
+    stream.avail_in = piece_of(from.size() - read);
+    const bool full = written == to.size();
+    stream.next_out = reinterpret_cast<Bytef*>(full ? &beyond : to.data() + written);
+    stream.avail_out = full ? 1 : piece_of(to.size() - written);
+    const unsigned in = stream.avail_in, out = stream.avail_out;
+    result = ::inflate(&stream, Z_NO_FLUSH);
+    read += in - stream.avail_in;
+    if (full && stream.avail_out == 0) result = Z_DATA_ERROR;
+    if (!full) written += out - stream.avail_out;
+  }
+  ::inflateEnd(&stream);
+  return result == Z_STREAM_END && written == to.size() && read == from.size();
+}
+
+// Counted memory that goes back when nobody has it any more.
+std::shared_ptr<std::byte> counted_bytes(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(allocate_counted(bytes));
+  return {memory, [bytes](std::byte* p) { free_counted(p, bytes); }};
+}
+
 }  // namespace
 
-ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_(std::move(what)) {
+ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what, ZipContent content) : what_(std::move(what)) {
   const Cursor c(bytes, what_);
   const uint64_t end = find_end_record(c);
   uint64_t count = c.at<uint16_t>(end + 10);
@@ -91,6 +131,13 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
     uint64_t begin, end;
   };
   std::vector<Extent> extents;
+  struct Compressed {
+    std::string name;
+    std::span<const std::byte> stored;
+    uint64_t size;
+  };
+  std::vector<Compressed> compressed;
+  uint64_t inflated_bytes = 0;
   uint64_t at = directory;
   for (uint64_t i = 0; i < count; ++i) {
     if (c.at<uint32_t>(at) != central_signature) c.fail("entry " + std::to_string(i) + " of the directory is malformed");
@@ -131,13 +178,24 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
       }
       e += 4U + length;
     }
-    if (method != 0 || size != stored)
-      c.fail("entry " + entry.name + " is compressed (method " + std::to_string(method) + "); expected stored entries");
+    if (method != method_stored && method != method_deflate)
+      c.fail("entry " + entry.name + " is compressed by method " + std::to_string(method) +
+             "; expected stored or deflated entries: zip it anew with the usual method");
+    if (method == method_stored && size != stored)
+      c.fail("entry " + entry.name + " is stored and has two sizes, " + std::to_string(stored) + " and " +
+             std::to_string(size));
     if (c.at<uint32_t>(local) != local_signature)
       c.fail("entry " + entry.name + " has no local header at offset " + std::to_string(local));
     const uint64_t data = local + 30 + c.at<uint16_t>(local + 26) + c.at<uint16_t>(local + 28);
-    entry.data = c.slice(data, size, "entry " + entry.name);
-    extents.push_back({local, data + size});
+    const auto in_file = c.slice(data, stored, "entry " + entry.name);
+    if (method == method_stored) {
+      entry.data = in_file;
+    } else {
+      if (__builtin_add_overflow(inflated_bytes, size, &inflated_bytes))
+        c.fail("the sizes of its compressed entries overflow");
+      compressed.push_back({entry.name, in_file, size});
+    }
+    extents.push_back({local, data + stored});
     entries_.push_back(std::move(entry));
     at += 46U + name_length + extra_length + comment_length;
   }
@@ -148,6 +206,23 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what) : what_
   std::sort(entries_.begin(), entries_.end(), [](const ZipEntry& a, const ZipEntry& b) { return a.name < b.name; });
   for (size_t i = 1; i < entries_.size(); ++i)
     if (entries_[i].name == entries_[i - 1].name) c.fail("entry " + entries_[i].name + " occurs twice");
+  if (content == ZipContent::stored) return;
+  // Before anything is inflated.
+  if (inflated_bytes > always_inflated && inflated_bytes / max_ratio > bytes.size())
+    throw UserError(ErrorKind::bad_file, what_ + ": its compressed entries claim " + std::to_string(inflated_bytes) +
+                                             " bytes, more than " + std::to_string(max_ratio) + " times the archive's " +
+                                             std::to_string(bytes.size()) +
+                                             "; if that is meant, zip it anew without compression (zip -0)");
+  for (const Compressed& one : compressed) {
+    ZipEntry& entry = *std::lower_bound(entries_.begin(), entries_.end(), one.name,
+                                        [](const ZipEntry& e, const std::string& n) { return e.name < n; });
+    const std::shared_ptr<std::byte> memory = counted_bytes(one.size);
+    if (!inflate_whole(one.stored, {memory.get(), one.size}))
+      c.fail("entry " + one.name + " does not inflate to the " + std::to_string(one.size) +
+             " bytes that the directory states");
+    entry.data = {memory.get(), one.size};
+    entry.inflated = memory;
+  }
 }
 
 void ZipReader::check(const ZipEntry& entry) const {

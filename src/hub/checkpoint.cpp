@@ -32,21 +32,9 @@ std::string joined_names(const std::vector<std::string>& names, const char* last
   return out;
 }
 
-void refuse_lfs_pointer(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  char start[64] = {};
-  in.read(start, sizeof start);
-  const std::string_view text(start, static_cast<size_t>(in.gcount()));
-  if (text.starts_with("version https://git-lfs") || (text.starts_with("version") && fs::file_size(file) < 1024))
-    bad_checkpoint(file.string() +
-                   " is a Git LFS pointer, not the weights themselves: the repository was cloned without git-lfs. "
-                   "Install git-lfs and run `git lfs install` followed by `git lfs pull` in the folder");
-}
-
 bool is_safetensors(const fs::path& file) { return file.extension() == ".safetensors"; }
 
 CheckpointFiles read_index(const fs::path& index, const ModelFiles* files) {
-  refuse_lfs_pointer(index);
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(index.string());
   const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
   CheckpointFiles out;
@@ -106,7 +94,6 @@ Tensor without_values(const SafetensorsEntry& entry) {
 
 void append_tensors(NamedTensors& out, const fs::path& path, bool shard, bool values,
                     std::vector<std::shared_ptr<MappedWeights>>& mapped) {
-  refuse_lfs_pointer(path);
   if (is_safetensors(path)) {
     auto owner = std::make_shared<MappedWeights>();
     owner->file = MappedFile::open(path.string());

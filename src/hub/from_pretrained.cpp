@@ -14,7 +14,9 @@
 #include "calque/hub/registry.h"
 #include "calque/nn/meta_parameters.h"
 #include "calque/tensor/default_dtype.h"
+#include "file/file_format.h"
 #include "hub/near_names.h"
+#include "hub/python_way.h"
 #include "hub/weight_loading.h"
 
 namespace calque {
@@ -37,21 +39,29 @@ std::vector<std::string> class_names(const Architecture& architecture) {
   return out;
 }
 
+// No guess: gpt_neox is near gpt_neo by its letters alone.
 [[noreturn]] void unknown_architecture(const Config& config, const std::string& wanted) {
   std::vector<std::string> types;
   for (const auto& architecture : model_registry().architectures()) types.push_back(architecture->model_type);
+  std::sort(types.begin(), types.end());
   const std::string type = config.model_type();
+  const Value* name = config.find("_name_or_path");
+  const std::string folder = name && name->kind() == Value::Kind::string && !name->to_string().empty()
+                                 ? name->to_string()
+                                 : fs::path(config.where()).parent_path().string();
   throw UserError(ErrorKind::bad_file,
                   config.where() + ": " +
                       (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
-                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque. " +
-                      (type.empty() ? "It has " : "Near it: ") + near_names(type, types));
+                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque" + "\nIt has these " +
+                      std::to_string(types.size()) + " (`calque models` lists their classes):\n" + wrapped_list(types) +
+                      "\n" + python_way(config, folder));
 }
 
 [[noreturn]] void unknown_class(const Config& config, const std::string& name) {
   if (const Architecture* architecture = model_registry().find(config.model_type()))
-    throw UserError(ErrorKind::bad_file, config.where() + ": there is no model class " + name + "; of " +
-                                             architecture->model_type + " there are " + listed(class_names(*architecture)));
+    throw UserError(ErrorKind::bad_file,
+                    config.where() + ": there is no model class " + name + did_you_mean(name, class_names(*architecture)) +
+                        "\nOf " + architecture->model_type + " there are\n" + wrapped_list(class_names(*architecture)));
   unknown_architecture(config, name);
 }
 
@@ -255,7 +265,8 @@ LoadedModel load_model(Config config, const CheckpointFiles& files, const Checkp
                              .ignore_mismatched_sizes = options.ignore_mismatched_sizes,
                              .strict = options.strict,
                              .values = options.values,
-                             .key_mapping = options.key_mapping});
+                             .key_mapping = options.key_mapping,
+                             .progress = options.progress});
   checkpoint.read_in_order(out.model->parameters());
   out.model->eval();
   warn_of(*out.model, out.report, checkpoint.where());
@@ -271,6 +282,12 @@ Config updated_config(Config config, const LoadOptions& options) {
 
 Checkpoint open_checkpoint(const CheckpointFiles& files, const LoadOptions& options) {
   return options.values ? Checkpoint::open(files) : Checkpoint::open_headers(files);
+}
+
+// Or the index of shards.
+bool may_be_weights(FileFormat format) {
+  return format == FileFormat::safetensors || format == FileFormat::checkpoint || format == FileFormat::json ||
+         format == FileFormat::unknown;
 }
 
 bool names_a_config_file(const fs::path& path) { return path.extension() == ".json" && fs::is_regular_file(path); }
@@ -295,9 +312,13 @@ Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& o
 }
 
 LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
-  const bool is_file = fs::is_regular_file(name_or_path) ||
-                       (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
+  const bool is_there = fs::is_regular_file(name_or_path);
+  const bool is_file =
+      is_there || (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
   if (is_file) {
+    if (const FileFormat found = is_there ? format_of_file(name_or_path.string()) : FileFormat::unknown;
+        !may_be_weights(found))
+      refuse_format(name_or_path.string(), "a model folder", found);
     const fs::path folder = name_or_path.parent_path();
     LoadOptions beside = options;
     beside.subfolder.clear();

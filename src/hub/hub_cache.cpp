@@ -7,6 +7,8 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "file/file_format.h"
+#include "hub/near_names.h"
 
 namespace calque {
 
@@ -45,6 +47,13 @@ bool stays_inside(const fs::path& path) {
 
 fs::path repo_cache(std::string_view repo_id, const HubOptions& options) {
   return (options.cache_dir.empty() ? hub_cache_dir() : options.cache_dir) / repo_folder_name(repo_id);
+}
+
+// "org/name" of "models--org--name".
+std::string repo_of_folder(const std::string& folder) {
+  std::string out = folder.substr(std::string_view("models--").size());
+  if (const size_t dashes = out.find("--"); dashes != std::string::npos) out.replace(dashes, 2, "/");
+  return out;
 }
 
 std::string first_word(const fs::path& file) {
@@ -113,6 +122,38 @@ CacheEntry try_to_load_from_cache(std::string_view repo_id, const std::string& f
   return {};
 }
 
+// For a message: names in the cache that are nearly this one.
+static std::string cached_like(const std::string& name, const HubOptions& options) {
+  const fs::path root = options.cache_dir.empty() ? hub_cache_dir() : options.cache_dir;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
+    if (const std::string folder = it->path().filename().string(); folder.starts_with("models--"))
+      names.push_back(repo_of_folder(folder));
+  return did_you_mean(name, names);
+}
+
+// For a message about a folder without a config.json: what is there instead, and what to do with that.
+static std::string what_else_it_is(const fs::path& folder) {
+  constexpr int most = 64;  // files that are looked at
+  std::error_code error;
+  int looked = 0;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end && looked < most; it.increment(error), ++looked) {
+    const fs::path path = it->path();
+    if (fs::is_regular_file(path / "config.json", error))
+      return "; its folder " + path.filename().string() + " has a config.json: name that one";
+    if (!fs::is_regular_file(path, error)) continue;
+    try {
+      const FileFormat found = format_of_file(path.string());
+      if (holds_model(found))
+        return "; " + path.filename().string() + " is " + std::string(format_name(found)) + ": " +
+               std::string(next_step(found));
+    } catch (const UserError&) {  // it cannot be read
+    }
+  }
+  return "";
+}
+
 ModelFiles::ModelFiles(const std::string& name_or_path, const HubOptions& options) : name_(name_or_path), options_(options) {
   if (!stays_inside(options.subfolder))
     throw UserError("subfolder '" + options.subfolder + "' leads out of the model's folder");
@@ -139,9 +180,11 @@ ModelFiles::ModelFiles(const std::string& name_or_path, const HubOptions& option
             (repo / "snapshots" / commit).string() + ")";
   else
     text += "in the cache of the hub it has no folder '" + options.subfolder + "'";
-  throw UserError(
-      ErrorKind::bad_file,
-      text + ". Calque does not connect to the hub: fetch it first, for example with `hf download " + name_ + "`");
+  const bool other = options.revision != "main";
+  throw UserError(ErrorKind::bad_file,
+                  text + cached_like(name_or_path, options) +
+                      ". Calque does not connect to the hub: fetch it first, for example with `hf download " + name_ +
+                      (other ? " --revision " + options.revision : "") + "` (huggingface-cli download in older releases)");
 }
 
 std::optional<fs::path> ModelFiles::find(const std::string& filename) const {
@@ -158,7 +201,8 @@ fs::path ModelFiles::at(const std::string& filename) const {
     const bool absent = try_to_load_from_cache(name_, filename, options_).state == CacheState::known_absent;
     text += absent ? ": the repository has none" : "; Calque does not connect to the hub, and it is not in the cached files";
   }
-  throw UserError(ErrorKind::bad_file, text + ". It has " + listing());
+  throw UserError(ErrorKind::bad_file,
+                  text + ". It has " + listing() + (filename == "config.json" ? what_else_it_is(folder_) : ""));
 }
 
 std::string ModelFiles::where() const {
@@ -184,8 +228,7 @@ std::string ModelFiles::listing(size_t most) const {
 
 static CachedRepo scan_repo(const fs::path& folder, std::vector<std::string>& problems) {
   CachedRepo repo;
-  repo.repo_id = folder.filename().string().substr(std::string_view("models--").size());
-  if (const size_t dashes = repo.repo_id.find("--"); dashes != std::string::npos) repo.repo_id.replace(dashes, 2, "/");
+  repo.repo_id = repo_of_folder(folder.filename().string());
   std::map<std::string, std::vector<std::string>> refs;
   if (fs::is_directory(folder / "refs"))
     for (const auto& entry : fs::recursive_directory_iterator(folder / "refs"))

@@ -40,20 +40,53 @@ void copy_companion(const std::filesystem::path& from, const std::filesystem::pa
   writer.commit(sync);
 }
 
-// Their names, sorted. What the model writes itself is not copied.
-std::vector<std::string> copy_companions(const std::filesystem::path& from, const std::filesystem::path& to, bool sync) {
-  std::vector<std::string> names;
+// Weights of this or another framework, and what training leaves: another dtype or other values would not be theirs.
+bool is_weights_name(const std::string& name) {
+  static constexpr std::string_view endings[] = {".safetensors", ".bin",        ".pt",        ".pth", ".ckpt", ".h5",
+                                                 ".msgpack",     ".onnx",       ".onnx_data", ".ot",  ".gguf", ".tflite",
+                                                 ".mlmodel",     ".index.json", ".npz",       ".pb"};
+  return std::ranges::any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); }) ||
+         name.starts_with("model.ckpt.");
+}
+
+// Whether a file or folder beside the weights goes with the model into another folder: all that is not weights and not hidden. Folders
+// with the model in another form stay behind; the parts of sentence-transformers ("1_Pooling", "2_Dense") come, weights included.
+bool goes_with_model(const std::filesystem::directory_entry& entry) {
+  static const std::set<std::string_view> other_forms = {"onnx",     "openvino", "coreml", "tflite",     "gguf",
+                                                         "original", "runs",     "logs",   "__pycache__"};
+  const std::string name = entry.path().filename().string();
+  if (is_companion(name)) return name != "generation_config.json";  // which the model writes itself
+  if (name.starts_with(".") || name == "config.json") return false;
+  if (entry.is_directory()) return !other_forms.contains(name) && !name.starts_with("checkpoint-");
+  return entry.is_regular_file() && !is_weights_name(name);
+}
+
+template <class F>
+auto naming_companions(const std::filesystem::path& from, F&& fn) {
   try {
-    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(from))
-      if (const std::string name = entry.path().filename().string(); is_companion(name) && name != "generation_config.json")
-        names.push_back(name);
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) copy_companion(from / name, to / name, sync);
+    return fn();
   } catch (const std::filesystem::filesystem_error& wrong) {
     throw UserError(ErrorKind::bad_file, "save_pretrained: cannot copy what belongs to the model from " + from.string() +
                                              ": " + wrong.path1().string() + ": " + wrong.code().message());
   }
-  return names;
+}
+
+// What people write about a model; their own stays.
+bool is_about_model(const std::string& name) {
+  return name.ends_with(".md") || name.starts_with("README") || name.starts_with("LICENSE") || name.starts_with("NOTICE");
+}
+
+// The names of what goes from a model's folder into another one, sorted.
+std::vector<std::string> companions_in(const std::filesystem::path& from, const std::filesystem::path& to) {
+  return naming_companions(from, [&] {
+    std::vector<std::string> names;
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(from))
+      if (const std::string name = entry.path().filename().string();
+          goes_with_model(entry) && !(is_about_model(name) && std::filesystem::exists(to / name)))
+        names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+  });
 }
 
 std::string config_text(const Config& config, int transformers) {
@@ -272,11 +305,13 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
                                     return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t));
                                   }});
 
+  std::vector<std::string> companions;
+  if (options.companions_of && options.is_main_process) companions = companions_in(*options.companions_of, folder);
   const auto replaces = [&](const std::string& file) {
     if (is_weight_file(file, options.variant)) return true;
     if (!options.is_main_process) return false;
     return file == "config.json" || (file == "generation_config.json" && model.can_generate()) ||
-           (options.companions_of && is_companion(file));
+           (options.companions_of && is_companion(file)) || std::ranges::binary_search(companions, file);
   };
   SaveResult result;
   result.total_size = plan.total_size;
@@ -288,9 +323,11 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
       write_text(writer.path() / "generation_config.json", generation_config_of(model, options), options.sync);
       result.files.push_back("generation_config.json");
     }
-    if (options.companions_of)
-      for (std::string& name : copy_companions(*options.companions_of, writer.path(), options.sync))
-        result.files.push_back(std::move(name));
+    for (const std::string& name : companions) {
+      naming_companions(*options.companions_of,
+                        [&] { copy_companion(*options.companions_of / name, writer.path() / name, options.sync); });
+      result.files.push_back(name);
+    }
   }
   uint64_t done = 0;
   for (const Shard& shard : plan.shards) {

@@ -365,7 +365,9 @@ LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, co
 
   const std::optional<Placeholders> placeholders = options.values ? std::nullopt : std::optional<Placeholders>(targets);
   const GradModeScope no_grad(false);
+  uint64_t taken = 0;
   for (auto& [target, given] : found) {
+    if (options.progress) options.progress(taken++, found.size());
     Tensor tensor = *given;
     // Scalars were once saved as lists of one.
     if (target->slot->tensor.dim() == 0 && tensor.dim() == 1 && tensor.size(0) == 1) tensor = tensor.select(0, 0);

@@ -3,6 +3,8 @@
 // initialised, tied weights become one. Private to hub/.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ struct WeightOptions {
   bool init_missing = true;  // false: only reports; what is missing stays without data
   bool values = true;        // false: tensors have sizes and dtypes, and no values are read, compared or initialised
   std::vector<std::pair<std::string, std::string>> key_mapping = {};  // regular expression, replacement
+  std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 
 LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, const WeightOptions& options);

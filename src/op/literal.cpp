@@ -19,16 +19,27 @@ Scalar known(const Scalar& v) {
   return v.kind() == Scalar::Kind::integer ? Scalar(v.sym_int().guard_int()) : Scalar(v.sym_float().guard_float());
 }
 
-DType literal_dtype(const std::vector<Scalar>& values) {
-  DType dtype = DType::bool_;
-  for (const Scalar& v : values) {
-    if (v.kind() == Scalar::Kind::complex) return DType::complex64;
-    if (v.kind() == Scalar::Kind::floating)
-      dtype = DType::float32;
-    else if (v.kind() == Scalar::Kind::integer && dtype == DType::bool_)
-      dtype = DType::int64;
+// Sizes by the first item of each depth, then every list is held against them.
+void collect_numbers(const NumberTree& tree, size_t depth, const std::vector<int64_t>& sizes, std::vector<Scalar>& out) {
+  if (tree.is_list() != (depth < sizes.size()))
+    throw UserError("tensor: the lists are not nested alike: at depth " + std::to_string(depth) +
+                    " there are both numbers and lists");
+  if (!tree.is_list()) {
+    out.push_back(tree.number());
+    return;
   }
-  return values.empty() ? DType::float32 : dtype;
+  if (std::ssize(tree.items()) != sizes[depth])
+    throw UserError("tensor: the lists at depth " + std::to_string(depth + 1) + " have different lengths: expected " +
+                    std::to_string(sizes[depth]) + ", found " + std::to_string(tree.items().size()));
+  for (const NumberTree& item : tree.items()) collect_numbers(item, depth + 1, sizes, out);
+}
+
+DType literal_dtype(const std::vector<Scalar>& numbers) {
+  Scalar::Kind widest = Scalar::Kind::boolean;
+  for (const Scalar& number : numbers) widest = std::max(widest, number.kind());
+  if (numbers.empty() || widest == Scalar::Kind::floating) return Scalar(0.0).dtype();
+  if (widest == Scalar::Kind::complex) return Scalar(std::complex<double>()).dtype();
+  return widest == Scalar::Kind::boolean ? DType::bool_ : DType::int64;
 }
 
 // As torch.export writes a literal with symbolic numbers: each value a scalar_tensor, stacked from the last dimension on.
@@ -55,8 +66,11 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
   {
     const NoModesScope plain;
     made = make_tensor(sizes, dtype.value_or(literal_dtype(values)));
-    const Tensor flat = made.view(SymIntList{static_cast<int64_t>(values.size())});
-    for (size_t i = 0; i < values.size(); ++i) flat.select(0, i).fill_(known(values[i]));
+    dispatch(made.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = made.mutable_data_as<T>();
+      for (const Scalar& value : values) *to++ = known(value).to<T>();
+    });
   }
   const Tensor lifted = lift_fresh(made, where);
   return modes_active() ? lifted.detach_() : lifted;  // who records calls before dispatch sees both, as of torch.tensor
@@ -64,25 +78,15 @@ Tensor literal(const std::vector<Scalar>& values, IntList sizes, std::optional<D
 
 }  // namespace
 
-Tensor tensor(const Scalar& value, std::optional<DType> dtype, std::source_location where) {
-  return literal({value}, {}, dtype, where);
-}
-
-Tensor tensor(std::initializer_list<Scalar> values, std::optional<DType> dtype, std::source_location where) {
-  return literal(values, {static_cast<int64_t>(values.size())}, dtype, where);
-}
-
-Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> rows, std::optional<DType> dtype,
-              std::source_location where) {
-  std::vector<Scalar> values;
-  const size_t width = rows.size() == 0 ? 0 : rows.begin()->size();
-  for (const auto& row : rows) {
-    if (row.size() != width)
-      throw UserError("tensor: rows of " + std::to_string(width) + " and of " + std::to_string(row.size()) +
-                      " values; all rows must have one length");
-    values.insert(values.end(), row.begin(), row.end());
+Tensor tensor(const NumberTree& numbers, std::optional<DType> dtype, std::source_location where) {
+  std::vector<int64_t> sizes;
+  for (const NumberTree* at = &numbers; at->is_list(); at = &at->items().front()) {
+    sizes.push_back(std::ssize(at->items()));
+    if (at->items().empty()) break;
   }
-  return literal(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, dtype, where);
+  std::vector<Scalar> values;
+  collect_numbers(numbers, 0, sizes, values);
+  return literal(values, sizes, dtype, where);
 }
 
 }  // namespace calque

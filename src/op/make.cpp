@@ -5,29 +5,6 @@
 namespace calque {
 namespace {
 
-// Sizes by the first item of each depth, then every list is held against them.
-void collect_numbers(const NumberTree& tree, size_t depth, const std::vector<int64_t>& sizes, std::vector<Scalar>& out) {
-  if (tree.is_list() != (depth < sizes.size()))
-    throw UserError("tensor: the lists are not nested alike: at depth " + std::to_string(depth) +
-                    " there are both numbers and lists");
-  if (!tree.is_list()) {
-    out.push_back(tree.number());
-    return;
-  }
-  if (std::ssize(tree.items()) != sizes[depth])
-    throw UserError("tensor: the lists at depth " + std::to_string(depth + 1) + " have different lengths: expected " +
-                    std::to_string(sizes[depth]) + ", found " + std::to_string(tree.items().size()));
-  for (const NumberTree& item : tree.items()) collect_numbers(item, depth + 1, sizes, out);
-}
-
-DType dtype_for(const std::vector<Scalar>& numbers) {
-  Scalar::Kind widest = Scalar::Kind::boolean;
-  for (const Scalar& number : numbers) widest = std::max(widest, number.kind());
-  if (numbers.empty() || widest == Scalar::Kind::floating) return Scalar(0.0).dtype();
-  if (widest == Scalar::Kind::complex) return Scalar(std::complex<double>()).dtype();
-  return widest == Scalar::Kind::boolean ? DType::bool_ : DType::int64;
-}
-
 Tensor over_memory(void* data, IntList sizes, const std::optional<IntList>& strides, DType dtype, Deleter deleter,
                    bool read_only) {
   std::vector<int64_t> rows(sizes.size(), 1);
@@ -59,23 +36,6 @@ Tensor over_memory(void* data, IntList sizes, const std::optional<IntList>& stri
 }
 
 }  // namespace
-
-Tensor tensor(const NumberTree& numbers, std::optional<DType> dtype) {
-  std::vector<int64_t> sizes;
-  for (const NumberTree* at = &numbers; at->is_list(); at = &at->items().front()) {
-    sizes.push_back(std::ssize(at->items()));
-    if (at->items().empty()) break;
-  }
-  std::vector<Scalar> values;
-  collect_numbers(numbers, 0, sizes, values);
-  const Tensor made = make_tensor(IntList(sizes), dtype.value_or(dtype_for(values)));
-  dispatch(made.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* to = made.mutable_data_as<T>();
-    for (const Scalar& value : values) *to++ = value.to<T>();
-  });
-  return made;
-}
 
 Tensor from_blob(void* data, NumberList<int64_t> sizes, DType dtype, Deleter deleter) {
   return over_memory(data, sizes, std::nullopt, dtype, std::move(deleter), false);

@@ -41,15 +41,7 @@ std::atomic<DType> current_default{DType::float32};
 }  // namespace
 
 bool is_signed(DType d) {
-  switch (d) {
-    case DType::bool_:
-    case DType::uint8:
-    case DType::uint16:
-    case DType::uint32:
-    case DType::uint64:
-    case DType::float8_e8m0fnu: return false;
-    default: return true;
-  }
+  return d != DType::bool_ && d != DType::uint8 && !is_barebones_unsigned(d) && d != DType::float8_e8m0fnu;
 }
 
 std::string_view name(DType d) { return d == DType::bool_ ? "bool" : names[static_cast<size_t>(d)]; }

@@ -58,9 +58,14 @@ Encoding slice(const Encoding& e, Window w) {
     using Vector = std::decay_t<decltype(from)>;
     return Vector(from.begin() + static_cast<std::ptrdiff_t>(w.begin), from.begin() + static_cast<std::ptrdiff_t>(w.end));
   };
-  return {
-      cut(e.ids),         cut(e.tokens), cut(e.offsets), cut(e.type_ids), cut(e.special_tokens_mask), cut(e.attention_mask),
-      cut(e.word_ids),    cut(e.sequence_ids)};
+  return {cut(e.ids),
+          cut(e.tokens),
+          cut(e.offsets),
+          cut(e.type_ids),
+          cut(e.special_tokens_mask),
+          cut(e.attention_mask),
+          cut(e.word_ids),
+          cut(e.sequence_ids)};
 }
 
 // How many tokens each text keeps of a pair whose rows have room for `room`, as the tokenizers library shares it out: the

@@ -216,7 +216,8 @@ void append_encoding(Encoding& to, const Encoding& from) {
 }
 
 size_t token_memory(std::string_view token) {
-  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) + sizeof(int32_t) + 3;
+  return sizeof(int64_t) + sizeof(std::string) + token.size() + sizeof(std::pair<size_t, size_t>) + sizeof(int64_t) +
+         sizeof(int32_t) + 3;
 }
 
 size_t encoding_memory(const Encoding& encoding) {

@@ -10,7 +10,15 @@
 namespace calque {
 namespace {
 constexpr size_t none = std::numeric_limits<size_t>::max();
+
+// Where the character before position `i` begins.
+size_t before(std::string_view text, size_t i) {
+  do --i;
+  while (i > 0 && is_utf8_continuation(text[i]));
+  return i;
 }
+
+}  // namespace
 
 bool CharSet::in(char32_t c, const UnicodeTable& table) const {
   const auto holds = [&](char32_t x) {
@@ -84,123 +92,134 @@ bool TextRegex::find(std::string_view text, size_t from, TextBudget& budget, siz
   return false;
 }
 
+// One character.
+bool TextRegex::take_one(Search& search, Place& here) const {
+  if (here.at >= search.text.size()) return false;
+  const Utf8Char c = decode_utf8(search.text.data() + here.at);
+  if (!accepts(program_[here.pc], c.value, search.budget)) return false;
+  here.at += c.size;
+  ++here.pc;
+  return true;
+}
+
+// One character, repeated: as many as may be, or as few, with the other numbers as choices.
+bool TextRegex::take_many(Search& search, Place& here) const {
+  const Instruction &i = program_[here.pc], &one = program_[here.pc + 1];
+  uint32_t n = 0;
+  size_t low = here.at;  // where the least that is asked for ends
+  const uint32_t wanted = i.greed == Greed::lazy ? i.min : i.max;
+  while (n < wanted && here.at < search.text.size()) {
+    const Utf8Char c = decode_utf8(search.text.data() + here.at);
+    if (!accepts(one, c.value, search.budget)) break;
+    here.at += c.size;
+    if (++n == i.min) low = here.at;
+  }
+  search.budget.spend(n);
+  if (n < i.min) return false;
+  here.pc += 2;
+  if (i.greed == Greed::greedy && here.at > low)
+    search.push({here.pc, here.at, low, Search::Choice::Kind::shrink});
+  else if (i.greed == Greed::lazy && i.max > i.min)
+    search.push({here.pc - 2, here.at, 0, Search::Choice::Kind::grow, i.max - i.min});
+  return true;
+}
+
+// Look-ahead, look-behind and atomic groups are runs of their own.
+bool TextRegex::run_inside(Search& search, Place& here) const {
+  const Instruction& i = program_[here.pc];
+  const size_t body = here.pc + 1;
+  here.pc += i.value + 1;
+  if (i.op == Op::atomic) {
+    here.at = run(search, body, here.at, none);
+    return here.at != none;
+  }
+  bool found = false;
+  if (!i.behind) {
+    found = run(search, body, here.at, none) != none;
+  } else {
+    for (size_t start = here.at;; start = before(search.text, start)) {
+      found = run(search, body, start, here.at) != none;
+      if (found || start == 0 || here.at - start > 255) break;
+    }
+  }
+  return found != i.negative;
+}
+
+bool TextRegex::holds(Op anchor, std::string_view text, size_t at) const {
+  const auto is_word = [&](size_t i) { return (table_.of(decode_utf8(text.data() + i).value) & unicode_word) != 0; };
+  const auto boundary = [&] { return (at > 0 && is_word(before(text, at))) != (at < text.size() && is_word(at)); };
+  if (anchor == Op::line_begin) return at == 0 || text[at - 1] == '\n';
+  if (anchor == Op::line_end) return at == text.size() || text[at] == '\n';
+  if (anchor == Op::text_begin) return at == 0;
+  if (anchor == Op::text_end) return at == text.size();
+  if (anchor == Op::last_line_end) return at == text.size() || (at + 1 == text.size() && text[at] == '\n');
+  return boundary() == (anchor == Op::word_boundary);
+}
+
+// Goes on at the latest choice that is left of this run; false when there is none.
+bool TextRegex::go_back(Search& search, size_t floor, Place& here) const {
+  while (search.choices.size() > floor) {
+    Search::Choice& c = search.choices.back();
+    here = {c.pc, c.at};
+    switch (c.kind) {
+      case Search::Choice::Kind::jump: search.choices.pop_back(); return true;
+      case Search::Choice::Kind::shrink:
+        here.at = c.at = before(search.text, c.at);
+        if (c.at == c.low) search.choices.pop_back();
+        return true;
+      case Search::Choice::Kind::grow: {
+        ++here.pc;
+        if (!take_one(search, here)) {
+          search.choices.pop_back();
+          break;
+        }
+        c.at = here.at;
+        if (--c.left == 0) search.choices.pop_back();
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 // Runs the program from `pc` on to the match instruction of its level; with `must_end` only a match that ends there counts.
 size_t TextRegex::run(Search& search, size_t pc, size_t at, size_t must_end) const {
-  using Choice = Search::Choice;
-  const std::string_view text = search.text;
-  TextBudget& budget = search.budget;
   const size_t floor = search.choices.size();
-  const auto previous = [&](size_t i) {
-    do --i;
-    while (i > 0 && is_utf8_continuation(text[i]));
-    return i;
-  };
-  const auto is_word = [&](size_t i) { return (table_.of(decode_utf8(text.data() + i).value) & unicode_word) != 0; };
-  const auto boundary = [&] { return (at > 0 && is_word(previous(at))) != (at < text.size() && is_word(at)); };
+  Place here{pc, at};
   for (;;) {
-    budget.spend(1);
-    const Instruction& i = program_[pc];
+    search.budget.spend(1);
+    const Instruction& i = program_[here.pc];
     bool ok = true;
     switch (i.op) {
       case Op::match:
-        if (must_end == none || at == must_end) {
-          search.choices.resize(floor);
-          return at;
-        }
-        ok = false;
-        break;
+        ok = must_end == none || here.at == must_end;
+        if (!ok) break;
+        search.choices.resize(floor);
+        return here.at;
       case Op::character:
       case Op::folded:
-      case Op::set: {
-        ok = at < text.size();
-        if (!ok) break;
-        const Utf8Char c = decode_utf8(text.data() + at);
-        ok = accepts(i, c.value, budget);
-        at += c.size;
-        ++pc;
-        break;
-      }
-      case Op::repeat: {
-        const Instruction& one = program_[pc + 1];
-        uint32_t n = 0;
-        size_t low = at;  // where the least that is asked for ends
-        const uint32_t wanted = i.greed == Greed::lazy ? i.min : i.max;
-        while (n < wanted && at < text.size()) {
-          const Utf8Char c = decode_utf8(text.data() + at);
-          if (!accepts(one, c.value, budget)) break;
-          at += c.size;
-          if (++n == i.min) low = at;
-        }
-        budget.spend(n);
-        ok = n >= i.min;
-        pc += 2;
-        if (!ok) break;
-        if (i.greed == Greed::greedy && at > low)
-          search.push({pc, at, low, Choice::Kind::shrink});
-        else if (i.greed == Greed::lazy && i.max > i.min)
-          search.push({pc - 2, at, 0, Choice::Kind::grow, i.max - i.min});
-        break;
-      }
+      case Op::set: ok = take_one(search, here); break;
+      case Op::repeat: ok = take_many(search, here); break;
       case Op::split:
-        search.push({pc + static_cast<size_t>(static_cast<ptrdiff_t>(i.second)), at, 0, Choice::Kind::jump});
-        pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first));
+        search.push(
+            {here.pc + static_cast<size_t>(static_cast<ptrdiff_t>(i.second)), here.at, 0, Search::Choice::Kind::jump});
+        here.pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first));
         break;
-      case Op::jump: pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first)); break;
-      case Op::look: {
-        bool found = false;
-        if (!i.behind) {
-          found = run(search, pc + 1, at, none) != none;
-        } else {
-          for (size_t start = at;; start = previous(start)) {
-            found = run(search, pc + 1, start, at) != none;
-            if (found || start == 0 || at - start > 255) break;
-          }
-        }
-        ok = found != i.negative;
-        pc += i.value + 1;
+      case Op::jump: here.pc += static_cast<size_t>(static_cast<ptrdiff_t>(i.first)); break;
+      case Op::look:
+      case Op::atomic: ok = run_inside(search, here); break;
+      case Op::line_begin:
+      case Op::line_end:
+      case Op::text_begin:
+      case Op::text_end:
+      case Op::last_line_end:
+      case Op::word_boundary:
+      case Op::no_word_boundary:
+        ok = holds(i.op, search.text, here.at);
+        ++here.pc;
         break;
-      }
-      case Op::atomic: {
-        const size_t end = run(search, pc + 1, at, none);
-        ok = end != none;
-        at = end;
-        pc += i.value + 1;
-        break;
-      }
-      case Op::line_begin: ok = at == 0 || text[at - 1] == '\n', ++pc; break;
-      case Op::line_end: ok = at == text.size() || text[at] == '\n', ++pc; break;
-      case Op::text_begin: ok = at == 0, ++pc; break;
-      case Op::text_end: ok = at == text.size(), ++pc; break;
-      case Op::last_line_end: ok = at == text.size() || (at + 1 == text.size() && text[at] == '\n'), ++pc; break;
-      case Op::word_boundary: ok = boundary(), ++pc; break;
-      case Op::no_word_boundary: ok = !boundary(), ++pc; break;
     }
-    while (!ok) {
-      if (search.choices.size() == floor) return none;
-      Choice& c = search.choices.back();
-      switch (c.kind) {
-        case Choice::Kind::jump:
-          pc = c.pc, at = c.at, ok = true;
-          search.choices.pop_back();
-          break;
-        case Choice::Kind::shrink:
-          pc = c.pc, at = c.at = previous(c.at), ok = true;
-          if (c.at == c.low) search.choices.pop_back();
-          break;
-        case Choice::Kind::grow: {
-          const Instruction& one = program_[c.pc + 1];
-          const size_t next = c.at;
-          const Utf8Char x = next < text.size() ? decode_utf8(text.data() + next) : Utf8Char{0, 0};
-          if (x.size == 0 || !accepts(one, x.value, budget)) {
-            search.choices.pop_back();
-            break;
-          }
-          pc = c.pc + 2, at = c.at = next + x.size, ok = true;
-          if (--c.left == 0) search.choices.pop_back();
-          break;
-        }
-      }
-    }
+    if (!ok && !go_back(search, floor, here)) return none;
   }
 }
 

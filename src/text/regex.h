@@ -80,7 +80,15 @@ class TextRegex {
 
  private:
   struct Search;
+  struct Place {
+    size_t pc, at;
+  };
   size_t run(Search& search, size_t pc, size_t at, size_t must_end) const;
+  bool take_one(Search& search, Place& here) const;
+  bool take_many(Search& search, Place& here) const;
+  bool run_inside(Search& search, Place& here) const;
+  bool holds(Op anchor, std::string_view text, size_t at) const;
+  bool go_back(Search& search, size_t floor, Place& here) const;
   bool accepts(const Instruction& i, char32_t c, TextBudget& budget) const;
 
   Program program_;

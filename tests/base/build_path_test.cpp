@@ -2,7 +2,7 @@
 
 #include <source_location>
 
-namespace calque {
+namespace calque::build_path_test {
 namespace {
 
 // Graphs carry source locations, and files must be byte-stable: a location names the file within the tree.
@@ -12,4 +12,4 @@ TEST(BuildPath, is_mapped_away_from_source_locations) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::build_path_test

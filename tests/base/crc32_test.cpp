@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace calque {
+namespace calque::crc32_test {
 namespace {
 
 // Bit by bit, as the standard defines it.
@@ -37,4 +37,4 @@ TEST(Crc32, goes_on_from_another) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::crc32_test

@@ -7,7 +7,7 @@
 
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::memory_test {
 namespace {
 
 class MemoryLimit : public testing::Test {
@@ -56,4 +56,4 @@ TEST_F(MemoryLimit, counts_the_vectors_of_kernels) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::memory_test

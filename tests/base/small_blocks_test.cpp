@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace calque {
+namespace calque::small_blocks_test {
 namespace {
 
 TEST(SmallBlocks, are_aligned_and_as_large_as_asked) {
@@ -80,4 +80,4 @@ TEST(SmallBlocks, may_be_freed_when_the_thread_is_ending) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::small_blocks_test

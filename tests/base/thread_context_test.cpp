@@ -8,7 +8,7 @@
 
 #include "support/thread_state.h"
 
-namespace calque {
+namespace calque::thread_context_test {
 namespace {
 
 using test::ThreadState;
@@ -57,4 +57,4 @@ TEST(PointerList, keeps_its_order_while_it_grows_and_gives_its_memory_back_with_
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::thread_context_test

@@ -15,7 +15,7 @@
 #include "calque/base/error.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::thread_test {
 namespace {
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
@@ -159,4 +159,4 @@ TEST_F(ThreadPool, refuses_a_bad_count_and_a_nested_change) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::thread_test

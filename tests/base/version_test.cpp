@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace calque {
+namespace calque::version_test {
 namespace {
 
 TEST(Version, is_three_numbers_with_dots_between) {
@@ -19,4 +19,4 @@ TEST(Version, is_three_numbers_with_dots_between) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::version_test

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-namespace calque {
+namespace calque::cxx_front_test {
 namespace {
 
 using testing::HasSubstr;
@@ -260,4 +260,4 @@ TEST(CxxFront, outputs_of_models_have_names) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::cxx_front_test

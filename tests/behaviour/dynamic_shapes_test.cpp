@@ -17,7 +17,7 @@
 #include "calque/trace/make_fx.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::dynamic_shapes_test {
 namespace {
 
 using test::error_of;
@@ -483,4 +483,4 @@ TEST_F(DynamicShapesBehaviour, B446_expressions_are_printed_in_sympys_order) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::dynamic_shapes_test

@@ -22,7 +22,7 @@
 #include "export/export_support.h"
 #include "export/pt2_support.h"
 
-namespace calque {
+namespace calque::export_test {
 namespace {
 
 using nlohmann::json;
@@ -694,4 +694,4 @@ TEST(ExportBehaviour, B338_a_missing_optional_tensor_is_an_input_that_is_none) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_test

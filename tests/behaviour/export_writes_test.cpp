@@ -13,7 +13,7 @@
 #include "calque/op/aten/random.h"
 #include "export/export_support.h"
 
-namespace calque {
+namespace calque::export_writes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -278,4 +278,4 @@ TEST(ExportSizesBehaviour, B357_an_automatic_size_that_must_be_even_is_checked_b
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_writes_test

@@ -29,7 +29,7 @@
 #include "calque/trace/fake.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::fake_tensor_test {
 namespace {
 
 using test::error_of;
@@ -345,4 +345,4 @@ TEST_F(FakeTensorBehaviour, B538_attention_has_the_sizes_of_the_queries) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::fake_tensor_test

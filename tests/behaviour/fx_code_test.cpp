@@ -9,7 +9,7 @@
 #include "calque/graph/text.h"
 #include "calque/op/operators.h"
 
-namespace calque {
+namespace calque::fx_code_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST(FxCodeBehaviour, B165_nodes_made_after_a_node_come_in_reverse_and_before_th
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::fx_code_test

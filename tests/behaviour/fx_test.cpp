@@ -23,7 +23,7 @@
 #include "calque/trace/tracer.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::fx_test {
 namespace {
 
 using test::error_of;
@@ -823,4 +823,4 @@ TEST(FxBehaviour, B155_the_arguments_of_a_module_are_put_in_one_form) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::fx_test

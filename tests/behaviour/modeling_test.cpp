@@ -18,7 +18,7 @@
 #include "hub/hub_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::modeling_test {
 namespace {
 
 using hub_test::error_of;
@@ -565,4 +565,4 @@ TEST_F(ModelingBehaviour, B647_how_attention_is_computed_can_be_changed_on_a_loa
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::modeling_test

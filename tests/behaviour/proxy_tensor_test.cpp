@@ -27,7 +27,7 @@
 #include "calque/trace/make_fx.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::proxy_tensor_test {
 namespace {
 
 using test::error_of;
@@ -627,4 +627,4 @@ TEST(ProxyTensorBehaviour, B245_values_of_a_literal_tensor_are_sizes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::proxy_tensor_test

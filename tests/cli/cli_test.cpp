@@ -14,7 +14,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::cli_test {
 namespace {
 
 using testing::AllOf;
@@ -98,7 +98,7 @@ TEST_F(Cli, a_file_without_a_known_beginning_is_called_what_its_name_says) {
   for (const auto& [name, expected] :
        {std::pair("x.pt2", "not a readable zip archive"), std::pair("x.bin", "not a file of torch.save"),
         std::pair("x.safetensors", "not a valid safetensors file")}) {
-    std::ofstream(path(name)).flush();
+    std::ofstream(path(name)) << "\1\2\3";
     const Result r = calque_run("info " + path(name));
     EXPECT_EQ(r.status, 2) << name;
     EXPECT_THAT(r.out, HasSubstr(expected)) << name;
@@ -320,4 +320,4 @@ TEST_F(Cli, diff_of_programs) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::cli_test

@@ -14,7 +14,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::endings_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,6 +128,7 @@ TEST_F(Endings, messages_that_cannot_be_written_change_nothing) {
 TEST_F(Endings, mistakes_are_status_2_and_name_what_is_wrong) {
   const std::string model = copy("m");
   fs::create_symlink(path("loop"), path("loop"));
+  fs::create_symlink(path("loop.pt2"), path("loop.pt2"));
   fs::create_symlink(path("m/generation_config.json"), path("m/loop"));
   const auto message = [&](const std::string& command) {
     const Result r = shell_run("cd " + folder_.path().string() + " && $CALQUE " + command);
@@ -137,12 +138,14 @@ TEST_F(Endings, mistakes_are_status_2_and_name_what_is_wrong) {
   EXPECT_THAT(message("save tiny-lm -o ''"), HasSubstr("--output"));
   EXPECT_THAT(message("save tiny-lm -o ."), AllOf(StartsWith("calque: "), HasSubstr("the current folder")));
   EXPECT_THAT(message("export mlp -o ''"), HasSubstr("--output"));
-  EXPECT_THAT(message("export mlp -o ."), AllOf(StartsWith("calque: "), HasSubstr("not a regular file")));
+  EXPECT_THAT(message("export mlp -o ."), AllOf(StartsWith("calque: "), HasSubstr("a name that ends in .pt2")));
+  fs::create_directory(path("folder.pt2"));
+  EXPECT_THAT(message("export mlp -o folder.pt2"), AllOf(StartsWith("calque: "), HasSubstr("not a regular file")));
   EXPECT_THAT(message("trace mlp -o ''"), HasSubstr("--output"));
   EXPECT_THAT(message("forward tiny-lm -p x --outputs ''"), HasSubstr("--outputs"));
   for (const char* command :
-       {"info loop", "save loop -o x", "save tiny-lm -o loop", "save tiny-lm -o loop/x", "export loop -o x",
-        "export mlp -o loop", "run loop", "diff loop loop", "generate loop -p x", "forward loop -p x",
+       {"info loop", "save loop -o x", "save tiny-lm -o loop", "save tiny-lm -o loop/x", "export loop -o x.pt2",
+        "export mlp -o loop.pt2", "run loop", "diff loop loop", "generate loop -p x", "forward loop -p x",
         "forward tiny-lm --inputs loop", "trace loop", "forward tiny-lm -p x --outputs loop/x"})
     EXPECT_THAT(message(command), AllOf(StartsWith("calque: "), HasSubstr("loop"), HasSubstr("symbolic links"))) << command;
   EXPECT_THAT(message("generate tiny-lm -p x --set num_beams=-1"), HasSubstr("`num_beams` must be greater than 0"));
@@ -249,6 +252,28 @@ TEST_F(Endings, a_save_that_is_interrupted_leaves_the_old_folder_and_nothing_els
   }
 }
 
+TEST_F(Endings, ctrl_c_says_what_was_done_so_far) {
+  CALQUE_NEEDS_PLAIN_PROCESS();
+  const std::string model = large_model("large"), target = copy("m");
+  Process save({"save", model, "-o", target});
+  ASSERT_TRUE(save.stop_when([&] { return has_temporary(); }));
+  save.send(SIGINT);
+  save.resume();
+  Process::Ending end = save.wait();
+  EXPECT_EQ(end.signal, SIGINT);
+  EXPECT_THAT(end.out, AllOf(HasSubstr("calque: stopped by Ctrl-C while saving " + target),
+                             HasSubstr("; " + target + " is as it was")));
+
+  // A text that has begun. Jobs of a shell without job control ignore the signal.
+  const Result r = shell_run("cd " + folder_.path().string() + R"sh( && CALQUE="$CALQUE" bash -c '
+    set -m
+    "$CALQUE" generate tiny-lm -p "Call me" --greedy -n 2000 --set min_new_tokens=2000 > text 2> errors & p=$!
+    until [ "$(wc -c < text)" -gt 8 ] || ! kill -0 $p; do :; done
+    kill -INT $p; wait $p; echo status $?; cat errors')sh");
+  EXPECT_THAT(r.out, AllOf(HasSubstr("status 130"), HasSubstr("calque: stopped by Ctrl-C while generating: "),
+                           HasSubstr("of 2,000 tokens done")));
+}
+
 TEST_F(Endings, what_a_killed_save_left_goes_with_the_next_one_and_not_before_it_is_dead) {
   CALQUE_NEEDS_PLAIN_PROCESS();
   const std::string model = large_model("large"), target = copy("m");
@@ -324,4 +349,4 @@ TEST_F(Endings, a_saved_model_has_its_own_tokenizer_and_the_users_files_stay) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::endings_test

@@ -14,7 +14,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::hostile_test {
 namespace {
 
 using cli_test::calque_run;
@@ -77,4 +77,4 @@ TEST(HostileDtypes, a_function_without_a_formula_for_a_dtype_is_refused) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::hostile_test

@@ -12,7 +12,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,4 +183,4 @@ TEST_F(Models, what_is_wrong_with_a_folder_is_said_in_one_line) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::models_test

@@ -12,7 +12,7 @@
 #include "export/export_support.h"
 #include "export/pt2_support.h"
 
-namespace calque {
+namespace calque::auto_functionalize_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -201,4 +201,4 @@ TEST(AutoFunctionalize, T332_functionalize_outside_a_trace_computes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::auto_functionalize_test

@@ -11,7 +11,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::dynamic_shapes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -401,4 +401,4 @@ TEST(DynamicShapes, arguments_bind_as_python_binds_them) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::dynamic_shapes_test

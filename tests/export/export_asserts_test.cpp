@@ -14,7 +14,7 @@
 #include "export/export_support.h"
 #include "support/conformance.h"
 
-namespace calque {
+namespace calque::export_asserts_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -371,4 +371,4 @@ TEST(ExportAsserts, a_literal_of_a_size_from_data_keeps_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_asserts_test

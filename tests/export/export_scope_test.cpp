@@ -8,7 +8,7 @@
 #include "export/export_support.h"
 #include "support/thread_state.h"
 
-namespace calque {
+namespace calque::export_scope_test {
 namespace {
 
 using test::ThreadState;
@@ -58,4 +58,4 @@ TEST(ExportScope, run_decompositions_leaves_nothing_behind) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_scope_test

@@ -22,7 +22,7 @@
 #include "export/export_support.h"
 #include "support/conformance.h"
 
-namespace calque {
+namespace calque::export_state_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -616,4 +616,4 @@ TEST(ExportState, calls_that_count_in_a_graph_of_their_own_take_turns) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_state_test

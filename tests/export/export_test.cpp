@@ -15,7 +15,7 @@
 #include "export/export_support.h"
 #include "support/conformance.h"
 
-namespace calque {
+namespace calque::export_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -457,4 +457,4 @@ TEST(Export, strict_refuses_control_flow_on_data) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::export_test

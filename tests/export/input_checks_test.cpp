@@ -10,7 +10,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::input_checks_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(GuardText, evaluates_as_python) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::input_checks_test

@@ -5,7 +5,7 @@
 #include "calque/trace/make_fx.h"
 #include "export/export_support.h"
 
-namespace calque {
+namespace calque::nested_export_test {
 namespace {
 
 TEST(NestedExport, leaves_nothing_in_a_trace_that_is_going_on) {
@@ -23,4 +23,4 @@ TEST(NestedExport, leaves_nothing_in_a_trace_that_is_going_on) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::nested_export_test

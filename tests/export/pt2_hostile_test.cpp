@@ -13,7 +13,7 @@
 #include "support/error_support.h"
 #include "support/json_changes.h"
 
-namespace calque {
+namespace calque::pt2_hostile_test {
 namespace {
 
 using namespace pt2_test;
@@ -254,4 +254,4 @@ TEST_F(HostileProgram, an_archive_of_something_else) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::pt2_hostile_test

@@ -10,13 +10,13 @@
 #include "export/pt2_support.h"
 #include "support/conformance.h"
 
-namespace calque {
+namespace calque::pt2_rows_test {
 namespace {
 
 using namespace pt2_test;
 using nlohmann::json;
 
-std::vector<const Node*> calls(const Graph& graph) {
+std::vector<const Node*> call_nodes(const Graph& graph) {
   std::vector<const Node*> out;
   for (const Node* n : graph.nodes())
     if (n->kind() == NodeKind::call_function) out.push_back(n);
@@ -50,10 +50,10 @@ const json& argument(const json& node, const std::string& name) {
 TEST(SerdeRows, T362_a_round_trip_keeps_nodes_and_values) {
   const auto program = load_golden("basic");
   const auto again = round_trip(*program);
-  ASSERT_EQ(calls(program->graph()).size(), calls(again->graph()).size());
-  for (size_t i = 0; i < calls(program->graph()).size(); ++i) {
-    const Node* a = calls(program->graph())[i];
-    const Node* b = calls(again->graph())[i];
+  ASSERT_EQ(call_nodes(program->graph()).size(), call_nodes(again->graph()).size());
+  for (size_t i = 0; i < call_nodes(program->graph()).size(); ++i) {
+    const Node* a = call_nodes(program->graph())[i];
+    const Node* b = call_nodes(again->graph())[i];
     EXPECT_EQ(a->target().str(), b->target().str());
     EXPECT_EQ(str(a->meta.val.to_tensor().sym_sizes()), str(b->meta.val.to_tensor().sym_sizes()));
     EXPECT_EQ(a->meta.val.to_tensor().dtype(), b->meta.val.to_tensor().dtype());
@@ -176,8 +176,8 @@ TEST(SerdeRows, T380_symbolic_integers_survive) {
 TEST(SerdeRows, T382_modules_keep_their_metadata) {
   const auto program = load_golden("two_layers_dynamic");
   const auto again = round_trip(*program);
-  const auto before = calls(program->graph());
-  const auto after = calls(again->graph());
+  const auto before = call_nodes(program->graph());
+  const auto after = call_nodes(again->graph());
   ASSERT_EQ(before.size(), after.size());
   for (size_t i = 0; i < before.size(); ++i) {
     ASSERT_TRUE(after[i]->meta.nn_module_stack) << after[i]->name();
@@ -271,7 +271,7 @@ TEST(SerdeRows, T388_getitems_of_the_same_result_are_merged) {
     output->set_args({tuple(results)});
   }
   const auto again = round_trip(program);
-  EXPECT_EQ(calls(again->graph()).size() + 1, calls(program.graph()).size());
+  EXPECT_EQ(call_nodes(again->graph()).size() + 1, call_nodes(program.graph()).size());
   EXPECT_EQ(difference(program, "several_results"), "");
   EXPECT_EQ(difference(*again, "several_results"), "");
 }
@@ -280,7 +280,7 @@ TEST(SerdeRows, T389_custom_metadata_survives) {
   const auto again = round_trip(*load_golden("custom_metadata"));
   ASSERT_EQ(again->parts().metadata.size(), 1U);
   EXPECT_EQ(json::parse(again->parts().metadata[0].second), json::parse(R"({"model": "tiny", "n": [1, 2.5, null, true]})"));
-  const Node* add = calls(again->graph()).at(0);
+  const Node* add = call_nodes(again->graph()).at(0);
   const Value* custom = add->meta.find("custom");
   ASSERT_TRUE(custom);
   EXPECT_EQ(custom->to_dict().find("tag")->to_string(), "add");
@@ -322,4 +322,4 @@ TEST(SerdeRows, T392_schema_evolution) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::pt2_rows_test

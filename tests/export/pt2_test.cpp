@@ -24,7 +24,7 @@
 #include "export/pt2_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::pt2_test {
 namespace {
 
 using namespace pt2_test;
@@ -420,4 +420,4 @@ TEST(Pt2, tensors_inside_branches_are_saved) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::pt2_test

@@ -11,7 +11,7 @@
 #include "calque/op/aten/ternary.h"
 #include "export/export_support.h"
 
-namespace calque {
+namespace calque::small_examples_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -113,4 +113,4 @@ TEST(SmallExamples, other_errors_speak_of_the_sizes_that_were_given) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::small_examples_test

@@ -14,7 +14,7 @@
 #include "calque/op/autocast.h"
 #include "export/export_support.h"
 
-namespace calque {
+namespace calque::strict_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -235,4 +235,4 @@ TEST(StrictExport, an_assigned_constant_is_refused_by_name) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::strict_test

@@ -20,7 +20,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::unflatten_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -304,4 +304,4 @@ TEST(Unflatten, a_module_that_takes_a_list_is_exported_again) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::unflatten_test

@@ -10,7 +10,7 @@
 #include "calque/op/aten/random.h"
 #include "export/export_support.h"
 
-namespace calque {
+namespace calque::verifier_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -136,4 +136,4 @@ TEST(Verifier, names_that_do_not_fit) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::verifier_test

@@ -10,7 +10,7 @@
 #include "calque/op/operators.h"
 #include "export/pt2_support.h"
 
-namespace calque {
+namespace calque::zoo_programs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +70,4 @@ TEST(ZooPrograms, are_the_same_after_saving_and_loading) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::zoo_programs_test

@@ -10,7 +10,7 @@
 
 #include "file/file_support.h"
 
-namespace calque {
+namespace calque::compare_test {
 namespace {
 
 using file_test::file_of;
@@ -143,4 +143,4 @@ TEST(CompareFiles, packed_dtypes_by_their_bytes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::compare_test

@@ -10,7 +10,7 @@
 #include "calque/base/error.h"
 #include "support/folder_support.h"
 
-namespace calque {
+namespace calque::folder_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -131,4 +131,4 @@ TEST_P(FolderWriterErrors, a_parent_that_may_not_be_written) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::folder_writer_test

@@ -8,7 +8,7 @@
 #include "calque/base/error.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::json_test {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -138,4 +138,4 @@ TEST(Json, what_is_read_through_the_document_names_it_once) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::json_test

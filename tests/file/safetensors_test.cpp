@@ -17,7 +17,7 @@
 #include "file/file_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::safetensors_test {
 namespace {
 
 using file_test::file_of;
@@ -105,8 +105,9 @@ TEST(Safetensors, H261_tensors_are_read_only_views_that_keep_the_file_alive) {
 }
 
 TEST(Safetensors, H262_a_file_shorter_than_eight_bytes_is_refused) {
-  EXPECT_THAT(refused(""), AllOf(HasSubstr("x.safetensors"), HasSubstr("at least 8 bytes"), HasSubstr("found 0")));
-  EXPECT_THAT(refused("1234567"), HasSubstr("found 7"));
+  EXPECT_THAT(refused(""), AllOf(HasSubstr("x.safetensors"), HasSubstr("expected a safetensors file, found an empty file")));
+  EXPECT_THAT(refused("\1\2\3\4\5\6\7"),
+              AllOf(HasSubstr("x.safetensors"), HasSubstr("at least 8 bytes"), HasSubstr("found 7")));
 }
 
 TEST(Safetensors, H262_a_header_above_the_limit_is_refused) {
@@ -368,7 +369,8 @@ TEST(Safetensors, opens_what_the_library_opens) {
     } catch (const UserError& e) {
       EXPECT_FALSE(expected) << content.substr(8) << "\n" << e.what();
       EXPECT_EQ(e.kind(), ErrorKind::bad_file);
-      EXPECT_THAT(e.what(), HasSubstr("x.safetensors: not a valid safetensors file: "));
+      EXPECT_THAT(e.what(), testing::ContainsRegex(
+                                "x.safetensors: (not a valid safetensors file: |expected a safetensors file, found )"));
     }
   }
   EXPECT_GE(count, 150);
@@ -561,4 +563,4 @@ TEST(SaveSafetensors, what_could_not_be_read_back_is_refused_before_anything_is_
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::safetensors_test

@@ -12,7 +12,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 
-namespace calque {
+namespace calque::temporaries_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ TEST(MappedFile, writing_the_bytes_of_a_file_that_was_cut_off_names_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::temporaries_test

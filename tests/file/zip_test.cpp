@@ -6,10 +6,12 @@
 #include <functional>
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 #include "calque/file/mapped_file.h"
+#include "file/zip_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::zip_test {
 namespace {
 
 std::string archive(const std::vector<std::pair<std::string, std::string>>& entries, const std::string& folder = "top") {
@@ -90,17 +92,89 @@ TEST(Zip, overlap_and_wrong_offsets_are_refused) {
   EXPECT_NE(error_of(bytes), "");
 }
 
-TEST(Zip, compressed_and_encrypted_entries_are_refused) {
+TEST(Zip, encrypted_entries_and_unknown_methods_are_refused) {
   std::string bytes = archive({{"a", "text"}});
-  put<uint16_t>(bytes, directory(bytes, 0) + 10, 8);
-  EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
-  bytes = archive({{"a", "text"}});
   put<uint16_t>(bytes, directory(bytes, 0) + 8, 1);
   EXPECT_NE(error_of(bytes).find("encrypted"), std::string::npos);
-  // A bomb says that a few bytes are many.
+  bytes = archive({{"a", "text"}});
+  put<uint16_t>(bytes, directory(bytes, 0) + 10, 12);
+  EXPECT_NE(error_of(bytes).find("compressed by method 12"), std::string::npos);
+  // Stored, and yet of two sizes.
   bytes = archive({{"a", "text"}});
   put<uint32_t>(bytes, directory(bytes, 0) + 24, 0xF0000000U);
-  EXPECT_NE(error_of(bytes).find("compressed"), std::string::npos);
+  EXPECT_NE(error_of(bytes).find("two sizes"), std::string::npos);
+}
+
+TEST(Zip, compressed_entries_are_inflated) {
+  const std::string text(100'000, 'x');
+  const std::string bytes = test::deflated_archive({{"a/empty", ""}, {"a/long", text}, {"a/short", "text"}});
+  EXPECT_LT(bytes.size(), 2000U);
+  const ZipReader zip(std::as_bytes(std::span(bytes)), "test");
+  EXPECT_EQ(zip.find("a/empty")->text(), "");
+  EXPECT_EQ(zip.find("a/short")->text(), "text");
+  EXPECT_EQ(zip.find("a/long")->text(), text);
+  zip.check(*zip.find("a/long"));
+  // Looked at without inflating: the names alone.
+  const ZipReader names(std::as_bytes(std::span(bytes)), "test", ZipContent::stored);
+  EXPECT_EQ(names.entries().size(), 3U);
+  EXPECT_EQ(names.find("a/long")->text(), "");
+}
+
+TEST(Zip, compressed_entries_keep_their_memory_as_long_as_somebody_has_them) {
+  const std::string bytes = test::deflated_archive({{"a", std::string(1000, 'x')}});
+  const size_t before = memory_in_use();
+  std::shared_ptr<const void> kept;
+  {
+    const ZipReader zip(std::as_bytes(std::span(bytes)), "test");
+    kept = zip.find("a")->inflated;
+  }
+  EXPECT_EQ(memory_in_use(), before + 1000);
+  kept.reset();
+  EXPECT_EQ(memory_in_use(), before);
+}
+
+TEST(Zip, compressed_entries_that_lie_about_their_size_are_refused) {
+  const std::string good = test::deflated_archive({{"a", "some text"}});
+  for (const uint32_t claimed : {0U, 8U, 10U, 1000U}) {
+    std::string bytes = good;
+    put<uint32_t>(bytes, directory(bytes, 0) + 24, claimed);
+    EXPECT_NE(error_of(bytes).find("does not inflate to the " + std::to_string(claimed)), std::string::npos);
+  }
+  for (size_t i = 31; i < directory(good, 0); ++i) {  // damaged data: an error, or text that fails the checksum
+    std::string bytes = good;
+    bytes[i] = static_cast<char>(bytes[i] ^ 0x55);
+    try {
+      const ZipReader zip(std::as_bytes(std::span(bytes)), "test");
+      EXPECT_THROW(zip.check(*zip.find("a")), UserError);
+    } catch (const UserError&) {
+    }
+  }
+}
+
+TEST(Zip, a_bomb_is_refused_before_anything_is_inflated) {
+  // 80 MB of zeros in 80 kB.
+  const std::string bomb = test::deflated_archive({{"a", std::string(80'000'000, '\0')}});
+  ASSERT_LT(bomb.size(), 100'000U);
+  const size_t before = memory_in_use();
+  EXPECT_NE(error_of(bomb).find("claim 80000000 bytes, more than 200 times the archive's"), std::string::npos);
+  EXPECT_EQ(memory_in_use(), before);
+  // Many entries of one archive count together.
+  std::vector<std::pair<std::string, std::string>> many;
+  for (int i = 0; i < 10; ++i) many.emplace_back("e" + std::to_string(i), std::string(8'000'000, '\0'));
+  EXPECT_NE(error_of(test::deflated_archive(many)).find("claim 80000000 bytes"), std::string::npos);
+  // Sizes that add up to more than a number holds.
+  std::string wraps = test::deflated_archive({{"a", "1"}, {"b", "2"}});
+  for (const size_t i : {0, 1}) put<uint32_t>(wraps, directory(wraps, i) + 24, 0xFFFFFFFEU);
+  EXPECT_NE(error_of(wraps).find("more than 200 times"), std::string::npos);
+}
+
+TEST(Zip, what_is_inflated_counts_as_memory) {
+  const std::string bytes = test::deflated_archive({{"a", std::string(2'000'000, 'x')}});
+  const size_t limit = memory_limit();
+  set_memory_limit(memory_in_use() + 1'000'000);
+  const std::string text = test::error_of([&] { open(bytes); });
+  set_memory_limit(limit);
+  EXPECT_NE(text.find("memory"), std::string::npos) << text;
 }
 
 TEST(Zip, a_directory_that_claims_too_much_is_refused) {
@@ -146,4 +220,4 @@ TEST(Zip, larger_than_four_gibibytes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::zip_test

@@ -14,7 +14,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::assisted_test {
 namespace {
 
 using generate_test::ids_of;
@@ -220,4 +220,4 @@ TEST(Assisted, H245_what_it_cannot_do_it_says) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::assisted_test

@@ -12,7 +12,7 @@
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::beam_search_test {
 namespace {
 
 using generate_test::ids_of;
@@ -175,4 +175,4 @@ TEST(BeamSearch, at_the_last_step_the_likeliest_text_counts) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::beam_search_test

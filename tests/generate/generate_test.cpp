@@ -14,7 +14,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::generate_test {
 namespace {
 
 using generate_test::follows;
@@ -305,4 +305,4 @@ TEST(Generate, says_what_it_cannot_do) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::generate_test

@@ -12,7 +12,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::generation_config_test {
 namespace {
 
 using test::error_of;
@@ -197,4 +197,4 @@ TEST(GenerationConfig, hostile_values_of_every_setting_are_fine_or_a_user_error)
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::generation_config_test

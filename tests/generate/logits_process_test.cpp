@@ -14,7 +14,7 @@
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::logits_process_test {
 namespace {
 
 using generate_test::ids_of;
@@ -175,4 +175,4 @@ TEST(LogitsProcessor, the_rest_do_what_their_names_say) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::logits_process_test

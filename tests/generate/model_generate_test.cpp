@@ -21,7 +21,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::model_generate_test {
 namespace {
 
 using generate_test::ids_of;
@@ -427,4 +427,4 @@ TEST(BestLogit, is_not_asked_for_where_logits_are_looked_at) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::model_generate_test

@@ -12,7 +12,7 @@
 #include "calque/op/aten/factories.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::code_test {
 namespace {
 
 using nlohmann::json;
@@ -82,4 +82,4 @@ TEST(Code, the_source_line_of_a_node_is_shown) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::code_test

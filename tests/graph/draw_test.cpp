@@ -13,7 +13,7 @@
 #include "calque/graph/text.h"
 #include "graph/draw/labels.h"
 
-namespace calque {
+namespace calque::draw_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -85,7 +85,9 @@ void put_under(Graph& graph, const char* node, std::vector<std::string> paths) {
   auto stack = std::make_shared<ModuleStack>();
   stack->push_back({"", "", "Model"});
   for (const std::string& path : paths) stack->push_back({path, path, "Layer"});
-  graph.find_node(node)->meta.nn_module_stack = stack;
+  Node* found = graph.find_node(node);
+  ASSERT_NE(found, nullptr) << node;
+  found->meta.nn_module_stack = stack;
 }
 
 // Two layers of the same calls, and what is no box: weights, a transposed weight, sizes, items of tuples, a check.
@@ -101,17 +103,17 @@ Graph layers() {
     %t_1 : f32[4, 4] = aten.t.default(%w1)
     %mm_1 : f32[s0, 4] = aten.mm.default(%relu, %t_1)
     %relu_1 : f32[s0, 4] = aten.relu.default(%mm_1)
-    %size : Sym(s0) = aten.sym_size.int(%relu_1, 0)
-    %double : Sym(2*s0) = operator.mul(%size, 2)
-    %max : (f32[s0], i64[s0]) = aten.max.dim(%relu_1, 1)
-    %values : f32[s0] = operator.getitem(%max, 0)
-    %view : f32[s0] = aten.view.default(%values, [%size])
+    %rows : Sym(s0) = aten.sym_size.int(%relu_1, 0)
+    %twice : Sym(2*s0) = operator.mul(%rows, 2)
+    %top : (f32[s0], i64[s0]) = aten.max.dim(%relu_1, 1)
+    %vals : f32[s0] = operator.getitem(%top, 0)
+    %view : f32[s0] = aten.view.default(%vals, [%rows])
     return (%view,))");
   for (const char* n : {"t", "mm"}) put_under(graph, n, {"layers.0", "layers.0.linear"});
   put_under(graph, "relu", {"layers.0"});
   for (const char* n : {"t_1", "mm_1"}) put_under(graph, n, {"layers.1", "layers.1.linear"});
   put_under(graph, "relu_1", {"layers.1"});
-  for (const char* n : {"size", "double", "max", "values", "view"}) put_under(graph, n, {});
+  for (const char* n : {"rows", "twice", "top", "vals", "view"}) put_under(graph, n, {});
   return graph;
 }
 
@@ -148,12 +150,12 @@ TEST(Picture, folds_weights_under_their_own_names) {
 TEST(Picture, folds_sizes_and_items_of_tuples) {
   const Graph graph = layers();
   const draw::Outline outline = draw::outline_of(graph, {});
-  const uint32_t max = outline.box_of[graph.find_node("max")->id()];
-  EXPECT_EQ(outline.box_of[graph.find_node("values")->id()], max);
+  const uint32_t max = outline.box_of[graph.find_node("top")->id()];
+  EXPECT_EQ(outline.box_of[graph.find_node("vals")->id()], max);
   EXPECT_THAT(outline.users[max], ElementsAre(outline.box_of[graph.find_node("view")->id()]));
   for (const draw::OutlineBox& box : outline.boxes)
     if (box.node) {
-      EXPECT_THAT(box.node->name(), Not(AnyOf("size", "double")));
+      EXPECT_THAT(box.node->name(), Not(AnyOf("rows", "twice")));
     }
 }
 
@@ -171,7 +173,7 @@ TEST(Picture, modules_of_the_same_calls_are_alike) {
 
 TEST(Picture, a_value_that_is_read_from_a_tensor_stays_a_box) {
   const Graph graph = parse_graph(R"(
-    symbol u0
+    symbol u0 in [0, 12]
     %x : i64[1] = placeholder
     %item : Sym(u0) = aten._local_scalar_dense.default(%x)
     %next : Sym(u0 + 1) = operator.add(%item, 1)
@@ -350,13 +352,13 @@ TEST(Differences, names_do_not_count) {
 TEST(Differences, a_changed_argument_is_a_change) {
   const Graph a = layers();
   Graph b = layers();
-  b.find_node("max")->update_arg(1, 0);
+  b.find_node("top")->update_arg(1, 0);
   const nlohmann::json data = page_data(to_html(a, named_weights(), b, named_weights()));
   for (const nlohmann::json& n : data["graphs"][0]["nodes"]) {
     EXPECT_TRUE(n.contains("partner")) << n["name"];
-    EXPECT_EQ(n.contains("changed"), n["name"] == "max") << n["name"];
+    EXPECT_EQ(n.contains("changed"), n["name"] == "top") << n["name"];
   }
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::draw_test

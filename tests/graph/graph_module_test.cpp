@@ -14,7 +14,7 @@
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::graph_module_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -220,4 +220,4 @@ TEST(GraphModule, T028_code_releases_values_after_their_last_use) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::graph_module_test

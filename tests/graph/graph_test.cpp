@@ -10,7 +10,7 @@
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::graph_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -490,4 +490,4 @@ TEST(Find, by_kind_and_target) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::graph_test

@@ -14,7 +14,7 @@
 #include "calque/sym/shape_env.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::interpreter_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -259,4 +259,4 @@ TEST(Methods, of_tensors_and_dicts) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::interpreter_test

@@ -15,7 +15,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::passes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -372,4 +372,4 @@ TEST(PassManager, T072_constraints_sort_passes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::passes_test

@@ -5,7 +5,7 @@
 #include "calque/graph/function.h"
 #include "calque/op/library.h"
 
-namespace calque {
+namespace calque::python_names_test {
 namespace {
 
 TEST(PythonNames, every_operator_of_torch_has_a_function_or_a_method) {
@@ -53,4 +53,4 @@ TEST(PythonNames, a_wrong_name_is_refused_when_the_stanza_is_registered) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::python_names_test

@@ -15,7 +15,7 @@
 #include "calque/op/autocast.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::regions_test {
 namespace {
 
 using nlohmann::json;
@@ -141,4 +141,4 @@ TEST(Regions, an_error_puts_the_thread_back) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::regions_test

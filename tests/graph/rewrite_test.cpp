@@ -13,7 +13,7 @@
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::rewrite_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -256,4 +256,4 @@ TEST(Rewrite, patterns_that_cannot_be_found_are_refused) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::rewrite_test

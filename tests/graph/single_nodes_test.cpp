@@ -14,7 +14,7 @@
 #include "calque/op/call_counter.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::single_nodes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(SingleNodes, the_counter_sees_calls_above_or_below_composites) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::single_nodes_test

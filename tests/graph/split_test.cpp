@@ -10,7 +10,7 @@
 #include "calque/op/aten/factories.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::split_test {
 namespace {
 
 using nlohmann::json;
@@ -64,4 +64,4 @@ TEST(Split, gives_pytorchs_modules) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::split_test

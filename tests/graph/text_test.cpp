@@ -15,7 +15,7 @@
 #include "calque/sym/srepr.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::text_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -299,4 +299,4 @@ TEST(Format, nodes_inside_a_structure_are_marked_as_such) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::text_test

@@ -11,7 +11,7 @@
 #include "calque/tensor/finfo.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::attention_masks_test {
 namespace {
 
 using namespace hub_test;
@@ -126,4 +126,4 @@ TEST(Masks, H159_packed_sequences_with_a_4d_mask) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::attention_masks_test

@@ -8,7 +8,7 @@
 #include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::device_map_test {
 namespace {
 
 using namespace hub_test;
@@ -204,4 +204,4 @@ TEST(DeviceMap, H136_buffers_that_fit_nowhere_are_a_warning) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::device_map_test

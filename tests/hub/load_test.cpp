@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 namespace fs = std::filesystem;
 
 void expect_equal_models(PretrainedModel& a, PretrainedModel& b) {
@@ -187,7 +188,7 @@ TEST(Load, H015_a_git_lfs_pointer) {
   for (const char* name : {"pytorch_model.bin", "model.safetensors"}) {
     folder.write(name, pointer);
     const std::string text = error_of([&] { from_pretrained(folder.path()); });
-    EXPECT_THAT(text, HasSubstr("is a Git LFS pointer"));
+    EXPECT_THAT(text, HasSubstr("found a Git LFS pointer"));
     EXPECT_THAT(text, HasSubstr("`git lfs install` followed by `git lfs pull`"));
     EXPECT_THAT(text, HasSubstr(name));
   }
@@ -450,15 +451,22 @@ TEST(LoadErrors, an_unknown_architecture) {
   folder.copy(golden("tiny/model.safetensors"), "model.safetensors");
   folder.write("config.json", R"({"model_type": "llamma", "architectures": ["LlammaForCausalLM"]})");
   const std::string text = error_of([&] { from_pretrained(folder.path()); });
-  EXPECT_THAT(
-      text, HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque. Near it: llama"));
+  EXPECT_THAT(text,
+              HasSubstr("there is no architecture \"llamma\" and no model class LlammaForCausalLM in Calque\nIt has these"));
+  EXPECT_THAT(text, HasSubstr("(`calque models` lists their classes):\n  albert, bart, bert,"));
+  EXPECT_THAT(text, HasSubstr("model = transformers.LlammaForCausalLM.from_pretrained(\"" + folder.path().string() + "\")"));
+  EXPECT_THAT(text, HasSubstr("\n  calque run model.pt2 --inputs inputs.safetensors"));
+  // Nothing is near: no guess.
+  folder.write("config.json", R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"], "vocab_size": 4})");
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), Not(HasSubstr("did you mean")));
   folder.write("config.json", R"({"hidden_size": 3})");
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("\"model_type\" is missing in Calque. It has"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("\"model_type\" is missing in Calque\nIt has"));
 }
 
 TEST(LoadErrors, an_unknown_class) {
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.model_class = "LlamaForCasualLM"}); }),
-              HasSubstr("there is no model class LlamaForCasualLM; of llama there are LlamaModel, LlamaForCausalLM"));
+              HasSubstr("there is no model class LlamaForCasualLM; did you mean 'LlamaForCausalLM'?\nOf llama there are\n  "
+                        "LlamaModel, LlamaForCausalLM"));
   EXPECT_THAT(error_of([] { from_pretrained(golden("tiny"), {.task = "juggling"}); }),
               HasSubstr("llama has no class for the task \"juggling\"; it has default, causal-lm"));
   EXPECT_EQ(from_pretrained(golden("tiny"), {.task = "causal-lm"})->class_name(), "LlamaForCausalLM");

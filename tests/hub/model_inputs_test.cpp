@@ -9,7 +9,7 @@
 #include "calque/op/literal.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::model_inputs_test {
 namespace {
 
 constexpr ArgumentName<Tensor> pixel_values{"pixel_values"};
@@ -106,4 +106,4 @@ TEST(NamedInputs, another_kind_than_the_names_is_said_where_it_is_read) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::model_inputs_test

@@ -8,7 +8,7 @@
 #include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::model_output_test {
 namespace {
 
 using namespace hub_test;
@@ -115,4 +115,4 @@ TEST(Outputs, H174_what_was_not_asked_for_is_not_there) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::model_output_test

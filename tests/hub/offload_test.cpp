@@ -7,7 +7,7 @@
 #include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::offload_test {
 namespace {
 
 using namespace hub_test;
@@ -161,4 +161,4 @@ TEST(Offload, a_failing_call_lets_the_weights_go) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::offload_test

@@ -13,7 +13,7 @@
 #include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::prune_test {
 namespace {
 
 using namespace hub_test;
@@ -149,4 +149,4 @@ TEST(Prune, a_class_that_cannot_says_so) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::prune_test

@@ -11,7 +11,7 @@
 
 #include "calque/file/mapped_file.h"
 
-namespace calque {
+namespace calque::read_ahead_test {
 namespace {
 
 const std::array<std::byte, 40> memory{};
@@ -78,4 +78,4 @@ TEST(ReadAhead, no_files_and_empty_files_are_no_reading) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::read_ahead_test

@@ -12,7 +12,7 @@
 #include "calque/op/aten/joining.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::resize_test {
 namespace {
 
 using namespace hub_test;
@@ -279,4 +279,4 @@ TEST(ModelInfo, models_that_look_for_padding_warn_of_it_once) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::resize_test

@@ -4,7 +4,7 @@
 
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::save_crash_test {
 namespace {
 
 using namespace hub_test;
@@ -32,4 +32,4 @@ TEST(SaveCrash, a_full_disk_leaves_the_old_checkpoint) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::save_crash_test

@@ -12,7 +12,7 @@
 #include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::save_pretrained_test {
 namespace {
 
 using namespace hub_test;
@@ -355,6 +355,28 @@ TEST(SavePretrained, companions_are_those_of_the_model_and_a_users_files_stay) {
   EXPECT_EQ(read_file(work / "m/tokenizer.json"), "new tokenizer");
 }
 
+TEST(SavePretrained, files_that_nobody_knows_go_with_the_model_and_weights_in_other_forms_stay) {
+  TemporaryFolder work;
+  work.write("source/modules.json", "[]");
+  work.write("source/1_Pooling/config.json", "{}");
+  work.write("source/2_Dense/model.safetensors", "weights of a part");
+  work.write("source/README.md", "of the source");
+  work.write("source/my_settings.yaml", "a: 1");
+  for (const char* gone : {"pytorch_model.bin", "tf_model.h5", "onnx/model.onnx", ".gitattributes", "optimizer.pt",
+                           "model.fp16.safetensors", "checkpoint-10/trainer_state.json", "flax_model.msgpack"})
+    work.write("source/" + std::string(gone), "stays behind");
+  work.write("m/modules.json", "of another model");
+  work.write("m/1_Pooling/other.json", "of another model");
+  for (const auto exchange : {FolderWriter::Exchange::whole, FolderWriter::Exchange::in_place}) {
+    save_pretrained(*tiny_llama(), work / "m", {.companions_of = work / "source", .at_best = exchange});
+    EXPECT_EQ(names_in(work / "m"), (Names{"1_Pooling", "2_Dense", "README.md", "config.json", "generation_config.json",
+                                           "model.safetensors", "modules.json", "my_settings.yaml"}));
+    EXPECT_EQ(read_file(work / "m/modules.json"), "[]");
+    EXPECT_EQ(names_in(work / "m/1_Pooling"), Names{"config.json"});
+    EXPECT_EQ(read_file(work / "m/2_Dense/model.safetensors"), "weights of a part");
+  }
+}
+
 TEST(SavePretrained, a_companion_that_cannot_be_read_leaves_the_old_folder) {
   TemporaryFolder work;
   work.write("m/tokenizer.json", "old");
@@ -369,4 +391,4 @@ TEST(SavePretrained, a_companion_that_cannot_be_read_leaves_the_old_folder) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::save_pretrained_test

@@ -6,7 +6,7 @@
 #include "calque/op/aten/factories.h"
 #include "hub/hub_support.h"
 
-namespace calque {
+namespace calque::sharding_test {
 namespace {
 
 using namespace hub_test;
@@ -144,4 +144,4 @@ TEST(Sharding, weight_files_by_name) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::sharding_test

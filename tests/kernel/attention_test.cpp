@@ -11,7 +11,7 @@
 
 #include "calque/base/thread.h"
 
-namespace calque {
+namespace calque::attention_test {
 namespace {
 
 template <class T>
@@ -220,4 +220,4 @@ TEST(Attention, nan_in_a_key_reaches_every_row_that_sees_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::attention_test

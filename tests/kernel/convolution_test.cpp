@@ -10,7 +10,7 @@
 
 #include "calque/base/thread.h"
 
-namespace calque {
+namespace calque::convolution_test {
 namespace {
 
 template <class T>
@@ -252,4 +252,4 @@ TYPED_TEST(ConvolutionTest, ThreadsDoNotChangeTheResult) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::convolution_test

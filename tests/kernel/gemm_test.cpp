@@ -11,7 +11,7 @@
 
 #include "calque/base/thread.h"
 
-namespace calque {
+namespace calque::gemm_test {
 namespace {
 
 enum class Layout { row_major, column_major, scattered };
@@ -270,4 +270,4 @@ TEST(Gemm, infinity_times_a_subnormal_is_infinity_in_small_products) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::gemm_test

@@ -17,7 +17,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::random_test {
 namespace {
 
 const std::string golden = test::source_folder() + "/tests/kernel/golden/";
@@ -293,4 +293,4 @@ TEST(RandomErrors, multinomial_checks_weights_and_counts) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::random_test

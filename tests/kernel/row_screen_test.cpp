@@ -11,7 +11,7 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 
-namespace calque {
+namespace calque::row_screen_test {
 namespace {
 
 using kernel::RowScreen;
@@ -118,4 +118,4 @@ TEST(RowScreen, numbers_that_are_none) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::row_screen_test

@@ -71,8 +71,18 @@ class Reader {
     return end + 1;
   }
 
+  // Behind the comma of `-12,`; where it is where no number with a comma stands. A table of numbers is data.
+  size_t end_of_table_entry() const {
+    size_t end = at_ + (peek() == '-' ? 1 : 0);
+    if (end >= text_.size() || !std::isdigit(static_cast<unsigned char>(text_[end]))) return at_;
+    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '.')) ++end;
+    while (end < text_.size() && std::isspace(static_cast<unsigned char>(text_[end]))) ++end;
+    return end < text_.size() && text_[end] == ',' ? end + 1 : at_;
+  }
+
   void read_token() {
     const char c = peek();
+    if (const size_t behind = end_of_table_entry(); behind != at_) return skip_to(behind);
     const bool is_word = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
     size_t end = at_ + 1;
     if (std::isspace(static_cast<unsigned char>(c))) return skip_to(end);

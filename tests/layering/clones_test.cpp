@@ -51,6 +51,12 @@ TEST(Clones, ignores_shorter_runs_and_other_names) {
   EXPECT_TRUE(clones_of(loop, "int sum = 0;\nfor (int i = 0; i < m; ++i) sum += numbers[i];\nreturn sum;\n", 20).empty());
 }
 
+TEST(Clones, ignores_tables_of_numbers) {
+  const std::string table = "int a[] = {1, 2, -3, 0x40, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};\n";
+  EXPECT_TRUE(clones_of(table, table, 12).empty());
+  EXPECT_EQ(clones_of(table, table, 9).size(), 1u) << "int a [ ] = { 16 } ;";
+}
+
 TEST(Clones, reads_strings_whole) {
   EXPECT_TRUE(clones_of("f(\"a // b\", 1, 2, 3);", "f(\"a // c\", 1, 2, 3);", 9).empty());
   EXPECT_EQ(clones_of("f(R\"(x ) y)\", 1);", "g; f(R\"(x ) y)\", 1);", 6).size(), 1u);

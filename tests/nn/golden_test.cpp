@@ -9,7 +9,7 @@
 #include "nn/layers_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::golden_test {
 namespace {
 
 const std::string folder = test::source_folder() + "/tests/nn/golden/";
@@ -70,4 +70,4 @@ TEST(LayersGolden, answer_as_pytorch_does) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::golden_test

@@ -11,7 +11,7 @@
 #include "calque/tensor/generator.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::layers_test {
 namespace {
 
 using test::error_of;
@@ -185,4 +185,4 @@ TEST(Init, truncated_normal_stays_within_its_bounds) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::layers_test

@@ -12,7 +12,7 @@
 #include "calque/op/aten/unary.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::module_test {
 namespace {
 
 struct Scale : Typed<Scale> {
@@ -452,4 +452,4 @@ TEST(Module, structured_arguments_and_results) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::module_test

@@ -10,7 +10,7 @@
 #include "calque/op/clone_input.h"
 #include "calque/tensor/generator.h"
 
-namespace calque {
+namespace calque::preserve_test {
 namespace {
 
 TEST(CloneInput, keeps_strides_alignment_and_the_need_of_gradients) {
@@ -76,4 +76,4 @@ TEST(Preserve, parameters_and_buffers_come_back) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::preserve_test

@@ -9,7 +9,7 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 
-namespace calque {
+namespace calque::reached_slot_test {
 namespace {
 
 struct Holder : Typed<Holder> {
@@ -41,4 +41,4 @@ TEST(ReachedSlot, is_that_of_the_call_of_the_name_and_of_the_index) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::reached_slot_test

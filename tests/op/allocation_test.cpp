@@ -30,7 +30,7 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
 }
 }
 
-namespace calque {
+namespace calque::allocation_test {
 namespace {
 
 // The most allocations that one of a hundred calls makes; their results are kept, so that none can reuse another's memory.
@@ -76,5 +76,5 @@ TEST(Allocation, is_counted) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::allocation_test
 #endif

@@ -12,7 +12,7 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/autocast.h"
 
-namespace calque {
+namespace calque::autocast_test {
 namespace {
 
 TEST(Autocast, casts_by_operator) {
@@ -82,4 +82,4 @@ TEST(Autocast, refuses_what_it_does_not_know) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::autocast_test

@@ -21,7 +21,7 @@
 #include "calque/op/aten/softmax.h"
 #include "calque/tensor/generator.h"
 
-namespace calque {
+namespace calque::determinism_test {
 namespace {
 
 using Tensors = std::vector<Tensor>;
@@ -171,4 +171,4 @@ TEST(Determinism, a_busy_pool_does_not_change_the_bits) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::determinism_test

@@ -8,7 +8,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/library.h"
 
-namespace calque {
+namespace calque::dispatch_test {
 namespace {
 
 Tensor floats(std::initializer_list<float> values) {
@@ -152,4 +152,4 @@ TEST(Dispatch, gradient_state_is_carried) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::dispatch_test

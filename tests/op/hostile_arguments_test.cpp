@@ -15,7 +15,7 @@
 #include "calque/op/mode.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::hostile_arguments_test {
 namespace {
 
 using test::error_of;
@@ -188,4 +188,4 @@ TEST(HostileArguments, memory_beyond_the_limit_is_refused) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::hostile_arguments_test

@@ -12,7 +12,7 @@
 #include "calque/sym/shape_env.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::indexing_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -197,4 +197,4 @@ TEST(Unique, counts_and_inverts) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::indexing_test

@@ -6,7 +6,7 @@
 #include "calque/op/aten/random.h"
 #include "calque/op/library.h"
 
-namespace calque {
+namespace calque::meta_device_test {
 namespace {
 
 TEST(MetaDevice, a_tensor_with_data_goes_there) {
@@ -22,4 +22,4 @@ TEST(MetaDevice, a_tensor_with_data_goes_there) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::meta_device_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace calque {
+namespace calque::opgen_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST_F(Opgen, defaults_are_those_of_the_schema) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::opgen_test

@@ -8,7 +8,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
 
-namespace calque {
+namespace calque::out_test {
 namespace {
 
 Tensor filled(std::initializer_list<SymInt> sizes, DType dtype) { return full(sizes, Scalar(2), dtype); }
@@ -87,4 +87,4 @@ TEST(Copy, uint64_from_two_to_the63_on) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::out_test

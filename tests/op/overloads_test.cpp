@@ -9,7 +9,7 @@
 #include "calque/op/tensor.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::overloads_test {
 namespace {
 
 Value argument(const std::string& kind) {
@@ -47,4 +47,4 @@ TEST(Overloads, are_resolved_as_pytorch_resolves_them) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::overloads_test

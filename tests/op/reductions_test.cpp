@@ -13,7 +13,7 @@
 #include "calque/op/aten/softmax.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::reductions_test {
 namespace {
 
 using testing::ElementsAre;
@@ -152,4 +152,4 @@ TEST(Losses, cross_entropy_ignores_and_refuses) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::reductions_test

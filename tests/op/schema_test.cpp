@@ -5,7 +5,7 @@
 #include "calque/op/schema.h"
 #include "calque/op/value.h"
 
-namespace calque {
+namespace calque::schema_test {
 namespace {
 
 TEST(Schema, floating_defaults_print_as_pytorch_prints_them) {
@@ -66,4 +66,4 @@ TEST(Schema, what_is_printed_reads_back_with_the_same_defaults) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::schema_test

@@ -12,7 +12,7 @@
 #include "calque/op/index.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::shape_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -172,4 +172,4 @@ TEST(Factories, logspace_of_integers_cuts_its_ends) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::shape_test

@@ -14,7 +14,7 @@
 #include "calque/sym/shape_env.h"
 #include "calque/sym/symbolic_context.h"
 
-namespace calque {
+namespace calque::symbolic_rows_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -130,4 +130,4 @@ TEST_F(SymbolicTensors, T222_tensors_of_symbolic_values_hold_their_examples) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::symbolic_rows_test

@@ -4,7 +4,7 @@
 #include "calque/op/value.h"
 #include "calque/sym/shape_env.h"
 
-namespace calque {
+namespace calque::symbolic_text_test {
 namespace {
 
 TEST(Value, a_symbolic_number_is_not_a_plain_one) {
@@ -32,4 +32,4 @@ TEST(Print, symbolic_sizes_of_a_fake_tensor_are_shown_as_expressions) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::symbolic_text_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace calque {
+namespace calque::tree_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -379,4 +379,4 @@ TEST(Tree, namedtuple_fields_come_from_the_file) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::tree_test

@@ -19,7 +19,7 @@
 #include "calque/tensor/generator.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::unary_test {
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -162,4 +162,4 @@ TEST(Dropout, evaluation_is_the_identity_and_training_scales) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::unary_test

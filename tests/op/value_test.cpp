@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace calque {
+namespace calque::value_test {
 namespace {
 
 using Kind = Value::Kind;
@@ -161,4 +161,4 @@ TEST(Value, copies_share_their_container) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::value_test

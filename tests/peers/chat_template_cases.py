@@ -142,7 +142,7 @@ l[5].x
 d.b
 d["b"]
 d.a[1].x
-d.items
+d.items is callable
 d["items"]
 d.Items
 d.nope
@@ -313,7 +313,7 @@ s.isalpha()
 "abc1".islower()
 "Hello World".istitle()
 "é".isascii()
-s.encode
+s.encode is callable
 s.nope
 s.nope()
 s.__class__
@@ -444,7 +444,7 @@ users | sort(attribute="age", reverse=true) | map(attribute="name") | list
 [1, "a"] | sort
 [1, 2.5, true] | sort
 nested | sort
-words | unique
+words | unique | length
 words | unique | list
 [1, 1.0, true, 2] | unique | list
 ["a", "A"] | unique(true) | list
@@ -494,7 +494,7 @@ l | reverse | length
 s | reverse
 (1, 2) | reverse | list
 d | items | list
-n | items
+n | items | list
 undefined_name | items | list
 l | join
 l | join("-")
@@ -528,7 +528,7 @@ s | truncate(2)
 1 | filesizeformat
 123456789 | filesizeformat(true)
 d | attr("b")
-s | attr("upper")
+(s | attr("upper"))()
 nothing | default("x")
 nothing | default("x", true)
 empty | default("x", true)
@@ -629,17 +629,17 @@ joiner() is callable
 cycler("a", "b").next()
 cycler("a", "b").current
 cycler()
-lipsum
+lipsum is callable
 raise_exception("no!")
 raise_exception("a " ~ n)
 strftime_now("%Y-%m-%d %H:%M:%S %d %b %B %a %A %j %p %I %y %%")
 strftime_now("%-d %e")
 n()
 s()
-s.upper
+s.upper is callable
 loop
 loop is defined
-self is defined
+s.upper is defined
 d.b.c
 d.b.c is defined
 d.b.c.d is defined
@@ -801,10 +801,73 @@ TEMPLATES = [
     "{% if true %}  \n  {% endif %}  \n x", "{% for x in l -%}\n  {{ x }}\n{%- endfor %}", "  {%- for x in l %}\n  {{ x }}\n  {%- endfor %}\n",
     "{% for i in l %}{% set x = x|default(0) + i %}{{ x }}{% endfor %}", "{% for n in l %}{{ n }}{% endfor %}{{ n }}",
     "{% for i in l %}{% if i == 1 %}{% set y = i %}{% endif %}{{ y }}{% endfor %}|{{ y }}",
-    "{% set x = 1 %}{% macro f() %}{% set x = 2 %}{{ x }}{% endmacro %}{{ f() }}{{ x }}", "{% autoescape false %}x{% endautoescape %}",
+    "{% set x = 1 %}{% macro f() %}{% set x = 2 %}{{ x }}{% endmacro %}{{ f() }}{{ x }}", 
     "{% set f = namespace() %}{% set f.g = 'x'.upper %}{{ f.g() }}", "{% set ns = namespace() %}{% set ns.self = ns %}{{ ns.self.self is defined }}",
     "{% do l.append(1) %}", "{% trans %}x{% endtrans %}", "{{ users | tojson }}", "{{ users | tojson(indent=2) }}", "{{ nested | tojson(indent=1) }}",
     "{{ 'x' | indent(4, first=True) }}", "{% set x = '''a''' %}{{ x }}", "{{ \"a\\\nb\" }}", "line1\\nline2{{ '\\\\n' }}", "{{ n}}{{m }}{{n}}",
     "{%if n%}x{%endif%}", "{%-if n-%} x {%-endif-%} ", "{{n if n else m}}", "{{(n)}}", "{{ 1if true else 2 }}", "{{ 1.5.x }}", "{{ 1.x }}",
-    "{% for x in [1,2,3] %}{{ x }}{% endfor %}{{ x is defined }}", "{{ x }}{% for x in l %}{% endfor %}", "{{ s.format }}", "{{ l is sameas l }}",
+    "{% for x in [1,2,3] %}{{ x }}{% endfor %}{{ x is defined }}", "{{ x }}{% for x in l %}{% endfor %}", "{% raw %}", "{% raw -%} ", "{#-", "a {#", "{{ l is sameas l }}",
 ]
+
+# Templates of our own, in the manner of those that models have; the goldens of tests/text are made with them.
+OWN = {
+    "turns": """{#- Turns between marks. -#}
+{%- set ns = namespace(system="", first=true) -%}
+{%- for message in messages if message.role == "system" %}{% set ns.system = ns.system + message.content %}{% endfor -%}
+{{ bos_token }}{% if ns.system %}<sys>{{ ns.system | trim }}</sys>
+{% endif %}
+{% for message in messages %}
+    {%- if message.role == "system" %}{% continue %}{% endif %}
+    {%- if ns.first and message.role != "user" %}
+        {{- raise_exception("The first message is the user's, not " ~ message.role) }}
+    {%- endif %}
+    {%- set ns.first = false %}
+<{{ message.role }}>
+{% if message.content is string %}
+{{ message.content }}
+{%- else %}
+{% for part in message.content or [] %}
+{{ part.text if part.type == "text" else "[" ~ part.type ~ "]" }}
+{% endfor %}
+{%- endif %}
+</{{ message.role }}>{{ eos_token if message.role == "assistant" }}
+{% endfor %}
+{% if add_generation_prompt %}<assistant>
+{% if enable_thinking is defined and not enable_thinking %}<think></think>
+{% endif %}{% endif %}""",
+    "tools": """{%- macro kind(schema) -%}
+{%- if schema.type is string %}{{ schema.type }}{% elif schema.type is iterable %}{{ schema.type | join(" | ") }}{% else %}any{% endif -%}
+{%- endmacro -%}
+{%- if tools %}
+Tools:
+{%- for tool in tools | map(attribute="function") %}
+- {{ tool.name }}({% for name, schema in tool.parameters.properties | dictsort %}{{ name }}: {{ kind(schema) }}
+{%- if name not in tool.parameters.required %}?{% endif %}{{ ", " if not loop.last }}{% endfor %})
+  {{ tool.description | replace("\\n", " ") | indent(2) }}
+{{ tool | tojson(indent=2) | indent(4, first=True) }}
+{%- endfor %}
+{% endif -%}
+{%- for m in messages -%}
+{%- if m.tool_calls is defined and m.tool_calls %}
+{% generation %}{% for call in m.tool_calls %}CALL {{ call.function.name }} {{ call.function.arguments | tojson if call.function.arguments is mapping else call.function.arguments }}
+{% endfor %}{% endgeneration %}
+{%- elif m["role"] == "tool" %}
+RESULT {{ m.tool_call_id[-5:] }}: {{ m.content }}
+{% else %}
+{{ m.role | upper }}{{ ": %s" | format(m.content) }}
+{% endif -%}
+{%- endfor -%}
+{%- if documents %}{% for d in documents %}[{{ loop.index }}] {{ d.title }}: {{ d.text }}{% endfor %}{% endif -%}
+{%- if add_generation_prompt %}ASSISTANT:{% endif -%}""",
+    "reasoning": """{%- for message in messages %}
+{%- set content = message.content if message.content is string else "" %}
+{%- set reasoning = message.reasoning_content or "" %}
+{%- if "</think>" in content %}
+{%- set reasoning = content.split("</think>")[0].rstrip("\\n").split("<think>")[-1].lstrip("\\n") %}
+{%- set content = content.split("</think>")[-1].lstrip("\\n") %}
+{%- endif %}
+{{- "<|" + message.role + "|>" + (reasoning.strip() ~ "|" if reasoning and loop.index0 > messages | length - 3 else "") + content.strip() }}
+{%- if (loop.last or loop.nextitem.role != message.role) and message.role != "assistant" %}{{ "<|end|>" }}{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ "<|assistant|>" }}{% endif %}""",
+}

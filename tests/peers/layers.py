@@ -72,8 +72,10 @@ def shapes_of(module, args, kwargs):
 
 
 def first_line(e):
-    text = str(e).strip().splitlines()
-    return f"{type(e).__name__}: {text[0] if text else ''}"[:160]
+    """What an error says, short enough for a cell of the table: up to a bracket, 90 characters at most."""
+    text = (str(e).strip().splitlines() or [""])[0].partition(" (")[0]
+    short = text if len(text) <= 90 else text[:90].rpartition(" ")[0] + " ..."
+    return f"{type(e).__name__}: {short}"
 
 
 def read_table(path):

@@ -1,6 +1,7 @@
 """Vocabulary files of every kind, trained here from a fixed text: what model folders without a tokenizer.json hold."""
 import io
 import json
+import random
 import re
 
 import sentencepiece
@@ -13,6 +14,13 @@ def corpus(count=1500):
     """Lines that a SentencePiece trainer takes: no control characters, not too long."""
     made = [re.sub(r"[\x00-\x1f\x7f-\x9f\u2028]+", " ", line)[:300] for line in tokenizer_texts.lines(count, 11)]
     return [line for line in made if line.strip()] + [" ".join(tokenizer_texts.WORDS)] * 200
+
+
+def prose(count):
+    """Lines of words that every model knows."""
+    r = random.Random(5)
+    words = [w for w in tokenizer_texts.WORDS if w.isascii()]
+    return [" ".join(r.choice(words) for _ in range(r.randrange(1, 30))) for _ in range(count)]
 
 
 def sentencepiece_model(kind="unigram", size=1200, **options):

@@ -127,12 +127,12 @@ def main():
                     except Exception:  # a size that the program does not allow
                         continue
                     save_file({k: v.contiguous() for k, v in case.items()}, f"{path}.{number}.in")
-                    done = subprocess.run([program, "run", path + ".pt2", "--inputs", f"{path}.{number}.in", "--outputs", f"{path}.{number}.out"], capture_output=True, text=True, timeout=120)
+                    done = subprocess.run([program, "run", path + ".pt2", "--inputs", f"{path}.{number}.in", "--outputs", f"{path}.{number}.out.safetensors"], capture_output=True, text=True, timeout=120)
                     runs += 1
                     if done.returncode != 0:
                         wrong.append(f"{form} {number}: {done.stderr.strip()[-300:]}")
                         continue
-                    got = load_file(f"{path}.{number}.out")
+                    got = load_file(f"{path}.{number}.out.safetensors")
                     names = list(want)
                     difference = programs.compare(list(want.values()), {str(i): got[n] for i, n in enumerate(names) if n in got})
                     if difference:

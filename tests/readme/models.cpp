@@ -5,8 +5,8 @@
 
 #include <iostream>
 
-int main(int, char** argv) {
-  const std::string folder = argv[1];  // as Hugging Face writes it
+int main(int argc, char** argv) try {
+  const std::string folder = argc > 1 ? argv[1] : "model";  // as Hugging Face writes it
   const auto model = calque::from_pretrained(folder);
   const calque::Tokenizer tokenizer = calque::Tokenizer::from_file(folder);
   const std::vector<int64_t> ids = tokenizer.encode_ids("Call me Ishmael.");
@@ -25,4 +25,7 @@ int main(int, char** argv) {
   calque::GenerationConfig config = calque::generation_config_of(folder);
   config.max_new_tokens = 32;
   calque::generate(*model, {{calque::arg::input_ids, input_ids}}, config, {.streamer = &streamer});
+} catch (const calque::UserError& error) {  // what, where, expected, found, and what to do
+  std::cerr << error.what() << "\n";
+  return 2;
 }

@@ -14,7 +14,7 @@
 #include "sym/golden_support.h"
 #include "sym/polynomial.h"
 
-namespace calque {
+namespace calque::dim_constraints_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -204,4 +204,4 @@ TEST(DimConstraints, problems_that_pytorch_solved) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::dim_constraints_test

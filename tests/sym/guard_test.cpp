@@ -10,7 +10,7 @@
 #include "calque/sym/shape_env.h"
 #include "calque/sym/sym_math.h"
 
-namespace calque {
+namespace calque::guard_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -414,4 +414,4 @@ TEST(ShapeEnv, declared_symbols_are_found_by_name) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::guard_test

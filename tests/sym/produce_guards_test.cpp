@@ -11,7 +11,7 @@
 #include "calque/sym/produce_guards.h"
 #include "calque/sym/sym_math.h"
 
-namespace calque {
+namespace calque::produce_guards_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -348,4 +348,4 @@ TEST_F(ProduceGuards, a_dynamic_dimension_with_a_small_example_is_traced_as_anot
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::produce_guards_test

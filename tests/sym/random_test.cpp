@@ -12,7 +12,7 @@
 #include "calque/sym/sym_math.h"
 #include "sym/env_impl.h"
 
-namespace calque {
+namespace calque::random_test {
 namespace {
 
 using Values = std::vector<int64_t>;
@@ -198,4 +198,4 @@ TEST(RandomExpressions, a_known_comparison_is_never_wrong) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::random_test

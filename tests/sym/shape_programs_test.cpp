@@ -13,7 +13,7 @@
 #include "calque/sym/unbacked.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::shape_programs_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -184,4 +184,4 @@ TEST(ShapePrograms, do_what_pytorch_does) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::shape_programs_test

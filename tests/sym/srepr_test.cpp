@@ -9,7 +9,7 @@
 #include "calque/sym/srepr.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::srepr_test {
 namespace {
 
 std::string error_of(std::string_view text) {
@@ -118,4 +118,4 @@ TEST(Srepr, broken_text_is_refused_never_crashes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::srepr_test

@@ -13,7 +13,7 @@
 #include "calque/sym/sym_math.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::sym_int_test {
 namespace {
 
 using test::error_of;
@@ -208,4 +208,4 @@ TEST(SymMath, symbolic_values_print_as_sympy_and_evaluate) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::sym_int_test

@@ -17,7 +17,7 @@
 #include "support/error_support.h"
 #include "sym/range.h"
 
-namespace calque {
+namespace calque::sym_rows_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -495,4 +495,4 @@ TEST_F(SymRows, T241_evaluating_a_tree_is_computing_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::sym_rows_test

@@ -13,7 +13,7 @@
 #include "support/paths.h"
 #include "sym/golden_support.h"
 
-namespace calque {
+namespace calque::sympy_text_test {
 namespace {
 
 bool is_boolean_text(const std::string& text) {
@@ -63,4 +63,4 @@ TEST(SympyText, normal_forms_print_as_sympy_prints_them) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::sympy_text_test

@@ -8,7 +8,7 @@
 #include "calque/sym/symbolic_context.h"
 #include "calque/sym/unbacked.h"
 
-namespace calque {
+namespace calque::unbacked_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -245,4 +245,4 @@ TEST_F(Unbacked, the_log_explains_guards_and_specialisations) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::unbacked_test

@@ -7,7 +7,7 @@
 #include "calque/tensor/scalar.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::finfo_test {
 namespace {
 
 TEST(Finfo, limits_are_those_of_pytorch) {
@@ -37,4 +37,4 @@ TEST(Finfo, a_number_beyond_the_largest_does_not_convert) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::finfo_test

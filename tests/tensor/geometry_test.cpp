@@ -6,7 +6,7 @@
 #include "calque/tensor/tensor_base.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::geometry_test {
 namespace {
 
 using test::error_of;
@@ -82,4 +82,4 @@ TEST(Bool, is_true_for_every_byte_but_zero) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::geometry_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace calque {
+namespace calque::print_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -123,4 +123,4 @@ TEST(Print, negative_options_are_refused) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::print_test

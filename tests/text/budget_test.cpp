@@ -11,7 +11,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 
-namespace calque {
+namespace calque::budget_test {
 namespace {
 
 using testing::AllOf;
@@ -306,4 +306,4 @@ TEST(TextLimits, an_error_leaves_nothing_behind) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::budget_test

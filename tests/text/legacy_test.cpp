@@ -19,7 +19,7 @@
 #include "text/legacy/sentencepiece.h"
 #include "text/legacy/vocabulary.h"
 
-namespace calque {
+namespace calque::legacy_test {
 namespace {
 
 using testing::AllOf;
@@ -93,6 +93,39 @@ TEST(Legacy, a_folder_of_a_vocabulary_and_merges_opens_as_a_tokenizer) {
   EXPECT_THAT(tokenizer.encode_ids("ab ab<|endoftext|>"), ElementsAre(3, 5, 0));
   EXPECT_EQ(tokenizer.special_token("eos"), "<|endoftext|>");
   EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{3, 5}), "ab ab");
+}
+
+// source.spm and vocab.json of a model for translation; the last tokens are the other language's and a language code.
+void write_marian(const test::TemporaryFolder& folder, const std::string& vocabulary) {
+  test::write_file(folder / "source.spm", piece("<unk>", 0, 2) + piece("▁a", -1) + piece("b", -2.5f) + piece("ab", -7));
+  test::write_file(folder / "vocab.json", vocabulary);
+  test::write_file(folder / "config.json", R"({"model_type": "marian"})");
+}
+
+TEST(Legacy, a_dictionary_gives_the_ids_of_pieces_and_tokens_without_a_score_come_last) {
+  const test::TemporaryFolder folder;
+  write_marian(folder, R"({"</s>": 0, "<unk>": 1, "b": 2, "▁a": 3, "ß": 4, ">>fra<<": 5, "<pad>": 6})");
+  const LegacyTokenizer made = read_legacy_tokenizer(folder.path());
+  EXPECT_EQ(made.class_name, "MarianTokenizer");
+  const Nlohmann json = Nlohmann::parse(made.json);
+  EXPECT_EQ(json["model"]["unk_id"], 1);
+  EXPECT_EQ(json["model"]["vocab"][2], Nlohmann::parse(R"(["b", -2.5])"));
+  EXPECT_EQ(json["model"]["vocab"][3], Nlohmann::parse(R"(["▁a", -1.0])"));
+  EXPECT_LT(json["model"]["vocab"][4][1].get<double>(), -700);
+  EXPECT_EQ(json["post_processor"]["single"].size(), 2u);
+  EXPECT_EQ(json["post_processor"]["special_tokens"]["</s>"]["ids"][0], 0);
+  std::vector<std::string> added;
+  for (const Nlohmann& token : json["added_tokens"]) added.push_back(token["content"]);
+  EXPECT_THAT(added, ElementsAre("</s>", "<unk>", ">>fra<<", "<pad>"));
+}
+
+TEST(Legacy, a_dictionary_with_a_gap_is_refused) {
+  const test::TemporaryFolder folder;
+  for (const char* vocabulary :
+       {R"({"</s>": 0, "<unk>": 2})", R"({"</s>": 0, "<unk>": 0})", R"({"</s>": 0, "b": 1})", "{}"}) {
+    write_marian(folder, vocabulary);
+    EXPECT_THAT(test::error_of([&] { read_legacy_tokenizer(folder.path()); }, ErrorKind::bad_file), HasSubstr("vocab.json"));
+  }
 }
 
 TEST(Legacy, merges_of_a_vocabulary_are_its_splits_by_id_and_length) {
@@ -222,4 +255,4 @@ TEST(SentencePieceModels, lengths_beyond_the_file_are_errors) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::legacy_test

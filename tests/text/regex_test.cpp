@@ -11,7 +11,7 @@
 #include "text/split_pattern.h"
 #include "text/utf8.h"
 
-namespace calque {
+namespace calque::regex_test {
 namespace {
 
 using testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(SplitPattern, hand_written_matchers_split_as_their_expressions) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::regex_test

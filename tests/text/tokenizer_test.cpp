@@ -14,7 +14,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::tokenizer_test {
 namespace {
 
 using testing::AllOf;
@@ -275,4 +275,4 @@ TEST(Tokenizer, added_tokens_take_in_their_white_space) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::tokenizer_test

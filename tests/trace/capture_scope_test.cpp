@@ -17,7 +17,7 @@
 #include "support/thread_state.h"
 #include "trace/recorder.h"
 
-namespace calque {
+namespace calque::capture_scope_test {
 namespace {
 
 using test::ThreadState;
@@ -209,4 +209,4 @@ TEST(Captures, a_graph_that_fails_inside_an_autocast_region_leaves_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::capture_scope_test

@@ -18,7 +18,7 @@
 #include "calque/trace/functional.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::decompositions_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -247,4 +247,4 @@ TEST(Functional, an_operator_that_gives_other_tensors_than_it_writes) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::decompositions_test

@@ -23,7 +23,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::fake_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -453,4 +453,4 @@ TEST(Fake, a_checkpoint_read_under_the_mode_has_its_tensors) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::fake_test

@@ -10,7 +10,7 @@
 #include "calque/op/index.h"
 #include "calque/trace/make_fx.h"
 
-namespace calque {
+namespace calque::functional_test {
 namespace {
 
 using Function = std::function<Value(const Values&)>;
@@ -156,4 +156,4 @@ TEST(Functional, a_dtype_is_kept_and_out_arguments_are_results) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::functional_test

@@ -11,7 +11,7 @@
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"
 
-namespace calque {
+namespace calque::higher_order_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -154,4 +154,4 @@ TEST(HigherOrder, branches_are_functionalised) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::higher_order_test

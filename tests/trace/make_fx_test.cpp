@@ -18,7 +18,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::make_fx_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -488,4 +488,4 @@ TEST(MakeFx, a_module_that_is_not_registered_is_traced_through_with_a_warning) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::make_fx_test

@@ -10,7 +10,7 @@
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"
 
-namespace calque {
+namespace calque::nested_trace_test {
 namespace {
 
 std::string calls(const Graph& graph) {
@@ -170,4 +170,4 @@ TEST(NestedTrace, a_symbolic_trace_inside_a_trace_leaves_nothing_in_it) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::nested_trace_test

@@ -13,7 +13,7 @@
 #include "calque/trace/make_fx.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::operator_library_test {
 namespace {
 
 std::string library_path() { return test::program_folder() + "/libgated_operators.so"; }
@@ -69,4 +69,4 @@ TEST(OperatorLibrary, says_what_is_wrong_with_a_file_that_is_none) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::operator_library_test

@@ -13,7 +13,7 @@
 #include "calque/trace/make_fx.h"
 #include "random_programs_support.h"
 
-namespace calque {
+namespace calque::random_programs_test {
 namespace {
 
 std::string difference(const Value& found, const Value& expected) {
@@ -130,4 +130,4 @@ TEST(RandomPrograms, threads_that_trace_at_once_make_the_graphs_that_one_makes) 
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::random_programs_test

@@ -24,7 +24,7 @@
 #include "support/conformance.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::symbolic_rows_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -503,4 +503,4 @@ TEST(SymbolicRows, T222_a_tensor_of_sizes_has_their_values) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::symbolic_rows_test

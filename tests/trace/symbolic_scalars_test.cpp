@@ -8,7 +8,7 @@
 #include "calque/trace/make_fx.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::symbolic_scalars_test {
 namespace {
 
 const MakeFxOptions symbolic{.mode = TracingMode::symbolic};
@@ -82,4 +82,4 @@ TEST(SymbolicScalars, a_symbolic_bool_is_a_scalar_that_says_so) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::symbolic_scalars_test

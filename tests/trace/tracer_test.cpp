@@ -26,7 +26,7 @@
 #include "calque/op/index.h"
 #include "support/error_support.h"
 
-namespace calque {
+namespace calque::tracer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -720,4 +720,4 @@ TEST(Tracer, methods_in_the_body_of_a_called_module_stay_methods) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::tracer_test

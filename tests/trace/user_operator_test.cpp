@@ -7,7 +7,7 @@
 #include "calque/trace/decompositions.h"
 #include "calque/trace/make_fx.h"
 
-namespace calque {
+namespace calque::user_operator_test {
 namespace {
 
 // out = self * factor + 1, contiguous float32 only.
@@ -115,4 +115,4 @@ TEST_F(UserOperator, with_a_composite_body_is_taken_apart_though_it_came_after_t
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::user_operator_test

@@ -13,7 +13,7 @@
 #include "hub/hub_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::every_architecture_test {
 namespace {
 
 using namespace hub_test;
@@ -99,4 +99,4 @@ TEST_P(EveryArchitecture, H093_H099_its_vocabulary_grows_and_ties_stay) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::every_architecture_test

@@ -17,7 +17,7 @@
 #include "hub/hub_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::hostile_configs_test {
 namespace {
 
 using namespace hub_test;
@@ -237,4 +237,4 @@ TEST(ConfigSchemas, what_is_set_later_is_checked_when_a_model_is_made) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::hostile_configs_test

@@ -13,7 +13,7 @@
 #include "calque/op/aten/factories.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::models_test {
 namespace {
 
 using Leaves = std::vector<std::pair<std::string, Tensor>>;  // path and tensor
@@ -207,4 +207,4 @@ TEST(Models, texts_of_no_tokens_and_of_one) {
 INSTANTIATE_TEST_SUITE_P(Zoo, GoldenModel, testing::ValuesIn(folders()), test_name);
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::models_test

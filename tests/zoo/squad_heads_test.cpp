@@ -10,7 +10,7 @@
 #include "zoo/blocks/chunking.h"
 #include "zoo/heads/sequence_summary.h"
 
-namespace calque {
+namespace calque::squad_heads_test {
 namespace {
 
 const SafetensorsFile& parts() {
@@ -106,4 +106,4 @@ TEST(Chunking, H168_pieces_side_by_side) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::squad_heads_test

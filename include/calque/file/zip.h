@@ -1,11 +1,13 @@
-// Zip archives whose entries are stored, not compressed: what torch.save and torch.export.save write. Read: entries are
-// views into the caller's bytes; every offset, length and name is checked before use. Written: one entry after the other
-// to a sink, each starting at a multiple of 64 bytes, with zip64 where sizes or offsets need it. Nothing is inflated.
+// Zip archives as torch.save and torch.export.save write them. Read: stored entries are views into the caller's bytes, compressed
+// ones (other tools zip a file anew) are inflated into memory that counts towards the limit; every offset, length and name is
+// checked before use. Written: stored entries, one after the other to a sink, each starting at a multiple of 64 bytes, with
+// zip64 where sizes or offsets need it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,14 +21,25 @@ struct ZipEntry {
   std::string name;
   std::span<const std::byte> data;
   uint32_t crc = 0;  // as the archive states it; check() compares
+  std::shared_ptr<const void> inflated =
+      {};  // what keeps the data of a compressed entry; null: it lies in the caller's bytes
   std::string_view text() const { return {reinterpret_cast<const char*>(data.data()), data.size()}; }
+};
+
+enum class ZipContent {
+  all,
+  stored,  // compressed entries have their names and no data: to look what an archive is
 };
 
 class ZipReader {
  public:
+  // Compressed entries may come to so many times the archive's bytes, and to this much in any case.
+  static constexpr uint64_t max_ratio = 200;
+  static constexpr uint64_t always_inflated = uint64_t{64} << 20;
+
   // `what` names the archive in errors. UserError(bad_file) on anything that is no such zip: entries that overlap, names
-  // that lead out of the archive's folder, compressed entries.
-  ZipReader(std::span<const std::byte> bytes, std::string what);
+  // that lead out of the archive's folder, entries that are encrypted, compressed by another method than deflate or beyond the limits.
+  ZipReader(std::span<const std::byte> bytes, std::string what, ZipContent content = ZipContent::all);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }  // sorted by name
   const ZipEntry* find(std::string_view name) const;                 // null when absent

@@ -3,7 +3,9 @@
 // architecture does it, and reported.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +37,7 @@ struct LoadOptions {
   // false: for sizes and dtypes alone. Of weight files only the headers are read, and the parameters' values mean nothing.
   bool values = true;
   std::vector<std::pair<std::string, std::string>> key_mapping = {};  // keys of the file: regular expression, replacement
+  std::function<void(uint64_t done, uint64_t total)> progress = {};   // tensors of the checkpoint taken over
 };
 
 struct LoadedModel {

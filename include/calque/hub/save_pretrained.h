@@ -23,7 +23,8 @@ struct SaveOptions {
   std::optional<DType> dtype = {};           // floating-point weights are written in it; the model stays as it is
   std::optional<StateDict> state_dict = {};  // these tensors instead of the model's
   std::optional<std::string> generation_config = {};  // JSON, instead of the model's own
-  // The folder that the model came from: its companions are written beside the weights, and no others are left there.
+  // The folder that the model came from: what else it holds is written beside the weights (tokenizer, templates, README, the parts of
+  // sentence-transformers; not weights in other forms, not hidden files), and no other model's companions are left there.
   std::optional<std::filesystem::path> companions_of = {};
   bool is_main_process = true;  // false: weights only
   int transformers = 5;         // whose files: 4 writes torch_dtype, no total_parameters, and shards as it does
@@ -42,8 +43,9 @@ struct SaveResult {
 // share memory that no tie explains (safetensors would lose that), when the disk is full; the old folder is as it was then.
 SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options = {});
 
-// Whether a file or folder of a model folder belongs to the model besides its configuration and weights: tokenizer, chat templates,
-// settings of processors and of generation. A README, a license, code, or weights of other frameworks do not.
+// Whether a file or folder of a model folder is known to belong to the model besides its configuration and weights: tokenizer, chat
+// templates, settings of processors and of generation. Of a folder that is written over, another model's go; a README, a license
+// or code stay, unless the model brings its own.
 bool is_companion(const std::string& name);
 
 // What a model's config says of generating: the generation_config.json of a model that came without one.

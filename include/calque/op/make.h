@@ -1,6 +1,6 @@
 // Tensors of numbers that a program has: in braces, in a vector, in memory of its own.
 //
-//   tensor({{1, 2}, {3, 4}})                 int64, sizes [2, 2]; numbers with a point give the default dtype, float32
+//   tensor({{1, 2}, {3, 4}})                 op/literal.h
 //   tensor(std::vector<double>{1, 2})        of the vector's type
 //   from_blob(pointer, {2, 3})               no copy: the memory must outlive the tensor and its views
 //   from_blob(pointer, {2, 3}, deleter)      no copy: the deleter is called when nobody uses the memory any more
@@ -16,34 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "calque/op/literal.h"
 #include "calque/op/tensor.h"
 #include "calque/tensor/optional_list.h"
-#include "calque/tensor/scalar.h"
 
 namespace calque {
-
-// A number, or a list of such trees; each list of a depth has the same length.
-class NumberTree {
- public:
-  template <class T>
-    requires std::integral<T> || std::floating_point<T>
-  NumberTree(T number) : number_(number) {}
-  NumberTree(std::complex<double> number) : number_(number) {}
-  NumberTree(std::initializer_list<NumberTree> items) : items_(items), is_list_(true) {}
-
-  bool is_list() const { return is_list_; }
-  const std::vector<NumberTree>& items() const { return items_; }
-  const Scalar& number() const { return number_; }
-
- private:
-  Scalar number_;
-  std::vector<NumberTree> items_;
-  bool is_list_ = false;
-};
-
-// The dtype is said, or that of torch.tensor: complex, floating, integer or bool, whichever the numbers need. UserError for lists
-// of different lengths, and for a number that the dtype cannot hold.
-Tensor tensor(const NumberTree& numbers, std::optional<DType> dtype = std::nullopt);
 
 template <class T>
   requires(!std::same_as<T, bool>)

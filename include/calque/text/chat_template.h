@@ -60,7 +60,7 @@ class ChatTemplate {
 
   // A template's own refusal (raise_exception) is a UserError (invalid_input) with its words.
   std::string render(const ChatOptions& options) const;
-  std::string render(const std::vector<ChatMessage>& messages, bool add_generation_prompt = true) const;
+  std::string render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const;
 
   std::vector<std::string> names() const;                                 // of the templates: "default", "tool_use", ...
   const std::string& text(const std::string& name = "") const;            // of one of them

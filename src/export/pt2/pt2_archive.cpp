@@ -8,6 +8,7 @@
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
 #include "export/pt2/pt2_format.h"
+#include "file/file_format.h"
 #include "file/tensor_view.h"
 #include "op/value_items.h"
 
@@ -103,6 +104,8 @@ struct Pt2Archive::Impl {
     }
   }
 
+  std::shared_ptr<const void> owner_of(const ZipEntry& e) const { return e.inflated ? e.inflated : owner; }
+
   // ---- tensors ------------------------------------------------------------------------------------------------------
 
   struct Payload {
@@ -139,7 +142,7 @@ struct Pt2Archive::Impl {
       return pt2::opaque_object(std::string(path.substr(0, digits)), std::string(data.text()));
     }
     if (!options.weights) return symbols.fake(*meta);
-    if (info.at("use_pickle").to_bool()) return read_pickle(data.data, owner, what + ": " + data.name);
+    if (info.at("use_pickle").to_bool()) return read_pickle(data.data, owner_of(data), what + ": " + data.name);
     if (meta->at("layout").to_int() != pt2::number_of(Layout::strided))
       meta->fail("a sparse tensor; strided ones are supported");
     const Device device = symbols.device(meta->at("device"));
@@ -177,7 +180,7 @@ struct Pt2Archive::Impl {
       return Storage::borrow(const_cast<std::byte*>(zeros->bytes().data()), zeros->bytes().size(), zeros, true);
     }
     if (reinterpret_cast<uintptr_t>(data.data.data()) % 16 == 0)
-      return Storage::borrow(const_cast<std::byte*>(data.data.data()), data.data.size(), owner, true);
+      return Storage::borrow(const_cast<std::byte*>(data.data.data()), data.data.size(), owner_of(data), true);
     Ref<Storage> copy = Storage::allocate(data.data.size());  // a zip that was not made by PyTorch
     std::memcpy(copy->data(), data.data.data(), data.data.size());
     return copy;
@@ -186,7 +189,7 @@ struct Pt2Archive::Impl {
   Payload pickled_payload(const ZipEntry& e) const {
     Payload out;
     if (e.data.empty()) return out;
-    const Value content = read_pickle(e.data, owner, what + ": " + e.name);
+    const Value content = read_pickle(e.data, owner_of(e), what + ": " + e.name);
     if (content.kind() != Value::Kind::dict)
       fail(e.name + " holds " + std::string(Value::kind_name(content.kind())) + ", expected names and tensors");
     for (const auto& [key, value] : content.to_dict().items) {
@@ -201,7 +204,7 @@ struct Pt2Archive::Impl {
     zip.check(*e);
     PickleOptions options;
     options.keep_objects = true;
-    const Value content = read_pickle(e->data, owner, what + ": " + e->name, options);
+    const Value content = read_pickle(e->data, owner_of(*e), what + ": " + e->name, options);
     const bool is_tuple = content.kind() == Value::Kind::tuple;
     if (!is_tuple && content.kind() != Value::Kind::dict)
       fail(e->name + " holds " + std::string(Value::kind_name(content.kind())) +
@@ -310,7 +313,8 @@ struct Pt2Archive::Impl {
 Pt2Archive Pt2Archive::from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   const std::string& what) {
   Pt2Archive archive;
-  archive.impl_ = std::make_shared<const Impl>(bytes, std::move(owner), what);
+  archive.impl_ = reading_format(FileFormat::program, bytes, what,
+                                 [&] { return std::make_shared<const Impl>(bytes, std::move(owner), what); });
   return archive;
 }
 Pt2Archive Pt2Archive::open(const std::string& path) {

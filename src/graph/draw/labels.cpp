@@ -53,7 +53,7 @@ std::string constants(const Node& n) {
     return v.kind() == Value::Kind::dtype ? v.str().substr(v.str().rfind('.') + 1) : v.str();
   };
   const auto is_constant = [](const Value& v) {
-    if (v.is_none() || v.is_tensor() || v.kind() == Value::Kind::device) return false;
+    if (v.is_none() || v.is_tensor() || v.kind() == Value::Kind::device || v.kind() == Value::Kind::layout) return false;
     if (v.kind() == Value::Kind::boolean && !v.to_sym_bool().is_symbolic() && !v.to_bool()) return false;
     bool constant = true;
     for_each_node(v, [&](const Node* in) { constant &= val_text(in->meta.val).starts_with("Sym("); });
@@ -103,8 +103,9 @@ std::string relative(const std::string& path, const std::string& module) {
 std::string weight_line(const FoldedWeight& w, const std::string& module) {
   const std::string val = val_text(w.node->meta.val);
   const size_t begin = std::min(val.find('['), val.size());
-  return readable(relative(w.path, module), 46) + " " + readable(val.substr(begin, val.find(']') + 1 - begin), 30) +
-         (w.view.empty() ? "" : " " + w.view);
+  std::string out = readable(relative(w.path, module), 46);
+  if (begin < val.size()) out += " " + readable(val.substr(begin, val.find(']') + 1 - begin), 30);
+  return w.view.empty() ? out : out + " " + w.view;
 }
 
 void label_module(const Outline& outline, uint32_t at, Label& out) {

@@ -28,7 +28,7 @@ Json rounded(double v) {
 // Lines of a stack trace stay lines.
 std::string readable_lines(const std::string& text) {
   std::string out;
-  for (size_t begin = 0; begin < text.size() && out.size() < long_text;) {
+  for (size_t begin = 0; begin < text.size() && out.size() < 10 * long_text;) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     out += readable(std::string_view(text).substr(begin, end - begin), 400) + "\n";
     begin = end + 1;
@@ -88,6 +88,8 @@ class PageGraph {
                 {"target", readable(n.target().str(), 400)},
                 {"args", args},
                 {"inputs", inputs}};
+    if (n.kind() == NodeKind::get_attr && graph_.owner())  // a branch of cond, the body of a loop
+      if (const Graph* inside = graph_.owner()->subgraph(n.target().text())) out["graph"] = texts_.lines(inside->str());
     if (const std::string val = val_text(n.meta.val); !val.empty()) out["val"] = readable(val, long_text);
     if (const uint32_t b = outline_.box_of[n.id()]; b != no_box) out["box"] = b;
     if (const auto weight = options_.weights.find(n.name()); weight != options_.weights.end())

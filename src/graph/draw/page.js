@@ -477,6 +477,7 @@ function tellNode(view, b) {
       const other = view.nodes[w.node].partner === undefined || !twoGraphs ? null : views[1 - view.number].nodes[view.nodes[w.node].partner];
       return element('div', {className: other && other.val !== view.nodes[w.node].val ? 'changed' : ''}, code(`${w.path}${w.view ? ' .' + w.view : ''} : ${w.val}`));
     })),
+    ...(box.weights || []).filter(w => view.nodes[w.node].graph !== undefined).flatMap(w => part('the graph ' + w.path, element('pre', {textContent: data.texts[view.nodes[w.node].graph]}))),
     ...part('module', stack.length ? element('pre', {textContent: stack.join('\n')}) : null),
     ...part('takes', ...n.inputs.map(k => link(view, k, view.nodes[k].weight))),
     ...part('taken by', ...view.users[box.node].map(k => link(view, k))),

@@ -111,6 +111,10 @@ std::string to_svg(const Graph& graph, const DrawOptions& options) {
     const OutlineBox& box = picture.outline.boxes[b.box];
     out += "<title>" + escaped(readable(box.is_module() ? box.path + ": " + box.type : box.node->str(), 300)) + "</title>\n";
     if (!b.open) put_rect(b.rect, name(label.look));
+    if (!b.open && box.kind != 0)  // modules that are alike have a band of one colour
+      out += fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4\" height=\"{:.1f}\" style=\"stroke:none;fill:hsl({},55%,55%)\"/>\n",
+          b.rect.x + 1, b.rect.y + 5, b.rect.height - 10, box.kind * 137 % 360);
     put_label(out, label, b.rect, b.open);
     out += "</g>\n";
   }

@@ -1,6 +1,7 @@
 // The error of a kernel that has no form for a dtype, in PyTorch's words.
 #pragma once
 
+#include <iterator>
 #include <string_view>
 
 #include "calque/tensor/dtype.h"
@@ -13,13 +14,10 @@ namespace calque::kernel {
 // The row for a floating dtype of a table in the order float32, float64, bfloat16, float16.
 template <class Row>
 const Row& float_row(const Row* table, DType d, std::string_view kernel) {
-  switch (d) {
-    case DType::float32: return table[0];
-    case DType::float64: return table[1];
-    case DType::bfloat16: return table[2];
-    case DType::float16: return table[3];
-    default: not_implemented(kernel, d);
-  }
+  constexpr DType order[] = {DType::float32, DType::float64, DType::bfloat16, DType::float16};
+  for (size_t i = 0; i < std::size(order); ++i)
+    if (order[i] == d) return table[i];
+  not_implemented(kernel, d);
 }
 
 }  // namespace calque::kernel

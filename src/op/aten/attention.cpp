@@ -16,6 +16,7 @@
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/attention/attention.h"
 #include "kernel/cpu/attention/attention_special.h"
+#include "kernel/cpu/dispatch_among.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
@@ -111,13 +112,9 @@ void attend(const Tensor& query, const Tensor& key, const Tensor& value, const T
     to = make_tensor(m);
   }
   const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
-  switch (query.dtype()) {
-    case DType::float32: run_attention<float>(q, k, v, mask, causal, factor, to, logsumexp); break;
-    case DType::float64: run_attention<double>(q, k, v, mask, causal, factor, to, logsumexp); break;
-    case DType::bfloat16: run_attention<BFloat16>(q, k, v, mask, causal, factor, to, logsumexp); break;
-    case DType::float16: run_attention<Half>(q, k, v, mask, causal, factor, to, logsumexp); break;
-    default: throw InternalError("attention: the rule let " + std::string(name(query.dtype())) + " pass");
-  }
+  kernel::dispatch_among<float, double, BFloat16, Half>(query.dtype(), "attention", [&](auto tag) {
+    run_attention<typename decltype(tag)::type>(q, k, v, mask, causal, factor, to, logsumexp);
+  });
   if (!dense_out) kernel::copy(to, out);
 }
 // Checked only where values are read: PyTorch's shape rule has no guard for it.

@@ -98,12 +98,9 @@ std::string default_text(const SchemaArgument& a) {
     for (const std::string_view item : default_items(a.type, text)) items += (items.empty() ? "" : ", ") + item_text(item);
     return "{" + items + "}";
   }
-  switch (a.type.kind) {
-    case Kind::dtype: return "DType::" + (text == "long" ? "int64" : text);
-    case Kind::memory_format: return "MemoryFormat::contiguous";
-    case Kind::layout: return "Layout::strided";
-    default: break;
-  }
+  if (a.type.kind == Kind::dtype) return "DType::" + (text == "long" ? "int64" : text);
+  if (a.type.kind == Kind::memory_format) return "MemoryFormat::contiguous";
+  if (a.type.kind == Kind::layout) return "Layout::strided";
   if (text == "Mean") return "1";  // at::Reduction
   if (text == "Sum") return "2";
   return item_text(text);

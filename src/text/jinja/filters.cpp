@@ -1,4 +1,5 @@
 // The filters of one value: texts, numbers, JSON. Those of sequences are in sequence_filters.cpp.
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -164,6 +165,12 @@ Value filter_truncate(Render& render, const Value& input, const Arguments& argum
   return render.text(std::string(cut) + end);
 }
 
+std::string spaces(int64_t count) {
+  constexpr int64_t most = 1000;
+  if (count > most) fail("tojson indents by at most " + std::to_string(most) + " spaces");
+  return std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' ');
+}
+
 Value filter_tojson(Render& render, const Value& input, const Arguments& arguments) {
   const Bound given("tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"});
   JsonStyle style;
@@ -173,7 +180,7 @@ Value filter_tojson(Render& render, const Value& input, const Arguments& argumen
     if (given[1]->is(Kind::text))
       style.indent = given[1]->text().bytes;
     else
-      style.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(to_index(*given[1]), 0, 1000)), ' ');
+      style.indent = spaces(to_index(*given[1]));
     style.item_separator = ",";
   }
   if (given.has(2) && !given[2]->is(Kind::none)) {

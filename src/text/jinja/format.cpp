@@ -278,7 +278,6 @@ std::string format_value(Budget& budget, const Value& value, std::string_view sp
   if (spec.empty()) return str(budget, value);
   if (value.is(Kind::text)) return format_text(budget, value.text().bytes, read_spec(spec));
   const FieldFormat format = read_spec(spec);
-  if (value.is(Kind::boolean) && format.type == 0) return format_text(budget, str(budget, value), format);
   if (value.is_integral()) return format_integer(budget, value.integer(), format);
   if (value.is(Kind::floating)) {
     if (format.type != 0 && std::string_view("eEfFgGn%").find(format.type) == std::string_view::npos)

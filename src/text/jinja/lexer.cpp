@@ -117,6 +117,7 @@ class Lexer {
   }
 
   void comment(size_t inside) {
+    if (inside == source_.size()) return advance(inside);  // the template may end so
     const size_t end = source_.find("#}", inside);
     if (end == std::string::npos) syntax_error(line_, "Missing end of comment tag");
     advance(after_end(end + 2, end > inside ? space_sign(source_[end - 1]) : '\0'));
@@ -145,6 +146,7 @@ class Lexer {
       advance(after_end(end + 2, last));
       return true;
     }
+    if (at == source_.size()) return true;
     syntax_error(line_, "Missing end of raw directive");
   }
 

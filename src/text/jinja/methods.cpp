@@ -416,6 +416,15 @@ bool changes_object(const Value& value, std::string_view name) {
   return (value.is(Kind::list) && in(of_lists)) || (value.is(Kind::dict) && in(of_dicts));
 }
 
+// Methods of Python's texts that no template has use for.
+std::optional<Value> refused_method(Budget& budget, std::string_view name) {
+  static constexpr std::string_view names[] = {"encode", "isidentifier", "isprintable", "maketrans", "translate"};
+  if (std::find(std::begin(names), std::end(names), name) == std::end(names)) return std::nullopt;
+  return make_function(budget, std::string(name), [method = std::string(name)](Render&, const Arguments&) -> Value {
+    fail("the method " + method + " of texts is not supported in chat templates");
+  });
+}
+
 std::optional<Value> bound(Budget& budget, const Methods& methods, const Value& self, std::string_view name) {
   const auto found = methods.find(name);
   if (found == methods.end()) return std::nullopt;
@@ -427,20 +436,21 @@ std::optional<Value> bound(Budget& budget, const Methods& methods, const Value& 
 
 // loop.cycle and loop.changed.
 std::optional<Value> loop_method(Budget& budget, const Value& value, std::string_view name) {
-  if (name == "cycle")
-    return make_function(budget, "cycle", [value](Render&, const Arguments& arguments) {
-      if (arguments.positional.empty()) type_error("no items for cycling given");
-      const auto count = static_cast<int64_t>(arguments.positional.size());
-      return arguments.positional[static_cast<size_t>(value.loop().index0 % count)];
-    });
-  if (name == "changed")
-    return make_function(budget, "changed", [value](Render& render, const Arguments& arguments) {
-      const Value now = make_tuple(render.budget(), arguments.positional);
-      Loop& loop = value.loop();
-      if (loop.changed && equal(render.budget(), *loop.changed, now)) return Value(false);
-      loop.changed = now;
-      return Value(true);
-    });
+  const auto cycle = [value](Render&, const Arguments& arguments) {
+    if (arguments.positional.empty()) type_error("no items for cycling given");
+    const auto count = static_cast<int64_t>(arguments.positional.size());
+    return arguments.positional[static_cast<size_t>(value.loop().index0 % count)];
+  };
+  const auto changed = [value](Render& render, const Arguments& arguments) {
+    const Value now = make_tuple(render.budget(), arguments.positional);
+    Loop& loop = value.loop();
+    if (loop.changed && equal(render.budget(), *loop.changed, now)) return Value(false);
+    if (!loop.changed) render.keep(value);  // it may come to hold itself
+    loop.changed = now;
+    return Value(true);
+  };
+  if (name == "cycle") return make_function(budget, "cycle", cycle, value);
+  if (name == "changed") return make_function(budget, "changed", changed, value);
   return std::nullopt;
 }
 
@@ -465,20 +475,19 @@ std::optional<Value> loop_attribute(Budget& budget, const Value& value, std::str
 }
 
 std::optional<Value> cycler_attribute(Budget& budget, const Value& value, std::string_view name) {
-  Cycler& cycler = value.cycler();
-  if (name == "current") return cycler.items[cycler.at];
-  if (name == "next")
-    return make_function(budget, "next", [value](Render&, const Arguments&) {
-      Cycler& c = value.cycler();
-      const Value out = c.items[c.at];
-      c.at = (c.at + 1) % c.items.size();
-      return out;
-    });
-  if (name == "reset")
-    return make_function(budget, "reset", [value](Render&, const Arguments&) {
-      value.cycler().at = 0;
-      return Value();
-    });
+  const auto next = [value](Render&, const Arguments&) {
+    Cycler& c = value.cycler();
+    const Value out = c.items[c.at];
+    c.at = (c.at + 1) % c.items.size();
+    return out;
+  };
+  const auto reset = [value](Render&, const Arguments&) {
+    value.cycler().at = 0;
+    return Value();
+  };
+  if (name == "current") return value.cycler().items[value.cycler().at];
+  if (name == "next") return make_function(budget, "next", next, value);
+  if (name == "reset") return make_function(budget, "reset", reset, value);
   return std::nullopt;
 }
 
@@ -490,7 +499,9 @@ std::optional<Value> python_attribute(Budget& budget, const Value& value, std::s
     return make_undefined(budget,
                           "access to attribute '" + std::string(name) + "' of '" + type_name(value) + "' object is unsafe.");
   switch (value.kind()) {
-    case Kind::text: return bound(budget, text_methods(), value, name);
+    case Kind::text:
+      if (auto found = bound(budget, text_methods(), value, name)) return found;
+      return refused_method(budget, name);
     case Kind::dict: return bound(budget, dict_methods(), value, name);
     case Kind::list: return bound(budget, list_methods(), value, name);
     case Kind::tuple:

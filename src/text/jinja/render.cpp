@@ -51,6 +51,12 @@ Render::Render(Budget& budget, std::chrono::system_clock::time_point now) : budg
 Render::~Render() {
   for (const ScopePtr& scope : kept_scopes_) scope->variables.clear();
   for (const auto& names : kept_names_) names->values.clear();
+  for (const Value& loop : kept_loops_) loop.loop().changed.reset();
+}
+
+void Render::keep(const Value& loop) {
+  budget_.take(sizeof(Value));
+  kept_loops_.push_back(loop);
 }
 
 Value Render::make_names() {
@@ -201,6 +207,7 @@ void Render::run_items(const Node& node, const ScopePtr& scope, const Value& ite
       }
       return false;
     });
+    items->contains(iterable);
     over = Value(Kind::iterator, items);
   }
   const auto loop = std::make_shared<Loop>(budget_, over, items, depth0);

@@ -47,6 +47,7 @@ class Render {
   Value filter(const std::string& name, const Value& input, const Arguments& arguments);
   bool test(const std::string& name, const Value& value, const Arguments& arguments);
   Value make_names();
+  void keep(const Value& loop);
   void set_member(const Value& names, const std::string& member, const Value& value);
   std::chrono::system_clock::time_point now() const { return now_; }
   uint32_t line() const { return line_; }  // of what runs
@@ -85,6 +86,7 @@ class Render {
   // What can hold itself: emptied at the end.
   std::vector<ScopePtr> kept_scopes_;
   std::vector<std::shared_ptr<Names>> kept_names_;
+  std::vector<Value> kept_loops_;
 };
 
 // The functions of a template: range, dict, namespace, raise_exception, ...

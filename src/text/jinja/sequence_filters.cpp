@@ -47,8 +47,12 @@ Getter getter_of(Render& render, const Value* attribute, bool ignores_case, cons
   };
 }
 
-Value generator(Render& render, const Value& over, std::function<bool(Value&)> next) {
-  return make_iterator(render.budget(), std::move(next), over);
+// `arguments`: `next` may hold what the filter was given.
+Value generator(Render& render, const Value& over, const Arguments& arguments, std::function<bool(Value&)> next) {
+  Value out = make_iterator(render.budget(), std::move(next), over);
+  for (const Value& value : arguments.positional) out.iterator().contains(value);
+  for (const auto& [name, value] : arguments.named) out.iterator().contains(value);
+  return out;
 }
 
 std::vector<std::pair<Value, Value>> sorted_pairs(Render& render, const Value& input, const Getter& key, bool reverse) {
@@ -134,7 +138,7 @@ Value filter_unique(Render& render, const Value& input, const Arguments& argumen
   const Bound given("unique", arguments, {"case_sensitive", "attribute"});
   const Getter key = getter_of(render, given[1], !truth_of(given[0]));
   return generator(
-      render, input,
+      render, input, arguments,
       [&render, key, source = iterate(render.budget(), input), seen = std::make_shared<Dict>(render.budget())](Value& item) {
         while (source->next(item)) {
           const Value k = key(item);
@@ -201,7 +205,6 @@ bool is_reversible(const Value& v) {
 
 Value filter_last(Render& render, const Value& input, const Arguments& arguments) {
   const Bound none("last", arguments, {});
-  if (input.is(Kind::undefined)) type_error("'Undefined' object is not reversible");
   if (!is_reversible(input)) type_error(std::string("'") + type_name(input) + "' object is not reversible");
   const std::vector<Value> items = collect(render.budget(), input);
   return items.empty() ? render.undefined("No last item, sequence was empty.") : items.back();
@@ -221,14 +224,15 @@ Value filter_reverse(Render& render, const Value& input, const Arguments& argume
   // Of a generator Jinja makes a list, of a list something that is there once.
   if (input.is(Kind::iterator) || input.is(Kind::undefined)) return list;
   const auto source = iterate(render.budget(), list);
-  return generator(render, list, [source](Value& item) { return source->next(item); });
+  return generator(render, list, arguments, [source](Value& item) { return source->next(item); });
 }
 
 Value filter_items(Render& render, const Value& input, const Arguments& arguments) {
   const Bound none("items", arguments, {});
-  if (!input.is(Kind::undefined) && !input.is(Kind::dict)) type_error("Can only get item pairs from a mapping.");
-  return generator(render, input, [&render, input, i = size_t{0}](Value& item) mutable {
-    if (!input.is(Kind::dict) || i == input.dict().items.size()) return false;
+  return generator(render, input, arguments, [&render, input, i = size_t{0}](Value& item) mutable {
+    if (input.is(Kind::undefined)) return false;
+    if (!input.is(Kind::dict)) type_error("Can only get item pairs from a mapping.");
+    if (i == input.dict().items.size()) return false;
     const auto& [key, value] = input.dict().items[i++];
     render.budget().spend(1);
     item = make_tuple(render.budget(), {key, value});
@@ -249,7 +253,7 @@ Value filter_batch(Render& render, const Value& input, const Arguments& argument
   const int64_t count = to_index(*given[0]);
   const std::optional<Value> fill = given_value(given[1]) ? std::optional(*given[1]) : std::nullopt;
   const auto source = iterate(render.budget(), input);
-  return generator(render, input,
+  return generator(render, input, arguments,
                    [&render, source, count, fill, held = std::optional<Value>(), ended = false](Value& out) mutable {
                      std::vector<Value> items;
                      if (held) items.push_back(*held);
@@ -290,7 +294,8 @@ Value filter_slice(Render& render, const Value& input, const Arguments& argument
     push(render.budget(), out, make_list(render.budget(), std::move(part)));
   }
   const Value list = make_list(render.budget(), std::move(out));
-  return generator(render, list, [source = iterate(render.budget(), list)](Value& item) { return source->next(item); });
+  return generator(render, list, arguments,
+                   [source = iterate(render.budget(), list)](Value& item) { return source->next(item); });
 }
 
 Value filter_map(Render& render, const Value& input, const Arguments& arguments) {
@@ -306,7 +311,7 @@ Value filter_map(Render& render, const Value& input, const Arguments& arguments)
     Arguments rest{{arguments.positional.begin() + 1, arguments.positional.end()}, arguments.named};
     get = [&render, name, rest](const Value& item) { return render.filter(name, item, rest); };
   }
-  return generator(render, input, [get, source = iterate(render.budget(), input)](Value& item) {
+  return generator(render, input, arguments, [get, source = iterate(render.budget(), input)](Value& item) {
     if (!source->next(item)) return false;
     item = get(item);
     return true;
@@ -328,8 +333,8 @@ Value selected(Render& render, const Value& input, const Arguments& arguments, b
                    arguments.named};
     holds = [&render, name, rest](const Value& value) { return render.test(name, value, rest); };
   }
-  if (!truth(input)) return generator(render, input, [](Value&) { return false; });
-  return generator(render, input, [get, holds, wanted, source = iterate(render.budget(), input)](Value& item) {
+  if (!truth(input)) return generator(render, input, arguments, [](Value&) { return false; });
+  return generator(render, input, arguments, [get, holds, wanted, source = iterate(render.budget(), input)](Value& item) {
     while (source->next(item))
       if (holds(get(item)) == wanted) return true;
     return false;

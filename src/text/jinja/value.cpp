@@ -13,7 +13,8 @@ namespace {
 constexpr size_t small_dict = 8;
 
 // Equal keys have equal texts, other keys have others.
-std::string key_text(const Value& key) {
+std::string key_text(Budget& budget, const Value& key) {
+  budget.spend(1);
   switch (key.kind()) {
     case Kind::text: return "t" + key.text().bytes;
     case Kind::none: return "n";
@@ -28,7 +29,9 @@ std::string key_text(const Value& key) {
     case Kind::tuple: {
       std::string out = "(";
       for (const Value& item : key.list().items) {
-        const std::string part = key_text(item);
+        const std::string part = key_text(budget, item);
+        budget.spend_bytes(part.size());
+        budget.require(2 * (out.size() + part.size()));
         out += std::to_string(part.size()) + ":" + part;
       }
       return out;
@@ -112,13 +115,13 @@ const Value* Dict::find(std::string_view key) const {
 
 const Value* Dict::find(const Value& key) const {
   if (key.is(Kind::text)) return find(key.text().bytes);
-  const std::string wanted = key_text(key);
+  const std::string wanted = key_text(budget_, key);
   if (items.size() > small_dict) {
     const auto found = places_.find(wanted);
     return found == places_.end() ? nullptr : &items[found->second].second;
   }
   for (const auto& [k, v] : items)
-    if (key_text(k) == wanted) return &v;
+    if (key_text(budget_, k) == wanted) return &v;
   return nullptr;
 }
 
@@ -132,9 +135,9 @@ void Dict::set(const Value& key, const Value& value) {
   grow(2 * sizeof(Value));
   items.emplace_back(key, value);
   if (items.size() == small_dict + 1)
-    for (size_t i = 0; i < items.size(); ++i) places_.emplace(key_text(items[i].first), i);
+    for (size_t i = 0; i < items.size(); ++i) places_.emplace(key_text(budget_, items[i].first), i);
   else if (items.size() > small_dict)
-    places_.emplace(key_text(key), items.size() - 1);
+    places_.emplace(key_text(budget_, key), items.size() - 1);
 }
 
 // ---- loops ------------------------------------------------------------------------------------------------------------

@@ -56,8 +56,10 @@ struct Object {
     bytes_ += bytes;
   }
 
- private:
+ protected:
   Budget& budget_;
+
+ private:
   size_t bytes_;
 };
 
@@ -172,7 +174,9 @@ struct Function : Object {
 // Of {% for %}.
 struct Loop : Object {
   Loop(Budget& budget, Value over, std::shared_ptr<Iterator> items, int64_t depth_0)
-      : Object(budget, 0), iterable(std::move(over)), iterator(std::move(items)), depth0(depth_0) {}
+      : Object(budget, 0), iterable(std::move(over)), iterator(std::move(items)), depth0(depth_0) {
+    contains(iterable);
+  }
   bool advance(Value& item);
   int64_t length();
   const Value* peek();

@@ -78,23 +78,24 @@ void LegacyBuilder::load_bpe(const LegacyBpeSettings& how) {
   document.model = bpe_model(document.vocabulary, read_merges_txt(file("merges.txt")), how);
 }
 
-const SentencePieceModel& LegacyBuilder::sentencepiece() {
-  for (const char* name : sentencepiece_names) {
-    const std::filesystem::path path = settings.folder() / name;
-    if (!std::filesystem::exists(path)) continue;
-    model_file_ = MappedFile::open(path.string());
-    model_ = read_sentencepiece(model_file_->bytes(), path.string());
-    settings.additional.emplace();
-    for (const SentencePiece& piece : model_.pieces) {
-      const bool control = piece.kind == SentencePiece::Kind::control;
-      if (control || piece.kind == SentencePiece::Kind::user_defined)
-        add_extra(piece.text, {.special = control, .normalized = false});
-    }
-    return model_;
-  }
+const SentencePieceModel& LegacyBuilder::sentencepiece(std::string_view name) {
+  std::filesystem::path path;
+  if (!name.empty()) path = file(name);
   std::string names;
-  for (const char* name : sentencepiece_names) names += (names.empty() ? "" : ", ") + std::string(name);
-  fail("no SentencePiece model in this folder (" + names + "), and no tokenizer.json");
+  for (const char* usual : sentencepiece_names) {
+    names += (names.empty() ? "" : ", ") + std::string(usual);
+    if (path.empty() && std::filesystem::exists(settings.folder() / usual)) path = settings.folder() / usual;
+  }
+  if (path.empty()) fail("no SentencePiece model in this folder (" + names + "), and no tokenizer.json");
+  model_file_ = MappedFile::open(path.string());
+  model_ = read_sentencepiece(model_file_->bytes(), path.string());
+  settings.additional.emplace();
+  for (const SentencePiece& piece : model_.pieces) {
+    const bool control = piece.kind == SentencePiece::Kind::control;
+    if (control || piece.kind == SentencePiece::Kind::user_defined)
+      add_extra(piece.text, {.special = control, .normalized = false});
+  }
+  return model_;
 }
 
 void LegacyBuilder::use_pieces(size_t skip) {

@@ -39,8 +39,8 @@ class LegacyBuilder {
   // ---- vocabularies
   void load_word_piece();                       // vocab.txt
   void load_bpe(const LegacyBpeSettings& how);  // vocab.json and merges.txt
-  // The folder's SentencePiece model. Its control and user-defined pieces are additional special tokens.
-  const SentencePieceModel& sentencepiece();
+  // The folder's SentencePiece model, or the one of this name. Its control and user-defined pieces are additional special tokens.
+  const SentencePieceModel& sentencepiece(std::string_view name = {});
   void use_pieces(size_t skip = 0);  // adds them to the vocabulary, without the first ones
   void use_unigram(int64_t unknown, bool byte_fallback = false);
   void use_bpe(const LegacyBpeSettings& how) { use_bpe_of(document.vocabulary, how); }

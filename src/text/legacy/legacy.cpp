@@ -54,8 +54,6 @@ constexpr PythonClass python_classes[] = {
     {"FlaubertTokenizer", "flaubert"},
     {"GPTNeoXJapaneseTokenizer", "gpt_neox_japanese"},
     {"GPTSw3Tokenizer", "gpt-sw3"},
-    {"M2M100Tokenizer", "m2m_100"},
-    {"MarianTokenizer", "marian"},
     {"MgpstrTokenizer", "mgp-str"},
     {"MyT5Tokenizer", "myt5"},
     {"PLBartTokenizer", "plbart"},
@@ -67,7 +65,6 @@ constexpr PythonClass python_classes[] = {
     {"RoFormerTokenizer", "roformer"},
     {"SiglipTokenizer", "siglip"},
     {"Speech2Text2Tokenizer", "speech_to_text_2"},
-    {"Speech2TextTokenizer", "speech_to_text"},
     {"SpeechT5Tokenizer", "speecht5"},
     {"TapasTokenizer", "tapas"},
     {"Tipsv2Tokenizer", "tipsv2"},
@@ -89,7 +86,7 @@ bool lists(std::string_view words, std::string_view word) {
 
 template <class Matches>
 const LegacyClass* find_class(Matches&& matches) {
-  for (const auto classes : {word_piece_classes(), bpe_classes(), piece_classes()})
+  for (const auto classes : {word_piece_classes(), bpe_classes(), piece_classes(), dictionary_classes()})
     for (const LegacyClass& one : classes)
       if (matches(one)) return &one;
   return nullptr;
@@ -112,8 +109,9 @@ const LegacyClass& class_by_files(const LegacySettings& settings) {
   const auto there = [&](const char* name) { return std::filesystem::exists(settings.folder() / name); };
   if (there("vocab.txt")) return *class_named("BertTokenizer");
   if (there("vocab.json") && there("merges.txt")) return *class_named("GPT2Tokenizer");
+  if (there("source.spm") && there("vocab.json")) return *class_named("MarianTokenizer");
   if (there("tokenizer.model")) return *class_named(generic_class);
-  for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "spm.model", "sentencepiece.model", "source.spm"})
+  for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "spm.model", "sentencepiece.model"})
     if (there(name))
       refuse(
           settings,

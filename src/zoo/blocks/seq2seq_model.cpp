@@ -89,14 +89,17 @@ double Seq2SeqPretrained::scale_behind() const {
   return std::sqrt(static_cast<double>(config().integer("d_model")));
 }
 
-Seq2SeqEncoder::Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& c)
-    : Seq2SeqPretrained(style, part_name(style, "Encoder"), c),
-      embed_tokens(child_module("embed_tokens", make_embedding(c.integer("vocab_size")))),
+Seq2SeqStack::Seq2SeqStack(const Seq2SeqStyle& style, const char* part, const char* vocabulary, const Config& c)
+    : Seq2SeqPretrained(style, part_name(style, part), c),
+      embed_tokens(child_module("embed_tokens", make_embedding(c.integer(vocabulary)))),
       embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
                                                c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.normalizes_embeddings(), *this, "layernorm_embedding", c)),
-      layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
+      layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {}
+
+Seq2SeqEncoder::Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& c)
+    : Seq2SeqStack(style, "Encoder", "vocab_size", c) {
   for (int64_t i = 0; i < c.integer("encoder_layers"); ++i) layers->emplace<Seq2SeqEncoderLayer>(style, c);
 }
 
@@ -132,14 +135,7 @@ ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
 }
 
 Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
-    : Seq2SeqPretrained(style, part_name(style, "Decoder"), c),
-      embed_tokens(child_module(
-          "embed_tokens", make_embedding(c.integer(style.separate_vocabularies ? "decoder_vocab_size" : "vocab_size")))),
-      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
-                                               c.integer("d_model"), c.optional_integer("pad_token_id"))),
-      layers(child<ModuleList>("layers")),
-      layernorm_embedding(norm_if(style.normalizes_embeddings(), *this, "layernorm_embedding", c)),
-      layer_norm(norm_if(style.pre_norm, *this, "layer_norm", c)) {
+    : Seq2SeqStack(style, "Decoder", style.separate_vocabularies ? "decoder_vocab_size" : "vocab_size", c) {
   for (int64_t i = 0; i < c.integer("decoder_layers"); ++i) layers->emplace<Seq2SeqDecoderLayer>(style, c);
 }
 

@@ -37,16 +37,21 @@ struct Seq2SeqPretrained : PretrainedModel {
   double scale_behind() const;
 };
 
-struct Seq2SeqEncoder : Seq2SeqPretrained {
-  Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& config);
-  std::span<const ModelArgument> arguments() const override;
-  ModelOutput forward(const ModelInputs& inputs) override;
+// What an encoder and a decoder have alike. `part` is "Encoder" or "Decoder", `vocabulary` the configuration's name for its size.
+struct Seq2SeqStack : Seq2SeqPretrained {
+  Seq2SeqStack(const Seq2SeqStyle& style, const char* part, const char* vocabulary, const Config& config);
   Child<Embedding>* input_embeddings() override { return &embed_tokens; }
 
   Child<Embedding> embed_tokens;
   Child<PositionEmbedding> embed_positions;
   Child<ModuleList> layers;
   std::optional<Child<LayerNorm>> layernorm_embedding, layer_norm;
+};
+
+struct Seq2SeqEncoder : Seq2SeqStack {
+  Seq2SeqEncoder(const Seq2SeqStyle& style, const Config& config);
+  std::span<const ModelArgument> arguments() const override;
+  ModelOutput forward(const ModelInputs& inputs) override;
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
@@ -54,16 +59,10 @@ struct Seq2SeqEncoder : Seq2SeqPretrained {
   }
 };
 
-struct Seq2SeqDecoder : Seq2SeqPretrained {
+struct Seq2SeqDecoder : Seq2SeqStack {
   Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& config);
   std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
-  Child<Embedding>* input_embeddings() override { return &embed_tokens; }
-
-  Child<Embedding> embed_tokens;
-  Child<PositionEmbedding> embed_positions;
-  Child<ModuleList> layers;
-  std::optional<Child<LayerNorm>> layernorm_embedding, layer_norm;
 
  protected:
   std::shared_ptr<Module> copy_self() const override {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calque/base/thread.h"
+#include "kernel/cpu/dispatch_among.h"
 
 namespace calque::kernel {
 namespace {
@@ -16,14 +17,7 @@ using Wide = std::conditional_t<std::is_same_v<T, double>, double, std::conditio
 
 template <class F>
 void with_folded(DType d, F&& fn) {
-  switch (d) {
-    case DType::bool_: return fn(TypeTag<Bool>{});
-    case DType::float16: return fn(TypeTag<Half>{});
-    case DType::bfloat16: return fn(TypeTag<BFloat16>{});
-    case DType::float32: return fn(TypeTag<float>{});
-    case DType::float64: return fn(TypeTag<double>{});
-    default: throw InternalError("folding: no kernel for dtype " + std::string(name(d)));
-  }
+  dispatch_among<Bool, Half, BFloat16, float, double>(d, "folding", fn);
 }
 template <class F>
 void with_float(DType d, F&& fn) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "calque/base/thread.h"
+#include "kernel/cpu/dispatch_among.h"
 #include "kernel/cpu/elementwise/convert.h"
 #include "kernel/cpu/elementwise/move.h"
 #include "kernel/cpu/require.h"
@@ -222,15 +223,10 @@ void convert_uint64(const TensorBase& src, const TensorBase& dst) {
 bool copy_uint64(const TensorBase& src, const TensorBase& dst) {
   const bool reads = src.dtype() == DType::uint64;
   if (!reads && dst.dtype() != DType::uint64) return false;
-  switch (reads ? dst.dtype() : src.dtype()) {
-    case DType::float64:
-      return (reads ? convert_uint64<uint64_t, double> : convert_uint64<double, uint64_t>)(src, dst), true;
-    case DType::float32: return (reads ? convert_uint64<uint64_t, float> : convert_uint64<float, uint64_t>)(src, dst), true;
-    case DType::float16: return (reads ? convert_uint64<uint64_t, Half> : convert_uint64<Half, uint64_t>)(src, dst), true;
-    case DType::bfloat16:
-      return (reads ? convert_uint64<uint64_t, BFloat16> : convert_uint64<BFloat16, uint64_t>)(src, dst), true;
-    default: return false;
-  }
+  return dispatch_if_among<float, double, Half, BFloat16>(reads ? dst.dtype() : src.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    reads ? convert_uint64<uint64_t, T>(src, dst) : convert_uint64<T, uint64_t>(src, dst);
+  });
 }
 
 }  // namespace

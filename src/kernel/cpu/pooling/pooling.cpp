@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calque/base/thread.h"
+#include "kernel/cpu/dispatch_among.h"
 #include "kernel/cpu/require.h"
 
 namespace calque::kernel {
@@ -166,24 +167,11 @@ void each_gradient(const Planes<T>& grad, int64_t i, F&& fn) {
 // Averages are sums of these, maxima of any number.
 template <class F>
 void with_sum(const TensorBase& t, F&& fn) {
-  switch (t.dtype()) {
-    case DType::int64: return fn(TypeTag<int64_t>{});
-    case DType::float16: return fn(TypeTag<Half>{});
-    case DType::bfloat16: return fn(TypeTag<BFloat16>{});
-    case DType::float32: return fn(TypeTag<float>{});
-    case DType::float64: return fn(TypeTag<double>{});
-    default: throw InternalError("pooling: no kernel for dtype " + std::string(name(t.dtype())));
-  }
+  dispatch_among<int64_t, Half, BFloat16, float, double>(t.dtype(), "pooling", fn);
 }
 template <class F>
 void with_number(const TensorBase& t, F&& fn) {
-  switch (t.dtype()) {
-    case DType::uint8: return fn(TypeTag<uint8_t>{});
-    case DType::int8: return fn(TypeTag<int8_t>{});
-    case DType::int16: return fn(TypeTag<int16_t>{});
-    case DType::int32: return fn(TypeTag<int32_t>{});
-    default: return with_sum(t, fn);
-  }
+  dispatch_among<uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>(t.dtype(), "pooling", fn);
 }
 
 }  // namespace

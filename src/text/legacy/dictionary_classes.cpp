@@ -1,0 +1,128 @@
+// Classes of Python alone whose pieces come from a SentencePiece model and whose ids from a vocab.json beside it. As a tokenizer.json they are
+// Unigram models in the order of the ids. A token that is in the dictionary alone (of the other language) has a score at which it is only taken
+// where there is nothing else; Python's class takes it when it is the whole of an unknown stretch, and the unknown token otherwise.
+#include <algorithm>
+#include <unordered_map>
+
+#include "calque/base/error.h"
+#include "text/legacy/classes.h"
+#include "text/utf8.h"
+
+namespace calque {
+namespace {
+
+constexpr std::string_view m2m100_languages =
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy id ig "
+    "ilo is it ja jv "
+    "ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su "
+    "sv sw ta th tl tn "
+    "tr uk ur uz vi wo xh yi yo zh zu";
+constexpr std::string_view wmt21_languages = "en ha is ja cs ru zh de";
+
+[[noreturn]] void fail_dictionary(const LegacyBuilder& b, const std::string& why) {
+  throw UserError(ErrorKind::bad_file, (b.settings.folder() / "vocab.json").string() + ": " + why);
+}
+
+void use_dictionary(LegacyBuilder& b, const char* pieces) {
+  const SentencePieceModel& model = b.sentencepiece(pieces);
+  b.settings.additional.reset();
+  std::unordered_map<std::string_view, double> scores;
+  double lowest = 0;
+  for (const SentencePiece& piece : model.pieces) {
+    if (piece.kind != SentencePiece::Kind::normal && piece.kind != SentencePiece::Kind::user_defined) continue;
+    scores.emplace(piece.text, piece.score);
+    lowest = std::min(lowest, static_cast<double>(piece.score));
+  }
+  const LegacyVocabulary dictionary = read_vocab_json(b.settings.folder() / "vocab.json");
+  std::vector<const LegacyVocabulary::Entry*> by_id(dictionary.distinct());
+  for (const LegacyVocabulary::Entry& entry : dictionary.entries()) {
+    if (dictionary.find(entry.token) != entry.id) continue;
+    if (static_cast<size_t>(entry.id) >= by_id.size() || by_id[static_cast<size_t>(entry.id)] != nullptr)
+      fail_dictionary(b, "the id " + std::to_string(entry.id) + " of \"" + excerpt(entry.token) + "\"; expected " +
+                             std::to_string(by_id.size()) + " tokens with the ids from 0, each once");
+    by_id[static_cast<size_t>(entry.id)] = &entry;
+  }
+  for (const LegacyVocabulary::Entry* entry : by_id) {
+    const auto score = scores.find(entry->token);
+    b.document.vocabulary.push(entry->token, score == scores.end() ? 100 * (lowest - 10) : score->second);
+  }
+  const auto unknown = b.document.vocabulary.find(b.token("unk_token"));
+  if (!unknown) fail_dictionary(b, "the unknown token \"" + excerpt(b.token("unk_token")) + "\" is not in it");
+  b.use_unigram(*unknown);
+  if (const auto normalizer = b.precompiled()) b.document.normalizer = *normalizer;
+  b.document.pre_tokenizer = pre_tokenizer_sequence({R"({"type": "WhitespaceSplit"})", metaspace("always")});
+  b.document.decoder = metaspace("always");
+}
+
+// Some tokens in front of the texts, and the last one behind them.
+void set_prefix_template(LegacyBuilder& b, const std::vector<std::string>& before) {
+  LegacyTemplate single;
+  LegacyTokenIds ids{b.with_id("eos_token")};
+  for (const std::string& token : before) {
+    single.push_back({token});
+    ids.emplace_back(token, b.id(token));
+  }
+  single.push_back({"$A"});
+  LegacyTemplate pair = single;
+  pair.push_back({"$B"});
+  single.push_back({b.token("eos_token")});
+  pair.push_back({b.token("eos_token")});
+  b.document.post_processor = template_processing(single, pair, ids);
+}
+
+void build_marian(LegacyBuilder& b) {
+  b.defaults({{"unk_token", "<unk>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}});
+  if (b.settings.flag("separate_vocabs", false))
+    fail_dictionary(b, "the languages have a vocabulary each (\"separate_vocabs\"), which Calque does not read");
+  use_dictionary(b, "source.spm");
+  for (const LegacyVocabulary::Entry& entry : b.document.vocabulary.entries())
+    if (entry.token.starts_with(">>") && entry.token.ends_with("<<"))
+      b.document.add({.content = entry.token, .normalized = false});
+  b.finish();
+  set_prefix_template(b, {});
+}
+
+void build_m2m100(LegacyBuilder& b) {
+  b.defaults(
+      {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"sep_token", "</s>"}, {"pad_token", "<pad>"}, {"unk_token", "<unk>"}});
+  use_dictionary(b, "sentencepiece.bpe.model");
+  std::string_view languages =
+      b.settings.text("language_codes").value_or("m2m100") == "wmt21" ? wmt21_languages : m2m100_languages;
+  while (!languages.empty()) {  // their ids follow the dictionary's
+    const size_t end = std::min(languages.find(' '), languages.size());
+    b.document.add({.content = "__" + std::string(languages.substr(0, end)) + "__", .special = true});
+    languages.remove_prefix(std::min(end + 1, languages.size()));
+  }
+  b.finish();
+  const std::string language = "__" + b.settings.text("src_lang").value_or("en") + "__";
+  if (!b.document.find(language))
+    throw UserError(ErrorKind::bad_file, (b.settings.folder() / "tokenizer_config.json").string() +
+                                             ": src_lang has no token " + excerpt(language) +
+                                             "; expected a code such as \"en\"");
+  set_prefix_template(b, {language});
+}
+
+void build_speech_to_text(LegacyBuilder& b) {
+  b.defaults({{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}, {"unk_token", "<unk>"}});
+  use_dictionary(b, "sentencepiece.bpe.model");
+  std::vector<std::string> before;
+  if (b.settings.text("lang_codes")) {
+    for (const char* language : {"pt", "fr", "ru", "nl", "ro", "it", "es", "de"})
+      b.document.add({.content = "<lang:" + std::string(language) + ">", .special = true});
+    before.push_back("<lang:" + b.settings.text("tgt_lang").value_or("pt") + ">");
+  }
+  b.finish();
+  set_prefix_template(b, before);
+}
+
+constexpr LegacyClass classes_of_dictionaries[] = {
+    {"MarianTokenizer", "marian", build_marian},
+    {"M2M100Tokenizer", "m2m_100", build_m2m100},
+    {"Speech2TextTokenizer", "speech_to_text", build_speech_to_text},
+};
+
+}  // namespace
+
+std::span<const LegacyClass> dictionary_classes() { return classes_of_dictionaries; }
+
+}  // namespace calque
