@@ -101,6 +101,7 @@ void run_embed(const EmbedCommandOptions& o) {
   options.normalize = o.normalize;
   if (!o.pool.empty()) options.pooling = pooling_from_name(o.pool);
   const SentenceEncoder encoder = SentenceEncoder::from_folder(model_folder(o.model), options);
+  options.load = {};  // with its bar
   EmbedOptions embed;
   embed.batch_size = o.batch_size;
   embed.prompt_name = o.prompt_name;
