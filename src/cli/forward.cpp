@@ -8,7 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"

@@ -29,7 +29,7 @@ struct TaskOptions {
 std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options);
 LoadOptions load_options(const TaskOptions& options);
 // A bar on standard error, on a terminal, for what takes longer than a second; nothing elsewhere.
-TaskProgress progress_bar(std::string what);
+TaskProgress progress_bar(const std::string& what);
 void print_json_line(const nlohmann::ordered_json& json);
 // A file's name without what the program does not write: UserError names the endings that `known` has ("npy, safetensors or jsonl").
 std::string ending_of(const std::string& path, std::initializer_list<std::string_view> known);

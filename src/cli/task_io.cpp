@@ -1,9 +1,5 @@
 // What the text commands share: where texts come from, and how answers are shown.
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -13,7 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
-#include "cli/output.h"
+#include "cli/models.h"
+#include "cli/progress.h"
 #include "cli/task.h"
 
 namespace calque::cli {
@@ -58,30 +55,15 @@ LoadOptions load_options(const TaskOptions& options) {
   LoadOptions out;
   out.model_class = options.model_class;
   out.attention = options.attention;
+  out.variant = current_read_variant();
+  out.progress = progress_bar("loading " + options.model);
   if (!options.dtype.empty() && options.dtype != "auto") out.dtype = dtype_from_name(options.dtype);
   return out;
 }
 
-TaskProgress progress_bar(std::string what) {
-  if (::isatty(STDERR_FILENO) == 0) return {};
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  const auto shown = std::make_shared<Clock::time_point>(start);
-  return [=, what = std::move(what)](size_t done, size_t all) {
-    const Clock::time_point now = Clock::now();
-    const double seconds = std::chrono::duration<double>(now - start).count();
-    const bool last = done == all;
-    if (*shown == start ? seconds < 1 : last) {
-      if (last && *shown != start) write_error_text("\r\x1b[K");
-      return;
-    }
-    if (*shown != start && now - *shown < std::chrono::milliseconds(100)) return;
-    *shown = now;
-    constexpr size_t width = 30;
-    const size_t filled = all == 0 ? width : done * width / all;
-    write_error_text(fmt::format("\r{} [{}{}] {}/{} {:.0f} a second\x1b[K", what, std::string(filled, '#'),
-                                 std::string(width - filled, ' '), done, all, static_cast<double>(done) / seconds));
-  };
+TaskProgress progress_bar(const std::string& what) {
+  const auto progress = std::make_shared<Progress>(what);
+  return [progress](size_t done, size_t all) { progress->update(done, all); };
 }
 
 void print_json_line(const nlohmann::ordered_json& json) {

@@ -11,7 +11,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/npy.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/task/answer.h"
 #include "calque/task/classify.h"
 #include "calque/task/embed.h"
@@ -101,6 +101,7 @@ void run_embed(const EmbedCommandOptions& o) {
   options.normalize = o.normalize;
   if (!o.pool.empty()) options.pooling = pooling_from_name(o.pool);
   const SentenceEncoder encoder = SentenceEncoder::from_folder(model_folder(o.model), options);
+  options.load = {};  // with its bar
   EmbedOptions embed;
   embed.batch_size = o.batch_size;
   embed.prompt_name = o.prompt_name;

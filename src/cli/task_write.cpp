@@ -10,7 +10,7 @@
 #include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "calque/task/chat.h"
 #include "calque/task/text_to_text.h"
 #include "cli/models.h"
@@ -98,6 +98,7 @@ void run_rewrite(const RewriteOptions& o) {
   options.task = o.command == "summarize" ? "summarization" : translation_task(config, o);
   if (o.command == "translate" && options.task.empty()) options.from = o.from, options.to = o.to;
   TextToText writer = TextToText::from_folder(folder, options);
+  options.load = {};  // with its bar
   apply(o.writing, writer.settings, o.command);
   const TaskProgress progress = texts.size() > 1 ? progress_bar(o.command) : TaskProgress();
   const bool streams = !o.json && writer.settings.num_beams.value_or(1) == 1;

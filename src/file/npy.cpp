@@ -12,7 +12,7 @@
 #include "calque/base/error.h"
 #include "calque/file/file_writer.h"
 #include "calque/file/mapped_file.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "file/row_major.h"
 
 namespace calque {

@@ -5,7 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "task/load.h"
 #include "task/text_case.h"
 

@@ -10,7 +10,11 @@
 #include "calque/hub/registry.h"
 #include "calque/nn/activation.h"
 #include "calque/nn/functional.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/activation.h"
+#include "calque/op/aten/matmul.h"
+#include "calque/op/aten/normalization.h"
+#include "calque/op/aten/norms.h"
+#include "calque/op/operators.h"
 #include "task/files.h"
 #include "task/text_case.h"
 

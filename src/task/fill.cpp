@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/sorting.h"
 #include "task/load.h"
 
 namespace calque {

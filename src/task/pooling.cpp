@@ -5,7 +5,9 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/operators.h"
 #include "calque/task/embed.h"
 
 namespace calque {

@@ -8,7 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/file/json.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/tensor.h"
 #include "task/load.h"
 
 namespace calque {

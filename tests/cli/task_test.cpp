@@ -8,7 +8,7 @@
 
 #include "calque/file/npy.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "cli/cli_support.h"
 #include "task/task_support.h"
 

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "calque/file/npy.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/view_metadata.h"
 #include "support/error_support.h"
 #include "support/folder_support.h"
 #include "support/paths.h"

@@ -8,7 +8,7 @@
 
 #include "calque/base/warning.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/task/answer.h"
 #include "calque/task/chat.h"
 #include "calque/task/classify.h"
