@@ -162,7 +162,7 @@ TEST_F(Endings, mistakes_are_status_2_and_name_what_is_wrong) {
   }
   test::write_file(model + "/generation_config.json", "{");
   EXPECT_THAT(message("generate m -p x"), HasSubstr("m/generation_config.json"));
-  EXPECT_EQ(names(), (Names{"m", "loop"}));
+  EXPECT_EQ(names(), (Names{"folder.pt2", "loop", "loop.pt2", "m"}));
 }
 
 TEST_F(Endings, an_error_about_a_file_names_the_file) {
