@@ -12,7 +12,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::command_lines_test {
 namespace {
 
 using cli_test::Result;
@@ -123,4 +123,4 @@ TEST(ModelsPage, is_what_the_registry_has) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::command_lines_test

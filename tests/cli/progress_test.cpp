@@ -7,7 +7,7 @@
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
 
-namespace calque {
+namespace calque::progress_test {
 namespace {
 
 using cli_test::Result;
@@ -32,4 +32,4 @@ TEST(Quiet, warnings_and_summaries_are_left_out_and_errors_are_not) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::progress_test

@@ -12,7 +12,7 @@
 #include "cli/cli_support.h"
 #include "task/task_support.h"
 
-namespace calque {
+namespace calque::task_test {
 namespace {
 
 using cli_test::calque_run;
@@ -160,4 +160,4 @@ TEST(TaskCommands, translate_asks_for_languages_that_there_are) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::task_test

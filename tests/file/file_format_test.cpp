@@ -16,7 +16,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::file_format_test {
 namespace {
 
 using testing::AllOf;
@@ -163,4 +163,4 @@ TEST(Checkpoints, nested_tensors_have_paths) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::file_format_test

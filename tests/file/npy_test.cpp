@@ -16,7 +16,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::npy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ TEST(Npy, wrong_files_say_what_is_wrong) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::npy_test

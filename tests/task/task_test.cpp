@@ -18,7 +18,7 @@
 #include "support/error_support.h"
 #include "task/task_support.h"
 
-namespace calque {
+namespace calque::task_test {
 namespace {
 
 using task_test::expected;
@@ -272,4 +272,4 @@ TEST(Writing, models_that_write_no_texts_of_texts_are_refused) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::task_test

@@ -13,7 +13,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::batch_test {
 namespace {
 
 using testing::Each;
@@ -204,4 +204,4 @@ TEST(TokenizerFiles, ask_for_tidy_spaces) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::batch_test
