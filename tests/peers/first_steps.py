@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.pop(0)  # this folder has a regex.py of its own, which is not the package that transformers imports
 import torch
 import transformers
 from safetensors.torch import load_file
