@@ -181,7 +181,7 @@ def onnx_file(folder, work):
     names = ["input_ids", "attention_mask", "token_type_ids"]
     x = tuple(torch.ones((2, 7), dtype=torch.int64) for _ in names)
     batch, length = torch.export.Dim("batch", min=1, max=512), torch.export.Dim("length", min=2, max=512)
-    torch.onnx.export(States(), x, file, input_names=names, output_names=["states"], dynamo=True, dynamic_shapes=[{0: batch, 1: length}] * 3, external_data=False, verbose=False)
+    torch.onnx.export(States().eval(), x, file, input_names=names, output_names=["states"], dynamo=True, dynamic_shapes=[{0: batch, 1: length}] * 3, external_data=False, verbose=False)
     return file
 
 
