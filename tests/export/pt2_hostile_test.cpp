@@ -237,7 +237,7 @@ TEST_F(HostileProgram, sample_inputs_with_code) {
   using namespace std::string_literals;
   const std::string inputs = "data/sample_inputs/model.pt";
   EXPECT_EQ(error_of(with_entry(archive, inputs, "")), "");
-  EXPECT_HAS(error_of(with_entry(archive, inputs, "nonsense")), "not a file of torch.save");
+  EXPECT_HAS(error_of(with_entry(archive, inputs, "nonsense")), "expected a checkpoint of torch.save, found a text file");
   const std::string good = entry(archive, inputs);
   const std::string bad = with_entry(good, "data.pkl",
                                      "\x80\x02"
@@ -249,8 +249,8 @@ TEST_F(HostileProgram, an_archive_of_something_else) {
   EXPECT_HAS(error_of(with_entry(archive, "archive_format", "pt3")), "archive_format is 'pt3', expected 'pt2'");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "big")), "big-endian");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "middle")), "unknown byte order 'middle', expected 'little'");
-  EXPECT_HAS(error_of(write_pickle(Value(1))), "expected an archive of torch.export.save");
-  EXPECT_HAS(error_of(""), "fewer than an empty archive's 22");
+  EXPECT_HAS(error_of(write_pickle(Value(1))), "expected a .pt2 program of torch.export.save, found a checkpoint of torch.save");
+  EXPECT_HAS(error_of(""), "expected a .pt2 program of torch.export.save, found an empty file");
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ namespace calque::small_examples_test {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 DS dims(std::vector<std::pair<Value, DS>> entries) { return DS::dict(std::move(entries)); }
 
@@ -104,8 +103,7 @@ TEST(SmallExamples, a_branch_that_the_example_does_not_take) {
 TEST(SmallExamples, other_errors_speak_of_the_sizes_that_were_given) {
   const auto f = traceable([](const Tensor& x) { return matmul(x, x); }, {"x"});
   const std::string why = error_of([&] { exported(f, {rand({1, 3})}, DS::dict({{"x", dims({{0, Dim("batch")}})}})); });
-  EXPECT_THAT(why, HasSubstr("1"));
-  EXPECT_THAT(why, Not(HasSubstr("5")));
+  EXPECT_THAT(why, HasSubstr("(1x3 and 1x3)"));
   EXPECT_THAT(error_of([&] {
                 exported(f, {rand({1, 3})}, DS::dict({{"x", dims({{0, Dim("batch", 3)}})}}));
               }),

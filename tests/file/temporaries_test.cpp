@@ -120,9 +120,10 @@ TEST(Temporaries, a_folder_that_cannot_be_read_is_not_replaced_by_one_without_it
   const test::TemporaryFolder work;
   work.write("m/README.md", "kept");
   constexpr uid_t nobody = 65534;  // root may read everything
-  if (::geteuid() == 0)
+  if (::geteuid() == 0) {
     for (const fs::path& path : {work.path(), work / "m", work / "m/README.md"})
       ASSERT_EQ(::chown(path.c_str(), nobody, nobody), 0);
+  }
   EXPECT_EQ(status_in_child([&] {
               if (::geteuid() == 0 && ::setuid(nobody) != 0) ::_exit(4);
               FolderWriter writer(work / "m", [](const std::string&) { return false; });

@@ -22,7 +22,7 @@ struct SameOptions {
   bool larger_multiplier_for_small =
       false;                       // allow 10 or 8 times the reference's error for tensors up to 10 or 500 elements
   bool max_multiplier = false;     // allow 10 times the reference's error for all
-  std::optional<double> bool_iou;  // booleans agree when intersection over union is at least this
+  std::optional<double> bool_iou = {};  // booleans agree when intersection over union is at least this
 };
 
 struct TensorComparison {
