@@ -249,7 +249,8 @@ TEST_F(HostileProgram, an_archive_of_something_else) {
   EXPECT_HAS(error_of(with_entry(archive, "archive_format", "pt3")), "archive_format is 'pt3', expected 'pt2'");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "big")), "big-endian");
   EXPECT_HAS(error_of(with_entry(archive, "byteorder", "middle")), "unknown byte order 'middle', expected 'little'");
-  EXPECT_HAS(error_of(write_pickle(Value(1))), "expected a .pt2 program of torch.export.save, found a checkpoint of torch.save");
+  EXPECT_HAS(error_of(write_pickle(Value(1))),
+             "expected a .pt2 program of torch.export.save, found a checkpoint of torch.save");
   EXPECT_HAS(error_of(""), "expected a .pt2 program of torch.export.save, found an empty file");
 }
 

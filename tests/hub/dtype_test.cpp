@@ -74,7 +74,7 @@ TEST(DTypes, the_default_of_a_thread_is_put_back) {
   {
     const DefaultDTypeScope scope(DType::bfloat16);
     EXPECT_EQ(zeros({1}).dtype(), DType::bfloat16);
-    EXPECT_THROW(DefaultDTypeScope(DType::int32), UserError);
+    EXPECT_THROW(DefaultDTypeScope{DType::int32}, UserError);
     EXPECT_EQ(default_dtype(), DType::bfloat16);
   }
   EXPECT_EQ(default_dtype(), DType::float32);

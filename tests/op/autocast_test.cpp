@@ -74,7 +74,7 @@ TEST(Autocast, refuses_what_it_does_not_know) {
     EXPECT_FALSE(autocast_region().enabled);
     EXPECT_EQ(mm(x, x).dtype(), DType::float32);
   }
-  EXPECT_THROW(AutocastScope(DeviceType::meta), UserError);
+  EXPECT_THROW(AutocastScope{DeviceType::meta}, UserError);
   const AutocastScope absent(DeviceType::cuda);
   EXPECT_EQ(mm(x, x).dtype(), DType::float32);
   const AutocastScope autocast;

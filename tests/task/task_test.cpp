@@ -37,7 +37,7 @@ std::vector<TextInput> golden_texts() {
 void expect_labels(const std::vector<LabelScore>& found, const nlohmann::json& said) {
   ASSERT_EQ(found.size(), said.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    EXPECT_EQ(found[i].label, said[i]["label"]);
+    EXPECT_EQ(found[i].label, said[i]["label"].get<std::string>());
     EXPECT_NEAR(found[i].score, said[i]["score"].get<double>(), score_tolerance);
   }
 }
@@ -112,8 +112,8 @@ TEST(Classifying, words_are_grouped_as_transformers_groups_them) {
     const auto& said = expected()["words"][i];
     ASSERT_EQ(found[i].size(), said.size());
     for (size_t k = 0; k < said.size(); ++k, ++groups) {
-      EXPECT_EQ(found[i][k].label, said[k]["entity_group"]);
-      EXPECT_EQ(found[i][k].word, said[k]["word"]);
+      EXPECT_EQ(found[i][k].label, said[k]["entity_group"].get<std::string>());
+      EXPECT_EQ(found[i][k].word, said[k]["word"].get<std::string>());
       EXPECT_EQ(found[i][k].begin, said[k]["start"].get<size_t>());
       EXPECT_EQ(found[i][k].end, said[k]["end"].get<size_t>());
       EXPECT_NEAR(found[i][k].score, said[k]["score"].get<double>(), score_tolerance);
@@ -138,8 +138,8 @@ void expect_filled(const std::vector<FilledToken>& found, const nlohmann::json& 
   ASSERT_EQ(found.size(), said.size());
   for (size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].id, said[i]["token"].get<int64_t>());
-    EXPECT_EQ(found[i].token, said[i]["token_str"]);
-    EXPECT_EQ(found[i].sequence, said[i]["sequence"]);
+    EXPECT_EQ(found[i].token, said[i]["token_str"].get<std::string>());
+    EXPECT_EQ(found[i].sequence, said[i]["sequence"].get<std::string>());
     EXPECT_NEAR(found[i].score, said[i]["score"].get<double>(), score_tolerance);
   }
 }
@@ -165,7 +165,7 @@ TEST(Answering, long_contexts_are_read_in_parts) {
   const auto& said = expected()["answers"];
   ASSERT_EQ(found.size(), said.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    EXPECT_EQ(found[i].text, said[i]["answer"]);
+    EXPECT_EQ(found[i].text, said[i]["answer"].get<std::string>());
     EXPECT_EQ(found[i].begin, said[i]["start"].get<size_t>());
     EXPECT_EQ(found[i].end, said[i]["end"].get<size_t>());
     EXPECT_NEAR(found[i].score, said[i]["score"].get<double>(), score_tolerance);

@@ -20,8 +20,8 @@ struct SameOptions {
   bool exact_dtype = true;        // dtypes must agree; else `a` is cast to the dtype of `b` first
   bool ignore_non_float = false;  // integer and boolean tensors are the same whatever they hold
   bool larger_multiplier_for_small =
-      false;                       // allow 10 or 8 times the reference's error for tensors up to 10 or 500 elements
-  bool max_multiplier = false;     // allow 10 times the reference's error for all
+      false;                            // allow 10 or 8 times the reference's error for tensors up to 10 or 500 elements
+  bool max_multiplier = false;          // allow 10 times the reference's error for all
   std::optional<double> bool_iou = {};  // booleans agree when intersection over union is at least this
 };
 

@@ -464,7 +464,8 @@ Value Render::call(const Value& function, const Arguments& arguments) {
   const Depth depth(*this);
   if (function.is(Kind::undefined)) undefined_error(function);
   if (function.is(Kind::function)) {
-    const auto keep = function;  // a namespace may let go of it meanwhile
+    const Value keep(
+        function);  // a namespace may let go of it meanwhile; NOLINT(performance-unnecessary-copy-initialization)
     return keep.function().call(*this, arguments);
   }
   if (function.is(Kind::loop)) {

@@ -139,7 +139,7 @@ Value filter_unique(Render& render, const Value& input, const Arguments& argumen
   const Getter key = getter_of(render, given[1], !truth_of(given[0]));
   return generator(
       render, input, arguments,
-      [&render, key, source = iterate(render.budget(), input), seen = std::make_shared<Dict>(render.budget())](Value& item) {
+      [key, source = iterate(render.budget(), input), seen = std::make_shared<Dict>(render.budget())](Value& item) {
         while (source->next(item)) {
           const Value k = key(item);
           if (seen->find(k)) continue;

@@ -25,7 +25,8 @@ Tensor sines(int64_t rows, int64_t columns) {
   const int64_t half = (columns + 1) / 2;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
-      const double frequency = std::pow(10000.0, static_cast<double>(2 * (column / 2)) / static_cast<double>(columns));
+      const int64_t pair = column / 2;
+      const double frequency = std::pow(10000.0, static_cast<double>(2 * pair) / static_cast<double>(columns));
       const double angle = static_cast<double>(row) / frequency;
       const int64_t place = column % 2 == 0 ? column / 2 : half + column / 2;
       values[static_cast<size_t>(row * columns + place)] =
