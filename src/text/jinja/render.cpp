@@ -464,8 +464,8 @@ Value Render::call(const Value& function, const Arguments& arguments) {
   const Depth depth(*this);
   if (function.is(Kind::undefined)) undefined_error(function);
   if (function.is(Kind::function)) {
-    const Value keep(
-        function);  // a namespace may let go of it meanwhile; NOLINT(performance-unnecessary-copy-initialization)
+    // A namespace may let go of it meanwhile. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+    const Value keep = function;
     return keep.function().call(*this, arguments);
   }
   if (function.is(Kind::loop)) {
