@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
-<<<<<<<< HEAD:tests/peers/expressions.py
-"""Regular expressions against those of the tokenizers library (Oniguruma), live: python tests/peers/expressions.py [PROGRAM] [--all]
-========
 """Regular expressions against those of the tokenizers library (Oniguruma), live: python tests/peers/split_patterns.py [PROGRAM] [--all]
->>>>>>>> jinja:tests/peers/split_patterns.py
 
 Expressions of real tokenizers and small ones, one construct each, cut mixed texts with tokenizers' Split(Regex(...)) and with
 Calque. The pieces must be equal. An expression that Calque refuses must be one that the library refuses too, or stand in the list of
