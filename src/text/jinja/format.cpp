@@ -83,9 +83,10 @@ std::string padded(Budget& budget, const FieldFormat& format, std::string_view p
 }
 
 std::string in_base(uint64_t value, unsigned base, bool upper) {
+  const std::string_view digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[value % base];
+    out += digits[value % base];
     value /= base;
   } while (value != 0);
   std::reverse(out.begin(), out.end());
