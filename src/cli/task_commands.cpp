@@ -126,6 +126,7 @@ void add_chat(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "chat",
       "A conversation with a model that has a chat template; without -p and --file at the keyboard, a message a line");
+  command->group(use_group);
   add_common(*command, *o, "a message");
   add_writing(*command, o->writing);
   command->add_option("--system", o->system, "what the model is told before the conversation");
