@@ -72,9 +72,11 @@ function(calque_group files result)
   set(${result} ${groups} PARENT_SCOPE)
 endfunction()
 
-# Every file of src/zoo is a namespace and registers its architectures: bert.cpp has bert::register_models.
+# Every file of src/zoo, parts that families share apart, is a namespace and registers its architectures: bert.cpp has
+# bert::register_models.
 function(calque_list_zoo result)
-  file(GLOB families CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/zoo/*.cpp")
+  file(GLOB_RECURSE families CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/zoo/*.cpp")
+  list(FILTER families EXCLUDE REGEX "/src/zoo/(blocks|heads)/")
   list(SORT families)
   set(declarations)
   set(calls)
