@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
 #include <thread>
@@ -53,16 +54,17 @@ Process::~Process() {
 }
 
 bool Process::stop_when(const std::function<bool()>& condition) {
-  while (!condition()) {
+  for (;;) {
+    // Asked while it stands still: a process that runs on may be past what was seen.
+    ::kill(pid_, SIGSTOP);
     siginfo_t info{};
-    const int asked = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-    if (asked == 0 && info.si_pid == pid_) return false;
-    std::this_thread::yield();
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT);
+    if (info.si_code != CLD_STOPPED) return false;
+    if (condition()) return true;
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);  // takes the report of this stop
+    resume();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  ::kill(pid_, SIGSTOP);
-  siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT);
-  return info.si_code == CLD_STOPPED;
 }
 
 void Process::resume() { ::kill(pid_, SIGCONT); }
