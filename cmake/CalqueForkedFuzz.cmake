@@ -1,6 +1,6 @@
 # The fuzzers whose inputs are numbers (fuzz/forked.h): no libFuzzer. bin/op_fuzz calls every operator with hostile arguments and
 # needs only the rooms up to op/; bin/program_fuzz loads and runs changed programs, bin/config_fuzz models of changed
-# configurations, bin/text_fuzz tokenizers.
+# configurations.
 
 # Where the tree is, for tests and fuzzers: the only object that depends on it.
 add_library(calque_paths OBJECT "${PROJECT_SOURCE_DIR}/tests/support/paths.cpp")
@@ -9,8 +9,9 @@ target_include_directories(calque_paths PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(calque_paths PRIVATE
   CALQUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CALQUE_TEST_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 
-set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz text_fuzz)
-# All other fuzz/<name>_fuzz.cpp are libFuzzer's: bin/<name>_fuzz with clang (CalqueFuzz), bin/<name>_fuzz_replay for the seeds.
+set(calque_forked_fuzzers op_fuzz program_fuzz config_fuzz)
+# All other fuzz/<name>_fuzz.cpp are libFuzzer's: bin/<name>_fuzz with clang (CalqueFuzz); bin/<name>_fuzz_replay runs the
+# seeds and changes them, with any compiler.
 file(GLOB calque_libfuzzer_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*_fuzz.cpp")
 foreach(name IN LISTS calque_forked_fuzzers)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/fuzz/${name}.cpp")
@@ -25,5 +26,3 @@ target_sources(program_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/tests/op/opcheck_argu
 target_link_libraries(op_fuzz PRIVATE calque_operators_archive)
 target_link_libraries(program_fuzz PRIVATE calque)
 target_link_libraries(config_fuzz PRIVATE calque)
-target_sources(text_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/fuzz/tokenizer_fuzz.cpp")
-target_link_libraries(text_fuzz PRIVATE calque)
