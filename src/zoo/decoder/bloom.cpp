@@ -1,7 +1,6 @@
 // BLOOM: no position embeddings; scores sink with the distance of the key, by another slope for each head (ALiBi).
 #include <cmath>
 
-#include "blocks/attention.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -14,7 +13,8 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/scans.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::bloom {
 

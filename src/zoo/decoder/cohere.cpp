@@ -1,8 +1,5 @@
 // Cohere: Llama's parts with attention and feed-forward side by side, norms without bias, rotary positions of neighbouring
 // numbers, norms of queries and keys where asked for, logits scaled.
-#include "blocks/attention.h"
-#include "blocks/child_if.h"
-#include "blocks/rotary_decoder.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
@@ -11,6 +8,9 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/unary.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/blocks/child_if.h"
+#include "zoo/blocks/rotary_decoder.h"
 
 namespace calque::cohere {
 

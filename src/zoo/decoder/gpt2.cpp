@@ -2,10 +2,6 @@
 #include <cmath>
 #include <set>
 
-#include "blocks/activations.h"
-#include "blocks/attention.h"
-#include "blocks/child_if.h"
-#include "blocks/conv1d.h"
 #include "calque/base/error.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/pretrained_model.h"
@@ -18,8 +14,12 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
-#include "heads/decoder_heads.h"
-#include "heads/sequence_summary.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/blocks/child_if.h"
+#include "zoo/blocks/conv1d.h"
+#include "zoo/heads/decoder_heads.h"
+#include "zoo/heads/sequence_summary.h"
 
 namespace calque::gpt2 {
 

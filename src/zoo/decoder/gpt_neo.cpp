@@ -1,7 +1,5 @@
 // GPT-Neo: GPT-2's layout with Linear weights; layers that look at everything before them alternate with layers that look
 // back only so far. Scores are not scaled.
-#include "blocks/activations.h"
-#include "blocks/attention.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -14,7 +12,9 @@
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/tensor/finfo.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::gpt_neo {
 

@@ -1,8 +1,5 @@
 // GPT-J: attention and feed-forward side by side after one norm; the first numbers of each head turn with the position,
 // neighbours together.
-#include "blocks/activations.h"
-#include "blocks/attention.h"
-#include "blocks/rotary.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -12,7 +9,10 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/joining.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/blocks/rotary.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::gptj {
 

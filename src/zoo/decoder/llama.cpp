@@ -1,8 +1,6 @@
 // Llama: rotary positions, grouped heads, RMS norms, gated feed-forward.
 #include <cmath>
 
-#include "blocks/attention.h"
-#include "blocks/rotary_decoder.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/linear.h"
@@ -10,6 +8,8 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/unary.h"
+#include "zoo/blocks/attention.h"
+#include "zoo/blocks/rotary_decoder.h"
 
 namespace calque::llama {
 

@@ -1,9 +1,5 @@
 // OPT: learned positions counted over what the attention mask keeps, norms before or after, embeddings that may be narrower
 // than the layers.
-#include "blocks/activations.h"
-#include "blocks/child_if.h"
-#include "blocks/embeddings.h"
-#include "blocks/projected_attention.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -12,7 +8,11 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/scans.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/child_if.h"
+#include "zoo/blocks/embeddings.h"
+#include "zoo/blocks/projected_attention.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::opt {
 

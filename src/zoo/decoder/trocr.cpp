@@ -2,10 +2,6 @@
 // encoder's output, which may have another size.
 #include <cmath>
 
-#include "blocks/activations.h"
-#include "blocks/child_if.h"
-#include "blocks/embeddings.h"
-#include "blocks/projected_attention.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -16,8 +12,12 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/scans.h"
-#include "heads/cross_arguments.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/child_if.h"
+#include "zoo/blocks/embeddings.h"
+#include "zoo/blocks/projected_attention.h"
+#include "zoo/heads/cross_arguments.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::trocr {
 

@@ -2,10 +2,6 @@
 // attention where asked for.
 #include <cmath>
 
-#include "blocks/activations.h"
-#include "blocks/child_if.h"
-#include "blocks/embeddings.h"
-#include "blocks/projected_attention.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -15,8 +11,12 @@
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/normalization.h"
-#include "heads/cross_arguments.h"
-#include "heads/decoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/child_if.h"
+#include "zoo/blocks/embeddings.h"
+#include "zoo/blocks/projected_attention.h"
+#include "zoo/heads/cross_arguments.h"
+#include "zoo/heads/decoder_heads.h"
 
 namespace calque::xglm {
 

@@ -1,12 +1,12 @@
 // ALBERT: BERT with small embeddings and layers that share their weights in groups.
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
-#include "heads/bert_heads.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/bert_encoder.h"
+#include "zoo/heads/bert_heads.h"
 
 namespace calque::albert {
 

@@ -1,7 +1,7 @@
 // BERT: an encoder with learned positions and token types; with is_decoder also a decoder, with or without cross attention.
-#include "blocks/bert_model.h"
 #include "calque/hub/registry.h"
-#include "heads/bert_heads.h"
+#include "zoo/blocks/bert_model.h"
+#include "zoo/heads/bert_heads.h"
 
 namespace calque::bert {
 

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "blocks/bert_embeddings.h"
-#include "blocks/deberta_parts.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/arithmetic.h"
@@ -14,7 +12,9 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/tensor/finfo.h"
-#include "heads/deberta_heads.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/deberta_parts.h"
+#include "zoo/heads/deberta_heads.h"
 
 namespace calque::deberta {
 

@@ -2,8 +2,6 @@
 // beside the first layer.
 #include <cmath>
 
-#include "blocks/bert_embeddings.h"
-#include "blocks/deberta_parts.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/convolution.h"
 #include "calque/op/aten/comparison.h"
@@ -16,7 +14,9 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/tensor/finfo.h"
-#include "heads/deberta_heads.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/deberta_parts.h"
+#include "zoo/heads/deberta_heads.h"
 
 namespace calque::deberta_v2 {
 

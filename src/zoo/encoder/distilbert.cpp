@@ -1,9 +1,6 @@
 // DistilBERT: BERT's encoder without token types and pooling, under names of its own.
 #include <cmath>
 
-#include "blocks/activations.h"
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/op/aten/activation.h"
@@ -14,7 +11,10 @@
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/unary.h"
-#include "heads/encoder_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/bert_encoder.h"
+#include "zoo/heads/encoder_heads.h"
 
 namespace calque::distilbert {
 

@@ -1,6 +1,4 @@
 // ELECTRA: BERT's encoder with embeddings of their own size; a generator of words and a discriminator of replaced ones.
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
@@ -9,7 +7,9 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/norms.h"
-#include "heads/encoder_heads.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/bert_encoder.h"
+#include "zoo/heads/encoder_heads.h"
 
 namespace calque::electra {
 

@@ -1,10 +1,10 @@
 // Megatron-BERT: BERT with the norms before attention and feed-forward and one after the last layer.
-#include "blocks/bert_model.h"
 #include "calque/base/error.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/op/aten/dropout.h"
-#include "heads/bert_heads.h"
+#include "zoo/blocks/bert_model.h"
+#include "zoo/heads/bert_heads.h"
 
 namespace calque::megatron_bert {
 

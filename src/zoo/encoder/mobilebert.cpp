@@ -1,7 +1,4 @@
 // MobileBERT: narrow layers between bottlenecks, several small feed-forwards in a row, trigrams of narrow embeddings.
-#include "blocks/activations.h"
-#include "blocks/bert_embeddings.h"
-#include "blocks/bert_encoder.h"
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
@@ -14,7 +11,10 @@
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/unary.h"
-#include "heads/bert_heads.h"
+#include "zoo/blocks/activations.h"
+#include "zoo/blocks/bert_embeddings.h"
+#include "zoo/blocks/bert_encoder.h"
+#include "zoo/heads/bert_heads.h"
 
 namespace calque::mobilebert {
 

@@ -2,7 +2,6 @@
 // positions in the embeddings.
 #include <cmath>
 
-#include "blocks/bert_model.h"
 #include "calque/base/error.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
@@ -17,7 +16,8 @@
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/unary.h"
-#include "heads/bert_heads.h"
+#include "zoo/blocks/bert_model.h"
+#include "zoo/heads/bert_heads.h"
 
 namespace calque::nezha {
 

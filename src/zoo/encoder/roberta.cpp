@@ -1,5 +1,4 @@
 // RoBERTa: BERT's encoder with positions that start behind the padding's, and heads of its own.
-#include "blocks/bert_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/activation.h"
@@ -9,7 +8,8 @@
 #include "calque/op/aten/normalization.h"
 #include "calque/op/aten/scans.h"
 #include "calque/op/aten/unary.h"
-#include "heads/encoder_heads.h"
+#include "zoo/blocks/bert_model.h"
+#include "zoo/heads/encoder_heads.h"
 
 namespace calque::roberta {
 

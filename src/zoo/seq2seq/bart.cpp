@@ -1,5 +1,5 @@
 // BART: norms behind attention and feed-forward, learned positions with two rows in front, a norm of the embeddings.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::bart {
 

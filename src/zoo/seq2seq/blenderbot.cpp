@@ -1,5 +1,5 @@
 // Blenderbot: norms in front, learned positions.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::blenderbot {
 

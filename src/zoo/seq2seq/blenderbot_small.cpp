@@ -1,6 +1,6 @@
 // BlenderbotSmall: BART with positions from 0, the scale behind the embedding, and in the decoder a norm of the embeddings alone.
 // The scale is that of transformers 4.40, for the ids of encoder and decoder; 5.x leaves the decoder's out.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::blenderbot_small {
 

@@ -1,5 +1,5 @@
 // M2M100: norms in front, sines as positions that are counted over the ids that are no padding.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::m2m_100 {
 

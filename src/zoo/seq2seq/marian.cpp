@@ -1,5 +1,5 @@
 // Marian: BART without a norm of the embeddings, sines as positions, and vocabularies that encoder and decoder need not share.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::marian {
 

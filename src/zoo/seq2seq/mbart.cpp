@@ -1,5 +1,5 @@
 // mBART: BART with norms in front, and shifted ids that start with their own last token, a language code.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::mbart {
 

@@ -1,5 +1,5 @@
 // Pegasus: norms in front, sines as positions, the scale behind the embedding.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::pegasus {
 

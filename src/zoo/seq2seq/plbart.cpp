@@ -1,5 +1,5 @@
 // PLBart: BART for programs; shifted ids start with their own last token, a language code.
-#include "heads/seq2seq_heads.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::plbart {
 

@@ -2,8 +2,6 @@
 // classification of sequences and tokens, question answering.
 #include <cmath>
 
-#include "blocks/encoder_decoder.h"
-#include "blocks/t5_layers.h"
 #include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
@@ -11,9 +9,11 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/matmul.h"
-#include "heads/decoder_heads.h"
-#include "heads/losses.h"
-#include "heads/seq2seq_heads.h"
+#include "zoo/blocks/encoder_decoder.h"
+#include "zoo/blocks/t5_layers.h"
+#include "zoo/heads/decoder_heads.h"
+#include "zoo/heads/losses.h"
+#include "zoo/heads/seq2seq_heads.h"
 
 namespace calque::t5 {
 
