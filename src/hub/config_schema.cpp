@@ -141,14 +141,15 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
   if (value.is_none()) return;
   const std::optional<NumberRule> rule = number_rule(kind);
   if (!rule) return check_token(config, key, value);
+  // One of each layer or stage.
+  if (value.kind() == Value::Kind::list || value.kind() == Value::Kind::tuple) {
+    for (const Value& one : value.to_items()) check_value(config, kind, key, one);
+    return;
+  }
   if (rule->whole) {
     const auto least = static_cast<int64_t>(rule->least), most = static_cast<int64_t>(rule->most);
     if (value.kind() != Value::Kind::integer || value.to_int() < least || value.to_int() > most)
       refuse(config, key, value, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
-    return;
-  }
-  if (value.kind() == Value::Kind::list) {
-    for (const Value& one : value.to_items()) check_value(config, kind, key, one);
     return;
   }
   const bool is_number = value.kind() == Value::Kind::integer || value.kind() == Value::Kind::floating;
