@@ -150,12 +150,12 @@ std::string Module::str() const {
 // ---- registration ---------------------------------------------------------------------------------------------------
 
 void Module::check_name(const char* kind, const std::string& name, const void* own_slot) const {
-  const std::string what = class_name() + ": " + kind + " name can't ";
-  if (name.find('.') != std::string::npos) throw UserError(what + "contain \".\", got: " + name);
-  if (name.empty()) throw UserError(what + "be empty string \"\"");
+  // Classes that keep their name as a member may still be under construction: it is asked for when something is wrong.
+  const auto refused = [&](const std::string& why) { throw UserError(class_name() + ": " + why); };
+  if (name.find('.') != std::string::npos) refused(std::string(kind) + " name can't contain \".\", got: " + name);
+  if (name.empty()) refused(std::string(kind) + " name can't be empty string \"\"");
   if (own_slot) return;
-  if (find_slot(name) || find_in(children_, name))
-    throw UserError(class_name() + ": attribute '" + name + "' already exists");
+  if (find_slot(name) || find_in(children_, name)) refused("attribute '" + name + "' already exists");
 }
 
 Parameter Module::register_parameter(std::string name, const Tensor& tensor, bool requires_grad) {
