@@ -12,6 +12,7 @@
 #include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 namespace calque::cli {
@@ -86,7 +87,7 @@ void run_forward(const ForwardOptions& options) {
   const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items()) flatten(name, value, out);
   if (!options.outputs.empty()) save_safetensors(options.outputs, out, std::nullopt, true, SharedTensors::written_each);
-  print_outputs(options, out);
+  if (!is_quiet() || options.outputs.empty() || options.json) print_outputs(options, out);
 }
 
 }  // namespace calque::cli

@@ -197,8 +197,9 @@ void run_model_info(const InfoOptions& options) {
   // Of the weights only the headers: what is said here follows from sizes.
   const Progress progress("looking at " + options.path);
   const std::string folder = model_folder(options.path);
-  const std::shared_ptr<PretrainedModel> model =
-      from_pretrained(folder, {.variant = current_read_variant(), .values = false});
+  LoadOptions load{.variant = current_read_variant(), .values = false};
+  if (!options.dtype.empty()) load.dtype = dtype_option(options.dtype);
+  const std::shared_ptr<PretrainedModel> model = from_pretrained(folder, load);
   const ModelInputs inputs = model->example_inputs();
   const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs[arg::input_ids].numel());
   const Summary s = summary_of(*model, folder);
@@ -206,8 +207,8 @@ void run_model_info(const InfoOptions& options) {
 }
 
 void run_model_diff(const DiffOptions& options) {
-  const std::shared_ptr<PretrainedModel> a = load_model({options.a, "", "", ""});
-  const std::shared_ptr<PretrainedModel> b = load_model({options.b, "", "", ""});
+  const std::shared_ptr<PretrainedModel> a = load_model({options.a, options.model_class, options.dtype, ""});
+  const std::shared_ptr<PretrainedModel> b = load_model({options.b, options.model_class, options.dtype, ""});
   FileComparison c = compare_states(state_of(*a), state_of(*b), options.same);
   std::string why;
   if (a->class_name() != b->class_name()) why = "classes differ: " + a->class_name() + " and " + b->class_name();

@@ -100,8 +100,16 @@ std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice) {
   options.variant = choice.variant.empty() ? read_variant() : choice.variant;
   Progress progress("loading " + choice.name);
   options.progress = progress.callback();
-  if (!choice.dtype.empty() && choice.dtype != "auto") options.dtype = dtype_from_name(choice.dtype);
+  if (!choice.dtype.empty()) options.dtype = dtype_option(choice.dtype);
   return from_pretrained(model_folder(choice.name), options);
+}
+
+void refuse_model_options(const std::string& command, const ModelChoice& choice) {
+  for (const auto& [option, value] :
+       {std::pair("--class", &choice.model_class), {"--dtype", &choice.dtype}, {"--attention", &choice.attention}})
+    if (!value->empty())
+      throw UserError(
+          fmt::format("{}: {} is for model folders, and {} is none; leave it out", command, option, choice.name));
 }
 
 void without_cache(PretrainedModel& model) {

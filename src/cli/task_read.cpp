@@ -115,6 +115,8 @@ void run_embed(const EmbedCommandOptions& o) {
       fmt::print("{}", embedding_line(texts[i], vectors.data_as<float>() + i * size, size));
   else if (o.json)
     print_json_line({{"output", o.output}, {"texts", texts.size()}, {"dimension", size}});
+  else if (!o.output.empty() && is_quiet())
+    return;
   else if (!o.output.empty())
     fmt::print("{}: {} texts, {} numbers each\n", o.output, texts.size(), size);
   else

@@ -22,6 +22,7 @@
 #include "calque/trace/tracer.h"
 #include "cli/command.h"
 #include "cli/examples.h"
+#include "cli/json_text.h"
 #include "cli/models.h"
 
 namespace calque::cli {
@@ -108,7 +109,7 @@ TraceSource traced_example(const TraceOptions& o) {
 }
 
 TraceSource traced_model(const TraceOptions& o) {
-  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, "", o.attention});
+  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, o.attention});
   without_cache(*model);
   const ModelInputs inputs = o.inputs.empty() ? model->example_inputs() : read_model_inputs("trace", o.inputs, *model);
   TraceSource out{model, {}, {}, {}, {}};
@@ -174,6 +175,7 @@ std::map<std::string, std::string, std::less<>> weight_names(const Module& model
 
 DrawnGraph graph_of(const TraceOptions& o) {
   const bool is_model = names_model(o.model);
+  if (!is_model) refuse_model_options("trace", {o.model, o.model_class, o.dtype, o.attention});
   if (!is_model && (o.model.ends_with(".pt2") || std::filesystem::is_regular_file(o.model))) return program_graph(o);
   const TraceSource source = is_model ? traced_model(o) : traced_example(o);
   const GradModeScope no_grad(false);
@@ -201,6 +203,11 @@ DrawnGraph graph_of(const TraceOptions& o) {
 void run_trace(const TraceOptions& o) {
   if (o.list || o.model.empty()) {
     if (!o.list) throw UserError("trace: give an example's name, or --list");
+    if (o.format == "json") {
+      OrderedJson list = OrderedJson::array();
+      for (const Example& e : examples()) list.push_back({{"name", e.name}, {"shows", e.shows}});
+      return print_json(list);
+    }
     for (const Example& e : examples()) fmt::print("{:<12}{}\n", e.name, e.shows);
     return;
   }
@@ -212,16 +219,18 @@ void run_trace(const TraceOptions& o) {
   if (o.explain) fmt::print("{}{}", o.output.empty() || o.output == "-" ? "\n" : "", explanation(*found.traced));
 }
 
-void draw_diff(const std::string& a, const std::string& b, const std::string& output) {
+void draw_diff(const DiffOptions& o) {
   TraceOptions options;
-  options.output = output;
+  options.output = o.output;
+  options.model_class = o.model_class;
+  options.dtype = o.dtype;
   if (format_of(options) != "html")
-    throw UserError("diff: " + output + ": the differences of two graphs are a page; expected a name that ends in .html");
-  options.model = a;
+    throw UserError("diff: " + o.output + ": the differences of two graphs are a page; expected a name that ends in .html");
+  options.model = o.a;
   const DrawnGraph graph_a = graph_of(options);
-  options.model = b;
+  options.model = o.b;
   const DrawnGraph graph_b = graph_of(options);
-  put(to_html(*graph_a.graph, graph_a.draw, *graph_b.graph, graph_b.draw), output);
+  put(to_html(*graph_a.graph, graph_a.draw, *graph_b.graph, graph_b.draw), o.output);
 }
 
 }  // namespace calque::cli

@@ -43,6 +43,7 @@ Tensor repeated(const Tensor& tensor, int64_t rows) {
 
 KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
   KeyValueCache out;
+  out.keeps_all = cache.keeps_all;
   const auto chosen = [&](const Tensor& tensor) { return tensor.defined() ? tensor.index_select(0, rows) : tensor; };
   for (const LayerCache& layer : cache.layers) {
     LayerCache& made = out.layers.emplace_back();
@@ -50,20 +51,7 @@ KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
     made.value = chosen(layer.value);
     made.cross_key = chosen(layer.cross_key);
     made.cross_value = chosen(layer.cross_value);
-  }
-  return out;
-}
-
-// The first tokens of a cache.
-KeyValueCache cropped(const KeyValueCache& cache, int64_t length) {
-  if (cache.empty() || cache.length().as_int() <= length) return cache;
-  KeyValueCache out;
-  for (const LayerCache& layer : cache.layers) {
-    LayerCache& made = out.layers.emplace_back();
-    made.key = layer.key.narrow(2, 0, length);
-    made.value = layer.value.narrow(2, 0, length);
-    made.cross_key = layer.cross_key;
-    made.cross_value = layer.cross_value;
+    made.first = layer.first;
   }
   return out;
 }
@@ -72,11 +60,12 @@ KeyValueCache cropped(const KeyValueCache& cache, int64_t length) {
 class Steps {
  public:
   Steps(PretrainedModel& model, const ModelInputs& inputs, int64_t prompt_length, const GenerationConfig& config,
-        ModelGenerateOutput& out)
+        bool goes_back, ModelGenerateOutput& out)
       : model_(model),
         inputs_(inputs),
         prompt_length_(prompt_length),
         config_(config),
+        goes_back_(goes_back),
         out_(out),
         best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
         encoder_decoder_(model.is_encoder_decoder()) {}
@@ -88,7 +77,8 @@ class Steps {
       cache_ = {};
     else if (cache_.empty())
       cache_ = inputs_[arg::past_key_values];
-    cache_ = cropped(cache_, step.cache_position);
+    cache_ = cache_.first_tokens(step.cache_position);
+    cache_.keeps_all = goes_back_;
 
     ModelInputs in;
     const auto set_if_taken = [&](const auto& argument, const auto& value) {
@@ -123,7 +113,10 @@ class Steps {
       if (inputs_[arg::token_type_ids].defined()) in.set(arg::token_type_ids, given_types(step, rows));
     }
     const ModelOutput result = called(in, step.best_alone);
-    if (use_cache) cache_ = result.past_key_values();
+    if (use_cache) {
+      cache_ = result.past_key_values();
+      if (!encoder_decoder_) cache_.ends_at(step.attention_mask.size(1));
+    }
     if (config_.return_dict_in_generate.value_or(false)) keep(result, step);
     return result["logits"];
   }
@@ -133,7 +126,7 @@ class Steps {
     const auto count = static_cast<size_t>(std::max<int64_t>(0, length - prompt_length_));
     for (auto* states : {&out_.hidden_states, &out_.attentions, &out_.cross_attentions})
       if (states->size() > count) states->resize(count);
-    out_.past_key_values = cropped(out_.past_key_values, length - 1);
+    out_.past_key_values = out_.past_key_values.first_tokens(length - 1);
   }
 
  private:
@@ -224,6 +217,7 @@ class Steps {
   const ModelInputs& inputs_;
   const int64_t prompt_length_;
   const GenerationConfig& config_;
+  const bool goes_back_;  // tokens that were read may be taken back
   ModelGenerateOutput& out_;
   BestLogitModel* const best_logit_model_;  // null where the class cannot look for the best logit alone
   const bool encoder_decoder_;
@@ -344,7 +338,8 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   const int64_t prompt_length = options.prompt_positions                 ? *options.prompt_positions
                                 : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
                                                                          : 1;  // the bos token
-  Steps steps(model, inputs, prompt_length, config, out);
+  const bool goes_back = options.assistant || options.candidates || config.prompt_lookup_num_tokens;
+  Steps steps(model, inputs, prompt_length, config, goes_back, out);
   // The assistant reads the same prompt or, with an encoder of its own, the same source.
   std::optional<Steps> assistant_steps;
   std::optional<AssistantCandidates> candidates;
@@ -355,7 +350,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     check_assistant(model, *options.assistant);
     assistant_inputs.set(arg::past_key_values, {});
     assistant_inputs.set(arg::encoder_outputs, {});
-    assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, unused);
+    assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, true, unused);
     AssistantCandidates::Shown shown{.padding = !model.is_encoder_decoder()};
     if (model.is_encoder_decoder() && !inputs[arg::decoder_attention_mask].defined())
       shown.again_within = options.assistant->config()

@@ -1,5 +1,8 @@
 #include "calque/hub/cache.h"
 
+#include <algorithm>
+#include <string>
+
 #include "calque/base/error.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
@@ -14,7 +17,9 @@ struct LayerCache::Room {
   int64_t filled = 0;
 };
 
-SymInt LayerCache::length() const { return empty() ? SymInt(0) : key.sym_size(2); }
+SymInt LayerCache::kept() const { return empty() ? SymInt(0) : key.sym_size(2); }
+
+SymInt LayerCache::length() const { return empty() ? SymInt(0) : first + kept(); }
 
 // Writing into shared memory is for plain tensors that nobody records.
 static bool may_write(const Tensor& tensor) { return !modes_active() && !tensor.is_fake() && !tensor.requires_grad(); }
@@ -24,6 +29,7 @@ LayerCache LayerCache::updated(const Tensor& new_key, const Tensor& new_value) c
   if (empty()) {
     out.key = new_key;
     out.value = new_value;
+    out.first = 0;
     out.room_ = nullptr;
     return out;
   }
@@ -33,25 +39,37 @@ LayerCache LayerCache::updated(const Tensor& new_key, const Tensor& new_value) c
     out.room_ = nullptr;
     return out;
   }
-  const int64_t before = key.size(2);
-  const int64_t after = before + new_key.size(2);
-  const bool fits = room_ && room_->filled == before && after <= room_->key.size(2);
+  const int64_t kept = key.size(2), more = new_key.size(2);
+  const bool fits = room_ && room_->filled == start_ + kept && room_->filled + more <= room_->key.size(2);
   if (!fits) {
     auto room = std::make_shared<Room>();
     const auto copy = [&](const Tensor& from) {
-      const Tensor all = calque::empty({from.size(0), from.size(1), 2 * after, from.size(3)}, from.dtype());
-      all.slice(2, 0, before).copy_(from);
+      const Tensor all = calque::empty({from.size(0), from.size(1), 2 * (kept + more), from.size(3)}, from.dtype());
+      all.slice(2, 0, kept).copy_(from);
       return all;
     };
     room->key = copy(key);
     room->value = copy(value);
     out.room_ = std::move(room);
+    out.start_ = 0;
   }
+  const int64_t before = out.start_ + kept, after = before + more;
   out.room_->key.slice(2, before, after).copy_(new_key);
   out.room_->value.slice(2, before, after).copy_(new_value);
   out.room_->filled = after;
-  out.key = out.room_->key.slice(2, 0, after);
-  out.value = out.room_->value.slice(2, 0, after);
+  out.key = out.room_->key.slice(2, out.start_, after);
+  out.value = out.room_->value.slice(2, out.start_, after);
+  return out;
+}
+
+LayerCache LayerCache::within(int64_t window) const {
+  const SymInt now = kept();
+  if (empty() || (!now.is_symbolic() && now.as_int() < window)) return *this;
+  LayerCache out = *this;
+  out.key = key.slice(2, -(window - 1));
+  out.value = value.slice(2, -(window - 1));
+  out.first = length() - out.kept();
+  if (!now.is_symbolic()) out.start_ += now.as_int() - out.key.size(2);
   return out;
 }
 
@@ -76,7 +94,43 @@ LayerCache LayerCache::from_value(const Value& value) {
   return out;
 }
 
-SymInt KeyValueCache::length() const { return empty() ? SymInt(0) : layers[0].length(); }
+SymInt KeyValueCache::length() const {
+  if (empty()) return 0;
+  SymInt longest = layers[0].length();
+  for (const LayerCache& layer : layers) {
+    const SymInt one = layer.length();
+    if (!one.is_symbolic() && !longest.is_symbolic() && one.as_int() > longest.as_int()) longest = one;
+  }
+  return longest;
+}
+
+void KeyValueCache::ends_at(const SymInt& length) {
+  for (LayerCache& layer : layers)
+    if (!layer.empty()) layer.first = length - layer.kept();
+}
+
+bool KeyValueCache::can_go_back_to(int64_t length) const {
+  return std::ranges::all_of(layers, [&](const LayerCache& layer) {
+    return layer.empty() || length >= layer.length().as_int() || layer.first.as_int() == 0;
+  });
+}
+
+KeyValueCache KeyValueCache::first_tokens(int64_t length) const {
+  if (empty() || this->length().as_int() <= length) return *this;
+  if (!can_go_back_to(length))
+    throw UserError("past_key_values: the first " + std::to_string(length) +
+                    " tokens are asked for, but layers with a sliding window have dropped some that those would look at");
+  KeyValueCache out;
+  out.keeps_all = keeps_all;
+  for (const LayerCache& layer : layers) {
+    LayerCache& made = out.layers.emplace_back();
+    made.key = layer.key.narrow(2, 0, length);
+    made.value = layer.value.narrow(2, 0, length);
+    made.cross_key = layer.cross_key;
+    made.cross_value = layer.cross_value;
+  }
+  return out;
+}
 
 const LayerCache& KeyValueCache::layer(size_t index) const {
   static const LayerCache none;

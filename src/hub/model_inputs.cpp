@@ -23,7 +23,7 @@ std::string_view kept_name(std::string_view name) {
 
 bool is_given(const Stored& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return tensor->defined();
-  if (const auto* cache = std::get_if<KeyValueCache>(&value)) return !cache->empty();
+  if (const auto* cache = std::get_if<KeyValueCache>(&value)) return !cache->empty() || cache->keeps_all;
   if (const auto* other = std::get_if<Value>(&value)) return !other->is_none();
   return true;
 }

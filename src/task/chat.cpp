@@ -13,17 +13,6 @@
 namespace calque {
 namespace {
 
-// The keys and values of the first tokens alone.
-KeyValueCache first_of(const KeyValueCache& cache, int64_t length) {
-  KeyValueCache out;
-  for (const LayerCache& layer : cache.layers) {
-    LayerCache& part = out.layers.emplace_back();
-    part.key = layer.key.narrow(2, 0, length);
-    part.value = layer.value.narrow(2, 0, length);
-  }
-  return out;
-}
-
 size_t common_beginning(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -80,8 +69,9 @@ ChatTurn Chat::say(const std::string& text, const TextStreamer::Sink& sink, Gene
 
   ModelInputs inputs{{arg::input_ids, tensor_of<int64_t>(prompt, {1, std::ssize(prompt)})}};
   // At least the last token is read again: its logits are what the answer begins with.
-  const size_t known = std::min(common_beginning(read_, prompt), prompt.size() - 1);
-  if (known > 0) inputs.set(arg::past_key_values, first_of(cache_, static_cast<int64_t>(known)));
+  size_t known = std::min(common_beginning(read_, prompt), prompt.size() - 1);
+  if (!cache_.can_go_back_to(static_cast<int64_t>(known))) known = 0;  // a window has dropped what would be looked at
+  if (known > 0) inputs.set(arg::past_key_values, cache_.first_tokens(static_cast<int64_t>(known)));
   std::optional<TextStreamer> streamer;
   if (sink) streamer.emplace(tokenizer_, sink, true);
   GenerateOptions generation;

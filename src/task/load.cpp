@@ -20,15 +20,22 @@ const std::string* task_of(const ModelClass& one, std::span<const std::string_vi
 
 [[noreturn]] void wrong_class(const Config& config, const ModelClass& found, std::span<const std::string_view> tasks,
                               std::string_view command) {
-  std::vector<std::string> fitting;
-  if (const Architecture* architecture = model_registry().find(config.model_type()))
+  std::vector<std::string> fitting, others;
+  for (const auto& architecture : model_registry().architectures()) {
+    const bool own = architecture->model_type == config.model_type();
+    const size_t before = fitting.size();
     for (const ModelClass& one : architecture->classes)
-      if (task_of(one, tasks)) fitting.push_back(one.name);
+      if (own && task_of(one, tasks)) fitting.push_back(one.name);
+    const bool fits = std::ranges::any_of(architecture->classes, [&](const ModelClass& one) { return task_of(one, tasks); });
+    if (fits && fitting.size() == before) others.push_back(architecture->model_type);
+  }
+  std::ranges::sort(others);
   const std::string wanted = join(tasks, " or ", [](std::string_view task) { return std::string(task); });
-  throw UserError(fmt::format(
-      "{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
-      join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
-      fitting.empty() ? "take another model" : "take a model trained for it, of the class " + join(fitting, " or ")));
+  throw UserError(
+      fmt::format("{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
+                  join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
+                  fitting.empty() ? "take a model of another architecture: " + join(others, ", ")
+                                  : "take a model trained for it, of the class " + join(fitting, " or ")));
 }
 
 }  // namespace

@@ -7,11 +7,14 @@
 #include "calque/op/aten/attention.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/reductions.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
 #include "calque/tensor/finfo.h"
 
@@ -41,18 +44,23 @@ AttentionMask causal_mask(const Tensor& embeds, const Tensor& given_mask, const 
   const Tensor attention_mask = without_padding(given_mask) ? Tensor() : given_mask;
   const SymInt query = embeds.sym_size(1);
   const bool start = !options.past.is_symbolic() && options.past.as_int() == 0;
-  if (!attention_mask.defined() && !options.window && !options.explicit_mask) {
+  const SymInt total = options.past + query, keys_there = total - options.first;
+  const bool windowed = options.window && (keys_there.is_symbolic() || keys_there.as_int() > *options.window);
+  if (!attention_mask.defined() && !windowed && !options.explicit_mask) {
     if (start) return {{}, true};
     if (!query.is_symbolic() && query.as_int() == 1) return {};
   }
-  const SymInt total = options.past + query;
   const Device device = embeds.device();
-  const Tensor keys = arange(total, DType::int64, std::nullopt, device).unsqueeze(0);
+  const bool from_start = !options.first.is_symbolic() && options.first.as_int() == 0;
+  const Tensor keys = (from_start ? arange(total, DType::int64, std::nullopt, device)
+                                  : arange(options.first, total, DType::int64, std::nullopt, device))
+                          .unsqueeze(0);
   const Tensor queries = arange(options.past, total, DType::int64, std::nullopt, device).unsqueeze(1);
   Tensor may = le(keys, queries);
-  if (options.window) may = bitwise_and(may, gt(keys, queries - *options.window));
+  if (windowed) may = bitwise_and(may, gt(keys, queries - *options.window));
   may = may.unsqueeze(0).unsqueeze(0);
-  if (attention_mask.defined()) may = bitwise_and(may, padding_mask(attention_mask));
+  if (attention_mask.defined())
+    may = bitwise_and(may, padding_mask(from_start ? attention_mask : attention_mask.slice(1, options.first)));
   return {may, false};
 }
 
@@ -89,6 +97,13 @@ Tensor repeat_heads(const Tensor& x, int64_t times) {
   return x.unsqueeze(2).expand({batch, heads, times, length, size}).reshape({batch, heads * times, length, size});
 }
 
+// The sinks take part of each row's weight and give nothing.
+static Tensor softmax_beside_sinks(const Tensor& scores, const Tensor& sinks) {
+  const Tensor beside = sinks.reshape({1, -1, 1, 1}).expand({scores.sym_size(0), -1, scores.sym_size(2), -1});
+  const Tensor all = cat({scores, beside}, -1);
+  return softmax(all - amax(all, {-1}, true), -1).slice(-1, 0, -1);
+}
+
 AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMask& mask,
                        const AttentionOptions& options) {
   const int64_t groups = query.size(1) / key.size(1);
@@ -115,11 +130,14 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
   Tensor scores = matmul(wide ? query.to(DType::float32) : query,
                          repeat_heads(wide ? key.to(DType::float32) : key, groups).transpose(2, 3));
   if (scale != 1) scores = scores * scale;
+  if (options.soft_cap) scores = tanh(scores / *options.soft_cap) * *options.soft_cap;
   if (options.position_bias.defined()) scores = scores + options.position_bias;
   Tensor may = mask.mask;
   if (mask.is_causal) may = tril(ones({query.sym_size(2), key.sym_size(2)}, DType::bool_, std::nullopt, query.device()));
   if (may.defined()) scores = scores + additive_mask(may, scores.dtype());
-  Tensor weights = options.softmax_in_float32 ? softmax(scores, -1, DType::float32) : softmax(scores, -1);
+  Tensor weights = options.sinks.defined()      ? softmax_beside_sinks(scores, options.sinks)
+                   : options.softmax_in_float32 ? softmax(scores, -1, DType::float32)
+                                                : softmax(scores, -1);
   weights = weights.to(value.dtype());
   weights = functional::dropout(weights, options.dropout, options.dropout > 0);
   if (options.head_mask.defined()) weights = weights * options.head_mask;

@@ -22,6 +22,7 @@ struct AttentionMask {
 // kept), not farther back than `window`. A 4-D attention_mask is taken as it is.
 struct CausalMaskOptions {
   SymInt past = 0;                               // tokens in the cache
+  SymInt first = 0;                              // the first of them that is there: a window keeps the last ones
   std::optional<int64_t> window = std::nullopt;  // sliding window
   bool explicit_mask = false;                    // a tensor even where is_causal would say it
 };
@@ -38,6 +39,8 @@ struct AttentionOptions {
   Tensor head_mask = {};      // factors of the weights; eager only
   Tensor position_bias = {};  // added to the scores before the mask
   bool softmax_in_float32 = false;
+  std::optional<double> soft_cap = std::nullopt;  // no score is larger; eager only
+  Tensor sinks = {};                              // [heads]: a score beside the others, of no value; eager only
   bool scores_in_float32 = false;  // queries and keys too; eager only: fused attention sums in float32 anyway
 };
 struct AttentionResult {

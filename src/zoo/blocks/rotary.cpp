@@ -127,12 +127,13 @@ Tensor factors(const Config& rope, const char* key, int64_t count) {
 RotaryEmbedding::RotaryEmbedding(double theta, int64_t head_size, bool interleaved)
     : interleaved(interleaved), inv_freq(register_buffer("inv_freq", plain_frequencies(theta, head_size), false)) {}
 
-RotaryEmbedding::RotaryEmbedding(const Config& config, int64_t head_size, bool interleaved)
-    : interleaved(interleaved), inv_freq(register_buffer("inv_freq", Tensor(), false)) {
-  const Config rope = config.nested("rope_parameters");
+RotaryEmbedding::RotaryEmbedding(const Config& config, int64_t head_size, const RotaryOptions& options)
+    : interleaved(options.interleaved), wide(options.wide), inv_freq(register_buffer("inv_freq", Tensor(), false)) {
+  const Config all = config.nested("rope_parameters");
+  const Config rope = options.among ? all.nested(options.among) : all;
   const std::string type = rope.text("rope_type");
   const double theta = rope.number("rope_theta");
-  const double part = type == "default" ? 1 : rope.optional_number("partial_rotary_factor").value_or(1);
+  const double part = type == "default" && !options.partial ? 1 : rope.optional_number("partial_rotary_factor").value_or(1);
   const int64_t size = static_cast<int64_t>(static_cast<double>(head_size) * part);
   const Tensor plain = plain_frequencies(theta, size);
   const auto factor_or_growth = [&] {
@@ -196,6 +197,7 @@ std::tuple<Tensor, Tensor> RotaryEmbedding::forward(const Tensor& x, const Tenso
     cosine = cosine * attention_scaling;
     sine = sine * attention_scaling;
   }
+  if (wide) return {cosine, sine};
   return {cosine.to(x.dtype()), sine.to(x.dtype())};
 }
 
@@ -212,14 +214,20 @@ Tensor rotate_every_two(const Tensor& x) {
   return stack({neg(odd), even}, -1).flatten(-2);
 }
 
-Tensor apply_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+static Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine, Tensor (*across)(const Tensor&)) {
+  const int64_t part = cosine.size(-1);
+  if (part != x.size(-1))
+    return cat({turned(x.slice(-1, 0, part), cosine, sine, across), x.slice(-1, part)}, -1);
   const Tensor straight = x * cosine.unsqueeze(1);
-  return straight + rotate_half(x) * sine.unsqueeze(1);
+  return straight + across(x) * sine.unsqueeze(1);
+}
+
+Tensor apply_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+  return turned(x, cosine, sine, rotate_half);
 }
 
 Tensor apply_interleaved_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
-  const Tensor straight = x * cosine.unsqueeze(1);
-  return straight + rotate_every_two(x) * sine.unsqueeze(1);
+  return turned(x, cosine, sine, rotate_every_two);
 }
 
 }  // namespace calque

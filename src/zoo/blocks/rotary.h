@@ -18,14 +18,22 @@ ConfigSchema rotary_schema(std::vector<KeyRule> own = {});
 // Old files have "rope_theta" and "rope_scaling", new ones "rope_parameters"; this makes the new form of either.
 void complete_rope_parameters(Config& config, double default_theta);
 
+struct RotaryOptions {
+  bool interleaved = false;
+  bool partial = false;         // the part of a head that turns is asked of plain angles too
+  bool wide = false;            // cosines and sines stay float32
+  const char* among = nullptr;  // rope_parameters has several, by this name
+};
+
 struct RotaryEmbedding : Typed<RotaryEmbedding> {
   static constexpr const char* forward_arguments[] = {"x", "position_ids"};
-  RotaryEmbedding(const Config& config, int64_t head_size, bool interleaved = false);
+  RotaryEmbedding(const Config& config, int64_t head_size, const RotaryOptions& options = {});
   RotaryEmbedding(double theta, int64_t head_size, bool interleaved);  // without scaling
-  // Cosines and sines [batch, length, head size], in the dtype of x.
+  // Cosines and sines [batch, length, head size or the part that turns], in the dtype of x.
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const Tensor& position_ids);
 
   bool interleaved;
+  bool wide = false;
   double attention_scaling = 1;
   Buffer inv_freq;
 
@@ -41,7 +49,7 @@ struct RotaryEmbedding : Typed<RotaryEmbedding> {
 
 Tensor rotate_half(const Tensor& x);
 Tensor rotate_every_two(const Tensor& x);
-// x [batch, heads, length, head size].
+// x [batch, heads, length, head size]; of a head that is larger than the angles the first part turns.
 Tensor apply_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine);
 Tensor apply_interleaved_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine);
 

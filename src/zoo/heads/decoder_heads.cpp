@@ -133,7 +133,7 @@ DecoderTokenClassification::DecoderTokenClassification(const HeadClass& head, co
     : CopiedAs(head, c),
       dropout(child<Dropout>(
           "dropout", c.optional_number("classifier_dropout").value_or(c.optional_number("hidden_dropout").value_or(0.1)))),
-      classifier(child<Linear>("classifier", c.integer("hidden_size"), num_labels(c))) {
+      classifier(child<Linear>(head.classifier, c.integer("hidden_size"), num_labels(c))) {
   take_by_default(head, labelled_arguments(model->arguments()));
 }
 

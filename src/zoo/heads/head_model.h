@@ -38,6 +38,7 @@ struct HeadClass {
   const char* embedding = nullptr;                // of a language model: what its head is tied to, in the base model
   bool bias = false;                              // of a language model's head
   const char* features = "hidden_size";           // the key that has the size of the base model's output
+  const char* classifier = "classifier";          // of labels for each token
   const char* base = nullptr;                     // the base model's name, where it is not the family's
 };
 

@@ -1,0 +1,113 @@
+// The decoder of Llama and its relatives: word embeddings, layers that are told the angles of their positions, a norm behind the
+// last one, and the heads on top. What families differ in is a DecoderDesign; a family is a function that makes one from its
+// configuration.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../heads/decoder_heads.h"
+#include "calque/hub/registry.h"
+#include "decoder_parts.h"
+#include "experts.h"
+#include "latent_attention.h"
+
+namespace calque {
+
+struct DecoderLayer : Typed<DecoderLayer> {
+  static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
+  using Result = DecoderAttention::Result;
+
+  DecoderLayer(const Config& config, const DecoderDesign& design, size_t layer);
+  Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
+                 const LayerCache& past, bool eager);
+  std::string type_name() const override { return type_; }
+
+ private:
+  Tensor fed_forward(const Tensor& x) const;
+  Tensor added(const Tensor& x, const Tensor& more) const;
+
+  std::string type_;
+  bool parallel_, one_dropout_;
+  double residual_scale_;
+  std::optional<Child<DecoderAttention>> attention_;
+  std::optional<Child<LatentAttention>> latent_;
+  std::optional<Child<DecoderFeedForward>> feed_forward_;
+  std::optional<Child<Experts>> experts_;
+  NormSlot before_attention_, after_attention_, before_feed_forward_, after_feed_forward_;
+  std::optional<Child<Dropout>> attention_dropout_, feed_forward_dropout_;
+};
+
+// An Embedding that scales what it gives.
+struct ScaledEmbedding : Typed<ScaledEmbedding, Embedding> {
+  ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale);
+  Tensor forward(const Tensor& input);
+  std::string type_name() const override { return type_; }
+
+  Buffer embed_scale;
+
+ private:
+  std::string type_;
+};
+
+struct DecoderModel : PretrainedModel {
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,         arg::attention_mask,      arg::position_ids,
+                                                        arg::past_key_values,   arg::inputs_embeds,       arg::use_cache,
+                                                        arg::output_attentions, arg::output_hidden_states};
+  DecoderModel(const Config& config, const DecoderDesign& design);
+
+  ModelOutput forward(const ModelInputs& in) override;
+  std::string type_name() const override { return design.names + design.model; }
+  std::span<const ModelArgument> arguments() const override { return forward_arguments; }
+  std::string base_model_prefix() const override { return "model"; }
+  std::vector<std::string> no_split_modules() const override;
+  std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return design.unexpected; }
+  bool supports_sdpa() const override { return design.fused_attention; }
+  void init_weights(Module& module) override;
+  Child<Embedding>* input_embeddings() override { return &embeddings; }
+
+  DecoderDesign design;
+  Child<Embedding> embeddings;
+  Child<ModuleList> layers;
+  NormSlot norm;
+  std::vector<Child<RotaryEmbedding>> rotary;
+  std::optional<Child<Dropout>> dropout;
+
+ protected:
+  std::shared_ptr<Module> copy_self() const override;
+
+ private:
+  SymInt tokens_before(const ModelInputs& in, const Tensor& embeds) const;
+  AttentionMask mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past, const Tensor& embeds,
+                        const Tensor& attention_mask) const;
+};
+
+std::unique_ptr<PretrainedModel> decoder_model(const Config& config, const DecoderDesign& design);
+template <DecoderDesign (*design)(const Config&)>
+std::unique_ptr<PretrainedModel> decoder_of(const Config& config, bool) {
+  return decoder_model(config, design(config));
+}
+
+// A head whose logits are scaled and capped as the design says.
+struct DecoderCausalLM : CopiedAs<DecoderCausalLM, CausalLM> {
+  DecoderCausalLM(const HeadClass& head, const Config& c);
+  Tensor head_logits(const Tensor& logits) override;
+  bool head_keeps_order() const override;
+
+ private:
+  double scale_, divisor_;
+  std::optional<double> cap_;
+};
+
+// The heads that the families share, each with the last part of its class's name.
+enum class DecoderHeadKind { causal_lm, sequence_classification, token_classification, question_answering };
+ModelClass decoder_base(const HeadFamily& family, const char* part = "Model");
+// The base model and heads of the names that transformers gives nearly all: ForCausalLM, ForSequenceClassification,
+// ForTokenClassification, ForQuestionAnswering (the first `heads` of them).
+std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads = 4);
+ModelClass decoder_class(DecoderHeadKind kind, const HeadClass& head);
+
+}  // namespace calque

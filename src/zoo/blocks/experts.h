@@ -1,0 +1,67 @@
+// Mixtures of experts: a router that says which experts a token goes to and how much each counts, and the experts, whose products
+// are grouped by expert (aten::_grouped_mm), so that no program depends on who was chosen.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "decoder_parts.h"
+
+namespace calque {
+
+struct Router : Typed<Router> {
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  Router(std::string type, int64_t hidden_size, const ExpertsDesign& design);
+  // Of [tokens, hidden]: logits [tokens, experts], weights and numbers of the chosen [tokens, chosen].
+  std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& hidden_states);
+  std::string type_name() const override { return type_; }
+  void reset(double range);
+
+  ExpertsDesign design;
+  Parameter weight;
+  std::optional<Parameter> bias;
+  std::optional<Buffer> correction;
+
+ private:
+  Tensor chosen_of_groups(const Tensor& scores) const;
+
+  std::string type_;
+};
+
+struct ExpertWeights : Typed<ExpertWeights> {
+  static constexpr const char* forward_arguments[] = {"hidden_states", "top_k_index", "top_k_weights"};
+  ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& design, const std::string& activation);
+  Tensor forward(const Tensor& hidden_states, const Tensor& chosen, const Tensor& weights);
+  std::string type_name() const override { return type_; }
+  void reset(double range);
+
+  ExpertsDesign design;
+  Activation activation;
+  Parameter gate_up_proj;
+  std::optional<Parameter> gate_up_proj_bias;
+  Parameter down_proj;
+  std::optional<Parameter> down_proj_bias;
+
+ private:
+  Tensor gated(const Tensor& both) const;
+
+  std::string type_;
+};
+
+struct Experts : Typed<Experts> {
+  static constexpr const char* forward_arguments[] = {"hidden_states"};
+  Experts(int64_t hidden_size, const DecoderDesign& design);
+  Tensor forward(const Tensor& hidden_states);
+  std::string type_name() const override { return type_; }
+
+  Child<Router> router;
+  Child<ExpertWeights> experts;
+  std::optional<Child<DecoderFeedForward>> shared;
+  std::optional<Child<Linear>> shared_gate;
+
+ private:
+  std::string type_;
+};
+
+}  // namespace calque
