@@ -174,7 +174,9 @@ std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
     const bool wide =
         name.ends_with("embeds") || name.ends_with("hidden_states") || name == "bbox";  // the last dimension is the model's
     const auto dims = static_cast<size_t>(value.to_tensor().dim());
-    const size_t length = dims - (wide ? 2 : 1);
+    // Pictures and features of sound have sizes of their own, which the model may fix.
+    const bool own = !wide && dims > 2 && is_floating(value.to_tensor().dtype()) && !name.ends_with("mask");
+    const size_t length = own ? dims : dims - (wide ? 2 : 1);
     std::string text = name + "=batch";
     for (size_t i = 1; i < dims; ++i)
       text += i != length || name == "mc_token_ids" ? ",*" : decoder ? ",decoder_seq" : encoder ? ",encoder_seq" : ",seq";

@@ -102,7 +102,7 @@ def labels(cls, model, x, batch, length):
         return {"labels": torch.randint(0, 3, (batch,))}
     if "TokenClassification" in cls:
         return {"labels": torch.randint(0, config.num_labels, (batch, length))}
-    if cls.endswith("ForPreTraining"):
+    if cls.endswith("ForPreTraining") and "input_ids" in x:
         marked = x["input_ids"].clone()
         marked[:, 0] = -100
         names = inspect.signature(model.forward).parameters
@@ -111,6 +111,8 @@ def labels(cls, model, x, batch, length):
         return {"labels": torch.randint(0, 2, (batch,))}
     if any(part in cls for part in ("CausalLM", "LMHead", "MaskedLM", "ConditionalGeneration", "MTModel")):
         like = x.get("decoder_input_ids", x.get("input_ids"))
+        if like is None:
+            return {}
         marked = like.clone()
         marked[:, 0] = -100
         return {"labels": marked}
@@ -152,17 +154,17 @@ def scenarios(arch, task, cls, model, cases):
     x = dict(x)
     if hasattr(cases, "inputs"):
         x = cases.inputs(cls, x, model)
-    length = x["input_ids"].shape[-1]
+    length = x.get("input_ids", x[model.main_input_name]).shape[-1]
     y = labels(cls, model, x, 2, length)
     if hasattr(cases, "labels"):
         y = cases.labels(cls, x, model, y)
     yield "padded, with labels and hidden states", {**x, **y}, {"output_hidden_states": True}, "sdpa", torch.float32
     yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
     yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
-    embedding = model.get_input_embeddings()
+    embedding = model.get_input_embeddings() if "input_ids" in x else None
     if hasattr(cases, "no_embeds"):
         embedding = None if cases.no_embeds(cls, model) else embedding
-    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False):
+    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False) and "input_ids" in x:
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
@@ -218,6 +220,8 @@ def check(folder, arch, task, cls, model, cases, failures):
         if hasattr(cases, "inputs"):
             x = cases.inputs(cls, dict(x), model)
         key = "decoder_input_ids" if "decoder_input_ids" in x else "input_ids"
+        if "input_features" in x:
+            x = {k: v for k, v in x.items() if k != "decoder_attention_mask"}
         mask = {} if key == "decoder_input_ids" else {"attention_mask": torch.ones_like(x["input_ids"])}
         if mask:
             mask["attention_mask"][0, :2] = 0
@@ -241,7 +245,7 @@ def check_export(folder, arch, task, cls, model, cases, failures, run_all):
 
     def sized(batch, length):
         x = dict(zoo_cases.inputs(arch, task, cls, batch=batch, length=length)[0])
-        if length < 3:  # nothing would be left
+        if length < 3 and "attention_mask" in x:  # nothing would be left
             x["attention_mask"] = torch.ones_like(x["attention_mask"])
         return cases.inputs(cls, x, model) if hasattr(cases, "inputs") else x
 

@@ -68,6 +68,7 @@ std::set<std::string> numbers_of(const Json& config, const Architecture& archite
 }
 
 ModelInputs small_inputs(const PretrainedModel& model) {
+  if (!model.takes(arg::input_ids)) return model.example_inputs({.batch = 2, .length = 5, .decoder_length = 3});
   ModelInputs in;
   in.set(arg::input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5}));
   if (model.takes(arg::decoder_input_ids)) in.set(arg::decoder_input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3}));
