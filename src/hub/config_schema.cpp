@@ -54,7 +54,11 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "cross_attention_hidden_size",
           "n_positions",
           "rotary_dim",
-          "max_position_embeddings"}},
+          "max_position_embeddings",
+          "num_channels",
+          "projection_dim"}},
+        {KeyKind::sizes, {"image_size", "patch_size", "hidden_sizes"}},
+        {KeyKind::stages, {"depths"}},
         {KeyKind::repeats, {"pretraining_tp"}},
         {KeyKind::rows, {"type_vocab_size"}},
         {KeyKind::heads,
@@ -72,7 +76,8 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
                                 "pooler_dropout",      "qa_dropout",
                                 "seq_classif_dropout", "summary_first_dropout",
                                 "encoder_layerdrop",   "decoder_layerdrop",
-                                "layerdrop",           "summary_last_dropout"}},
+                                "layerdrop",           "summary_last_dropout",
+                                "drop_path_rate"}},
         {KeyKind::magnitude,
          {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "initializer_range", "init_std", "initializer_factor",
           "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
@@ -81,7 +86,9 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "rope_parameters.high_freq_factor", "rope_parameters.short_factor", "rope_parameters.long_factor"}},
         {KeyKind::fraction, {"partial_rotary_factor", "rope_parameters.partial_rotary_factor"}},
         {KeyKind::length, {"rope_parameters.original_max_position_embeddings"}},
-        {KeyKind::number, {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
+        {KeyKind::number,
+         {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim",
+          "logit_scale_init_value"}},
     };
     std::map<std::string_view, KeyKind, std::less<>> out;
     for (const KindKeys& row : table)
@@ -104,8 +111,10 @@ std::optional<NumberRule> number_rule(KeyKind kind) {
   switch (kind) {
     case KeyKind::layers:
     case KeyKind::repeats: return NumberRule{true, 0, most_layers};
-    case KeyKind::groups: return NumberRule{true, 1, most_layers};
+    case KeyKind::groups:
+    case KeyKind::stages: return NumberRule{true, 1, most_layers};
     case KeyKind::size:
+    case KeyKind::sizes:
     case KeyKind::heads: return NumberRule{true, 1, largest_size};
     case KeyKind::rows: return NumberRule{true, 0, largest_size};
     case KeyKind::rows_or_not: return NumberRule{true, -1, largest_size};
@@ -143,6 +152,8 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
   if (!rule) return check_token(config, key, value);
   // One of each layer or stage.
   if (value.kind() == Value::Kind::list || value.kind() == Value::Kind::tuple) {
+    const bool needed = kind == KeyKind::sizes || kind == KeyKind::stages;
+    if (needed && value.to_items().empty()) refuse(config, key, value, "one number or more");
     for (const Value& one : value.to_items()) check_value(config, kind, key, one);
     return;
   }
@@ -217,16 +228,27 @@ void check_schema(const Config& config, const Architecture* architecture) {
 
 void check_limits(const Config& config, const Architecture* architecture, const ModelLimits& limits) {
   if (!architecture) return;
-  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+  const auto check = [&](KeyKind kind, std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return;
-    const bool sized =
-        kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
-    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups;
+    const bool sized = kind == KeyKind::size || kind == KeyKind::sizes || kind == KeyKind::rows ||
+                       kind == KeyKind::rows_or_not || kind == KeyKind::heads;
+    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups || kind == KeyKind::stages;
     if (layered && value.to_int() > limits.layers)
       refuse(config, key, value, "at most " + std::to_string(limits.layers) + " layers: " + limits.reason);
     if (sized && value.to_int() > limits.parameters)
       refuse(config, key, value, "at most " + std::to_string(limits.parameters) + ": " + limits.reason);
+  };
+  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+    if (value.kind() != Value::Kind::list) return check(kind, key, value);
+    for (const Value& one : value.to_items()) check(kind, key, one);
   });
+  // The parts of a configuration that describe models of their own ("text_config").
+  for (const auto& [key, value] : config.items()) {
+    const Value* type = value.kind() == Value::Kind::dict ? value.to_dict().find("model_type") : nullptr;
+    if (!type || type->kind() != Value::Kind::string) continue;
+    if (const Architecture* inner = model_registry().find(type->to_string()))
+      check_limits(config.nested(key), inner, limits);
+  }
   for (const std::vector<std::string>& table : architecture->schema.tables) {
     int64_t elements = 1;
     std::string names;
