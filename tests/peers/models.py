@@ -199,7 +199,8 @@ def check(folder, arch, task, cls, model, cases, failures):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
         given = {k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in x.items()}
         with torch.no_grad():
             expected = plain(model(**accepted(model, {**given, **flags})))

@@ -20,7 +20,7 @@ import models  # noqa: E402
 import zoo_cases  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-SMALLER = {16: 8, 32: 16, 37: 20, 64: 32}
+SMALLER = {16: 8, 24: 8, 32: 16, 37: 20, 40: 16, 64: 32}
 
 
 def smaller(settings):
@@ -50,7 +50,8 @@ def golden(arch, classes):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
         with torch.no_grad():
             answer = models.plain(model(**models.accepted(model, {**x, **flags})))
         for part, tensors in (("in", models.plain({**x, **{k: torch.tensor(v) for k, v in flags.items()}})), ("out", answer)):
