@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
+#include "calque/hub/weight_form.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
@@ -349,7 +350,11 @@ void refuse_if_wrong(const PretrainedModel& model, const LoadReport& report, con
 
 }  // namespace
 
-LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, const WeightOptions& options) {
+LoadReport load_weights(PretrainedModel& model, const Checkpoint& given, const WeightOptions& options) {
+  const auto* own = dynamic_cast<const OwnWeightForm*>(&model.base_model());
+  const WeightForm form = own ? own->weight_form() : WeightForm{};
+  const Checkpoint checkpoint =
+      form.empty() ? given : Checkpoint::of(form.of_model(given.tensors(), options.values), given.where());
   LoadTargets targets;
   collect_targets(model, "", targets);
   KeyMatcher matcher(model, targets, checkpoint, options);

@@ -211,7 +211,8 @@ def check(folder, arch, task, cls, model, cases, failures):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
             if not getattr(model, "_supports_sdpa", True):
                 attention = "eager"
         given = {k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in x.items()}

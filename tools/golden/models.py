@@ -20,7 +20,7 @@ import models  # noqa: E402
 import zoo_cases  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-SMALLER = {16: 8, 32: 16, 37: 20, 64: 32}
+SMALLER = {16: 8, 24: 8, 32: 16, 37: 20, 40: 16, 64: 32}
 
 
 def smaller(settings):
@@ -55,7 +55,8 @@ def write(name, arch, task, cls, cases):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
             if not getattr(model, "_supports_sdpa", True):
                 attention = "eager"
         with torch.no_grad():
