@@ -150,7 +150,8 @@ struct FeatureExtractor::Impl {
       Spread spread;
       if (settings.normalize) spread = spread_of(one.samples.data(), own, 1);
       const double scale = settings.normalize ? 1 / std::sqrt(spread.variance + 1e-7) : 1;
-      for (size_t i = 0; i < own; ++i) to[i] = static_cast<float>((static_cast<double>(one.samples[i]) - spread.mean) * scale);
+      for (size_t i = 0; i < own; ++i)
+        to[i] = static_cast<float>((static_cast<double>(one.samples[i]) - spread.mean) * scale);
       row += length;
     }
     if (with_mask) out.attention_mask = mask_of(lengths, length);
@@ -243,8 +244,8 @@ SoundFeatures FeatureExtractor::extract(std::span<const Waveform> waveforms, con
   if (waveforms.empty()) throw UserError("features of no sounds were asked for; expected at least one");
   for (const Waveform& one : waveforms) {
     if (one.rate != rate())
-      throw UserError("a sound of " + std::to_string(one.rate) + " samples a second, but the model takes " + std::to_string(rate()) +
-                      "; resampled() changes it");
+      throw UserError("a sound of " + std::to_string(one.rate) + " samples a second, but the model takes " +
+                      std::to_string(rate()) + "; resampled() changes it");
     if (one.samples.empty()) throw UserError("a sound without samples");
   }
   const bool with_mask = options.attention_mask.value_or(impl_->settings.attention_mask);

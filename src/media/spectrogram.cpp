@@ -60,7 +60,8 @@ MelFilters::MelFilters(const Options& o) {
   const bool in_mels = o.scale == MelScale::kaldi;
   std::vector<double> edges, bins;
   for (int64_t i = 0; i < o.filters + 2; ++i) {
-    const double mel = i == o.filters + 1 ? high : low + (high - low) / static_cast<double>(o.filters + 1) * static_cast<double>(i);
+    const double mel =
+        i == o.filters + 1 ? high : low + (high - low) / static_cast<double>(o.filters + 1) * static_cast<double>(i);
     edges.push_back(in_mels ? mel : hertz_of(mel, o.scale));
   }
   const double width = static_cast<double>(in_mels ? o.rate : o.rate / 2 * 2) / static_cast<double>((o.bins - 1) * 2);
@@ -113,7 +114,7 @@ CountedVector<double> log_mel(std::span<const float> waveform, double scale, con
       }
       if (sounding.empty()) continue;
       const auto used = static_cast<int64_t>(sounding.size());
-            kernel::fft_real(cut.narrow(0, 0, used), IntList({1}), 1.0, spectrum.narrow(0, 0, used));
+      kernel::fft_real(cut.narrow(0, 0, used), IntList({1}), 1.0, spectrum.narrow(0, 0, used));
       const auto* values = static_cast<const double*>(spectrum.data());
       for (size_t i = 0; i < sounding.size(); ++i) {
         for (int64_t b = 0; b < bins; ++b) {

@@ -36,9 +36,9 @@ class MelFilters {
 
 struct Frames {
   int64_t length = 0, hop = 0, fft = 0;
-  bool centred = false;          // the waveform is mirrored at its ends, and frame t lies around t * hop
-  std::vector<double> window;    // of `length`
-  bool remove_mean = false;      // of each frame
+  bool centred = false;        // the waveform is mirrored at its ends, and frame t lies around t * hop
+  std::vector<double> window;  // of `length`
+  bool remove_mean = false;    // of each frame
   double preemphasis = 0;
 };
 

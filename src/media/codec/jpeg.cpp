@@ -1,6 +1,6 @@
 // JPEG by libjpeg-turbo with its defaults, which are Pillow's: the exact integer transform (ISLOW) and smooth upsampling of colour.
-#include <cstdio>  // jpeglib.h needs FILE
 #include <jpeglib.h>
+#include <cstdio>  // jpeglib.h needs FILE
 
 #include <algorithm>
 #include <csetjmp>

@@ -41,7 +41,7 @@ struct AttentionOptions {
   bool softmax_in_float32 = false;
   std::optional<double> soft_cap = std::nullopt;  // no score is larger; eager only
   Tensor sinks = {};                              // [heads]: a score beside the others, of no value; eager only
-  bool scores_in_float32 = false;  // queries and keys too; eager only: fused attention sums in float32 anyway
+  bool scores_in_float32 = false;                 // queries and keys too; eager only: fused attention sums in float32 anyway
 };
 struct AttentionResult {
   Tensor output;   // [batch, query, heads * head size]

@@ -45,8 +45,9 @@ std::vector<LayerDesign> layer_designs(const Config& config) {
     if (name == "full_attention") continue;
     if (name != "sliding_attention") wrong_layer_types(config, "full_attention or sliding_attention for each layer");
     if (!window)
-      throw UserError(ErrorKind::bad_file, config.where() + ": \"sliding_window\" is missing, which layers of type "
-                                                            "sliding_attention look at");
+      throw UserError(ErrorKind::bad_file, config.where() +
+                                               ": \"sliding_window\" is missing, which layers of type "
+                                               "sliding_attention look at");
     out[i].window = window;
   }
   return out;

@@ -93,11 +93,11 @@ struct ExpertsDesign {
   const char* block = "SparseMoeBlock";  // the class of the whole
   Scores scores = Scores::softmax;
   int64_t count = 1, chosen = 1, size = 1;
-  bool normalised = false;      // the weights of the chosen sum up to one
-  bool wide_weights = false;    // which stay float32
-  double scale = 1;             // of the weights
+  bool normalised = false;    // the weights of the chosen sum up to one
+  bool wide_weights = false;  // which stay float32
+  double scale = 1;           // of the weights
   int64_t groups = 1, chosen_groups = 1;
-  bool transposed = false;      // weights [experts, in, out], with biases, gate and up by turns
+  bool transposed = false;  // weights [experts, in, out], with biases, gate and up by turns
   double gate_alpha = 0, gate_limit = 0;
   const char* shared = nullptr;  // a feed-forward that every token passes
   int64_t shared_size = 0;
@@ -111,8 +111,8 @@ struct LayerDesign {
 };
 
 struct DecoderDesign {
-  std::string names;                // what the names of its classes begin with, "transformers.models.llama.modeling_llama.Llama"
-  const char* model = "Model";      // and end with
+  std::string names;            // what the names of its classes begin with, "transformers.models.llama.modeling_llama.Llama"
+  const char* model = "Model";  // and end with
   const char* layer = "DecoderLayer";
   const char* norm_class = "RMSNorm";
   const char* router_class = "TopKRouter";
@@ -138,9 +138,9 @@ struct DecoderDesign {
   std::vector<RotaryOptions> rotary = {{}};
 
   const char* embeddings = "embed_tokens";
-  bool padding_row = true;                                   // the embedding knows which row is padding
-  bool scaled_embeddings = false;                            // by the square root of the hidden size, in the embedding
-  double embeddings_scale = 1;                               // of whatever comes in
+  bool padding_row = true;         // the embedding knows which row is padding
+  bool scaled_embeddings = false;  // by the square root of the hidden size, in the embedding
+  double embeddings_scale = 1;     // of whatever comes in
   const char* embeddings_dropout = nullptr;
   double embeddings_dropout_rate = 0;
   const char* last_norm = "norm";
@@ -148,8 +148,8 @@ struct DecoderDesign {
   double logits_scale = 1;
   double logits_divisor = 1;
   std::optional<double> logits_cap = std::nullopt;
-  bool fused_attention = true;                               // scaled_dot_product_attention serves
-  std::vector<std::string> unexpected = {};                  // keys of checkpoints that count for nothing
+  bool fused_attention = true;               // scaled_dot_product_attention serves
+  std::vector<std::string> unexpected = {};  // keys of checkpoints that count for nothing
 };
 
 class Config;

@@ -24,7 +24,8 @@ DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t 
       after_attention_(*this, design.after_attention, design, c.integer("hidden_size")),
       before_feed_forward_(*this, design.before_feed_forward, design, c.integer("hidden_size")),
       after_feed_forward_(*this, design.after_feed_forward, design, c.integer("hidden_size")) {
-  if (design.attention_dropout) attention_dropout_.emplace(child<Dropout>(design.attention_dropout, design.residual_dropout));
+  if (design.attention_dropout)
+    attention_dropout_.emplace(child<Dropout>(design.attention_dropout, design.residual_dropout));
   if (design.feed_forward_dropout && !one_dropout_)
     feed_forward_dropout_.emplace(child<Dropout>(design.feed_forward_dropout, design.residual_dropout));
 }
@@ -42,8 +43,8 @@ Tensor DecoderLayer::added(const Tensor& x, const Tensor& more) const {
 DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine, const Tensor& sine,
                                            const AttentionMask& mask, const LayerCache& past, bool eager) {
   const Tensor read = before_attention_(x);
-  auto [attended, weights, now] = attention_ ? (*attention_)(read, cosine, sine, mask, past, eager)
-                                             : (*latent_)(read, cosine, sine, mask, past, eager);
+  auto [attended, weights, now] =
+      attention_ ? (*attention_)(read, cosine, sine, mask, past, eager) : (*latent_)(read, cosine, sine, mask, past, eager);
   attended = after_attention_(attended);
   if (attention_dropout_) attended = (*attention_dropout_)(attended);
   if (parallel_) return {x + attended + fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read), weights, now};
@@ -56,9 +57,7 @@ ScaledEmbedding::ScaledEmbedding(std::string type, int64_t count, int64_t size, 
       embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)),
       type_(std::move(type)) {}
 
-Tensor ScaledEmbedding::forward(const Tensor& input) {
-  return Embedding::forward(input) * embed_scale->to(weight->dtype());
-}
+Tensor ScaledEmbedding::forward(const Tensor& input) { return Embedding::forward(input) * embed_scale->to(weight->dtype()); }
 
 namespace {
 
@@ -126,9 +125,9 @@ SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) 
 
 AttentionMask DecoderModel::mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past,
                                     const Tensor& embeds, const Tensor& attention_mask) const {
-  return causal_mask(embeds, attention_mask,
-                     {.past = past, .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
-                      .window = layer.window});
+  return causal_mask(
+      embeds, attention_mask,
+      {.past = past, .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0), .window = layer.window});
 }
 
 ModelOutput DecoderModel::forward(const ModelInputs& in) {
@@ -204,8 +203,7 @@ std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads) {
   const std::pair<DecoderHeadKind, HeadClass> all[] = {
       {DecoderHeadKind::causal_lm, {.family = &family, .part = "ForCausalLM", .embedding = "embed_tokens"}},
       {DecoderHeadKind::sequence_classification, {&family, "ForSequenceClassification"}},
-      {DecoderHeadKind::token_classification,
-       {.family = &family, .part = "ForTokenClassification", .classifier = "score"}},
+      {DecoderHeadKind::token_classification, {.family = &family, .part = "ForTokenClassification", .classifier = "score"}},
       {DecoderHeadKind::question_answering, {&family, "ForQuestionAnswering"}},
   };
   std::vector<ModelClass> out{decoder_base(family)};

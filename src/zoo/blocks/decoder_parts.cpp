@@ -50,8 +50,7 @@ void DecoderNorm::reset() { (*weight).fill_(kind == NormKind::rms_around_one ? 0
 
 HeadNorms::HeadNorms(std::string type, int64_t heads, int64_t size, double eps)
     : norms(child<ModuleList>("norms")), type_(std::move(type)) {
-  for (int64_t i = 0; i < heads; ++i)
-    norms->emplace<LayerNorm>(Sizes(size), LayerNormOptions{.eps = eps, .bias = false});
+  for (int64_t i = 0; i < heads; ++i) norms->emplace<LayerNorm>(Sizes(size), LayerNormOptions{.eps = eps, .bias = false});
 }
 
 Tensor HeadNorms::forward(const Tensor& hidden_states) {

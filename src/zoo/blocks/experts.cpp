@@ -29,11 +29,10 @@ void check_choice(const ExpertsDesign& design) {
   if (design.count % design.groups != 0 || design.count / design.groups < 2)
     throw UserError(ErrorKind::bad_file, std::to_string(design.count) + " experts do not make " +
                                              std::to_string(design.groups) + " equal groups of two or more");
-  if (design.chosen_groups > design.groups ||
-      design.chosen > design.chosen_groups * (design.count / design.groups))
+  if (design.chosen_groups > design.groups || design.chosen > design.chosen_groups * (design.count / design.groups))
     throw UserError(ErrorKind::bad_file, std::to_string(design.chosen) + " experts cannot be chosen from " +
-                                             std::to_string(design.chosen_groups) + " of " +
-                                             std::to_string(design.groups) + " groups");
+                                             std::to_string(design.chosen_groups) + " of " + std::to_string(design.groups) +
+                                             " groups");
 }
 
 }  // namespace

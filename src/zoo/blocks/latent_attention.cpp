@@ -10,8 +10,8 @@ LatentAttention::LatentAttention(const Config& c, const DecoderDesign& whole)
       sizes(*whole.latent),
       q_proj(child_if<Linear>(!sizes.query_rank, *this, "q_proj", c.integer("hidden_size"), design.heads * design.head_size,
                               false)),
-      q_a_proj(child_if<Linear>(!q_proj, *this, "q_a_proj", c.integer("hidden_size"), sizes.query_rank.value_or(1),
-                                design.bias)),
+      q_a_proj(
+          child_if<Linear>(!q_proj, *this, "q_a_proj", c.integer("hidden_size"), sizes.query_rank.value_or(1), design.bias)),
       q_a_layernorm(*this, q_proj ? nullptr : "q_a_layernorm", whole, design.query_norm_kind,
                     {sizes.query_rank.value_or(1)}),
       q_b_proj(child_if<Linear>(!q_proj, *this, "q_b_proj", sizes.query_rank.value_or(1), design.heads * design.head_size,

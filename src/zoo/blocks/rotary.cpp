@@ -216,8 +216,7 @@ Tensor rotate_every_two(const Tensor& x) {
 
 static Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine, Tensor (*across)(const Tensor&)) {
   const int64_t part = cosine.size(-1);
-  if (part != x.size(-1))
-    return cat({turned(x.slice(-1, 0, part), cosine, sine, across), x.slice(-1, part)}, -1);
+  if (part != x.size(-1)) return cat({turned(x.slice(-1, 0, part), cosine, sine, across), x.slice(-1, part)}, -1);
   const Tensor straight = x * cosine.unsqueeze(1);
   return straight + across(x) * sine.unsqueeze(1);
 }
