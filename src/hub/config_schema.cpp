@@ -191,8 +191,10 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
 template <class F>
 void for_each_rule(const Config& config, const Architecture* architecture, F&& f) {
   for (const auto& [key, value] : config.items()) {
-    if (const std::optional<KeyKind> kind = key_kind(architecture, key)) f(*kind, key, value);
-    if (value.kind() != Value::Kind::dict) continue;
+    // An object is no number: who needs one refuses it.
+    const bool object = value.kind() == Value::Kind::dict;
+    if (const std::optional<KeyKind> kind = key_kind(architecture, key); kind && !object) f(*kind, key, value);
+    if (!object) continue;
     // transformers 4 calls rope_parameters rope_scaling.
     const std::string under = (key == "rope_scaling" ? "rope_parameters" : key) + ".";
     for (const auto& [name, inner] : value.to_dict().items)

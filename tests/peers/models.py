@@ -129,10 +129,17 @@ def labels(cls, model, x, batch, length):
     return {}
 
 
+def by_position(value):
+    """`calque forward` takes what is nested by its place."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return tuple(by_position(one) for one in value) if isinstance(value, (tuple, list)) else value
+
+
 def run(folder, cls, x, extra=()):
     """`calque forward`; {path: tensor} or the text of the error."""
     inputs, outputs = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
-    save_file({name: t.clone(memory_format=torch.contiguous_format) for name, t in plain(x).items()}, inputs)
+    save_file({name: t.clone(memory_format=torch.contiguous_format) for name, t in plain({k: by_position(v) for k, v in x.items()}).items()}, inputs)
     if os.path.exists(outputs):
         os.remove(outputs)
     done = subprocess.run([CALQUE, "forward", folder, "--inputs", inputs, "--outputs", outputs, "--class", cls, *extra], capture_output=True, text=True)

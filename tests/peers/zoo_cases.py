@@ -111,6 +111,8 @@ def inputs(arch, task, cls, batch=2, length=7):
     torch.manual_seed(1)
     if arch in ("hubert", "wav2vec2"):
         return {"input_values": torch.randn(batch, 400 + 64 * length)}, {"input_values": (0, 1)}
+    if arch == "whisper":  # its features are made by its cases: their size follows from the configuration
+        return {"input_features": torch.randn(batch, 8, 20), "decoder_input_ids": ids(batch, length)}, {"input_features": (0, None), "decoder_input_ids": (0, 1)}
     if arch == "speech_to_text":
         return ({"input_features": torch.randn(batch, 4 * length, 24), "attention_mask": torch.ones(batch, 4 * length, dtype=torch.long), "decoder_input_ids": ids(batch, length)},
                 {"input_features": (0, None), "attention_mask": (0, None), "decoder_input_ids": (0, 1)})

@@ -39,8 +39,8 @@ struct Seq2SeqStyle {
   bool computed_positions = false;     // the tables of positions are neither saved nor missed
   bool keeps_attention_whole = false;  // attention modules are not split over devices either
   bool key_bias = true;
-  bool given_positions = false;                            // the decoder takes position_ids
-  const char* position_rows = "max_position_embeddings";   // the configuration's name for the rows of the tables
+  bool given_positions = false;                                  // the decoder takes position_ids
+  const char* position_rows = "max_position_embeddings";         // the configuration's name for the rows of the tables
   const char* learned_positions = "LearnedPositionalEmbedding";  // what the class of learned positions is called
 
   bool normalizes_embeddings() const { return embedding_norm != EmbeddingNorm::none; }

@@ -161,8 +161,8 @@ ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
   if (scale_behind() != 1 && scales) embeds = embeds * scale_behind();
   const SymInt past = past_key_values.length();
   const Tensor given = style->given_positions ? in[arg::position_ids] : Tensor();
-  const Tensor positions = embed_positions(
-      given.defined() ? given : positions_of(*style, config(), input_ids, embeds, past), rows_for(config(), embeds, past));
+  const Tensor positions = embed_positions(given.defined() ? given : positions_of(*style, config(), input_ids, embeds, past),
+                                           rows_for(config(), embeds, past));
   const bool norm_first = style->embedding_norm == Seq2SeqStyle::EmbeddingNorm::before_decoder_positions;
   if (layernorm_embedding && norm_first) embeds = (*layernorm_embedding)(embeds);
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));
