@@ -187,8 +187,12 @@ std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
     const bool own = !wide && dims > 2 && is_floating(value.to_tensor().dtype()) && !name.ends_with("mask");
     const size_t length = own ? (heard_length(name, value.to_tensor(), inputs) ? 1 : dims) : dims - (wide ? 2 : 1);
     std::string text = name + "=batch";
+    const bool picture = name == "pixel_values" || name == "bool_masked_pos";  // as large as the model's
     for (size_t i = 1; i < dims; ++i)
-      text += i != length || name == "mc_token_ids" ? ",*" : decoder ? ",decoder_seq" : encoder ? ",encoder_seq" : ",seq";
+      text += i != length || name == "mc_token_ids" || picture ? ",*"
+              : decoder                                        ? ",decoder_seq"
+              : encoder                                        ? ",encoder_seq"
+                                                               : ",seq";
     out.push_back(std::move(text));
   }
   return out;

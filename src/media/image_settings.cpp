@@ -133,7 +133,7 @@ std::vector<double> read_numbers(const Json& json, std::string_view key, const N
 
 std::vector<std::string> known_image_processors() {
   std::vector<std::string> out;
-  for (const ImageDefaults& one : classes) out.push_back(one.name + std::string(processor_ending));
+  for (const ImageDefaults& one : classes) out.push_back(fmt::format("{}{}", one.name, processor_ending));
   return out;
 }
 
@@ -153,7 +153,7 @@ ImageSettings read_image_settings(const Json& json, std::string_view model_type)
   out.rescale_factor =
       number_setting(json, "rescale_factor", its.name == std::string_view("Chameleon") ? 0.0078 : 1.0 / 255);
   out.crop_pct = number_setting(json, "crop_pct", 224.0 / 256);
-  if (!(out.crop_pct > 0 && out.crop_pct <= 1)) json.fail("crop_pct is above 0 and at most 1");
+  if (!(out.crop_pct >= 0.01 && out.crop_pct <= 10)) json.fail("crop_pct is a share, 0.01 to 10");
   out.size_divisor = integer_setting(json, "size_divisor", 32, 1, longest_side);
   out.mean = read_numbers(json, "image_mean", its.mean), out.deviation = read_numbers(json, "image_std", its.deviation);
   const bool square = flag_setting(json, "default_to_square", its.square);

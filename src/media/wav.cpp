@@ -73,12 +73,12 @@ bool decode_wav(const SoundSource& source, Waveform& out) {
   const size_t frame = size_t{form.bits / 8} * form.channels, frames = data.size() / frame;
   source.check_length(frames, form.rate, form.channels);
   out.rate = form.rate;
-  CountedVector<float> row(form.channels);
-  out.samples.reserve(frames);
-  for (size_t i = 0; i < frames; ++i) {
-    for (size_t c = 0; c < form.channels; ++c) row[c] = wav_sample(data.data() + i * frame + c * (form.bits / 8), form);
-    append_mean(row.data(), 1, form.channels, out.samples);
-  }
+  CountedVector<float> values(frames * form.channels);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = wav_sample(data.data() + i * (form.bits / 8), form);
+  if (form.channels == 1)
+    out.samples = std::move(values);
+  else
+    append_mean(values.data(), frames, form.channels, out.samples);
   return true;
 }
 

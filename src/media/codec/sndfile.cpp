@@ -52,7 +52,7 @@ Waveform decode_with_sndfile(const SoundSource& source) {
                       static_cast<uint64_t>(info.samplerate), channels);
   Waveform out;
   out.rate = info.samplerate;
-  constexpr sf_count_t step = 65536;
+  const sf_count_t step = std::max<sf_count_t>(1, 65536 / info.channels);
   CountedVector<float> frames(static_cast<size_t>(step) * channels);
   for (;;) {
     const sf_count_t read = sf_readf_float(file.get(), frames.data(), step);

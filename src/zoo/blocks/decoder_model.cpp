@@ -54,8 +54,8 @@ DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine
 
 ScaledEmbedding::ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale)
     : Typed(count, size, std::move(options)),
-      embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)),
-      type_(std::move(type)) {}
+      type_(std::move(type)),
+      embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)) {}
 
 Tensor ScaledEmbedding::forward(const Tensor& input) { return Embedding::forward(input) * embed_scale->to(weight->dtype()); }
 
@@ -81,6 +81,7 @@ DecoderModel::DecoderModel(const Config& c, const DecoderDesign& given)
       norm(*this, design.last_norm, design, c.integer("hidden_size")),
       dropout(child_if<Dropout>(design.embeddings_dropout != nullptr, *this, design.embeddings_dropout,
                                 design.embeddings_dropout_rate)) {
+  if (!design.fused_attention) config().attention_implementation = "eager";
   for (size_t i = 0; i < design.rotary.size(); ++i) {
     const std::string name = i == 0 ? "rotary_emb" : "rotary_emb_" + std::to_string(i);
     const int64_t size = design.latent ? design.latent->turned_size : design.attention.head_size;
@@ -199,12 +200,12 @@ ModelClass decoder_class(DecoderHeadKind kind, const HeadClass& head) {
   return head_class<QuestionAnswering>({"question-answering"}, head);
 }
 
-std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads) {
+std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads, const char* base_of_answering) {
   const std::pair<DecoderHeadKind, HeadClass> all[] = {
       {DecoderHeadKind::causal_lm, {.family = &family, .part = "ForCausalLM", .embedding = "embed_tokens"}},
       {DecoderHeadKind::sequence_classification, {&family, "ForSequenceClassification"}},
       {DecoderHeadKind::token_classification, {.family = &family, .part = "ForTokenClassification", .classifier = "score"}},
-      {DecoderHeadKind::question_answering, {&family, "ForQuestionAnswering"}},
+      {DecoderHeadKind::question_answering, {.family = &family, .part = "ForQuestionAnswering", .base = base_of_answering}},
   };
   std::vector<ModelClass> out{decoder_base(family)};
   for (int i = 0; i < heads; ++i) out.push_back(decoder_class(all[i].first, all[i].second));

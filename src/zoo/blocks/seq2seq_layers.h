@@ -30,7 +30,8 @@ struct Seq2SeqStyle {
   // The scale is part of the embedding module, or follows it, or follows decoder_inputs_embeds as well.
   enum class EmbeddingScale { none, inside, behind, behind_given_too } embedding_scale = EmbeddingScale::inside;
 
-  bool decoder_ids_from_input_ids = false;  // where no decoder_input_ids are given
+  bool dummy_mask = false, dummy_decoder_ids = false;  // among transformers 4's dummy inputs, beside input_ids
+  bool decoder_ids_from_input_ids = false;             // where no decoder_input_ids are given
   // The decoder's ids that follow from other ids: behind the start token, or behind their own last one.
   Tensor (*shifted)(const Config& config, const Tensor& ids) = shift_tokens_right;
   bool labels_switch_cache_off = true;

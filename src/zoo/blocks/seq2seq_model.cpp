@@ -47,6 +47,13 @@ std::vector<std::string> Seq2SeqPretrained::no_split_modules() const {
   return out;
 }
 
+std::vector<std::string> Seq2SeqPretrained::dummy_input_names() const {
+  std::vector<std::string> out = {"input_ids"};
+  if (style->dummy_mask) out.push_back("attention_mask");
+  if (style->dummy_decoder_ids) out.push_back("decoder_input_ids");
+  return out;
+}
+
 std::vector<std::string> Seq2SeqPretrained::keys_to_ignore_on_load_missing() const {
   std::vector<std::string> out;
   if (style->final_logits_bias) out.push_back("final_logits_bias");
