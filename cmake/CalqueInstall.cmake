@@ -14,14 +14,14 @@ configure_package_config_file(cmake/calqueConfig.cmake.in calqueConfig.cmake INS
 write_basic_package_version_file(calqueConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
-  cmake/FindSleef.cmake
+  cmake/FindSleef.cmake cmake/FindWebP.cmake cmake/FindSndFile.cmake
   DESTINATION "${calque_config_dir}")
 # pkg-config: paths relative to the file, so that the prefix may be moved. A static archive names what it needs itself.
 file(RELATIVE_PATH calque_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" calque_pc_prefix "${calque_pc_prefix}")
 set(calque_pc_libs "-lcalque")
 if(NOT BUILD_SHARED_LIBS)
-  string(APPEND calque_pc_libs " -lfmt -lsleef -lz -pthread")
+  string(APPEND calque_pc_libs " -lfmt -lsleef${calque_media_pc} -lz -pthread")
 endif()
 configure_file(cmake/calque.pc.in calque.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/calque.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

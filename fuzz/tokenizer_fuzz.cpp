@@ -119,8 +119,10 @@ static void change_string(Json& root, std::mt19937& chance) {
   Json& here = *strings[chance() % strings.size()];
   std::string text = here.get<std::string>();
   static constexpr std::string_view parts[] = {
-      "|",  "(?:a+)+", "{2,900}", "(?=", ")",   "(?<!a)", "[^", "]",        "++",           "*?",       "\\p{L}",
-      "&&", "(?i:",    "^",       "$",   "\\b", "a",      " ",  "\xC3\x89", "\xEF\xB7\xBA", "\xCC\x81", "<0x41>"};
+      "|",        "(?:a+b?)+",    "{2,900}",    "(?=",    ")",       "(?<!a)", "[^",   "]",    "++",
+      "*?",       "\\p{L}",       "&&",         "(?i:",   "^",       "$",      "\\b",  "a",    " ",
+      "\xC3\x89", "\xEF\xB7\xBA", "\xCC\x81",   "<0x41>", "(a|)\\1", "\\K",    "\\G",  "\\R",  "(?<n>b)",
+      "\\k<n>",   "[[:alpha:]]",  "\\p{Greek}", "(?mx)",  "(?i)ss",  "?+",     "(?<=", "{3,1}"};
   const size_t at = chance() % (text.size() + 1);
   switch (chance() % 4) {
     case 0: text.insert(at, parts[chance() % std::size(parts)]); break;

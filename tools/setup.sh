@@ -5,7 +5,8 @@
 # Why each is here: docs/dependencies.md. The names are Debian 12's; calque_packages_of_system says what is called otherwise.
 calque_packages_build=(
   g++ cmake ninja-build ccache pkg-config
-  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev)
+  libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev
+  libpng-dev libjpeg62-turbo-dev libwebp-dev libsndfile1-dev libgtest-dev libgmock-dev)
 calque_packages_peers=(python3 python3-venv)
 calque_packages_browser=(chromium)
 calque_packages_fuzz=(clang-16 libclang-rt-16-dev llvm-16)
@@ -23,6 +24,8 @@ calque_needed=(
   "nlohmann-json|3.10|JSON"
   "CLI11|2.1|the command line"
   "zlib|1.2|compressed archives"
+  "libpng, libjpeg-turbo, libwebp|1.6, 2.1, 1.2, each optional|PNG, JPEG and WebP pictures"
+  "libsndfile|1.2, optional|FLAC and Ogg sound"
   "GoogleTest and GoogleMock|1.11|the tests"
   "ccache|any, optional|building again"
   "Python|3.11 with venv, for ./test peers alone|comparing with PyTorch"

@@ -61,8 +61,8 @@ Engine oniguruma(const std::string& expression) {
   OnigRegex regex = nullptr;
   OnigErrorInfo info;
   const auto* begin = reinterpret_cast<const OnigUChar*>(expression.data());
-  if (onig_new(&regex, begin, begin + expression.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info) !=
-      ONIG_NORMAL)
+  if (onig_new(&regex, begin, begin + expression.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA,
+               &info) != ONIG_NORMAL)
     stop("Oniguruma refuses " + expression);
   return {"Oniguruma", [regex](std::string_view text) {
             Pieces out;
@@ -182,6 +182,14 @@ int main() {
                 "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
                 R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
                 text, false);
+  compare_speed(
+      "cl100k",
+      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+      text, false);
+  compare_speed("bloom", R"( ?[^(\s|[.,!?…。，、।۔،])]+)", text, false);
+  compare_speed("digits", R"(\d{1,3}(?=(?:\d{3})*\b))", text, false);
+  compare_speed("chinese", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+", text, false);
+  endless("(?:a+b?)+c", std::string(40, 'a'));
   endless("(?:a+)+b", std::string(40, 'a'));
   endless("(?:a|aa)+b", std::string(60, 'a'));
   endless("(?:.+)+x", std::string(3000, 'y'));

@@ -31,6 +31,7 @@ struct ExitStatus {  // thrown by a command that is done but has something else 
 
 struct InfoOptions {
   std::string path;
+  std::string dtype;  // of a model: what it is when it is read in this
   bool json = false;
 };
 void run_info(const InfoOptions& options);
@@ -85,7 +86,8 @@ void run_save(const SaveCommandOptions& options);
 
 struct DiffOptions {
   std::string a, b, reference;
-  std::string output;  // a page that shows the differences of two graphs; empty: none
+  std::string output;              // a page that shows the differences of two graphs; empty: none
+  std::string model_class, dtype;  // of models
   SameOptions same;
   bool any_dtype = false;
   double iou = 0.99;
@@ -121,14 +123,17 @@ struct TraceOptions {
   std::string output;             // a file; by default, and with "-", standard output
   std::optional<size_t> depth;    // of svg and html: down to which modules are open
   std::string inputs;             // of a model folder: a safetensors file; by default made up
-  std::string model_class, attention;
+  std::string input_names;        // of a model folder, at level fx: instead of inputs
+  std::string to_folder;          // of a model folder, at level fx: a Python package
+  std::string model_class, dtype, attention;
+  bool check = false;  // of a model folder, at level fx: run the graph beside the model
   bool explain = false;
   bool pytorch_guards = false;
   bool list = false;
 };
 void run_trace(const TraceOptions& options);
 // A page with the graphs of two programs or models side by side.
-void draw_diff(const std::string& a, const std::string& b, const std::string& output);
+void draw_diff(const DiffOptions& options);
 
 struct ModelsOptions {
   std::string architecture;  // empty: all

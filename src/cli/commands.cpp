@@ -19,6 +19,7 @@ void add_info(CLI::App& app) {
                          "classes, tensors, dtypes, parameters, bytes, FLOPs; inputs, outputs, symbols, operators");
   command->group(look_group);
   command->add_option("path", o->path, "a model folder or tiny-lm, or a .safetensors, .pt2, .pt or .bin file")->required();
+  add_dtype(command, o->dtype, "of a model folder: what it is in this; by default as the weights are");
   add_json(command, o->json);
   command->callback([o] { run_info(*o); });
 }
@@ -165,6 +166,8 @@ void add_diff(CLI::App& app) {
   CLI::Option* iou = command->add_option("--iou", o->iou, "booleans agree when intersection over union is at least this")
                          ->check(between(0, 1));
   command->add_option("--worst", o->worst, "rows of the table")->capture_default_str();
+  add_class(command, o->model_class);
+  add_dtype(command, o->dtype, "of model folders: both are read in this; by default as the weights are");
   command->add_option("-o,--output", o->output, "of programs and models: a .html page with both graphs side by side");
   add_json(command, o->json, "for programs to read, all tensors");
   command->callback([o, iou] {
@@ -182,11 +185,19 @@ void add_trace(CLI::App& app) {
   command->add_option("model", o->model, "a model folder or tiny-lm, a .pt2 file, or an example's name (--list shows them)");
   command->add_option("--inputs", o->inputs, "of a model folder: a .safetensors file with example inputs by argument name");
   add_class(command, o->model_class);
+  add_dtype(command, o->dtype, "of a model folder; by default as the weights are");
   add_attention(command, o->attention);
   command->add_flag("--list", o->list, "the examples");
   command->add_option("--level", o->level, "aten: operators; fx: what was written")
       ->check(one_of({"aten", "fx"}))
       ->capture_default_str();
+  command->add_option("--input-names", o->input_names,
+                      "of a model folder, at level fx: what the graph takes, as input_ids,attention_mask,labels");
+  command->add_flag(
+      "--check", o->check,
+      "of a model folder, at level fx: run the graph beside the model at other sizes; exit status 1 when they differ");
+  command->add_option("--to-folder", o->to_folder,
+                      "of a model folder, at level fx: a Python package with the graph, which PyTorch runs");
   command->add_option("--mode", o->mode, "what to trace with, at level aten")
       ->check(one_of({"real", "fake", "symbolic"}))
       ->capture_default_str();

@@ -157,12 +157,13 @@ void print_diff(const DiffOptions& options, const FileComparison& comparison, co
 void run_diff(const DiffOptions& options) {
   const bool model_a = names_model(options.a), model_b = names_model(options.b);
   if (model_a && model_b) {
-    if (!options.output.empty()) draw_diff(options.a, options.b, options.output);
+    if (!options.output.empty()) draw_diff(options);
     return run_model_diff(options);
   }
   if (model_a != model_b)
     throw UserError("diff: " + (model_a ? options.a : options.b) + " is a model and " + (model_a ? options.b : options.a) +
                     " is a file; expected two of a kind: two models, two programs or two files of tensors");
+  refuse_model_options("diff", {options.a, options.model_class, options.dtype, ""});
   const FileKind a = kind_of(options.a), b = kind_of(options.b);
   if ((a == FileKind::program) != (b == FileKind::program))
     throw UserError("diff: " + (a == FileKind::program ? options.a : options.b) + " is a program and " +
@@ -172,7 +173,7 @@ void run_diff(const DiffOptions& options) {
     if (a != FileKind::program)
       throw UserError("diff: -o draws the graphs of two programs or of two models; " + options.a + " and " + options.b +
                       " hold tensors");
-    draw_diff(options.a, options.b, options.output);
+    draw_diff(options);
   }
   if (a == FileKind::program) return run_program_diff(options);
   if (a == FileKind::pickle || b == FileKind::pickle) return run_tensors_diff(options);

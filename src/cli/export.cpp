@@ -149,6 +149,7 @@ Exported exported(const ExportCommandOptions& o) {
     const Progress progress("exporting " + o.model, stays(o));
     return {export_source(source, chosen), chosen.dynamic};
   }
+  refuse_model_options("export", {o.model, o.model_class, o.dtype, o.attention});
   if (!o.model.ends_with(".pt2") && !std::filesystem::is_regular_file(o.model))
     return {export_source(example_source(o), o), o.dynamic};
   const auto program = load_program(o.model);

@@ -12,6 +12,7 @@
 #include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 namespace calque::cli {
@@ -22,6 +23,8 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
     out.emplace_back(name, value.to_tensor().contiguous());
   else if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list)
     for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
+  else if (value.kind() == Value::Kind::dict)  // an output inside an output: text_model_output.last_hidden_state
+    for (const auto& [key, item] : value.to_dict().items) flatten(name + "." + key.to_string(), item, out);
 }
 
 ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& model) {
@@ -86,7 +89,7 @@ void run_forward(const ForwardOptions& options) {
   const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items()) flatten(name, value, out);
   if (!options.outputs.empty()) save_safetensors(options.outputs, out, std::nullopt, true, SharedTensors::written_each);
-  print_outputs(options, out);
+  if (!is_quiet() || options.outputs.empty() || options.json) print_outputs(options, out);
 }
 
 }  // namespace calque::cli

@@ -136,6 +136,7 @@ void print_text(const SafetensorsFile& file) {
 
 void run_info(const InfoOptions& options) {
   if (names_model(options.path)) return run_model_info(options);
+  refuse_model_options("info", {options.path, "", options.dtype, ""});
   switch (kind_of(options.path)) {
     case FileKind::program: return run_program_info(options);
     case FileKind::pickle: return run_pickle_info(options);

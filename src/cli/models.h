@@ -30,6 +30,8 @@ struct ModelChoice {
   std::string variant = {};
 };
 std::shared_ptr<PretrainedModel> load_model(const ModelChoice& choice);
+// UserError where something else than a model was given with an option that only models have.
+void refuse_model_options(const std::string& command, const ModelChoice& choice);
 // Keys and values are not among the outputs unless a call asks for them.
 void without_cache(PretrainedModel& model);
 

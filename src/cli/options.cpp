@@ -71,7 +71,7 @@ CLI::Validator dtype_name() {
 
 CLI::Option* add_dtype(CLI::App* command, std::string& dtype, const std::string& what) {
   return command->add_option("--dtype", dtype, what + ": float32 (fp32), bfloat16 (bf16), float16 (fp16) or auto")
-      ->check(dtype_name());
+      ->transform(dtype_name());
 }
 
 CLI::Option* add_json(CLI::App* command, bool& json, const std::string& what) {

@@ -16,7 +16,7 @@ CLI::Validator one_of(const std::vector<std::string>& choices);
 CLI::Validator positive();
 CLI::Validator not_negative();
 CLI::Validator between(double least, double most);
-// fp16, half, float16, bf16, bfloat16, fp32, float, float32, fp64, double, float64, auto; the value becomes PyTorch's name.
+// To be given to transform(): fp16, half, float16, bf16, bfloat16, fp32, float, float32, fp64, double, float64, auto; the value becomes PyTorch's name.
 CLI::Validator dtype_name();
 
 CLI::Option* add_dtype(CLI::App* command, std::string& dtype, const std::string& what);

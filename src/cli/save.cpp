@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "calque/base/error.h"
+#include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
 #include "calque/hub/save_pretrained.h"
 #include "cli/command.h"
@@ -32,7 +33,7 @@ void run_save(const SaveCommandOptions& o) {
   options.max_shard_size = o.max_shard_size;
   options.safe_serialization = o.format != "bin";
   options.variant = o.variant;
-  if (!o.dtype.empty() && o.dtype != "auto") options.dtype = dtype_from_name(o.dtype);
+  if (!o.dtype.empty()) options.dtype = dtype_option(o.dtype);
   options.companions_of = ModelFiles(model_folder(o.model)).folder();
   if (!model->generation_config_json.empty()) options.generation_config = model->generation_config_json;
   SaveResult result;

@@ -57,7 +57,7 @@ LoadOptions load_options(const TaskOptions& options) {
   out.attention = options.attention;
   out.variant = current_read_variant();
   out.progress = progress_bar("loading " + options.model);
-  if (!options.dtype.empty() && options.dtype != "auto") out.dtype = dtype_from_name(options.dtype);
+  if (!options.dtype.empty()) out.dtype = dtype_option(options.dtype);
   return out;
 }
 

@@ -94,6 +94,7 @@ void run_rewrite(const RewriteOptions& o) {
   const std::string folder = model_folder(o.model);
   const Config config = config_from_pretrained(folder);
   TextToTextOptions options;
+  options.asked_by = o.command;
   options.load = load_options(o);
   options.task = o.command == "summarize" ? "summarization" : translation_task(config, o);
   if (o.command == "translate" && options.task.empty()) options.from = o.from, options.to = o.to;

@@ -107,121 +107,139 @@ std::shared_ptr<std::byte> counted_bytes(size_t bytes) {
   return {memory, [bytes](std::byte* p) { free_counted(p, bytes); }};
 }
 
+struct Directory {
+  uint64_t begin, size, count;
+};
+
+Directory find_directory(const Cursor& c) {
+  const uint64_t end = find_end_record(c);
+  Directory d{.begin = c.at<uint32_t>(end + 16), .size = c.at<uint32_t>(end + 12), .count = c.at<uint16_t>(end + 10)};
+  if (end >= 20 && c.at<uint32_t>(end - 20) == end64_locator_signature) {
+    const auto end64 = c.at<uint64_t>(end - 20 + 8);
+    if (c.at<uint32_t>(end64) != end64_signature) c.fail("the zip64 locator points to no zip64 record");
+    d = {.begin = c.at<uint64_t>(end64 + 48), .size = c.at<uint64_t>(end64 + 40), .count = c.at<uint64_t>(end64 + 32)};
+  }
+  c.slice(d.begin, d.size, "the directory");
+  if (d.count > d.size / 46)
+    c.fail("the directory of " + std::to_string(d.size) + " bytes cannot hold " + std::to_string(d.count) + " entries");
+  return d;
+}
+
+// What the directory says of an entry, and where its bytes are.
+struct EntryRecord {
+  std::string name;
+  uint32_t crc;
+  uint16_t method;
+  uint64_t size, stored, local;     // inflated, in the file, and where its local header is
+  std::span<const std::byte> data;  // as it is in the file
+  uint64_t length;                  // of the record
+  uint64_t end;                     // of the data
+};
+
+// A zip64 extra field has only the values that overflowed, in this order.
+void read_zip64_sizes(const Cursor& c, std::span<const std::byte> extra, EntryRecord& r) {
+  for (size_t at = 0; at + 4 <= extra.size();) {
+    uint16_t id;
+    uint16_t length;
+    std::memcpy(&id, extra.data() + at, 2);
+    std::memcpy(&length, extra.data() + at + 2, 2);
+    if (length > extra.size() - at - 4) c.fail("the extra field of " + r.name + " is cut off");
+    size_t field = at + 4;
+    at += 4U + length;
+    if (id != 1) continue;
+    for (uint64_t* value : {&r.size, &r.stored, &r.local}) {
+      if (*value != 0xffffffffU) continue;
+      if (field + 8 > at) c.fail("the zip64 sizes of " + r.name + " are missing");
+      std::memcpy(value, extra.data() + field, 8);
+      field += 8;
+    }
+  }
+}
+
+EntryRecord read_record(const Cursor& c, uint64_t at, uint64_t number) {
+  if (c.at<uint32_t>(at) != central_signature) c.fail("entry " + std::to_string(number) + " of the directory is malformed");
+  const auto flags = c.at<uint16_t>(at + 8);
+  const auto name_length = c.at<uint16_t>(at + 28);
+  const auto extra_length = c.at<uint16_t>(at + 30);
+  const auto comment_length = c.at<uint16_t>(at + 32);
+  const auto name = c.slice(at + 46, name_length, "a name");
+  EntryRecord r{.name = std::string(reinterpret_cast<const char*>(name.data()), name.size()),
+                .crc = c.at<uint32_t>(at + 16),
+                .method = c.at<uint16_t>(at + 10),
+                .size = c.at<uint32_t>(at + 24),
+                .stored = c.at<uint32_t>(at + 20),
+                .local = c.at<uint32_t>(at + 42),
+                .data = {},
+                .length = 46U + name_length + extra_length + comment_length,
+                .end = 0};
+  if (escapes(r.name))
+    c.fail("the name of entry " + std::to_string(number) + " leads out of the archive: '" + r.name.substr(0, 100) + "'");
+  if ((flags & 1U) != 0) c.fail("entry " + r.name + " is encrypted");
+  read_zip64_sizes(c, c.slice(at + 46 + name_length, extra_length, "the extra field of " + r.name), r);
+  if (r.method != method_stored && r.method != method_deflate)
+    c.fail("entry " + r.name + " is compressed by method " + std::to_string(r.method) +
+           "; expected stored or deflated entries: zip it anew with the usual method");
+  if (r.method == method_stored && r.size != r.stored)
+    c.fail("entry " + r.name + " is stored and has two sizes, " + std::to_string(r.stored) + " and " +
+           std::to_string(r.size));
+  if (c.at<uint32_t>(r.local) != local_signature)
+    c.fail("entry " + r.name + " has no local header at offset " + std::to_string(r.local));
+  const uint64_t data = r.local + 30 + c.at<uint16_t>(r.local + 26) + c.at<uint16_t>(r.local + 28);
+  r.data = c.slice(data, r.stored, "entry " + r.name);
+  r.end = data + r.stored;
+  return r;
+}
+
+std::vector<EntryRecord> read_records(const Cursor& c) {
+  const Directory directory = find_directory(c);
+  std::vector<EntryRecord> records;
+  uint64_t at = directory.begin;
+  for (uint64_t i = 0; i < directory.count; ++i) {
+    records.push_back(read_record(c, at, i));
+    at += records.back().length;
+  }
+  std::sort(records.begin(), records.end(), [](const EntryRecord& a, const EntryRecord& b) { return a.local < b.local; });
+  for (size_t i = 1; i < records.size(); ++i)
+    if (records[i].local < records[i - 1].end) c.fail("two entries overlap at offset " + std::to_string(records[i].local));
+  if (!records.empty() && records.back().end > directory.begin) c.fail("an entry reaches into the directory");
+  std::sort(records.begin(), records.end(), [](const EntryRecord& a, const EntryRecord& b) { return a.name < b.name; });
+  for (size_t i = 1; i < records.size(); ++i)
+    if (records[i].name == records[i - 1].name) c.fail("entry " + records[i].name + " occurs twice");
+  return records;
+}
+
+// Asked before anything is inflated.
+void check_claimed_size(const Cursor& c, const std::string& what, const std::vector<EntryRecord>& records) {
+  uint64_t claimed = 0;
+  for (const EntryRecord& r : records)
+    if (r.method == method_deflate && __builtin_add_overflow(claimed, r.size, &claimed))
+      c.fail("the sizes of its compressed entries overflow");
+  if (claimed > ZipReader::always_inflated && claimed / ZipReader::max_ratio > c.size())
+    throw UserError(ErrorKind::bad_file, what + ": its compressed entries claim " + std::to_string(claimed) +
+                                             " bytes, more than " + std::to_string(ZipReader::max_ratio) +
+                                             " times the archive's " + std::to_string(c.size()) +
+                                             "; if that is meant, zip it anew without compression (zip -0)");
+}
+
 }  // namespace
 
 ZipReader::ZipReader(std::span<const std::byte> bytes, std::string what, ZipContent content) : what_(std::move(what)) {
   const Cursor c(bytes, what_);
-  const uint64_t end = find_end_record(c);
-  uint64_t count = c.at<uint16_t>(end + 10);
-  uint64_t directory_size = c.at<uint32_t>(end + 12);
-  uint64_t directory = c.at<uint32_t>(end + 16);
-  if (end >= 20 && c.at<uint32_t>(end - 20) == end64_locator_signature) {
-    const auto end64 = c.at<uint64_t>(end - 20 + 8);
-    if (c.at<uint32_t>(end64) != end64_signature) c.fail("the zip64 locator points to no zip64 record");
-    count = c.at<uint64_t>(end64 + 32);
-    directory_size = c.at<uint64_t>(end64 + 40);
-    directory = c.at<uint64_t>(end64 + 48);
-  }
-  c.slice(directory, directory_size, "the directory");
-  if (count > directory_size / 46)
-    c.fail("the directory of " + std::to_string(directory_size) + " bytes cannot hold " + std::to_string(count) +
-           " entries");
-
-  struct Extent {
-    uint64_t begin, end;
-  };
-  std::vector<Extent> extents;
-  struct Compressed {
-    std::string name;
-    std::span<const std::byte> stored;
-    uint64_t size;
-  };
-  std::vector<Compressed> compressed;
-  uint64_t inflated_bytes = 0;
-  uint64_t at = directory;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (c.at<uint32_t>(at) != central_signature) c.fail("entry " + std::to_string(i) + " of the directory is malformed");
-    const auto flags = c.at<uint16_t>(at + 8);
-    const auto method = c.at<uint16_t>(at + 10);
-    uint64_t stored = c.at<uint32_t>(at + 20);
-    uint64_t size = c.at<uint32_t>(at + 24);
-    const auto name_length = c.at<uint16_t>(at + 28);
-    const auto extra_length = c.at<uint16_t>(at + 30);
-    const auto comment_length = c.at<uint16_t>(at + 32);
-    uint64_t local = c.at<uint32_t>(at + 42);
-    const auto name_bytes = c.slice(at + 46, name_length, "a name");
-    ZipEntry entry;
-    entry.name.assign(reinterpret_cast<const char*>(name_bytes.data()), name_bytes.size());
-    entry.crc = c.at<uint32_t>(at + 16);
-    if (escapes(entry.name))
-      c.fail("the name of entry " + std::to_string(i) + " leads out of the archive: '" + entry.name.substr(0, 100) + "'");
-    if ((flags & 1U) != 0) c.fail("entry " + entry.name + " is encrypted");
-    // zip64 extra field: only the values that overflowed, in this order.
-    const auto extra = c.slice(at + 46 + name_length, extra_length, "the extra field of " + entry.name);
-    for (size_t e = 0; e + 4 <= extra.size();) {
-      uint16_t id;
-      uint16_t length;
-      std::memcpy(&id, extra.data() + e, 2);
-      std::memcpy(&length, extra.data() + e + 2, 2);
-      if (length > extra.size() - e - 4) c.fail("the extra field of " + entry.name + " is cut off");
-      if (id == 1) {
-        size_t f = e + 4;
-        const auto next = [&](uint64_t& value) {
-          if (value != 0xffffffffU) return;
-          if (f + 8 > e + 4 + length) c.fail("the zip64 sizes of " + entry.name + " are missing");
-          std::memcpy(&value, extra.data() + f, 8);
-          f += 8;
-        };
-        next(size);
-        next(stored);
-        next(local);
-      }
-      e += 4U + length;
+  const std::vector<EntryRecord> records = read_records(c);
+  if (content == ZipContent::all) check_claimed_size(c, what_, records);
+  for (const EntryRecord& r : records) {
+    ZipEntry entry{.name = r.name, .data = {}, .crc = r.crc};
+    if (r.method == method_stored) {
+      entry.data = r.data;
+    } else if (content == ZipContent::all) {
+      const std::shared_ptr<std::byte> memory = counted_bytes(r.size);
+      if (!inflate_whole(r.data, {memory.get(), r.size}))
+        c.fail("entry " + r.name + " does not inflate to the " + std::to_string(r.size) +
+               " bytes that the directory states");
+      entry.data = {memory.get(), r.size};
+      entry.inflated = memory;
     }
-    if (method != method_stored && method != method_deflate)
-      c.fail("entry " + entry.name + " is compressed by method " + std::to_string(method) +
-             "; expected stored or deflated entries: zip it anew with the usual method");
-    if (method == method_stored && size != stored)
-      c.fail("entry " + entry.name + " is stored and has two sizes, " + std::to_string(stored) + " and " +
-             std::to_string(size));
-    if (c.at<uint32_t>(local) != local_signature)
-      c.fail("entry " + entry.name + " has no local header at offset " + std::to_string(local));
-    const uint64_t data = local + 30 + c.at<uint16_t>(local + 26) + c.at<uint16_t>(local + 28);
-    const auto in_file = c.slice(data, stored, "entry " + entry.name);
-    if (method == method_stored) {
-      entry.data = in_file;
-    } else {
-      if (__builtin_add_overflow(inflated_bytes, size, &inflated_bytes))
-        c.fail("the sizes of its compressed entries overflow");
-      compressed.push_back({entry.name, in_file, size});
-    }
-    extents.push_back({local, data + stored});
     entries_.push_back(std::move(entry));
-    at += 46U + name_length + extra_length + comment_length;
-  }
-  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < extents.size(); ++i)
-    if (extents[i].begin < extents[i - 1].end) c.fail("two entries overlap at offset " + std::to_string(extents[i].begin));
-  if (!extents.empty() && extents.back().end > directory) c.fail("an entry reaches into the directory");
-  std::sort(entries_.begin(), entries_.end(), [](const ZipEntry& a, const ZipEntry& b) { return a.name < b.name; });
-  for (size_t i = 1; i < entries_.size(); ++i)
-    if (entries_[i].name == entries_[i - 1].name) c.fail("entry " + entries_[i].name + " occurs twice");
-  if (content == ZipContent::stored) return;
-  // Before anything is inflated.
-  if (inflated_bytes > always_inflated && inflated_bytes / max_ratio > bytes.size())
-    throw UserError(ErrorKind::bad_file, what_ + ": its compressed entries claim " + std::to_string(inflated_bytes) +
-                                             " bytes, more than " + std::to_string(max_ratio) + " times the archive's " +
-                                             std::to_string(bytes.size()) +
-                                             "; if that is meant, zip it anew without compression (zip -0)");
-  for (const Compressed& one : compressed) {
-    ZipEntry& entry = *std::lower_bound(entries_.begin(), entries_.end(), one.name,
-                                        [](const ZipEntry& e, const std::string& n) { return e.name < n; });
-    const std::shared_ptr<std::byte> memory = counted_bytes(one.size);
-    if (!inflate_whole(one.stored, {memory.get(), one.size}))
-      c.fail("entry " + one.name + " does not inflate to the " + std::to_string(one.size) +
-             " bytes that the directory states");
-    entry.data = {memory.get(), one.size};
-    entry.inflated = memory;
   }
 }
 

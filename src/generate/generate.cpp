@@ -287,6 +287,50 @@ Tensor sampled_tokens(const Tensor& scores, Generator* generator) {
   return scores.softmax(-1).multinomial(1, false, generator).squeeze(1);
 }
 
+namespace {
+
+// Greedy and sampled text: each row goes on by one token a step, and with padding once it has ended.
+GenerateOutput token_by_token(const NextLogits& next_logits, const Search& search, const TokenIds& eos) {
+  const auto& [input_ids, input_mask, config, processors, criteria, options] = search;
+  const bool samples = config.mode(false) == GenerationMode::sample;
+  const bool details = config.return_dict_in_generate.value_or(false);
+  const bool keep_scores = details && config.output_scores.value_or(false);
+  const bool keep_logits = details && config.output_logits.value_or(false);
+  const bool best_alone = !samples && processors.empty() && !keep_scores && !keep_logits;
+  Tensor ids = input_ids, mask = input_mask;
+  const int64_t rows = ids.size(0);
+  GenerateOutput out;
+  std::vector<bool> done(static_cast<size_t>(rows), false);
+  int64_t seen = options.cache_position;
+  for (;;) {
+    GenerationStep step{search.unseen(ids, seen), seen, mask};
+    step.best_alone = best_alone;
+    const Tensor logits = last_scores(next_logits(step), rows);
+    if (config.use_cache.value_or(true)) seen = mask.size(1);
+    const Tensor scores = process_scores(processors, ids, logits);
+    if (keep_scores) out.scores.push_back(scores);
+    if (keep_logits) out.logits.push_back(logits);
+    Tensor tokens = samples ? sampled_tokens(scores, options.generator) : greedy_tokens(scores);
+    if (!eos.empty()) {
+      tokens = tokens.clone();
+      int64_t* token = tokens.mutable_data_as<int64_t>();
+      for (size_t r = 0; r < done.size(); ++r)
+        if (done[r]) token[r] = *config.pad_token_id;
+    }
+    ids = cat({ids, tokens.unsqueeze(1)}, 1);
+    mask = cat({mask, ones({rows, 1}, DType::int64)}, 1);
+    if (options.streamer) options.streamer->put(tokens);
+    const std::vector<bool> stop = rows_done(criteria, ids);
+    for (size_t r = 0; r < done.size(); ++r) done[r] = done[r] || stop[r];
+    if (std::all_of(done.begin(), done.end(), [](bool d) { return d; })) break;
+  }
+  if (options.streamer) options.streamer->end();
+  out.sequences = ids;
+  return out;
+}
+
+}  // namespace
+
 GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, const GenerationConfig& given,
                         const GenerateOptions& options) {
   GenerationConfig config = given;
@@ -327,11 +371,10 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
     ids = ids.repeat_interleave(copies, 0);
     mask = mask.repeat_interleave(copies, 0);
   }
-  const int64_t prompt = ids.size(1), rows = ids.size(0);
+  const int64_t prompt = ids.size(1);
   settle_lengths(config, prompt, options);
   const LogitsProcessorList processors = logits_processors_of(config, prompt, options);
   const StoppingCriteriaList criteria = stopping_criteria_of(config, options);
-  const bool details = config.return_dict_in_generate.value_or(false);
 
   if (options.cache_position < 0 || options.cache_position >= positions)
     throw UserError("generate: " + std::to_string(options.cache_position) +
@@ -346,37 +389,7 @@ GenerateOutput generate(const NextLogits& next_logits, const Tensor& input_ids, 
                                   options.vocab_size, options.max_position_embeddings);
     return assisted_search(next_logits, search, lookup);
   }
-  GenerateOutput out;
-  const bool keep_scores = details && config.output_scores.value_or(false);
-  const bool keep_logits = details && config.output_logits.value_or(false);
-  const bool best_alone = mode == GenerationMode::greedy_search && processors.empty() && !keep_scores && !keep_logits;
-  std::vector<bool> done(static_cast<size_t>(rows), false);
-  int64_t seen = options.cache_position;
-  for (;;) {
-    GenerationStep step{search.unseen(ids, seen), seen, mask};
-    step.best_alone = best_alone;
-    const Tensor logits = last_scores(next_logits(step), rows);
-    if (config.use_cache.value_or(true)) seen = mask.size(1);
-    const Tensor scores = process_scores(processors, ids, logits);
-    if (keep_scores) out.scores.push_back(scores);
-    if (keep_logits) out.logits.push_back(logits);
-    Tensor tokens = mode == GenerationMode::sample ? sampled_tokens(scores, options.generator) : greedy_tokens(scores);
-    if (!eos.empty()) {  // rows that have ended go on with padding
-      tokens = tokens.clone();
-      int64_t* token = tokens.mutable_data_as<int64_t>();
-      for (size_t r = 0; r < done.size(); ++r)
-        if (done[r]) token[r] = *config.pad_token_id;
-    }
-    ids = cat({ids, tokens.unsqueeze(1)}, 1);
-    mask = cat({mask, ones({rows, 1}, DType::int64)}, 1);
-    if (options.streamer) options.streamer->put(tokens);
-    const std::vector<bool> stop = rows_done(criteria, ids);
-    for (size_t r = 0; r < done.size(); ++r) done[r] = done[r] || stop[r];
-    if (std::all_of(done.begin(), done.end(), [](bool d) { return d; })) break;
-  }
-  if (options.streamer) options.streamer->end();
-  out.sequences = ids;
-  return out;
+  return token_by_token(next_logits, search, eos);
 }
 
 // ---- streaming ----------------------------------------------------------------------------------------------------

@@ -62,7 +62,11 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "qk_nope_head_dim",
           "v_head_dim",
           "ffn_hidden_size",
-          "max_position_embeddings"}},
+          "max_position_embeddings",
+          "num_channels",
+          "projection_dim"}},
+        {KeyKind::sizes, {"image_size", "patch_size", "hidden_sizes"}},
+        {KeyKind::stages, {"depths"}},
         {KeyKind::repeats, {"pretraining_tp"}},
         {KeyKind::rows, {"type_vocab_size"}},
         {KeyKind::heads,
@@ -87,7 +91,8 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
                                 "seq_classif_dropout", "summary_first_dropout",
                                 "encoder_layerdrop",   "decoder_layerdrop",
                                 "layerdrop",           "summary_last_dropout",
-                                "residual_dropout",    "embedding_dropout"}},
+                                "drop_path_rate",      "residual_dropout",
+                                "embedding_dropout"}},
         {KeyKind::magnitude,
          {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_epsilon", "initializer_range", "init_std",
           "initializer_factor", "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
@@ -99,9 +104,9 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
         {KeyKind::fraction, {"partial_rotary_factor", "rotary_pct", "rope_parameters.partial_rotary_factor"}},
         {KeyKind::length, {"rope_parameters.original_max_position_embeddings"}},
         {KeyKind::number,
-         {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "router_aux_loss_coef",
-          "routed_scaling_factor", "swiglu_alpha", "router_jitter_noise", "rope_parameters.attention_factor",
-          "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
+         {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim",
+          "logit_scale_init_value", "embedding_multiplier", "residual_multiplier", "attention_multiplier",
+          "router_aux_loss_coef", "routed_scaling_factor", "swiglu_alpha", "router_jitter_noise"}},
     };
     std::map<std::string_view, KeyKind, std::less<>> out;
     for (const KindKeys& row : table)
@@ -124,8 +129,10 @@ std::optional<NumberRule> number_rule(KeyKind kind) {
   switch (kind) {
     case KeyKind::layers:
     case KeyKind::repeats: return NumberRule{true, 0, most_layers};
-    case KeyKind::groups: return NumberRule{true, 1, most_layers};
+    case KeyKind::groups:
+    case KeyKind::stages: return NumberRule{true, 1, most_layers};
     case KeyKind::size:
+    case KeyKind::sizes:
     case KeyKind::heads: return NumberRule{true, 1, largest_size};
     case KeyKind::rows: return NumberRule{true, 0, largest_size};
     case KeyKind::rows_or_not: return NumberRule{true, -1, largest_size};
@@ -161,14 +168,17 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
   if (value.is_none()) return;
   const std::optional<NumberRule> rule = number_rule(kind);
   if (!rule) return check_token(config, key, value);
+  // One of each layer or stage.
+  if (value.kind() == Value::Kind::list || value.kind() == Value::Kind::tuple) {
+    const bool needed = kind == KeyKind::sizes || kind == KeyKind::stages;
+    if (needed && value.to_items().empty()) refuse(config, key, value, "one number or more");
+    for (const Value& one : value.to_items()) check_value(config, kind, key, one);
+    return;
+  }
   if (rule->whole) {
     const auto least = static_cast<int64_t>(rule->least), most = static_cast<int64_t>(rule->most);
     if (value.kind() != Value::Kind::integer || value.to_int() < least || value.to_int() > most)
       refuse(config, key, value, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
-    return;
-  }
-  if (value.kind() == Value::Kind::list) {
-    for (const Value& one : value.to_items()) check_value(config, kind, key, one);
     return;
   }
   const bool is_number = value.kind() == Value::Kind::integer || value.kind() == Value::Kind::floating;
@@ -181,8 +191,10 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
 template <class F>
 void for_each_rule(const Config& config, const Architecture* architecture, F&& f) {
   for (const auto& [key, value] : config.items()) {
-    if (const std::optional<KeyKind> kind = key_kind(architecture, key)) f(*kind, key, value);
-    if (value.kind() != Value::Kind::dict) continue;
+    // An object is no number: who needs one refuses it.
+    const bool object = value.kind() == Value::Kind::dict;
+    if (const std::optional<KeyKind> kind = key_kind(architecture, key); kind && !object) f(*kind, key, value);
+    if (!object) continue;
     // transformers 4 calls rope_parameters rope_scaling.
     const std::string under = (key == "rope_scaling" ? "rope_parameters" : key) + ".";
     for (const auto& [name, inner] : value.to_dict().items)
@@ -236,16 +248,27 @@ void check_schema(const Config& config, const Architecture* architecture) {
 
 void check_limits(const Config& config, const Architecture* architecture, const ModelLimits& limits) {
   if (!architecture) return;
-  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+  const auto check = [&](KeyKind kind, std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return;
-    const bool sized =
-        kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
-    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups;
+    const bool sized = kind == KeyKind::size || kind == KeyKind::sizes || kind == KeyKind::rows ||
+                       kind == KeyKind::rows_or_not || kind == KeyKind::heads;
+    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups || kind == KeyKind::stages;
     if (layered && value.to_int() > limits.layers)
       refuse(config, key, value, "at most " + std::to_string(limits.layers) + " layers: " + limits.reason);
     if (sized && value.to_int() > limits.parameters)
       refuse(config, key, value, "at most " + std::to_string(limits.parameters) + ": " + limits.reason);
+  };
+  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+    if (value.kind() != Value::Kind::list) return check(kind, key, value);
+    for (const Value& one : value.to_items()) check(kind, key, one);
   });
+  // The parts of a configuration that describe models of their own ("text_config").
+  for (const auto& [key, value] : config.items()) {
+    const Value* type = value.kind() == Value::Kind::dict ? value.to_dict().find("model_type") : nullptr;
+    if (!type || type->kind() != Value::Kind::string) continue;
+    if (const Architecture* inner = model_registry().find(type->to_string()))
+      check_limits(config.nested(key), inner, limits);
+  }
   for (const std::vector<std::string>& table : architecture->schema.tables) {
     int64_t elements = 1;
     std::string names;

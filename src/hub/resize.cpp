@@ -63,6 +63,91 @@ Tensor initial_rows(PretrainedModel& model, Parameter M::*member, int64_t count,
   return (*(made.*member)).detach().slice(0, 0, count);
 }
 
+// How many rows there will be.
+int64_t rows_asked_for(int64_t before, std::optional<int64_t> new_num_tokens, const ResizeOptions& options) {
+  int64_t rows = new_num_tokens.value_or(before);
+  if (options.pad_to_multiple_of) {
+    const double multiple = *options.pad_to_multiple_of;
+    if (multiple != std::floor(multiple) || multiple < 1)
+      throw UserError(
+          fmt::format("Asking to pad the embedding matrix to a multiple of `{}`, which is not an integer. Please make sure "
+                      "to pass an integer",
+                      multiple));
+    const auto whole = static_cast<int64_t>(multiple);
+    rows = (rows + whole - 1) / whole * whole;
+  }
+  if (rows < 1) throw UserError("resize_token_embeddings: " + std::to_string(rows) + " tokens; expected at least one");
+  return rows;
+}
+
+// A matrix of a row a token with `rows` of them. New ones are drawn around the mean of the old ones, or as `initial` makes so many.
+template <class Initial>
+Tensor with_rows(const Tensor& old, int64_t rows, const ResizeOptions& options, Initial&& initial) {
+  const int64_t missing = rows - old.size(0);
+  Tensor added;
+  if (missing > 0) added = options.mean_resizing ? rows_like(old.detach(), missing) : initial(missing);
+  return resized(old, rows, added);
+}
+
+// New numbers of a bias: around the mean of the old ones, or zero.
+Tensor numbers_like(const Tensor& old, int64_t missing, const ResizeOptions& options) {
+  if (!options.mean_resizing) return zeros({missing}, old.dtype());
+  const Tensor wide = old.detach().to(DType::float32);
+  const Tensor spread =
+      calque::sqrt(pow(wide - wide.mean(), 2).sum() / static_cast<double>(std::max<int64_t>(old.size(0) - 1, 1)));
+  return (wide.mean() + randn({missing}) * (spread * 1e-9)).to(old.dtype());
+}
+
+void resize_head(PretrainedModel& model, Linear& head, int64_t rows, const ResizeOptions& options) {
+  if (const Tensor old = head.weight; old.size(0) != rows)  // one that is tied has the new matrix already
+    replace_everywhere(model, old, with_rows(old, rows, options, [&](int64_t missing) {
+                         return initial_rows(model, &Linear::weight, missing, old.size(1), missing, true,
+                                             Factory{.dtype = old.dtype()});
+                       }));
+  if (head.bias.defined() && (*head.bias).size(0) != rows) {
+    const Tensor old = head.bias;
+    const int64_t missing = rows - old.size(0);
+    replace_everywhere(model, old, resized(old, rows, missing > 0 ? numbers_like(old, missing, options) : Tensor()));
+  }
+  head.out_features = rows;
+  // BERT's heads have their bias twice, and only tied ones have it in one tensor.
+  if (!head.bias.defined()) return;
+  for (Module* module : model.modules()) {
+    if (std::none_of(module->module_slots().begin(), module->module_slots().end(),
+                     [&](const auto& slot) { return slot->module.get() == &head; }))
+      continue;
+    for (const auto& slot : module->parameter_slots())
+      if (slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows) slot->tensor = head.bias;
+  }
+}
+
+// A layer whose columns are tokens.
+void resize_columns(PretrainedModel& model, Linear& layer, int64_t rows, const ResizeOptions& options) {
+  if (layer.in_features == rows) return;
+  const Tensor old = layer.weight->t();
+  const Tensor now = with_rows(old, rows, options,
+                               [&](int64_t missing) {
+                                 return initial_rows(model, &Linear::weight, missing, old.size(1), missing, false,
+                                                     Factory{.dtype = old.dtype()});
+                               })
+                         .detach()
+                         .t()
+                         .contiguous();
+  now.set_requires_grad(layer.weight->requires_grad());
+  layer.weight = now;
+  layer.in_features = rows;
+}
+
+// BART and its kin add a bias that is no parameter.
+void resize_final_bias(Module& module, int64_t rows) {
+  for (const auto& slot : module.buffer_slots()) {
+    if (slot->name != "final_logits_bias" || !slot->tensor.defined() || slot->tensor.size(-1) == rows) continue;
+    const Tensor old = slot->tensor;
+    const int64_t missing = rows - old.size(-1);
+    slot->tensor = missing > 0 ? cat({old, zeros({1, missing}, old.dtype())}, 1) : old.slice(1, 0, rows).clone();
+  }
+}
+
 }  // namespace
 
 Embedding& get_input_embeddings(PretrainedModel& model) {
@@ -78,97 +163,41 @@ Linear* get_output_embeddings(PretrainedModel& model) {
   return own && *own ? &own->get() : nullptr;
 }
 
+// Of the configuration, and of the text's inside it.
+static void set_vocabulary(Config& config, int64_t rows) {
+  if (config.has("vocab_size")) config.set("vocab_size", rows);
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : config.items())
+    if (value.kind() == Value::Kind::dict && value.to_dict().find("model_type") && value.to_dict().find("vocab_size"))
+      parts.push_back(key);
+  for (const std::string& key : parts) {
+    Config inner = config.nested(key);
+    inner.set("vocab_size", rows);
+    config.set(key, dict({inner.items().begin(), inner.items().end()}));
+  }
+}
+
 Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens,
                                    const ResizeOptions& options) {
   Embedding& embedding = get_input_embeddings(model);
-  const int64_t before = (*embedding.weight).size(0);
   if (!new_num_tokens && !options.pad_to_multiple_of) return embedding;
-  int64_t rows = new_num_tokens.value_or(before);
-  if (options.pad_to_multiple_of) {
-    const double multiple = *options.pad_to_multiple_of;
-    if (multiple != std::floor(multiple) || multiple < 1)
-      throw UserError(
-          fmt::format("Asking to pad the embedding matrix to a multiple of `{}`, which is not an integer. Please make sure "
-                      "to pass an integer",
-                      multiple));
-    const auto whole = static_cast<int64_t>(multiple);
-    rows = (rows + whole - 1) / whole * whole;
-  }
-  if (rows < 1) throw UserError("resize_token_embeddings: " + std::to_string(rows) + " tokens; expected at least one");
+  const Tensor old = embedding.weight;
+  const int64_t rows = rows_asked_for(old.size(0), new_num_tokens, options);
 
   Linear* head = get_output_embeddings(model);
   const GradModeScope no_grad(false);
-  if (rows != before) {
-    const Tensor old = embedding.weight;
-    Tensor added;
-    if (rows > before)
-      added = options.mean_resizing ? rows_like(old.detach(), rows - before)
-                                    : initial_rows(model, &Embedding::weight, rows - before, rows - before, old.size(1),
-                                                   EmbeddingOptions{.factory = {.dtype = old.dtype()}});
-    replace_everywhere(model, old, resized(old, rows, added));
-  }
-  // A head of its own; one that is tied has the new matrix already.
-  if (head && (*head->weight).size(0) != rows) {
-    const Tensor old = head->weight;
-    const int64_t missing = rows - old.size(0);
-    Tensor added;
-    if (missing > 0)
-      added = options.mean_resizing
-                  ? rows_like(old.detach(), missing)
-                  : initial_rows(model, &Linear::weight, missing, old.size(1), missing, true, Factory{.dtype = old.dtype()});
-    replace_everywhere(model, old, resized(old, rows, added));
-  }
-  if (head && head->bias.defined() && (*head->bias).size(0) != rows) {
-    const Tensor old = head->bias;
-    const int64_t missing = rows - old.size(0);
-    Tensor added;
-    if (missing > 0) {
-      const Tensor wide = old.detach().to(DType::float32);
-      added =
-          options.mean_resizing
-              ? (wide.mean() + randn({missing}) * (calque::sqrt(pow(wide - wide.mean(), 2).sum() /
-                                                                static_cast<double>(std::max<int64_t>(old.size(0) - 1, 1))) *
-                                                   1e-9))
-                    .to(old.dtype())
-              : zeros({missing}, old.dtype());
-    }
-    replace_everywhere(model, old, resized(old, rows, added));
-  }
-  if (head) head->out_features = rows;
+  if (rows != old.size(0))
+    replace_everywhere(model, old, with_rows(old, rows, options, [&](int64_t missing) {
+                         return initial_rows(model, &Embedding::weight, missing, missing, old.size(1),
+                                             EmbeddingOptions{.factory = {.dtype = old.dtype()}});
+                       }));
+  if (head) resize_head(model, *head, rows, options);
   for (Module* module : model.modules()) {
-    // BERT's heads have their bias twice, and only tied ones have it in one tensor.
-    const bool holds_head = head && std::any_of(module->module_slots().begin(), module->module_slots().end(),
-                                                [&](const auto& slot) { return slot->module.get() == head; });
-    for (const auto& slot : module->parameter_slots())
-      if (holds_head && slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows &&
-          head->bias.defined())
-        slot->tensor = head->bias;
-    auto* columns = dynamic_cast<VocabularyColumns*>(module);
-    if (!columns || columns->vocabulary_columns().in_features == rows) continue;
-    Linear& layer = columns->vocabulary_columns();
-    const Tensor old = layer.weight->t();
-    const int64_t missing = rows - old.size(0);
-    Tensor added;
-    if (missing > 0)
-      added = options.mean_resizing ? rows_like(old.detach(), missing)
-                                    : initial_rows(model, &Linear::weight, missing, old.size(1), missing, false,
-                                                   Factory{.dtype = old.dtype()});
-    const Tensor now = resized(old, rows, added).detach().t().contiguous();
-    now.set_requires_grad(layer.weight->requires_grad());
-    layer.weight = now;
-    layer.in_features = rows;
+    if (auto* columns = dynamic_cast<VocabularyColumns*>(module))
+      resize_columns(model, columns->vocabulary_columns(), rows, options);
+    resize_final_bias(*module, rows);
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) set_vocabulary(part->config(), rows);
   }
-  // BART and its kin add a bias that is no parameter.
-  for (Module* module : model.modules())
-    for (const auto& slot : module->buffer_slots())
-      if (slot->name == "final_logits_bias" && slot->tensor.defined() && slot->tensor.size(-1) != rows) {
-        const Tensor old = slot->tensor;
-        const int64_t missing = rows - old.size(-1);
-        slot->tensor = missing > 0 ? cat({old, zeros({1, missing}, old.dtype())}, 1) : old.slice(1, 0, rows).clone();
-      }
-  for (Module* module : model.modules())
-    if (auto* part = dynamic_cast<PretrainedModel*>(module); part && part->config().has("vocab_size"))
-      part->config().set("vocab_size", rows);
   model.tie_weights();
   return embedding;
 }

@@ -74,6 +74,8 @@ std::vector<std::string> spellings(const std::string& key) {
       {".weight_v", ".parametrizations.weight.original1"},
       {".parametrizations.weight.original0", ".weight_g"},
       {".parametrizations.weight.original1", ".weight_v"},
+      {"encoder.layer.", "encoder.layers."},  // AltCLIP is written either way
+      {"encoder.layers.", "encoder.layer."},
   };
   std::vector<std::string> out{key};
   for (const auto& [from, to] : older) {

@@ -13,6 +13,7 @@
 #include "calque/nn/meta_parameters.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
+#include "nn/plain_members.h"
 #include "nn/text.h"
 
 namespace calque {
@@ -96,7 +97,20 @@ std::string nn_detail::legacy_type(DType dtype) {
   return "torch." + std::string(name(dtype));
 }
 
-Module::~Module() = default;
+Module::Module(Module&& other) noexcept
+    : std::enable_shared_from_this<Module>(),
+      training_(other.training_),
+      parameters_(std::move(other.parameters_)),
+      buffers_(std::move(other.buffers_)),
+      constants_(std::move(other.constants_)),
+      children_(std::move(other.children_)),
+      deleted_tensors_(std::move(other.deleted_tensors_)),
+      deleted_modules_(std::move(other.deleted_modules_)),
+      hooks_(std::move(other.hooks_)) {
+  PlainMembers::move(other, *this);
+}
+
+Module::~Module() { PlainMembers::forget(*this); }
 
 // ---- what it is -----------------------------------------------------------------------------------------------------
 
@@ -136,12 +150,12 @@ std::string Module::str() const {
 // ---- registration ---------------------------------------------------------------------------------------------------
 
 void Module::check_name(const char* kind, const std::string& name, const void* own_slot) const {
-  const std::string what = class_name() + ": " + kind + " name can't ";
-  if (name.find('.') != std::string::npos) throw UserError(what + "contain \".\", got: " + name);
-  if (name.empty()) throw UserError(what + "be empty string \"\"");
+  // Classes that keep their name as a member may still be under construction: it is asked for when something is wrong.
+  const auto refused = [&](const std::string& why) { throw UserError(class_name() + ": " + why); };
+  if (name.find('.') != std::string::npos) refused(std::string(kind) + " name can't contain \".\", got: " + name);
+  if (name.empty()) refused(std::string(kind) + " name can't be empty string \"\"");
   if (own_slot) return;
-  if (find_slot(name) || find_in(children_, name))
-    throw UserError(class_name() + ": attribute '" + name + "' already exists");
+  if (find_slot(name) || find_in(children_, name)) refused("attribute '" + name + "' already exists");
 }
 
 Parameter Module::register_parameter(std::string name, const Tensor& tensor, bool requires_grad) {
@@ -154,6 +168,7 @@ Parameter Module::register_parameter(std::string name, const Tensor& tensor, boo
     if (requires_grad) tensor.set_requires_grad();
   }
   if (!slot) {
+    PlainMembers::note(*this);
     parameters_.push_back(std::make_unique<TensorSlot>());
     slot = parameters_.back().get();
     slot->name = std::move(name);
@@ -173,6 +188,7 @@ Buffer Module::register_buffer(std::string name, const Tensor& tensor, bool pers
   TensorSlot* slot = find_in(buffers_, name);
   check_name("buffer", name, slot);
   if (!slot) {
+    PlainMembers::note(*this);
     buffers_.push_back(std::make_unique<TensorSlot>());
     slot = buffers_.back().get();
     slot->name = std::move(name);
@@ -186,6 +202,7 @@ Constant Module::register_constant(std::string name, const Tensor& tensor) {
   TensorSlot* slot = find_in(constants_, name);
   check_name("constant", name, slot);
   if (!slot) {
+    PlainMembers::note(*this);
     constants_.push_back(std::make_unique<TensorSlot>());
     slot = constants_.back().get();
     slot->name = std::move(name);
@@ -205,6 +222,7 @@ void Module::register_module(std::string name, std::shared_ptr<Module> module) {
   ModuleSlot* slot = find_in(children_, name);
   check_name("module", name, slot);
   if (!slot) {
+    PlainMembers::note(*this);
     children_.push_back(std::make_unique<ModuleSlot>());
     slot = children_.back().get();
     slot->name = std::move(name);

@@ -8,6 +8,7 @@
 #include "calque/nn/signature.h"
 #include "calque/nn/typed.h"
 #include "nn/hooks.h"
+#include "nn/plain_members.h"
 
 namespace calque {
 
@@ -53,7 +54,10 @@ std::vector<std::string> default_argument_list(size_t arity) {
   return names;
 }
 
-bool is_forward_alone(const Module& module, const std::type_info& type) {
+void refuse_plain_members(const Module& module, size_t bytes) { PlainMembers::refuse(module, bytes); }
+
+bool is_forward_alone(const Module& module, const std::type_info& type, size_t bytes) {
+  PlainMembers::refuse(module, bytes);
   return !module.is_watched() && typeid(module) == type;
 }
 

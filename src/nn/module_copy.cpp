@@ -7,6 +7,7 @@
 #include "calque/nn/module.h"
 #include "calque/op/owner.h"
 #include "nn/hooks.h"
+#include "nn/plain_members.h"
 
 namespace calque {
 
@@ -67,6 +68,7 @@ Module::Module(const Module& other) : std::enable_shared_from_this<Module>(), tr
   };
   copy_children(other.children_, children_);
   copy_children(other.deleted_modules_, deleted_modules_);
+  if (other.noted_) PlainMembers::note(*this);
   if (other.hooks_) hooks_ = std::make_shared<ModuleHooks>(*other.hooks_);
 }
 

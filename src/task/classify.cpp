@@ -46,10 +46,10 @@ size_t rows_at_once(const PretrainedModel& model, const Tokenizer& tokenizer, si
 }
 
 // Rows of a batch have the positions that they have alone.
-TextInputs beside_each_other(const PretrainedModel& model, const Tokenizer& tokenizer, std::span<const TextInput> texts) {
+TextInputOptions beside_each_other() {
   TextInputOptions options;
   options.padding_side = TextSide::right;
-  return text_inputs(model, tokenizer, texts, options);
+  return options;
 }
 
 }  // namespace
@@ -73,19 +73,18 @@ std::vector<std::vector<LabelScore>> Classifier::classify(std::span<const TextIn
   const GradModeScope no_grad(false);
   const ScoreRule rule = score_rule(model_->config());
   std::vector<std::vector<LabelScore>> out(texts.size());
-  in_batches(
-      texts, rows_at_once(*model_, tokenizer_, options.batch_size), options.progress, [&](std::span<const size_t> places) {
-        std::vector<TextInput> batch;
-        for (const size_t place : places) batch.push_back(texts[place]);
-        const Tensor scores = scores_of((*model_)(beside_each_other(*model_, tokenizer_, batch).inputs)["logits"], rule);
-        const auto count = static_cast<size_t>(scores.size(-1));
-        for (size_t i = 0; i < places.size(); ++i) {
-          std::vector<LabelScore>& all = out[places[i]];
-          for (size_t k = 0; k < count; ++k)
-            all.push_back({k < labels_.size() ? labels_[k] : std::to_string(k), scores.data_as<float>()[i * count + k]});
-          std::ranges::stable_sort(all, std::greater<>(), &LabelScore::score);
-        }
-      });
+  const auto take = [&](const TextInputs& made, std::span<const size_t> places) {
+    const Tensor scores = scores_of((*model_)(made.inputs)["logits"], rule);
+    const auto count = static_cast<size_t>(scores.size(-1));
+    for (size_t i = 0; i < places.size(); ++i) {
+      std::vector<LabelScore>& all = out[places[i]];
+      for (size_t k = 0; k < count; ++k)
+        all.push_back({k < labels_.size() ? labels_[k] : std::to_string(k), scores.data_as<float>()[i * count + k]});
+      std::ranges::stable_sort(all, std::greater<>(), &LabelScore::score);
+    }
+  };
+  in_batches(*model_, tokenizer_, texts, beside_each_other(), rows_at_once(*model_, tokenizer_, options.batch_size),
+             options.progress, take);
   return out;
 }
 
@@ -140,18 +139,16 @@ std::vector<std::vector<WordGroup>> Classifier::classify_words(std::span<const T
   if (!labels_tokens_) throw UserError("classify_words: " + model_->class_name() + " labels whole texts; ask for classify");
   const GradModeScope no_grad(false);
   std::vector<std::vector<WordGroup>> out(texts.size());
-  in_batches(texts, options.batch_size, options.progress, [&](std::span<const size_t> places) {
-    std::vector<TextInput> batch;
-    for (const size_t place : places) batch.push_back(texts[place]);
-    const TextInputs made = beside_each_other(*model_, tokenizer_, batch);
+  const auto take = [&](const TextInputs& made, std::span<const size_t> places) {
     const Tensor scores = scores_of((*model_)(made.inputs)["logits"], ScoreRule::softmax);
     if (scores.dim() != 3 || static_cast<size_t>(scores.size(2)) != labels_.size())
       throw UserError("classify: expected scores of " + std::to_string(labels_.size()) + " labels for every token, found " +
                       str(scores.sizes()));
     const size_t one = static_cast<size_t>(scores.size(1)) * labels_.size();
     for (size_t i = 0; i < places.size(); ++i)
-      out[places[i]] = groups_of(batch[i].first, made.batch.rows[i], scores.data_as<float>() + i * one);
-  });
+      out[places[i]] = groups_of(texts[places[i]].first, made.batch.rows[i], scores.data_as<float>() + i * one);
+  };
+  in_batches(*model_, tokenizer_, texts, beside_each_other(), options.batch_size, options.progress, take);
   return out;
 }
 

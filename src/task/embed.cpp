@@ -124,7 +124,7 @@ struct SentenceEncoder::Impl {
   void read_transformer(const fs::path& folder);
   void read_prompts(const fs::path& file);
   std::string prompt_of(const EmbedOptions& options) const;
-  Tensor vectors_of(std::span<const TextInput> texts, size_t prompt_tokens) const;
+  Tensor vectors_of(const TextInputs& made, size_t prompt_tokens) const;
 
   fs::path transformer;  // the folder of the model and its tokenizer
   bool has_pooling = false;
@@ -198,10 +198,7 @@ std::string SentenceEncoder::Impl::prompt_of(const EmbedOptions& options) const 
                               prompts.empty() ? "none" : join(prompts, ", ", [](const auto& one) { return one.first; })));
 }
 
-Tensor SentenceEncoder::Impl::vectors_of(std::span<const TextInput> texts, size_t prompt_tokens) const {
-  TextInputOptions options;
-  options.max_length = max_length;
-  const TextInputs made = text_inputs(*model, *tokenizer, texts, options);
+Tensor SentenceEncoder::Impl::vectors_of(const TextInputs& made, size_t prompt_tokens) const {
   const auto& rows = made.batch.rows;
   std::vector<int64_t> counted;
   for (const Encoding& row : rows) {
@@ -258,16 +255,17 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, const EmbedOpt
     inputs.emplace_back(impl_->lower ? lower_text(whole) : std::move(whole));
   }
   Tensor out;
-  in_batches(inputs, options.batch_size, options.progress, [&](std::span<const size_t> places) {
-    std::vector<TextInput> batch;
-    for (const size_t place : places) batch.push_back(inputs[place]);
-    const Tensor vectors = impl_->vectors_of(batch, prompt_tokens).contiguous();
+  TextInputOptions cut;
+  cut.max_length = impl_->max_length;
+  const auto take = [&](const TextInputs& made, std::span<const size_t> places) {
+    const Tensor vectors = impl_->vectors_of(made, prompt_tokens).contiguous();
     const auto size = static_cast<size_t>(vectors.size(1));
     if (!out.defined()) out = make_tensor({std::ssize(texts), vectors.size(1)}, DType::float32);
     for (size_t i = 0; i < places.size(); ++i)
       std::memcpy(out.mutable_data_as<float>() + places[i] * size, vectors.data_as<float>() + i * size,
                   size * sizeof(float));
-  });
+  };
+  in_batches(*impl_->model, *impl_->tokenizer, inputs, cut, options.batch_size, options.progress, take);
   return out;
 }
 

@@ -20,21 +20,28 @@ const std::string* task_of(const ModelClass& one, std::span<const std::string_vi
 
 [[noreturn]] void wrong_class(const Config& config, const ModelClass& found, std::span<const std::string_view> tasks,
                               std::string_view command) {
-  std::vector<std::string> fitting;
-  if (const Architecture* architecture = model_registry().find(config.model_type()))
+  std::vector<std::string> fitting, others;
+  for (const auto& architecture : model_registry().architectures()) {
+    const bool own = architecture->model_type == config.model_type();
+    const size_t before = fitting.size();
     for (const ModelClass& one : architecture->classes)
-      if (task_of(one, tasks)) fitting.push_back(one.name);
+      if (own && task_of(one, tasks)) fitting.push_back(one.name);
+    const bool fits = std::ranges::any_of(architecture->classes, [&](const ModelClass& one) { return task_of(one, tasks); });
+    if (fits && fitting.size() == before) others.push_back(architecture->model_type);
+  }
+  std::ranges::sort(others);
   const std::string wanted = join(tasks, " or ", [](std::string_view task) { return std::string(task); });
-  throw UserError(fmt::format(
-      "{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
-      join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
-      fitting.empty() ? "take another model" : "take a model trained for it, of the class " + join(fitting, " or ")));
+  throw UserError(
+      fmt::format("{} needs a model for {}, but {} is for {}; {}", command, wanted, found.name,
+                  join(found.tasks, ", ", [](const std::string& task) { return task == "default" ? "features" : task; }),
+                  fitting.empty() ? "take a model of another architecture: " + join(others, ", ")
+                                  : "take a model trained for it, of the class " + join(fitting, " or ")));
 }
 
 }  // namespace
 
-TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& given,
-                        std::span<const std::string_view> tasks, std::string_view command) {
+ModelForTask load_model_for_task(const std::filesystem::path& folder, const LoadOptions& given,
+                                 std::span<const std::string_view> tasks, std::string_view command) {
   const Config config = config_from_pretrained(folder, given);
   LoadOptions options = given;
   if (options.model_class.empty()) {
@@ -49,8 +56,13 @@ TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& 
     if (!its) wrong_class(config, *found, tasks, command);
     task = *its;
   }
-  std::shared_ptr<PretrainedModel> model = from_pretrained(folder, options);
-  return {std::move(model), Tokenizer::from_file(ModelFiles(folder.string()).folder()), task};
+  return {from_pretrained(folder, options), task};
+}
+
+TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& options,
+                        std::span<const std::string_view> tasks, std::string_view command) {
+  ModelForTask found = load_model_for_task(folder, options, tasks, command);
+  return {std::move(found.model), Tokenizer::from_file(ModelFiles(folder.string()).folder()), std::move(found.task)};
 }
 
 std::vector<std::string> labels_of(const Config& config) {

@@ -58,6 +58,75 @@ Tensor rows_tensor(const Batch& batch, const std::vector<T> Encoding::*part) {
   return tensor_of<int64_t>(values, {std::ssize(batch.rows), std::ssize(batch.rows.front().ids)});
 }
 
+void set_tensors(const PretrainedModel& model, const Tokenizer& tokenizer, TextInputs& of) {
+  of.inputs.set(arg::input_ids, rows_tensor(of.batch, &Encoding::ids));
+  if (model.takes(arg::attention_mask)) of.inputs.set(arg::attention_mask, rows_tensor(of.batch, &Encoding::attention_mask));
+  if (const std::vector<std::string>& names = tokenizer.model_input_names();
+      model.takes(arg::token_type_ids) && std::ranges::find(names, arg::token_type_ids.name) != names.end())
+    of.inputs.set(arg::token_type_ids, rows_tensor(of.batch, &Encoding::type_ids));
+}
+
+// Where the tokens of a padded row begin and end.
+std::pair<size_t, size_t> unpadded(const Encoding& row) {
+  const auto first = std::ranges::find(row.attention_mask, 1);
+  const auto last = std::find(row.attention_mask.rbegin(), row.attention_mask.rend(), 1).base();
+  if (first == row.attention_mask.end()) return {0, row.size()};
+  return {first - row.attention_mask.begin(), last - row.attention_mask.begin()};
+}
+
+// The rows of a batch, the longest first, in parts with little padding.
+std::vector<std::vector<size_t>> even_parts(const Batch& batch) {
+  // How many tokens take as long as one more call does, which reads all weights again.
+  constexpr size_t call = 32;
+  const auto length = [&](size_t row) {
+    const auto [begin, end] = unpadded(batch.rows[row]);
+    return end - begin;
+  };
+  std::vector<size_t> rows(batch.rows.size());
+  std::iota(rows.begin(), rows.end(), size_t{0});
+  std::ranges::stable_sort(rows, std::greater<>(), length);
+  std::vector<std::vector<size_t>> out;
+  size_t longest = 0, padding = 0;
+  for (const size_t row : rows) {
+    padding += longest - std::min(longest, length(row));
+    if (out.empty() || padding > call) {
+      out.emplace_back();
+      longest = length(row);
+      padding = 0;
+    }
+    out.back().push_back(row);
+  }
+  return out;
+}
+
+template <class T>
+void keep(std::vector<T>& values, size_t begin, size_t end) {
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(end), values.end());
+  values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+// Some rows of a batch, padded to the longest of them.
+TextInputs part_of(const PretrainedModel& model, const Tokenizer& tokenizer, const Batch& whole,
+                   std::span<const size_t> rows) {
+  TextInputs out;
+  size_t begin = whole.width, end = 0;
+  for (const size_t row : rows) {
+    const auto [first, last] = unpadded(whole.rows[row]);
+    begin = std::min(begin, first), end = std::max(end, last);
+  }
+  for (const size_t row : rows) {
+    Encoding kept = whole.rows[row];
+    keep(kept.ids, begin, end), keep(kept.tokens, begin, end), keep(kept.offsets, begin, end);
+    keep(kept.type_ids, begin, end), keep(kept.special_tokens_mask, begin, end), keep(kept.attention_mask, begin, end);
+    keep(kept.word_ids, begin, end), keep(kept.sequence_ids, begin, end);
+    out.batch.rows.push_back(std::move(kept));
+    out.batch.row_of.push_back(out.batch.row_of.size());
+  }
+  out.batch.width = end - begin;
+  set_tensors(model, tokenizer, out);
+  return out;
+}
+
 // What a text is cut to is told once for all that were.
 void warn_of_cuts(const Tokenizer& tokenizer, std::span<const TextInput> texts, const Batch& batch, size_t most) {
   size_t cut = 0;
@@ -113,17 +182,13 @@ TextInputs text_inputs(const PretrainedModel& model, const Tokenizer& tokenizer,
   check_lengths(model, out.batch, options.truncate ? std::nullopt : most);
   check_padding(model, out.batch);
   if (batch_options.truncate && !options.overflow) warn_of_cuts(tokenizer, texts, out.batch, *most);
-  out.inputs.set(arg::input_ids, rows_tensor(out.batch, &Encoding::ids));
-  if (model.takes(arg::attention_mask))
-    out.inputs.set(arg::attention_mask, rows_tensor(out.batch, &Encoding::attention_mask));
-  if (const std::vector<std::string>& names = tokenizer.model_input_names();
-      model.takes(arg::token_type_ids) && std::ranges::find(names, arg::token_type_ids.name) != names.end())
-    out.inputs.set(arg::token_type_ids, rows_tensor(out.batch, &Encoding::type_ids));
+  set_tensors(model, tokenizer, out);
   return out;
 }
 
-void in_batches(std::span<const TextInput> texts, size_t batch_size, const TaskProgress& progress,
-                const std::function<void(std::span<const size_t>)>& fn) {
+void in_batches(const PretrainedModel& model, const Tokenizer& tokenizer, std::span<const TextInput> texts,
+                const TextInputOptions& options, size_t batch_size, const TaskProgress& progress,
+                const std::function<void(const TextInputs&, std::span<const size_t>)>& fn) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) {
@@ -131,9 +196,19 @@ void in_batches(std::span<const TextInput> texts, size_t batch_size, const TaskP
   });
   batch_size = std::max<size_t>(batch_size, 1);
   for (size_t begin = 0; begin < order.size(); begin += batch_size) {
-    const size_t count = std::min(batch_size, order.size() - begin);
-    fn(std::span(order).subspan(begin, count));
-    if (progress) progress(begin + count, order.size());
+    const std::span<const size_t> here = std::span(order).subspan(begin, std::min(batch_size, order.size() - begin));
+    std::vector<TextInput> batch;
+    for (const size_t place : here) batch.push_back(texts[place]);
+    TextInputs whole = text_inputs(model, tokenizer, batch, options);
+    for (const std::vector<size_t>& rows : even_parts(whole.batch)) {
+      std::vector<size_t> places;
+      for (const size_t row : rows) places.push_back(here[row]);
+      if (rows.size() == here.size())
+        fn(whole, here);
+      else
+        fn(part_of(model, tokenizer, whole.batch, rows), places);
+    }
+    if (progress) progress(begin + here.size(), order.size());
   }
 }
 

@@ -72,7 +72,7 @@ TextToText::TextToText(std::shared_ptr<PretrainedModel> model, Tokenizer tokeniz
 
 TextToText TextToText::from_folder(const std::filesystem::path& folder, const TextToTextOptions& options) {
   static constexpr std::string_view tasks[] = {"seq2seq-lm"};
-  TaskModel loaded = load_for_task(folder, options.load, tasks, "a text of a text");
+  TaskModel loaded = load_for_task(folder, options.load, tasks, options.asked_by);
   TextToText out(std::move(loaded.model), std::move(loaded.tokenizer));
   out.settings = generation_config_of(ModelFiles(folder.string()).folder());
   out.take_task(options.task);

@@ -1,14 +1,11 @@
-// Makes the program of a TextRegex from its expression.
+// From a regular expression's text to its tree.
 #pragma once
 
-#include "text/regex.h"
+#include "text/regex_tree.h"
 
 namespace calque {
 
-struct ParsedRegex {
-  TextRegex::Program program;
-  std::vector<CharSet> sets;
-};
-ParsedRegex parse_regex(std::string_view expression, const UnicodeTable& table, ExpressionBudget& budget);
+// UserError when the expression is wrong, too long for the budget or uses what regex.h does not list.
+RegexTree parse_regex(std::u32string_view expression, RegexErrors& errors);
 
 }  // namespace calque

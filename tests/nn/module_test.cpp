@@ -438,6 +438,77 @@ struct Pair : Typed<Pair> {
   }
 };
 
+struct Forgetful : Typed<Forgetful> {
+  Scale scale{2};
+  Tensor forward(const Tensor& x) { return scale(x); }
+};
+struct ForgetfulOuter : Typed<ForgetfulOuter> {
+  Child<Forgetful> inner = child<Forgetful>("inner");
+  Tensor forward(const Tensor& x) { return inner(x); }
+};
+struct ForgetfulOptional : Typed<ForgetfulOptional> {
+  std::optional<Block> block;
+  Tensor forward(const Tensor& x) { return block ? (*block)(x) : x; }
+};
+
+TEST(Module, a_plain_member_that_nobody_registered_is_said_at_the_first_call) {
+  const char* mend =
+      "Forgetful has a Scale as a plain member, which it does not know of: parameters(), state_dict(), to() and traces "
+      "would "
+      "miss it. Register it where it is declared: `Child<Scale> name = child<Scale>(\"name\", ...);` instead of `Scale "
+      "name`";
+  const Tensor x = row(1, 2);
+  Forgetful on_stack;
+  EXPECT_THAT(error_of([&] { on_stack(x); }), testing::HasSubstr(mend));
+  EXPECT_THAT(error_of([&] { on_stack(x); }), testing::HasSubstr(mend)) << "said again while it is so";
+  EXPECT_THAT(error_of([&] { std::make_shared<Forgetful>()->call({x}); }), testing::HasSubstr(mend));
+  EXPECT_THAT(error_of([&] { ForgetfulOuter()(x); }), testing::HasSubstr(mend));
+  ForgetfulOptional optional;
+  EXPECT_TRUE(values(optional(x)) == values(x));
+  ForgetfulOptional made;
+  made.block.emplace();
+  EXPECT_THAT(error_of([&] { made(x); }), testing::HasSubstr("ForgetfulOptional has a Block as a plain member"));
+}
+
+struct Stateless : Typed<Stateless> {
+  Tensor forward(const Tensor& x) { return x; }
+};
+// What looks like a plain member and is none, or has nothing to miss.
+struct Careful : Typed<Careful> {
+  Stateless nothing;
+  std::shared_ptr<Scale> shared = std::make_shared<Scale>(2);
+  Child<Scale> child_ = child_module<Scale>("scale", shared);
+  std::unique_ptr<Scale> elsewhere = std::make_unique<Scale>(2);
+  std::vector<Scale> many;
+  Scale lent{2};
+  Careful() {
+    register_module("lent", std::shared_ptr<Module>(std::shared_ptr<void>(), &lent));
+    many.emplace_back(2);
+    many.emplace_back(3);  // moves the first
+  }
+  Tensor forward(const Tensor& x) { return lent(child_(nothing(x))); }
+};
+
+TEST(Module, modules_that_are_no_plain_members_give_no_alarm) {
+  const Tensor x = row(1, 2);
+  struct {
+    Scale before{2};
+    Careful careful;
+    Scale behind{2};
+  } neighbours;
+  EXPECT_EQ(values(neighbours.careful(x)), values(x));
+  EXPECT_EQ(values(std::make_unique<Careful>()->call_typed(x)), values(x));
+  const std::shared_ptr<Net> copy = deep_copy(Net());
+  EXPECT_EQ(values((*copy)(x)), values(Net()(x)));
+  // Memory that a module has left is anybody's.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(Net()(x)), values((*copy)(x)));
+  Scale moved = [] {
+    Scale made(2, 3.0F);
+    return Scale(std::move(made));
+  }();
+  EXPECT_EQ(values(moved(x)), values(row(3, 6)));
+}
+
 TEST(Module, structured_arguments_and_results) {
   Pair pair;
   pair.register_forward_hook([](Module&, const Values& args, const Kwargs&, const Value&) -> std::optional<Value> {

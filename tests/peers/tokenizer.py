@@ -158,6 +158,7 @@ def main():
     parser.add_argument("program", nargs="?", default=os.path.join(os.environ.get("CALQUE_BUILD", ""), "bin/tokenizer_peer"))
     parser.add_argument("--all", action="store_true", help="10,000 lines for every tokenizer")
     parser.add_argument("--time", action="store_true", help="speeds as well")
+    parser.add_argument("--part", default="1/1", help="2/8: the second of eight parts of the tokenizers; what is compared besides is in the first")
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["RUST_BACKTRACE"] = "0"  # what a batch may not be, the library says in a panic
@@ -169,21 +170,23 @@ def main():
     kinds.update(tokenizer_kinds.tokenizers_of_other_kinds(tokenizer_texts.lines(1000, 2)))
     real = tokenizer_real.real_tokenizers(args.all)
     kinds.update({name: Tokenizer.from_file(os.path.join(folder, "tokenizer.json")) for name, folder in real.items()})
+    part, parts = map(int, args.part.split("/"))
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, tokenizer in kinds.items():
+        for name, tokenizer in list(kinds.items())[part - 1::parts]:
             tokenizer.no_padding()
             tokenizer.no_truncation()
             mine = texts if args.all else texts[:500]
             results.append(compare(name, args.program, tokenizer, mine, folder))
             pairs = [(texts[i], texts[-i]) for i in range(20, 120)]
             results.append(compare(name + ", pairs", args.program, tokenizer, pairs, folder))
-        for name in ("bert", "roberta", "llama 3", "llama 2", "t5", "words", "gpt2"):
+        besides = part == 1
+        for name in ("bert", "roberta", "llama 3", "llama 2", "t5", "words", "gpt2") if besides else ():
             results.append(compare_batches(name + ", batches", args.program, kinds[name], texts[20:60], tokenizer_batches.OPTIONS, folder))
             results.append(compare_batches(name + ", batches of pairs", args.program, kinds[name], [(texts[i], texts[-i]) for i in range(20, 40)],
                                            tokenizer_batches.OPTIONS + tokenizer_batches.PAIR_OPTIONS, folder))
-        results += facts(args.program, folder)
-        for name in main_ones:
+        results += facts(args.program, folder) if besides else []
+        for name in main_ones if besides else ():
             results.append(compare(name + ", wrong UTF-8", args.program, kinds[name], tokenizer_texts.broken(1000, 3), folder))
         if args.time:
             prose = [" ".join(tokenizer_texts.WORDS) + "." for _ in range(3000)]

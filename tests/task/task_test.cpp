@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,52 @@ TEST(TextInputs, longer_texts_are_cut_with_a_warning_or_refused) {
   whole.truncate = false;
   EXPECT_THAT(error_of([&] { text_inputs(*model, tokenizer, one, whole); }),
               HasSubstr("a text has 102 tokens, but BertForSequenceClassification reads at most 64"));
+}
+
+TEST(TextInputs, batches_of_uneven_lengths_come_in_parts_with_little_padding) {
+  const ModelFolder folder("single_label_classification");
+  const auto model = from_pretrained(folder.path());
+  const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
+  std::vector<TextInput> texts;
+  for (size_t i = 0; i < 40; ++i) {
+    std::string text;
+    for (size_t k = 0; k < 1 + i * 17 % 60; ++k) text += k % 3 == 0 ? "city " : "old ";
+    texts.emplace_back(std::move(text));
+  }
+  for (const TextSide side : {TextSide::left, TextSide::right}) {
+    TextInputOptions options;
+    options.padding_side = side;
+    std::vector<size_t> seen, told;
+    size_t parts = 0;
+    const auto progress = [&](size_t done, size_t all) {
+      told.push_back(done);
+      EXPECT_EQ(all, texts.size());
+    };
+    in_batches(*model, tokenizer, texts, options, 20, progress, [&](const TextInputs& made, std::span<const size_t> places) {
+      ++parts;
+      ASSERT_EQ(made.batch.rows.size(), places.size());
+      const auto mask = rows_of(made.inputs[arg::attention_mask]);
+      size_t padding = 0;
+      for (size_t i = 0; i < places.size(); ++i) {
+        seen.push_back(places[i]);
+        // The row is the text's own, and what was put beside it is under the mask.
+        const std::vector<int64_t> ids = tokenizer.encode_ids(texts[places[i]].first);
+        std::vector<int64_t> padded = ids;
+        const size_t missing = made.batch.width - ids.size();
+        padded.insert(side == TextSide::left ? padded.begin() : padded.end(), missing, *tokenizer.special_token_id("pad"));
+        EXPECT_EQ(rows_of(made.inputs[arg::input_ids])[i], padded);
+        EXPECT_EQ(made.batch.rows[i].ids, padded);
+        EXPECT_EQ(made.batch.rows[i].offsets.size(), padded.size());
+        EXPECT_EQ(std::ranges::count(mask[i], 1), std::ssize(ids));
+        padding += missing;
+      }
+      EXPECT_LE(padding, 32U);
+    });
+    EXPECT_GT(parts, 4U);
+    EXPECT_EQ(told.back(), texts.size());
+    std::ranges::sort(seen);
+    for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(seen.at(i), i);
+  }
 }
 
 TEST(TextInputs, a_tokenizer_without_padding_pads_with_the_end_of_texts) {
@@ -188,6 +235,20 @@ TEST(Embedding, a_folder_without_modules_is_averaged) {
   }
 }
 
+TEST(Embedding, vectors_are_those_of_the_texts_alone) {
+  const ModelFolder folder("embed");
+  const SentenceEncoder encoder = SentenceEncoder::from_folder(folder.path());
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < 24; ++i) {
+    texts.emplace_back("river");
+    for (size_t k = 0; k < i * 7 % 50; ++k) texts.back() += k % 2 == 0 ? " city" : " old bridge";
+  }
+  const Tensor together = encoder.embed(texts);
+  EmbedOptions alone;
+  alone.batch_size = 1;
+  EXPECT_TRUE(allclose(together, encoder.embed(texts, alone), 1e-5, 1e-6));
+}
+
 TEST(Embedding, progress_is_told_and_ends_the_work_by_throwing) {
   const ModelFolder folder("embed");
   const SentenceEncoder encoder = SentenceEncoder::from_folder(folder.path());
@@ -267,8 +328,10 @@ TEST(Chatting, a_conversation_is_read_once_and_goes_on) {
 }
 
 TEST(Writing, models_that_write_no_texts_of_texts_are_refused) {
-  EXPECT_THAT(error_of([&] { TextToText::from_folder(test::source_folder() + "/assets/tiny-lm"); }),
-              HasSubstr("needs a model for seq2seq-lm, but LlamaForCausalLM is for causal-lm; take another model"));
+  EXPECT_THAT(
+      error_of([&] { TextToText::from_folder(test::source_folder() + "/assets/tiny-lm"); }),
+      HasSubstr("TextToText needs a model for seq2seq-lm, but LlamaForCausalLM is for causal-lm; take a model of another "
+                "architecture: bart, blenderbot, "));
 }
 
 }  // namespace

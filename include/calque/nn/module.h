@@ -1,10 +1,12 @@
 // Module: parameters, buffers and child modules under names, in the order of registration, and a call. PyTorch's
 // nn.Module: same names, order, texts. A module is held by shared_ptr and owns its slots; handles (Parameter, Buffer,
 // Child in nn/typed.h) point into them, so that a tensor or child replaced in the module is what its forward sees.
-// A module may be moved (a function that makes one returns it); copying is explicit (deep_copy), and a C++ copy is a UserError. A module must not be changed while another thread runs it. Write modules with
-// Typed (nn/typed.h); derive from Module itself only where arguments are not known in advance.
+// A module may be moved (a function that makes one returns it); copying is explicit (deep_copy), and a C++ copy is a UserError.
+// A module with state that lies plainly among the members of another is a UserError when the other is called first: it was meant
+// to be a child. A module must not be changed while another thread runs it. Write modules with Typed (nn/typed.h); derive from Module itself only where arguments are not known in advance.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -101,7 +103,7 @@ class Module : public std::enable_shared_from_this<Module> {
 
   Module() = default;
   // What is moved keeps its tensors and children, and handles to them stay good. What it was moved from is empty.
-  Module(Module&& other) noexcept = default;
+  Module(Module&& other) noexcept;
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
@@ -227,6 +229,7 @@ class Module : public std::enable_shared_from_this<Module> {
   template <class M>
   friend class Child;
   friend class FunctionalCall;
+  friend struct PlainMembers;
   struct Loading;
   ModuleHooks& hooks();
   static void replace(ModuleSlot& slot, std::shared_ptr<Module> module);
@@ -241,6 +244,8 @@ class Module : public std::enable_shared_from_this<Module> {
   Value call_with_hooks(Values args, Kwargs kwargs);
 
   bool training_ = true;
+  mutable bool noted_ = false;  // as one that holds state
+  mutable std::atomic<bool> looked_for_plain_members_ = false;
   std::vector<std::unique_ptr<TensorSlot>> parameters_;
   std::vector<std::unique_ptr<TensorSlot>> buffers_;
   std::vector<std::unique_ptr<TensorSlot>> constants_;

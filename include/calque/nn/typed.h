@@ -36,8 +36,10 @@ const Value& value_at(const Value* const* places, size_t index);  // None for a 
 size_t given_arguments(std::span<const Value*> places, const Values& defaults = {});
 std::vector<std::string> argument_list(std::span<const char* const> names);
 std::vector<std::string> default_argument_list(size_t arity);  // input, arg1, arg2, ...
-// Is a call forward alone: nobody watches, and the module is of this class and not of one derived from it?
-bool is_forward_alone(const Module& module, const std::type_info& type);
+// Is a call forward alone: nobody watches, and the module is of this class, of so many bytes, and not of one derived from it?
+// At the first call a UserError where a member is a module that was not registered.
+bool is_forward_alone(const Module& module, const std::type_info& type, size_t bytes);
+void refuse_plain_members(const Module& module, size_t bytes);
 // The module in a slot, which is the one by which it is reached from now on; UserError when it is None.
 Module& reach(const ModuleSlot& slot);
 [[noreturn]] void replaced_child(const ModuleSlot& slot);
@@ -185,7 +187,7 @@ class Typed : public Base {
         taken, "this module's forward() does not take these arguments: compare their number and types with its declaration");
     if constexpr (taken) {
       if constexpr (nn_detail::SignatureOf<D>::as_values) {
-        if (!nn_detail::is_forward_alone(*this, typeid(D))) [[unlikely]]
+        if (!nn_detail::is_forward_alone(*this, typeid(D), sizeof(D))) [[unlikely]]
           return nn_detail::BoxedForward<D, sizeof...(G)>::through_values(*this, std::forward<G>(given)...);
       }
       return static_cast<D&>(*this).forward(std::forward<G>(given)...);
@@ -220,6 +222,7 @@ class Typed : public Base {
 
   Value forward_values(const Values& args, const Kwargs& kwargs) override {
     using S = nn_detail::SignatureOf<D>;
+    nn_detail::refuse_plain_members(*this, sizeof(D));
     if constexpr (S::as_values) {
       const Value* places[S::arity + 1] = {};
       const std::span<const Value*> all(places, S::arity);

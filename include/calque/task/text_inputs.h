@@ -46,8 +46,10 @@ std::optional<size_t> model_positions(const PretrainedModel& model);
 // Told how much is done of how much; may throw, which ends the work.
 using TaskProgress = std::function<void(size_t done, size_t all)>;
 
-// Texts in batches of about equal lengths, the longest first: fn gets the places of each batch's texts. A text's length is that of its bytes.
-void in_batches(std::span<const TextInput> texts, size_t batch_size, const TaskProgress& progress,
-                const std::function<void(std::span<const size_t>)>& fn);
+// What a model takes of texts, in batches of about equal lengths, the longest first; fn gets each with the places of its texts. A batch
+// in which padding would cost more than a call of the model does is given in several parts. `options` without `overflow`.
+void in_batches(const PretrainedModel& model, const Tokenizer& tokenizer, std::span<const TextInput> texts,
+                const TextInputOptions& options, size_t batch_size, const TaskProgress& progress,
+                const std::function<void(const TextInputs&, std::span<const size_t>)>& fn);
 
 }  // namespace calque

@@ -24,6 +24,7 @@ struct TextToTextOptions {
   // Languages, as the tokenizer's tokens name them ("en_XX", "eng_Latn", "en" for "__en__"); empty: none.
   std::string from = {}, to = {};
   LoadOptions load = {};
+  std::string asked_by = "TextToText";  // what messages begin with
 };
 
 class TextToText {

@@ -1,9 +1,11 @@
 #include "bert_embeddings.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
+#include "calque/op/aten/scans.h"
 
 namespace calque {
 
@@ -50,6 +52,18 @@ Tensor embed(const Child<BertEmbeddings>& embeddings, const ModelInputs& in) {
   check_one_input(in);
   return embeddings(in[arg::input_ids], in[arg::token_type_ids], in[arg::position_ids], in[arg::inputs_embeds],
                     in[arg::past_key_values].length());
+}
+
+Tensor positions_behind_padding(const ModelInputs& in, int64_t padding) {
+  if (!in[arg::input_ids].defined()) {
+    const SymInt batch = in[arg::inputs_embeds].sym_size(0), length = in[arg::inputs_embeds].sym_size(1);
+    const Tensor counted =
+        arange(padding + 1, length + (padding + 1), DType::int64, std::nullopt, in[arg::inputs_embeds].device());
+    return counted.unsqueeze(0).expand({batch, length});
+  }
+  const Tensor kept = ne(in[arg::input_ids], padding).to(DType::int32);
+  const Tensor counted = cumsum(kept, 1).to(DType::int32);
+  return ((counted + Scalar(in[arg::past_key_values].length())) * kept).to(DType::int64) + padding;
 }
 
 }  // namespace calque

@@ -32,5 +32,7 @@ struct BertEmbeddings : FamilyModule<BertEmbeddings> {
 // The inputs of a model through its embeddings; UserError unless exactly one of input_ids and inputs_embeds is given.
 void check_one_input(const ModelInputs& in);
 Tensor embed(const Child<BertEmbeddings>& embeddings, const ModelInputs& in);
+// RoBERTa's positions: padding has the position of its own id; the other tokens count on from there, behind what the cache holds.
+Tensor positions_behind_padding(const ModelInputs& in, int64_t padding);
 
 }  // namespace calque
