@@ -90,6 +90,8 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
   if (dummies.choices.size != 0) dummies.choices.size = sizes.choices;
   const bool has_cache = std::ranges::find(names, std::string(arg::past_key_values.name)) != names.end();
   const auto valued = [&](const std::string& name, const Tensor& zeros) -> Value {
+    if (name == "labels" && model.class_name().ends_with("CTC"))  // characters, none of them the blank
+      return counted(zeros.to(DType::int64), limit_of(model, name, zeros, sizes) - 1) + 1;
     if (is_floating(zeros.dtype())) return varied(zeros);
     if (name.find("mask") != std::string::npos) return ones_like(zeros);
     return counted(zeros, limit_of(model, name, zeros, sizes));
