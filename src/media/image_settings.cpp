@@ -124,7 +124,7 @@ std::vector<double> read_numbers(const Json& json, std::string_view key, const N
 
 std::vector<std::string> known_image_processors() {
   std::vector<std::string> out;
-  for (const ImageDefaults& one : classes) out.push_back(one.name + std::string(processor_ending));
+  for (const ImageDefaults& one : classes) out.emplace_back(one.name).append(processor_ending);
   return out;
 }
 

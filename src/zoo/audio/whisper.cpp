@@ -72,7 +72,7 @@ struct WhisperEncoder : ModelOf<WhisperEncoder, Seq2SeqPretrained> {
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor features = in[arg::input_features];
     const int64_t expected = 2 * config().integer("max_source_positions");
-    if (const SymInt length = features.sym_size(-1); length != expected)
+    if (const SymInt length = features.sym_size(-1); guard(length != expected))
       throw UserError("Whisper expects the mel input features to be of length " + std::to_string(expected) + ", but found " +
                       length.str() + ". Make sure to pad the input mel features to " + std::to_string(expected) + ".");
     Tensor x = gelu(conv2(gelu(conv1(features)))).permute({0, 2, 1});
