@@ -1,4 +1,5 @@
 #include "calque/hub/save_pretrained.h"
+#include "calque/hub/weight_form.h"
 
 #include <algorithm>
 #include <map>
@@ -307,16 +308,19 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
   StateDict state = options.state_dict ? *options.state_dict : full_state_dict(model);
   for (const std::string& key : model.keys_to_ignore_on_save()) state.erase(key);
   if (options.safe_serialization) state = without_tied_weights(state, declared_ties(model));
+  const auto* own = dynamic_cast<const OwnWeightForm*>(&model.base_model());
+  const WeightForm form = own ? own->weight_form() : WeightForm{};
+  const NamedTensors tensors_of_file = form.empty() ? state.items() : form.of_file(state.items());
 
   const DTypes dtypes(model, options.dtype);
   const std::string plain = options.safe_serialization ? "model.safetensors" : "pytorch_model.bin";
   const ShardPlan plan =
-      plan_shards(state.items(), {.max_shard_size = limit,
-                                  .weights_name = with_variant(plain, options.variant),
-                                  .transformers = options.transformers,
-                                  .bytes_of = [&](const std::string& key, const Tensor& t) {
-                                    return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t));
-                                  }});
+      plan_shards(tensors_of_file, {.max_shard_size = limit,
+                                    .weights_name = with_variant(plain, options.variant),
+                                    .transformers = options.transformers,
+                                    .bytes_of = [&](const std::string& key, const Tensor& t) {
+                                      return static_cast<uint64_t>(t.numel()) * item_size(dtypes.of(key, t));
+                                    }});
 
   std::vector<std::string> companions;
   if (options.companions_of && options.is_main_process) companions = companions_in(*options.companions_of, folder);

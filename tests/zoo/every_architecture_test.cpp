@@ -62,7 +62,9 @@ TEST_P(EveryArchitecture, each_class_runs_on_its_example_inputs) {
     model->eval();
     const ModelInputs inputs = model->example_inputs({.batch = 3, .length = 6});
     EXPECT_EQ(inputs.tensor(model->main_input_name()).size(0), 3) << one.name;
-    EXPECT_EQ(inputs.tensor(model->main_input_name()).size(-1), 6) << one.name;
+    if (inputs.has(arg::input_ids.name)) {
+      EXPECT_EQ(inputs[arg::input_ids].size(-1), 6) << one.name;
+    }
     EXPECT_FALSE((*model)(inputs).items().empty()) << one.name;
   }
 }

@@ -114,7 +114,9 @@ void grouped_kernel(const Tensor& a, const Tensor& b, const Tensor& offs, const 
 
 void register_grouped(Library& aten);
 void register_grouped(Library& aten) {
-  aten.def("_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor")
+  aten.def(
+          "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
+          "Tensor")
       .compute(grouped_rule, grouped_kernel);
 }
 

@@ -61,8 +61,7 @@ PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_posi
 }
 
 std::string PositionEmbedding::type_name() const {
-  return style->type(style->positions == Positions::learned ? "LearnedPositionalEmbedding"
-                                                            : "SinusoidalPositionalEmbedding");
+  return style->type(style->positions == Positions::learned ? style->learned_positions : "SinusoidalPositionalEmbedding");
 }
 
 std::string PositionEmbedding::extra_repr() const {
@@ -93,7 +92,7 @@ Seq2SeqAttention::Seq2SeqAttention(const Seq2SeqStyle& style, int64_t size, int6
       heads(heads),
       head_size(size / heads),
       dropout(dropout),
-      k_proj(child<Linear>("k_proj", size, size)),
+      k_proj(child<Linear>("k_proj", size, size, style.key_bias)),
       v_proj(child<Linear>("v_proj", size, size)),
       q_proj(child<Linear>("q_proj", size, size)),
       out_proj(child<Linear>("out_proj", size, size)) {}

@@ -47,6 +47,13 @@ std::vector<std::string> Seq2SeqPretrained::no_split_modules() const {
   return out;
 }
 
+std::vector<std::string> Seq2SeqPretrained::dummy_input_names() const {
+  std::vector<std::string> out = {"input_ids"};
+  if (style->dummy_mask) out.push_back("attention_mask");
+  if (style->dummy_decoder_ids) out.push_back("decoder_input_ids");
+  return out;
+}
+
 std::vector<std::string> Seq2SeqPretrained::keys_to_ignore_on_load_missing() const {
   std::vector<std::string> out;
   if (style->final_logits_bias) out.push_back("final_logits_bias");
@@ -85,14 +92,17 @@ std::shared_ptr<Embedding> Seq2SeqPretrained::make_embedding(int64_t vocabulary)
 }
 
 double Seq2SeqPretrained::scale_behind() const {
-  if (style->embedding_scale == Seq2SeqStyle::EmbeddingScale::inside || !config().flag("scale_embedding")) return 1;
+  const Seq2SeqStyle::EmbeddingScale scale = style->embedding_scale;
+  if (scale == Seq2SeqStyle::EmbeddingScale::inside || scale == Seq2SeqStyle::EmbeddingScale::none ||
+      !config().flag("scale_embedding"))
+    return 1;
   return std::sqrt(static_cast<double>(config().integer("d_model")));
 }
 
 Seq2SeqStack::Seq2SeqStack(const Seq2SeqStyle& style, const char* part, const char* vocabulary, const Config& c)
     : Seq2SeqPretrained(style, part_name(style, part), c),
       embed_tokens(child_module("embed_tokens", make_embedding(c.integer(vocabulary)))),
-      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer("max_position_embeddings"),
+      embed_positions(child<PositionEmbedding>("embed_positions", style, c.integer(style.position_rows),
                                                c.integer("d_model"), c.optional_integer("pad_token_id"))),
       layers(child<ModuleList>("layers")),
       layernorm_embedding(norm_if(style.normalizes_embeddings(), *this, "layernorm_embedding", c)),
@@ -139,7 +149,12 @@ Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)
   for (int64_t i = 0; i < c.integer("decoder_layers"); ++i) layers->emplace<Seq2SeqDecoderLayer>(style, c);
 }
 
-std::span<const ModelArgument> Seq2SeqDecoder::arguments() const { return cross_decoder_arguments; }
+std::span<const ModelArgument> Seq2SeqDecoder::arguments() const {
+  static constexpr auto with_positions =
+      with_arguments(names_of(cross_decoder_arguments), arg::inputs_embeds, {arg::position_ids});
+  if (style->given_positions) return with_positions;
+  return cross_decoder_arguments;
+}
 
 ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
   const Tensor input_ids = in[arg::input_ids], inputs_embeds = in[arg::inputs_embeds];
@@ -152,8 +167,9 @@ ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
   const bool scales = input_ids.defined() || style->embedding_scale == Seq2SeqStyle::EmbeddingScale::behind_given_too;
   if (scale_behind() != 1 && scales) embeds = embeds * scale_behind();
   const SymInt past = past_key_values.length();
-  const Tensor positions =
-      embed_positions(positions_of(*style, config(), input_ids, embeds, past), rows_for(config(), embeds, past));
+  const Tensor given = style->given_positions ? in[arg::position_ids] : Tensor();
+  const Tensor positions = embed_positions(given.defined() ? given : positions_of(*style, config(), input_ids, embeds, past),
+                                           rows_for(config(), embeds, past));
   const bool norm_first = style->embedding_norm == Seq2SeqStyle::EmbeddingNorm::before_decoder_positions;
   if (layernorm_embedding && norm_first) embeds = (*layernorm_embedding)(embeds);
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));

@@ -191,7 +191,7 @@ void register_models(ModelRegistry& registry) {
         "max_position_embeddings": 512, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
         "relative_attention_num_buckets": 32, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
         "tie_word_embeddings": true})",
-      .schema = bert_schema(),
+      .schema = bert_schema({{"relative_attention_num_buckets", KeyKind::size}}),
       .classes = {model_class<MPNetModel>("MPNetModel", {"default"}),
                   head_class<RobertaMaskedLM>({"pretraining", "masked-lm"}, head("ForMaskedLM")),
                   head_class<MultipleChoice>({"multiple-choice"}, head("ForMultipleChoice", hidden_dropout)),
